@@ -1,14 +1,19 @@
 import { newId } from '../core/base/new-id.js'
 import { UsageError } from '../core/base/errors.js'
-import { sessionIdOf } from '../web/authorize.js'
-import type { PageChats } from '../web/page-chats.js'
-import type { Joined } from '../web/joined.js'
-import { type Chat, type HandlerOptions, type SentRequest, served } from '../web/served.js'
-import { readAnswers } from './answers.js'
-import { interruptsOf } from './interrupts.js'
-import { toAGUIMessages } from './messages.js'
-import { type ReadInput, readInput } from './read-input.js'
-import { aguiResponse } from './stream.js'
+import { toSessionId } from '../web/authorize.js'
+import type { PageChatService } from '../web/page-chat-service.js'
+import type { Subscription } from '../web/subscription.js'
+import {
+  type Chat,
+  type HandlerOptions,
+  type PostRequest,
+  createRequestHandler,
+} from '../web/request-handler.js'
+import { readAnswers } from './read-answers.js'
+import { listInterrupts } from './approval-interrupts.js'
+import { toAGUIMessages } from './agui-messages.js'
+import { type AgentInput, readInput } from './read-input.js'
+import { createAguiResponse } from './agui-response.js'
 
 export interface AGUIHandlerOptions extends HandlerOptions {
   /** Where it is mounted, as the address of a request says it. Default: `/api/agui`. */
@@ -34,26 +39,34 @@ export interface AGUIHandlerOptions extends HandlerOptions {
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
 export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => Promise<Response> {
-  return served(options, { path: '/api/agui', say, read, stream })
+  return createRequestHandler(options, { path: '/api/agui', handlePost, readChat, streamChat })
 }
 
-async function say(chats: PageChats, { grant, body, filesOf }: SentRequest): Promise<Response> {
-  const input = await readInput(body, filesOf(body['threadId']))
+async function handlePost(chats: PageChatService, { grant, body, getFiles }: PostRequest): Promise<Response> {
+  const input = await readInput(body, getFiles(body['threadId']))
   const { threadId, runId, shown, state } = input
-  const sessionId = sessionIdOf(grant, threadId)
-  const joined = await joinedBy(chats, sessionId, input)
-  return aguiResponse(joined, { threadId, runId, shown, state }, () => chats.read(sessionId))
+  const sessionId = toSessionId(grant, threadId)
+  const subscription = await handleInput(chats, sessionId, input)
+  return createAguiResponse(subscription, { threadId, runId, shown, state }, () =>
+    chats.readSession(sessionId),
+  )
 }
 
-async function joinedBy(chats: PageChats, sessionId: string, input: ReadInput): Promise<Joined> {
-  const { said, resume, outputs } = input
-  if (said && resume.length === 0) return chats.say(sessionId, said)
-  const stood = await chats.read(sessionId)
-  if (!stood)
+async function handleInput(
+  chats: PageChatService,
+  sessionId: string,
+  input: AgentInput,
+): Promise<Subscription> {
+  const { message, resume, outputs } = input
+  if (message && resume.length === 0) return chats.sendMessage(sessionId, message)
+  const session = await chats.readSession(sessionId)
+  if (!session)
     throw new UsageError('unknown_session', 'There is no such thread: say something first.', 'threadId')
   if (
-    said &&
-    !stood.messages.some(({ id, data }) => id === said.clientId || data?.['clientId'] === said.clientId)
+    message &&
+    !session.messages.some(
+      ({ id, data }) => id === message.clientId || data?.['clientId'] === message.clientId,
+    )
   ) {
     throw new UsageError(
       'waiting_for_answers',
@@ -61,23 +74,23 @@ async function joinedBy(chats: PageChats, sessionId: string, input: ReadInput): 
       'messages',
     )
   }
-  const answered = readAnswers(stood, { ...input, outputs })
-  if (answered.type === 'goOn') return chats.goOn(sessionId, answered)
-  const joined = await chats.answer(sessionId, answered.answers)
+  const pageAnswers = readAnswers(session, { ...input, outputs })
+  if (pageAnswers.type === 'goOn') return chats.resumePaused(sessionId, pageAnswers)
+  const subscription = await chats.answerCalls(sessionId, pageAnswers.answers)
   // From its beginning: what a page has of it, and what not, is seen by its messages.
-  return (await chats.attach(sessionId, { hasAnswered: true })) ?? joined
+  return (await chats.subscribe(sessionId, { hasAnswered: true })) ?? subscription
 }
 
-async function stream(chats: PageChats, { chatId, sessionId }: Chat): Promise<Response | null> {
-  const joined = (await chats.attach(sessionId)) ?? (await chats.standing(sessionId))
+async function streamChat(chats: PageChatService, { chatId, sessionId }: Chat): Promise<Response | null> {
+  const subscription = (await chats.subscribe(sessionId)) ?? (await chats.subscribeAtRest(sessionId))
   const page = { threadId: chatId, runId: newId(), shown: null, state: undefined }
-  return joined && aguiResponse(joined, page, () => chats.read(sessionId))
+  return subscription && createAguiResponse(subscription, page, () => chats.readSession(sessionId))
 }
 
-async function read(chats: PageChats, sessionId: string): Promise<Response> {
-  const stood = await chats.read(sessionId)
-  const body = stood
-    ? { messages: toAGUIMessages(stood.messages), interrupts: interruptsOf(stood) }
+async function readChat(chats: PageChatService, sessionId: string): Promise<Response> {
+  const session = await chats.readSession(sessionId)
+  const body = session
+    ? { messages: toAGUIMessages(session.messages), interrupts: listInterrupts(session) }
     : { messages: [], interrupts: [] }
   return Response.json(body, { headers: { 'cache-control': 'no-store' } })
 }

@@ -1,12 +1,12 @@
 import { UsageError } from '../core/base/errors.js'
 import type { InputPart } from '../core/models/media.js'
-import type { Said } from '../web/chats.js'
+import type { IncomingMessage } from '../web/chat-service.js'
 import type { PageFiles } from '../web/page-files.js'
 
 type Fields = Record<string, unknown>
 
 /** An answer to an interrupt, as a page gives it. */
-export interface Resumption {
+export interface InterruptAnswer {
   interruptId: string
   isAbandoned: boolean
   payload: Fields
@@ -22,15 +22,15 @@ export interface PageOutput {
 }
 
 /** What a page asks for. */
-export interface ReadInput {
+export interface AgentInput {
   threadId: string
   runId: string
   /** What the page shows: its ids are compared, and nothing else of it is read. */
   shown: readonly { id: string; role: string; subagentRunId?: string }[]
   state: unknown
   /** What its user has said, where that is the last message. */
-  said: Said | null
-  resume: readonly Resumption[]
+  message: IncomingMessage | null
+  resume: readonly InterruptAnswer[]
   outputs: readonly PageOutput[]
 }
 
@@ -43,14 +43,14 @@ export interface ReadInput {
 export async function readInput(
   { threadId, runId, messages = [], state, resume = [] }: Fields,
   files: PageFiles,
-): Promise<ReadInput> {
-  if (typeof threadId !== 'string') throw bad('threadId must be a text.', 'threadId')
-  if (!isName(runId)) throw bad('runId must be a text of 1 to 200 characters.', 'runId')
-  if (!Array.isArray(messages)) throw bad('messages must be a list.', 'messages')
-  if (!Array.isArray(resume)) throw bad('resume must be a list.', 'resume')
-  const read = messages.map((message: unknown, i) => fieldsOf(message, `messages[${i}]`))
+): Promise<AgentInput> {
+  if (typeof threadId !== 'string') throw invalidInputError('threadId must be a text.', 'threadId')
+  if (!isShortText(runId)) throw invalidInputError('runId must be a text of 1 to 200 characters.', 'runId')
+  if (!Array.isArray(messages)) throw invalidInputError('messages must be a list.', 'messages')
+  if (!Array.isArray(resume)) throw invalidInputError('resume must be a list.', 'resume')
+  const read = messages.map((message: unknown, i) => expectFields(message, `messages[${i}]`))
   const resumed = resume.map((entry: unknown, i) =>
-    readResumption(fieldsOf(entry, `resume[${i}]`), `resume[${i}]`),
+    readInterruptAnswer(expectFields(entry, `resume[${i}]`), `resume[${i}]`),
   )
   const last = read.at(-1)
   const at = `messages[${read.length - 1}]`
@@ -60,28 +60,32 @@ export async function readInput(
       : [],
   )
   const input = { threadId, runId, shown, state, resume: resumed }
-  if (last?.['role'] === 'user') return { ...input, said: await readSaid(last, at, files), outputs: [] }
+  if (last?.['role'] === 'user') return { ...input, message: await readMessage(last, at, files), outputs: [] }
   const from = read.findLastIndex(({ role }) => role !== 'tool') + 1
   const outputs = read.slice(from).map((message, i) => readOutput(message, `messages[${from + i}]`))
-  if (outputs.length + resumed.length > 0) return { ...input, said: null, outputs }
-  throw bad('The last message must be the user’s, or resume must have answers: say what is to be done.', at)
+  if (outputs.length + resumed.length > 0) return { ...input, message: null, outputs }
+  throw invalidInputError(
+    'The last message must be the user’s, or resume must have answers: say what is to be done.',
+    at,
+  )
 }
 
-async function readSaid({ id, content }: Fields, at: string, files: PageFiles): Promise<Said> {
-  if (!isName(id)) throw bad(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
+async function readMessage({ id, content }: Fields, at: string, files: PageFiles): Promise<IncomingMessage> {
+  if (!isShortText(id)) throw invalidInputError(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
   if (typeof content === 'string') {
-    if (content.trim() === '') throw bad(`${at} is empty: say something.`, `${at}.content`)
+    if (content.trim() === '') throw invalidInputError(`${at} is empty: say something.`, `${at}.content`)
     return { content, clientId: id }
   }
-  if (!Array.isArray(content)) throw bad(`${at}.content must be a text or a list of parts.`, `${at}.content`)
+  if (!Array.isArray(content))
+    throw invalidInputError(`${at}.content must be a text or a list of parts.`, `${at}.content`)
   const places = content.map((part: unknown, i) => {
     const place = `${at}.content[${i}]`
-    return { part: fieldsOf(part, place), place }
+    return { part: expectFields(part, place), place }
   })
   const parts: InputPart[] = []
   // One after the other: the first that is wrong is the one that is named.
   for (const { part, place } of places) parts.push(await readPart(part, place, files))
-  if (parts.length === 0) throw bad(`${at} is empty: say something.`, `${at}.content`)
+  if (parts.length === 0) throw invalidInputError(`${at} is empty: say something.`, `${at}.content`)
   return { content: parts, clientId: id }
 }
 
@@ -92,20 +96,21 @@ async function readPart(
 ): Promise<InputPart> {
   if (type === 'text') {
     if (typeof text === 'string') return { type, text }
-    throw bad(`${at}.text must be a text.`, `${at}.text`)
+    throw invalidInputError(`${at}.text must be a text.`, `${at}.text`)
   }
   if (type !== 'image' && type !== 'audio' && type !== 'video' && type !== 'document')
-    throw bad(`${at}.type must be text, image, audio, video or document.`, `${at}.type`)
-  const { type: kind, value, mimeType } = fieldsOf(source, `${at}.source`)
-  if (typeof value !== 'string') throw bad(`${at}.source.value must be a text.`, `${at}.source.value`)
+    throw invalidInputError(`${at}.type must be text, image, audio, video or document.`, `${at}.type`)
+  const { type: kind, value, mimeType } = expectFields(source, `${at}.source`)
+  if (typeof value !== 'string')
+    throw invalidInputError(`${at}.source.value must be a text.`, `${at}.source.value`)
   if (kind === 'file')
     return { type: 'file', file: { file_id: await files.readId(value, `${at}.source.value`) } }
   const isData = kind === 'data'
   if (!isData && (kind !== 'url' || /^data:/i.test(value)))
-    throw bad(`${at}.source must be data, or an address with http: or https:.`, `${at}.source`)
+    throw invalidInputError(`${at}.source must be data, or an address with http: or https:.`, `${at}.source`)
   const address = isData ? '' : files.readAddress(value, `${at}.source.value`)
   if (typeof mimeType !== 'string' && (isData || type !== 'image'))
-    throw bad(`${at}.source.mimeType must say what it is.`, `${at}.source.mimeType`)
+    throw invalidInputError(`${at}.source.mimeType must say what it is.`, `${at}.source.mimeType`)
   const data = isData ? `data:${String(mimeType)};base64,${value}` : address
   if (type === 'image') return { type: 'image_url', image_url: { url: data } }
   const { filename } = typeof metadata === 'object' && metadata !== null ? (metadata as Fields) : {}
@@ -117,31 +122,33 @@ async function readPart(
   }
 }
 
-function readResumption({ interruptId, status, payload }: Fields, at: string): Resumption {
-  if (typeof interruptId !== 'string') throw bad(`${at}.interruptId must be a text.`, `${at}.interruptId`)
+function readInterruptAnswer({ interruptId, status, payload }: Fields, at: string): InterruptAnswer {
+  if (typeof interruptId !== 'string')
+    throw invalidInputError(`${at}.interruptId must be a text.`, `${at}.interruptId`)
   if (status !== 'resolved' && status !== 'cancelled')
-    throw bad(`${at}.status must be resolved or cancelled.`, `${at}.status`)
-  const given = payload === undefined ? {} : fieldsOf(payload, `${at}.payload`)
+    throw invalidInputError(`${at}.status must be resolved or cancelled.`, `${at}.status`)
+  const given = payload === undefined ? {} : expectFields(payload, `${at}.payload`)
   return { interruptId, isAbandoned: status === 'cancelled', payload: given, at }
 }
 
 function readOutput({ toolCallId, content, error }: Fields, at: string): PageOutput {
-  if (typeof toolCallId !== 'string') throw bad(`${at}.toolCallId must be a text.`, `${at}.toolCallId`)
+  if (typeof toolCallId !== 'string')
+    throw invalidInputError(`${at}.toolCallId must be a text.`, `${at}.toolCallId`)
   const isError = typeof error === 'string'
   const said = isError ? error : content
   if (typeof said === 'string') return { toolCallId, content: said, isError }
-  throw bad(`${at}.content must be a text.`, `${at}.content`)
+  throw invalidInputError(`${at}.content must be a text.`, `${at}.content`)
 }
 
-function isName(value: unknown): value is string {
+function isShortText(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= 200
 }
 
-function fieldsOf(value: unknown, at: string): Fields {
+function expectFields(value: unknown, at: string): Fields {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
-  throw bad(`${at} must be an object.`, at)
+  throw invalidInputError(`${at} must be an object.`, at)
 }
 
-export function bad(message: string, at: string): UsageError {
+export function invalidInputError(message: string, at: string): UsageError {
   return new UsageError('invalid_input', message, at)
 }

@@ -6,8 +6,8 @@ import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { describeError } from '../core/base/describe-error.js'
 import { StatewrightError } from '../core/base/errors.js'
 import type { Run } from '../core/run/run.js'
-import { Fold } from './fold.js'
-import { ownNames } from './own-names.js'
+import { AGUIEventFold } from './agui-fold.js'
+import { matchClientIds } from './client-message-ids.js'
 import type { AGUIEvent } from './protocol.js'
 
 /** The input of AG-UI that a run answers, as far as it matters to what is told: whose names it uses. */
@@ -45,34 +45,35 @@ export function toAGUI(run: Run, options: AGUIOptions = {}): AsyncIterableIterat
   expectArgument('toAGUI(run, options)', options, anyOptions)
   const events = run[Symbol.asyncIterator]()
   // A run that works already is joined where it stands now; of a new one, nothing has been heard.
-  const context = contextOf(run)
-  return tell(run, events, context, options)
+  const context = findContext(run)
+  return encodeRun(run, events, context, options)
 }
 
-async function* tell(
+async function* encodeRun(
   run: Run,
   events: AsyncIterator<AgentEvent, undefined>,
-  joined: AgentContext | null,
+  contextAtStart: AgentContext | null,
   { input, restate = false }: AGUIOptions,
 ): AsyncGenerator<AGUIEvent, undefined> {
   const { threadId = run.sessionId, runId = run.id, messages, state } = input ?? {}
-  let fold = new Fold({ threadId, runId, history: [] })
+  let fold = new AGUIEventFold({ threadId, runId, history: [] })
   let hasBegun = false
   try {
-    if (!joined) await run.started
-    const context = joined ?? contextOf(run)
+    if (!contextAtStart) await run.started
+    const context = contextAtStart ?? findContext(run)
     const history: readonly Message[] = context ? maskMessages(context) : []
-    fold = new Fold({
+    fold = new AGUIEventFold({
       threadId,
       runId,
       history,
       restate,
-      idOf: ownNames(history, messages ?? []),
+      getMessageId: matchClientIds(history, messages ?? []),
       state: state === undefined || (typeof state === 'object' && state !== null && !Array.isArray(state)),
     })
     hasBegun = true
     yield* fold.begin()
-    for (let next = await events.next(); !next.done; next = await events.next()) yield* fold.hear(next.value)
+    for (let next = await events.next(); !next.done; next = await events.next())
+      yield* fold.handleEvent(next.value)
     yield* fold.end(await run.result)
   } catch (error) {
     if (!hasBegun) yield* fold.begin()
@@ -87,7 +88,7 @@ async function* tell(
 }
 
 /** Null until the run has begun. */
-function contextOf(run: Run): AgentContext | null {
+function findContext(run: Run): AgentContext | null {
   try {
     return (run.snapshot() as { context: AgentContext }).context
   } catch {

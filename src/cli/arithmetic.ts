@@ -23,7 +23,7 @@ const functions: Readonly<Record<string, (...values: number[]) => number>> = {
  *
  * Throws an ArithmeticError for everything else, a division by zero and results that are no finite number included.
  */
-export function evaluate(expression: string): number {
+export function evaluateExpression(expression: string): number {
   if (expression.length > maxLength) {
     throw new ArithmeticError(`The expression is longer than ${maxLength} characters. Split it.`)
   }
@@ -68,88 +68,88 @@ class Parser {
   }
 
   parse(): number {
-    const value = this.#sum()
-    if (this.#peek() !== undefined) throw this.#unexpected('an operator or the end')
+    const value = this.#parseSum()
+    if (this.#peekToken() !== undefined) throw this.#unexpectedError('an operator or the end')
     return value
   }
 
-  #sum(): number {
-    let value = this.#product()
+  #parseSum(): number {
+    let value = this.#parseProduct()
     for (;;) {
-      if (this.#take('+')) value += this.#product()
-      else if (this.#take('-')) value -= this.#product()
+      if (this.#takeToken('+')) value += this.#parseProduct()
+      else if (this.#takeToken('-')) value -= this.#parseProduct()
       else return value
     }
   }
 
-  #product(): number {
-    let value = this.#signed()
+  #parseProduct(): number {
+    let value = this.#parseSigned()
     for (;;) {
-      if (this.#take('*')) value *= this.#signed()
-      else if (this.#take('/')) value /= nonZero(this.#signed())
-      else if (this.#take('%')) value %= nonZero(this.#signed())
+      if (this.#takeToken('*')) value *= this.#parseSigned()
+      else if (this.#takeToken('/')) value /= checkNonZero(this.#parseSigned())
+      else if (this.#takeToken('%')) value %= checkNonZero(this.#parseSigned())
       else return value
     }
   }
 
-  #signed(): number {
-    if (this.#take('-')) return -this.#signed()
-    if (this.#take('+')) return this.#signed()
-    return this.#power()
+  #parseSigned(): number {
+    if (this.#takeToken('-')) return -this.#parseSigned()
+    if (this.#takeToken('+')) return this.#parseSigned()
+    return this.#parsePower()
   }
 
-  #power(): number {
-    const base = this.#primary()
-    return this.#take('^') || this.#take('**') ? base ** this.#signed() : base
+  #parsePower(): number {
+    const base = this.#parsePrimary()
+    return this.#takeToken('^') || this.#takeToken('**') ? base ** this.#parseSigned() : base
   }
 
-  #primary(): number {
-    if (this.#take('(')) {
-      const value = this.#sum()
-      this.#expect(')')
+  #parsePrimary(): number {
+    if (this.#takeToken('(')) {
+      const value = this.#parseSum()
+      this.#expectToken(')')
       return value
     }
-    const text = this.#peek()
+    const text = this.#peekToken()
     if (text !== undefined && /^[\d.]/.test(text)) {
       this.#next++
       return Number(text)
     }
     if (text !== undefined && Object.hasOwn(functions, text.toLowerCase()))
-      return this.#call(text.toLowerCase())
-    throw this.#unexpected(`a number, '(' or one of ${Object.keys(functions).join(', ')}`)
+      return this.#parseCall(text.toLowerCase())
+    throw this.#unexpectedError(`a number, '(' or one of ${Object.keys(functions).join(', ')}`)
   }
 
-  #call(name: string): number {
+  #parseCall(name: string): number {
     this.#next++
-    this.#expect('(')
-    const values = [this.#sum()]
-    while (this.#take(',')) values.push(this.#sum())
-    this.#expect(')')
+    this.#expectToken('(')
+    const values = [this.#parseSum()]
+    while (this.#takeToken(',')) values.push(this.#parseSum())
+    this.#expectToken(')')
     return functions[name]?.(...values) ?? Number.NaN
   }
 
-  #peek(): string | undefined {
+  #peekToken(): string | undefined {
     return this.#tokens[this.#next]?.text
   }
 
-  #take(text: string): boolean {
-    if (this.#peek() !== text) return false
+  #takeToken(text: string): boolean {
+    if (this.#peekToken() !== text) return false
     this.#next++
     return true
   }
 
-  #expect(text: string): void {
-    if (!this.#take(text)) throw this.#unexpected(`'${text}'`)
+  #expectToken(text: string): void {
+    if (!this.#takeToken(text)) throw this.#unexpectedError(`'${text}'`)
   }
 
-  #unexpected(expected: string): ArithmeticError {
+  #unexpectedError(expected: string): ArithmeticError {
     const token = this.#tokens[this.#next]
     const found = token ? `'${token.text}' at character ${token.at}` : 'the end of the expression'
     return new ArithmeticError(`Expected ${expected}, found ${found}.`)
   }
 }
 
-function nonZero(value: number): number {
+function checkNonZero(value: number): number {
   if (value === 0) throw new ArithmeticError('Division by zero.')
   return value
 }

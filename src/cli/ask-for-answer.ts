@@ -1,5 +1,5 @@
 import type { RunResult } from '../../machines/agent/run-result.js'
-import type { Ask } from './ask.js'
+import type { Ask } from './terminal-prompt.js'
 import type { Answer } from './conversation.js'
 import { callPath, shownArguments, wholeArguments } from '../core/format/call-words.js'
 

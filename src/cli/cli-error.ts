@@ -6,6 +6,6 @@ export class CliError extends StatewrightError {
 }
 
 /** The error for `--option`, or for what is named by `subject`. */
-export function badUsage(message: string, subject?: string, options?: ErrorOptions): CliError {
+export function badUsageError(message: string, subject?: string, options?: ErrorOptions): CliError {
   return new CliError('bad_usage', message, subject, options)
 }

@@ -1,5 +1,5 @@
 import { StatewrightError } from '../core/base/errors.js'
-import { badUsage, CliError } from './cli-error.js'
+import { badUsageError, CliError } from './cli-error.js'
 import type { CliIO, Command, CommandGroup } from './command.js'
 import { diagramCommand } from './commands/diagram.js'
 import { guardsCommand } from './commands/guards.js'
@@ -11,11 +11,11 @@ import { statelyCommand } from './commands/stately.js'
 import { studioCommand } from './commands/studio.js'
 import { tellCommand } from './commands/tell.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
-import { commandHelp, globalHelp, groupHelp } from './help.js'
-import { inCommands } from './in-commands.js'
+import { formatCommandHelp, formatGlobalHelp, formatGroupHelp } from './help.js'
+import { formatError } from './format-error.js'
 import { nearest } from '../core/base/nearest.js'
-import { type OptionSpecs, parseOptions } from './options.js'
-import { packageVersion } from './package-info.js'
+import { type OptionSpecs, parseOptions } from './parse-options.js'
+import { readPackageVersion } from './package-info.js'
 import { watchOutput } from './watch-output.js'
 
 const commands: readonly (Command | CommandGroup)[] = [
@@ -41,14 +41,14 @@ const globalOptions = {
  */
 export async function runCli(argv: readonly string[], io: CliIO): Promise<ExitCode> {
   const stdout = watchOutput(io.stdout)
-  const code = await outcomeOf(argv, io)
+  const code = await executeLine(argv, io)
   const fault = await stdout.end()
   if (fault === null) return code
   io.stderr.write(`statewright: What was to be shown is incomplete: stdout cannot be written (${fault}).\n`)
   return exitCodes.error
 }
 
-async function outcomeOf(argv: readonly string[], io: CliIO): Promise<ExitCode> {
+async function executeLine(argv: readonly string[], io: CliIO): Promise<ExitCode> {
   const [first, second] = argv
   const named = commands.find(({ name }) => name === first)
   const group = named !== undefined && 'commands' in named ? named : undefined
@@ -56,17 +56,17 @@ async function outcomeOf(argv: readonly string[], io: CliIO): Promise<ExitCode> 
     ? group.commands.find(({ name }) => name === `${group.name} ${second ?? ''}`)
     : (named as Command | undefined)
   try {
-    if (command) return await execute(command, argv.slice(group ? 2 : 1), io)
-    return group ? withoutCommand(group, argv.slice(1), io) : global(argv, io)
+    if (command) return await executeCommand(command, argv.slice(group ? 2 : 1), io)
+    return group ? executeGroup(group, argv.slice(1), io) : executeGlobal(argv, io)
   } catch (error) {
     if (io.signal.aborted) return exitCodes.cancelled
-    return explain(error, command ?? group, io)
+    return writeError(error, command ?? group, io)
   }
 }
 
-async function execute(command: Command, args: readonly string[], io: CliIO): Promise<ExitCode> {
+async function executeCommand(command: Command, args: readonly string[], io: CliIO): Promise<ExitCode> {
   if (asksForHelp(args)) {
-    io.stdout.write(commandHelp(command))
+    io.stdout.write(formatCommandHelp(command))
     return exitCodes.completed
   }
   return command.execute(args, io)
@@ -78,39 +78,41 @@ function asksForHelp(args: readonly string[]): boolean {
   return (end < 0 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
 }
 
-function global(argv: readonly string[], io: CliIO): ExitCode {
+function executeGlobal(argv: readonly string[], io: CliIO): ExitCode {
   const [first] = argv
   if (first === undefined) {
-    io.stderr.write(globalHelp(commands, globalOptions))
+    io.stderr.write(formatGlobalHelp(commands, globalOptions))
     return exitCodes.usage
   }
-  if (first !== 'help' && !first.startsWith('-')) throw unknownCommand(first, commands)
+  if (first !== 'help' && !first.startsWith('-')) throw unknownCommandError(first, commands)
   const { values } = parseOptions(first === 'help' ? [] : argv, globalOptions)
-  io.stdout.write(values.has('version') ? `${packageVersion()}\n` : globalHelp(commands, globalOptions))
+  io.stdout.write(
+    values.has('version') ? `${readPackageVersion()}\n` : formatGlobalHelp(commands, globalOptions),
+  )
   return exitCodes.completed
 }
 
 /** The first word of a group alone, or with something that is none of its commands. */
-function withoutCommand(group: CommandGroup, [first, ...rest]: readonly string[], io: CliIO): ExitCode {
+function executeGroup(group: CommandGroup, [first, ...rest]: readonly string[], io: CliIO): ExitCode {
   if (asksForHelp([first ?? '', ...rest]) || first === 'help') {
-    io.stdout.write(groupHelp(group))
+    io.stdout.write(formatGroupHelp(group))
     return exitCodes.completed
   }
   if (first !== undefined && !first.startsWith('-'))
-    throw unknownCommand(`${group.name} ${first}`, group.commands)
-  io.stderr.write(groupHelp(group))
+    throw unknownCommandError(`${group.name} ${first}`, group.commands)
+  io.stderr.write(formatGroupHelp(group))
   return exitCodes.usage
 }
 
-function unknownCommand(word: string, known: readonly { name: string }[]): Error {
+function unknownCommandError(word: string, known: readonly { name: string }[]): Error {
   const names = known.map(({ name }) => name)
   const meant = nearest(word, names)
   const hint = meant === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${meant}'?`
-  return badUsage(`Unknown command '${word}'. ${hint}`, word)
+  return badUsageError(`Unknown command '${word}'. ${hint}`, word)
 }
 
-function explain(error: unknown, command: { name: string } | undefined, io: CliIO): ExitCode {
-  io.stderr.write(`statewright: ${inCommands(error)}\n`)
+function writeError(error: unknown, command: { name: string } | undefined, io: CliIO): ExitCode {
+  io.stderr.write(`statewright: ${formatError(error)}\n`)
   if (error instanceof CliError && error.code === 'bad_usage') {
     io.stderr.write(`See 'statewright ${command ? `${command.name} ` : ''}--help'.\n`)
   }

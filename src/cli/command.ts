@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
-import type { Ending } from './ending.js'
+import type { SigtermHandler } from './sigterm.js'
 import type { ExitCode } from './exit-codes.js'
-import type { OptionSpecs } from './options.js'
+import type { OptionSpecs } from './parse-options.js'
 
 /** The world as a command sees it: nothing else of the process is touched. */
 export interface CliIO {
@@ -16,7 +16,7 @@ export interface CliIO {
   /** Aborts when the person interrupts (Ctrl-C). */
   signal: AbortSignal
   /** Begins when the process is told to end (SIGTERM). */
-  ending: Ending
+  sigterm: SigtermHandler
 }
 
 export interface Command {

@@ -7,31 +7,31 @@ import type { Run } from '../core/run/run.js'
 export type Answer = (run: Run) => void
 
 /** How often it is looked at whether somebody else has answered, in milliseconds. */
-const lookMs = 50
+const pollMs = 50
 
 /** A run, from rest to rest. */
 export class Conversation {
   readonly run: Run
-  readonly #left: Promise<never>
+  readonly #released: Promise<never>
 
   /** `left` rejects when the run is left to another process: then there is no next rest here. */
-  constructor(run: Run, left: Promise<never> = new Promise<never>(() => undefined)) {
+  constructor(run: Run, released: Promise<never> = new Promise<never>(() => undefined)) {
     this.run = run
-    this.#left = left
+    this.#released = released
   }
 
   /** The rest that comes next, or at which the run is. */
-  rest(): Promise<RunResult> {
-    return Promise.race([this.run.result, this.#left])
+  waitForRest(): Promise<RunResult> {
+    return Promise.race([this.run.result, this.#released])
   }
 
   /**
    * Resolves when somebody else has said something to it: at a rest it changes for nothing else. `hasMoved` tells at once,
    * `stop` ends the wait.
    */
-  moved(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
-    const before = this.#standing()
-    const hasMoved = (): boolean => this.#standing() !== before
+  watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
+    const before = this.#describeState()
+    const hasMoved = (): boolean => this.#describeState() !== before
     let timer: ReturnType<typeof setInterval> | undefined
     const moved = new Promise<true>((resolve) => {
       // No event tells of an answer to one call of several.
@@ -39,7 +39,7 @@ export class Conversation {
         if (!hasMoved()) return
         clearInterval(timer)
         resolve(true)
-      }, lookMs)
+      }, pollMs)
     })
     return {
       moved,
@@ -50,13 +50,13 @@ export class Conversation {
     }
   }
 
-  say(answer: Answer): Promise<RunResult> {
+  sendAnswer(answer: Answer): Promise<RunResult> {
     answer(this.run)
-    return this.rest()
+    return this.waitForRest()
   }
 
-  #standing(): string {
-    const context = this.#context()
+  #describeState(): string {
+    const context = this.#getContext()
     const { state, pending = [] } = toCurrentResult(context)
     return [
       state,
@@ -66,7 +66,7 @@ export class Conversation {
     ].join(' ')
   }
 
-  #context(): AgentContext {
+  #getContext(): AgentContext {
     return (this.run.snapshot() as { context: AgentContext }).context
   }
 }

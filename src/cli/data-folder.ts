@@ -4,7 +4,7 @@ import { isAbsolute } from 'node:path'
  * Where the platform keeps data of this user's programs (`~/.local/share/statewright`, `XDG_DATA_HOME`, …); null
  * for a user without a home.
  */
-export async function dataFolder(): Promise<string | null> {
+export async function findDataFolder(): Promise<string | null> {
   try {
     const { default: envPaths } = await import('env-paths')
     const { data } = envPaths('statewright', { suffix: '' })

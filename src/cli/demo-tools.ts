@@ -3,8 +3,8 @@ import { join, resolve, sep } from 'node:path'
 import * as z from 'zod'
 import { defineTool } from '../core/tools/define-tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
-import { evaluate } from './arithmetic.js'
-import { codeOf } from './load-file.js'
+import { evaluateExpression } from './arithmetic.js'
+import { getErrorCode } from './load-file.js'
 import { packageRoot } from '../studio/package-root.js'
 
 const maxFileBytes = 100_000
@@ -13,14 +13,14 @@ const maxFileBytes = 100_000
 const notesRoot = join(packageRoot, 'examples', 'notes')
 
 /** The tools of the built-in rehearsal. They read below `root`, and nothing else. */
-export function demoTools(root: string = notesRoot) {
+export function createDemoTools(root: string = notesRoot) {
   return [
     defineTool({
       name: 'list_files',
       description: 'Lists the files in the folder of notes.',
       input: z.object({}),
       readOnly: true,
-      execute: async () => (await namesIn(root)).join('\n'),
+      execute: async () => (await listNames(root)).join('\n'),
     }),
     defineTool({
       name: 'read_file',
@@ -34,7 +34,7 @@ export function demoTools(root: string = notesRoot) {
       description: 'Evaluates an arithmetic expression, such as (12.50 + 3) * 2.',
       input: z.object({ expression: z.string() }),
       readOnly: true,
-      execute: ({ expression }) => evaluate(expression),
+      execute: ({ expression }) => evaluateExpression(expression),
     }),
   ]
 }
@@ -52,8 +52,8 @@ async function readConfined(root: string, path: string): Promise<string> {
   try {
     file = await realpath(named)
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') throw error
-    const names = await namesIn(root)
+    if (getErrorCode(error) !== 'ENOENT' && getErrorCode(error) !== 'ENOTDIR') throw error
+    const names = await listNames(root)
     throw new ToolError('failed', `There is no file '${path}'. The files are: ${names.join(', ')}.`)
   }
   if (!isInside(base, file)) throw refusal
@@ -68,7 +68,7 @@ function isInside(base: string, file: string): boolean {
   return file.startsWith(base + sep)
 }
 
-async function namesIn(root: string): Promise<string[]> {
+async function listNames(root: string): Promise<string[]> {
   const entries = await readdir(root, { withFileTypes: true })
   return entries
     .filter((entry) => entry.isFile())

@@ -17,7 +17,7 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-export function exitCodeOf(result: RunResult): ExitCode {
+export function toExitCode(result: RunResult): ExitCode {
   switch (result.state) {
     case 'COMPLETED':
       return exitCodes.completed

@@ -6,17 +6,17 @@ import { printable } from '../core/format/words.js'
 import type { ResumeOptions } from '../core/agent/agent-options.js'
 import type { Run } from '../core/run/run.js'
 import { askForAnswer } from './ask-for-answer.js'
-import { type Ask, asker, canAsk } from './ask.js'
+import { type Ask, openTerminalPrompt, canAsk } from './terminal-prompt.js'
 import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'
 import { type Answer, Conversation } from './conversation.js'
-import { type ExitCode, exitCodeOf, exitCodes } from './exit-codes.js'
-import { goingOn, resumeCommand, whatItWaitsFor } from './going-on.js'
-import { Interrupts } from './interrupts.js'
-import { Leaving, LeftRun } from './leaving.js'
+import { type ExitCode, toExitCode, exitCodes } from './exit-codes.js'
+import { formatResumeHint, formatResumeCommand, describeWait } from './resume-hints.js'
+import { RunInterrupts } from './run-interrupts.js'
+import { RunDrain, ReleasedRunError } from './drain.js'
 import { openInspector } from './open-inspector.js'
-import { rendererFor } from './render/renderer-for.js'
-import { talkBeside } from './talk-beside.js'
+import { createRenderer } from './render/create-renderer.js'
+import { answerBesideStudio } from './answer-beside-studio.js'
 
 export interface FollowOptions {
   start: (given: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
@@ -38,32 +38,32 @@ export interface FollowOptions {
 /** Shows a run from its start to the rest at which nobody answers any more. Rejects when the run is refused. */
 export async function followRun(options: FollowOptions): Promise<ExitCode> {
   const { view, opening, carried, drainMs, io } = options
-  const leaving = carried === null ? null : new Leaving(io, drainMs)
+  const drain = carried === null ? null : new RunDrain(io, drainMs)
   let inspector: LocalInspector | undefined
   try {
     if (view.inspect) inspector = await openInspector(io)
     if (opening !== undefined) (view.output === 'human' ? io.stdout : io.stderr).write(`${opening}\n`)
-    const result = await watch(options, { inspector, leaving })
-    await leaving?.stop()
+    const result = await watchRun(options, { inspector, drain })
+    await drain?.finish()
     showRest(result, { isHuman: view.output === 'human', carried, io })
-    return exitCodeOf(result)
+    return toExitCode(result)
   } catch (error) {
-    if (!(error instanceof LeftRun)) throw error
-    const next = resumeCommand(error.sessionId, { state: 'RUNNING' })
+    if (!(error instanceof ReleasedRunError)) throw error
+    const next = formatResumeCommand(error.sessionId, { state: 'RUNNING' })
     io.stderr.write(`statewright: the run was left as it stands.\nGo on with: ${next}${carried ?? ''}\n`)
     return exitCodes.left
   } finally {
-    await leaving?.stop()
+    await drain?.finish()
     await inspector?.close()
   }
 }
 
-async function watch(
+async function watchRun(
   options: FollowOptions,
-  { inspector, leaving }: { inspector: LocalInspector | undefined; leaving: Leaving | null },
+  { inspector, drain }: { inspector: LocalInspector | undefined; drain: RunDrain | null },
 ): Promise<RunResult> {
   const { start, answers = [], isWatched = false, limits, view, io } = options
-  const renderer = rendererFor(view.output, limits, io)
+  const renderer = createRenderer(view.output, limits, io)
   const gone = new AbortController()
   // Nobody reads any more (`| head`): no reason to spend more on it.
   const onGone = () => {
@@ -71,16 +71,16 @@ async function watch(
   }
   io.stdout.on('error', onGone)
   let stop = (): void => undefined
-  const work = new Interrupts(io.signal)
+  const work = new RunInterrupts(io.signal)
   try {
     const signal = AbortSignal.any([isWatched ? work.signal : io.signal, gone.signal])
     const run = await start({ signal, ...(inspector && { inspect: inspector.inspect }) })
-    leaving?.follow(run)
+    drain?.follow(run)
     const events = run.events$.subscribe({
       next: (event) => {
         // A refused run tells of nothing else; people read why as the command's one sentence.
         if (view.output === 'human' && event.type === 'warning' && event.seq === 1) return
-        const text = renderer.event(event)
+        const text = renderer.renderEvent(event)
         if (text !== '') io.stdout.write(text)
       },
       // A refused run rejects `result` too.
@@ -89,44 +89,44 @@ async function watch(
     stop = () => {
       events.unsubscribe()
     }
-    const conversation = new Conversation(run, leaving?.left)
-    let result = await conversation.rest()
+    const conversation = new Conversation(run, drain?.released)
+    let result = await conversation.waitForRest()
     for (const answer of answers) {
-      if (!isRestState(result.state) || leaving?.hasBegun) break
+      if (!isRestState(result.state) || drain?.hasBegun) break
       // oxlint-disable-next-line no-await-in-loop -- each is said at a rest
-      result = await conversation.say(answer)
+      result = await conversation.sendAnswer(answer)
     }
-    if (isWatched) result = await talkBeside(conversation, result, { work, leaving, view, io })
-    else if (canAsk(view, io)) result = await talk(conversation, result, { signal, leaving, io })
-    io.stdout.write(renderer.result(result))
+    if (isWatched) result = await answerBesideStudio(conversation, result, { work, drain, view, io })
+    else if (canAsk(view, io)) result = await answerAtTerminal(conversation, result, { signal, drain, io })
+    io.stdout.write(renderer.renderResult(result))
     return result
   } finally {
     stop()
-    work.ignore()
+    work.disable()
     io.stdout.off('error', onGone)
   }
 }
 
 /** Asks and goes on until a final state, or until there is no answer. */
-async function talk(
+async function answerAtTerminal(
   conversation: Conversation,
   rest: RunResult,
-  { signal, leaving, io }: { signal: AbortSignal; leaving: Leaving | null; io: CliIO },
+  { signal, drain, io }: { signal: AbortSignal; drain: RunDrain | null; io: CliIO },
 ): Promise<RunResult> {
   if (!isRestState(rest.state)) return rest
-  const { ask: put, close } = asker(io)
-  const ask: Ask = (question) => put(question, leaving?.begun)
+  const { ask: askAtTerminal, close } = openTerminalPrompt(io)
+  const ask: Ask = (question) => askAtTerminal(question, drain?.sigtermArrived)
   try {
     let result: RunResult = rest
-    const goesOn = (): boolean => isRestState(result.state) && leaving?.hasBegun !== true
+    const goesOn = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
     while (goesOn()) {
       // oxlint-disable no-await-in-loop -- one question at a time
       const answer = await askForAnswer(result, ask)
       // Meanwhile it may have been cancelled, which is an end.
       if (signal.aborted) return await conversation.run.result
-      if (answer === null || leaving?.hasBegun) return result
+      if (answer === null || drain?.hasBegun) return result
       try {
-        result = await conversation.say(answer)
+        result = await conversation.sendAnswer(answer)
       } catch (error) {
         // What was edited does not fit: the person hears why, and is asked again.
         if (!(error instanceof UsageError)) throw error
@@ -146,8 +146,8 @@ export function showRest(
   { isHuman, carried, io }: { isHuman: boolean; carried: string | null; io: CliIO },
 ): void {
   if (isHuman && carried !== null) io.stdout.write(`Session ${result.sessionId}\n`)
-  if (isRestState(result.state)) io.stderr.write(`statewright: ${whatItWaitsFor(result)}\n`)
-  const next = goingOn(result, carried)
+  if (isRestState(result.state)) io.stderr.write(`statewright: ${describeWait(result)}\n`)
+  const next = formatResumeHint(result, carried)
   if (next !== null && (isHuman || result.resumable))
     (result.resumable ? io.stderr : io.stdout).write(`${next}\n`)
 }

@@ -1,7 +1,7 @@
 import type { Command, CommandGroup } from './command.js'
-import type { OptionSpec, OptionSpecs } from './options.js'
+import type { OptionSpec, OptionSpecs } from './parse-options.js'
 
-export function globalHelp(
+export function formatGlobalHelp(
   commands: readonly Pick<Command, 'name' | 'about'>[],
   options: OptionSpecs,
 ): string {
@@ -11,50 +11,50 @@ export function globalHelp(
     'Usage: statewright <command> [options]',
     '',
     'Commands:',
-    ...columns(commands.map(({ name, about }) => [name, about])),
+    ...formatColumns(commands.map(({ name, about }) => [name, about])),
     '',
     'Options:',
-    ...columns(Object.entries(options).map(([name, spec]) => [label(name, spec), spec.about])),
+    ...formatColumns(Object.entries(options).map(([name, spec]) => [formatFlag(name, spec), spec.about])),
     '',
     "'statewright <command> --help' says more about a command.",
     '',
   ].join('\n')
 }
 
-export function groupHelp({ name, about, commands }: CommandGroup): string {
+export function formatGroupHelp({ name, about, commands }: CommandGroup): string {
   return [
     about,
     '',
     `Usage: statewright ${name} <command> [options]`,
     '',
     'Commands:',
-    ...columns(commands.map((command) => [command.name, command.about])),
+    ...formatColumns(commands.map((command) => [command.name, command.about])),
     '',
     `'statewright ${name} <command> --help' says more about a command.`,
     '',
   ].join('\n')
 }
 
-export function commandHelp({ name, about, positional, options, notes }: Command): string {
+export function formatCommandHelp({ name, about, positional, options, notes }: Command): string {
   return [
     about,
     '',
     `Usage: statewright ${name} [options] ${positional}`.trimEnd(),
     '',
     'Options:',
-    ...columns(Object.entries(options).map(([option, spec]) => [label(option, spec), spec.about])),
+    ...formatColumns(Object.entries(options).map(([option, spec]) => [formatFlag(option, spec), spec.about])),
     ...notes.flatMap((note) => ['', note]),
     '',
   ].join('\n')
 }
 
-function label(name: string, { short, value, optional }: OptionSpec): string {
+function formatFlag(name: string, { short, value, optional }: OptionSpec): string {
   const flag = short === undefined ? `    --${name}` : `-${short}, --${name}`
   if (value === undefined) return flag
   return optional ? `${flag}[=${value}]` : `${flag} ${value}`
 }
 
-function columns(rows: readonly (readonly [string, string])[]): string[] {
+function formatColumns(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...rows.map(([left]) => left.length))
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`)
 }

@@ -1,6 +1,6 @@
 import type { SessionStore } from '../core/sessions/store/store.js'
-import type { AnyAgent } from '../studio/actions.js'
-import { loadMade } from './load-made.js'
+import type { StudioAgent } from '../studio/session-actions.js'
+import { loadDefaultExport } from './load-default-export.js'
 
 const expected =
   'Its default export must be an agent, or a function that makes one: export default ({ store }) => createAgent({ store, … }).'
@@ -9,15 +9,15 @@ const expected =
  * The agent of a module: its default export, or what that makes of the store. Throws a CliError that says what is wrong
  * with the file, or what it exports instead.
  */
-export async function loadAgent(path: string, cwd: string, store: SessionStore): Promise<AnyAgent> {
-  const how = { what: 'an agent', option: '--agent', code: 'bad_agent' } as const
-  const { exported, made, refuse } = await loadMade(path, { cwd, store }, how)
+export async function loadAgent(path: string, cwd: string, store: SessionStore): Promise<StudioAgent> {
+  const target = { what: 'an agent', option: '--agent', code: 'bad_agent' } as const
+  const { exported, made, refuse } = await loadDefaultExport(path, { cwd, store }, target)
   if (isAgent(made)) return made
   const what = exported === undefined ? 'has no default export' : 'has no agent as its default export'
   throw refuse(`'${path}' ${what}. ${expected}`)
 }
 
-function isAgent(value: unknown): value is AnyAgent {
-  const { resume, fork, config } = (value ?? {}) as Partial<AnyAgent>
+function isAgent(value: unknown): value is StudioAgent {
+  const { resume, fork, config } = (value ?? {}) as Partial<StudioAgent>
   return typeof resume === 'function' && typeof fork === 'function' && typeof config === 'object'
 }

@@ -1,6 +1,6 @@
 import type { Agents } from '../core/drive/define-agents.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import { loadMade } from './load-made.js'
+import { loadDefaultExport } from './load-default-export.js'
 
 const expected =
   'Its default export must be what defineAgents gives, or a function that makes it: export default ({ store }) => ' +
@@ -8,8 +8,8 @@ const expected =
 
 /** The agents of a module. Throws a CliError that says what is wrong with the file, or what it exports instead. */
 export async function loadAgents(path: string, cwd: string, store: SessionStore): Promise<Agents> {
-  const how = { what: 'agents', option: '--agents', code: 'bad_agents' } as const
-  const { made, refuse } = await loadMade(path, { cwd, store }, how)
+  const target = { what: 'agents', option: '--agents', code: 'bad_agents' } as const
+  const { made, refuse } = await loadDefaultExport(path, { cwd, store }, target)
   if (typeof (made as Agents | undefined)?.findAgentFor === 'function') return made as Agents
   throw refuse(`'${path}' has no agents as its default export. ${expected}`)
 }

@@ -7,15 +7,15 @@ export async function loadFile(path: string, cwd: string, option: string): Promi
   try {
     return await readFile(resolve(cwd, path), 'utf8')
   } catch (error) {
-    throw new CliError('unreadable_file', `${option}: ${whyUnreadable(error, path)}`, option, {
+    throw new CliError('unreadable_file', `${option}: ${describeReadError(error, path)}`, option, {
       cause: error,
     })
   }
 }
 
 /** `there is no file 'x'.`, and so on. */
-export function whyUnreadable(error: unknown, path: string): string {
-  switch (codeOf(error)) {
+export function describeReadError(error: unknown, path: string): string {
+  switch (getErrorCode(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
       return `there is no file '${path}'.`
@@ -29,6 +29,6 @@ export function whyUnreadable(error: unknown, path: string): string {
   }
 }
 
-export function codeOf(error: unknown): unknown {
+export function getErrorCode(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 }

@@ -8,30 +8,30 @@ import { loadModule } from './load-module.js'
  * what is wrong with the file, or what it exports instead.
  */
 export async function loadMachine(path: string, cwd: string): Promise<AnyStateMachine> {
-  const module = await loadModule(path, cwd, refuse)
-  const value = module.default ?? onlyMachine(module)
+  const module = await loadModule(path, cwd, badMachineError)
+  const value = module.default ?? findOnlyMachine(module)
   if (value === undefined) {
     const names = Object.keys(module)
     const exported = names.length === 0 ? 'exports nothing' : `exports ${names.join(', ')}`
-    throw refuse(
+    throw badMachineError(
       `'${path}' ${exported}. Its default export must be a machine: export default createMachine({ … }).`,
     )
   }
   try {
     assertMachine(value)
   } catch (error) {
-    throw refuse(`'${path}': ${error instanceof Error ? error.message : String(error)}`, error)
+    throw badMachineError(`'${path}': ${error instanceof Error ? error.message : String(error)}`, error)
   }
   return value
 }
 
-function onlyMachine(module: Record<string, unknown>): unknown {
+function findOnlyMachine(module: Record<string, unknown>): unknown {
   const machines = Object.values(module).filter(
     (value) => typeof value === 'object' && value !== null && '__xstatenode' in value,
   )
   return machines.length === 1 ? machines[0] : undefined
 }
 
-function refuse(message: string, cause?: unknown): CliError {
+function badMachineError(message: string, cause?: unknown): CliError {
   return new CliError('bad_machine', message, 'MODULE', { cause })
 }

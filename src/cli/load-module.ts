@@ -2,8 +2,8 @@ import { access, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { StatewrightError } from '../core/base/errors.js'
-import { badUsage, type CliError } from './cli-error.js'
-import { codeOf, whyUnreadable } from './load-file.js'
+import { badUsageError, type CliError } from './cli-error.js'
+import { getErrorCode, describeReadError } from './load-file.js'
 import { importTypeScript, isTypeScript } from './load-typescript.js'
 
 /**
@@ -20,7 +20,7 @@ export async function loadModule(
     await access(file)
     if ((await stat(file)).isDirectory()) throw Object.assign(new Error('A folder.'), { code: 'EISDIR' })
   } catch (error) {
-    throw refuse(whyUnreadable(error, path), error)
+    throw refuse(describeReadError(error, path), error)
   }
   try {
     const module: unknown = isTypeScript(file)
@@ -28,28 +28,28 @@ export async function loadModule(
       : await import(pathToFileURL(file).href)
     return module as Record<string, unknown>
   } catch (error) {
-    if (noModule.test(String(codeOf(error)))) {
+    if (notAModuleCode.test(String(getErrorCode(error)))) {
       throw refuse(`'${path}' cannot be loaded. Name a .js, .mjs or .ts module.`, error)
     }
     if (error instanceof StatewrightError && error.code === 'missing_package') {
       throw refuse(`'${path}' cannot be loaded: ${error.message}`, error)
     }
-    throw refuse(`'${path}' cannot be loaded: ${whatWentWrong(error, path)}`, error)
+    throw refuse(`'${path}' cannot be loaded: ${describeLoadError(error, path)}`, error)
   }
 }
 
 /** What Node's loader says of a file that is no JavaScript. */
-const noModule = /^ERR_(UNKNOWN_FILE_EXTENSION|IMPORT_(ATTRIBUTE|ASSERTION_TYPE)_MISSING)$/
+const notAModuleCode = /^ERR_(UNKNOWN_FILE_EXTENSION|IMPORT_(ATTRIBUTE|ASSERTION_TYPE)_MISSING)$/
 
 /** Node says where a module's syntax is wrong only when it runs or checks it itself. */
-function whatWentWrong(error: unknown, path: string): string {
+function describeLoadError(error: unknown, path: string): string {
   if (!(error instanceof Error)) return String(error)
   const hint = error.name === 'SyntaxError' ? `. To see where: node --check '${path}'` : ''
   return `${error.name}: ${error.message}${hint}`
 }
 
 /** The module of a command that takes at most one. Throws a CliError for more. */
-export function oneModule(positionals: readonly string[]): string | undefined {
+export function expectOneModule(positionals: readonly string[]): string | undefined {
   if (positionals.length <= 1) return positionals[0]
-  throw badUsage(`One MODULE at a time: '${positionals.slice(1).join("', '")}' is too much.`)
+  throw badUsageError(`One MODULE at a time: '${positionals.slice(1).join("', '")}' is too much.`)
 }

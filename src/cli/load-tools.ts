@@ -9,22 +9,23 @@ const expected = 'Its default export must be a list of tools: export default [de
  * a tool is checked by the agent. Throws a CliError that says what is wrong with the file or what it exports instead.
  */
 export async function loadTools(path: string, cwd: string): Promise<readonly ToolEntry[]> {
-  const module = await loadModule(path, cwd, refuse)
+  const module = await loadModule(path, cwd, badToolsError)
   const tools = module.default
   if (Array.isArray(tools)) return tools as ToolEntry[]
-  if (tools !== undefined) throw refuse(`'${path}' has ${kindOf(tools)} as its default export. ${expected}`)
+  if (tools !== undefined)
+    throw badToolsError(`'${path}' has ${describeKind(tools)} as its default export. ${expected}`)
   const names = Object.keys(module)
   const exported =
     names.length === 0 ? 'exports nothing' : `exports ${names.join(', ')} but has no default export`
-  throw refuse(`'${path}' ${exported}. ${expected}`)
+  throw badToolsError(`'${path}' ${exported}. ${expected}`)
 }
 
-function kindOf(value: unknown): string {
+function describeKind(value: unknown): string {
   if (value === null) return 'null'
   if (typeof value === 'object' && 'execute' in value) return 'a single tool'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-function refuse(message: string, cause?: unknown): CliError {
+function badToolsError(message: string, cause?: unknown): CliError {
   return new CliError('bad_tools', `--tools: ${message}`, '--tools', { cause })
 }

@@ -32,7 +32,7 @@ export async function importTypeScript(file: string): Promise<unknown> {
   try {
     return (await import(href)) as unknown
   } catch (error) {
-    const why = beyondNode(error)
+    const why = describeUnsupported(error)
     if (why === null) throw error
     throw new StatewrightError(
       'missing_package',
@@ -44,7 +44,7 @@ export async function importTypeScript(file: string): Promise<unknown> {
 }
 
 /** What Node's own reading of TypeScript lacks, where that is what is wrong. */
-function beyondNode(error: unknown): string | null {
+function describeUnsupported(error: unknown): string | null {
   const { code, url = '' } = error as { code?: unknown; url?: string }
   switch (code) {
     case 'ERR_UNKNOWN_FILE_EXTENSION':

@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import type { ExploreOptions } from '../testing/space.js'
+import type { ExploreOptions } from '../testing/explore-options.js'
 import { CliError } from './cli-error.js'
 import { loadMachine } from './load-machine.js'
 import { loadModule } from './load-module.js'
@@ -17,7 +17,7 @@ export interface MachineSpace {
 }
 
 /** The agent machine and its own alphabet. */
-export async function agentMachineSpace(): Promise<MachineSpace> {
+export async function createAgentSpace(): Promise<MachineSpace> {
   const { agentSpace } = await import('../testing/index.js')
   return {
     machine: agentMachine,
@@ -32,14 +32,14 @@ export async function agentMachineSpace(): Promise<MachineSpace> {
  */
 export async function loadMachineSpace(path: string, cwd: string): Promise<MachineSpace> {
   const machine = await loadMachine(path, cwd)
-  const module = await loadModule(path, cwd, refuse)
+  const module = await loadModule(path, cwd, badMachineError)
   const name = Object.keys(module).find((key) => module[key] === machine) ?? 'default'
   const { inputs, alphabet, serializeState } = module as Partial<ExploreOptions>
-  const { bareEvents } = await import('../testing/bare-events.js')
+  const { createBareEvents } = await import('../testing/bare-events.js')
   return {
     machine,
     options: {
-      alphabet: alphabet ?? bareEvents(machine),
+      alphabet: alphabet ?? createBareEvents(machine),
       ...(inputs !== undefined && { inputs }),
       ...(serializeState !== undefined && { serializeState }),
     },
@@ -58,6 +58,6 @@ export async function loadMachineSpace(path: string, cwd: string): Promise<Machi
   }
 }
 
-function refuse(message: string, cause?: unknown): CliError {
+function badMachineError(message: string, cause?: unknown): CliError {
   return new CliError('bad_machine', message, 'MODULE', { cause })
 }

@@ -1,21 +1,21 @@
 #!/usr/bin/env node
 import { runCli } from './cli.js'
-import { dataFolder } from './data-folder.js'
-import { Ending } from './ending.js'
+import { findDataFolder } from './data-folder.js'
+import { SigtermHandler } from './sigterm.js'
 import { exitCodes } from './exit-codes.js'
-import { written } from './watch-output.js'
+import { waitForWrites } from './watch-output.js'
 
 /** The bin: the process's own streams, signals and exit code around `runCli`. */
 
 const interrupt = new AbortController()
-const ending = new Ending()
+const sigterm = new SigtermHandler()
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
     // The second one leaves at once.
-    if (ending.hasBegun) process.exit(exitCodes.left)
+    if (sigterm.hasArrived) process.exit(exitCodes.left)
     if (interrupt.signal.aborted) process.exit(exitCodes.cancelled)
-    if (signal === 'SIGTERM' && ending.begin()) return
+    if (signal === 'SIGTERM' && sigterm.raise()) return
     interrupt.abort(new Error(`Interrupted (${signal}).`))
   })
 }
@@ -38,11 +38,11 @@ const code = await runCli(process.argv.slice(2), {
   stderr: process.stderr,
   env: process.env,
   cwd: process.cwd(),
-  dataFolder,
+  dataFolder: findDataFolder,
   signal: interrupt.signal,
-  ending,
+  sigterm,
 })
 
 // Whatever a tool has left running does not keep the command alive; what was written gets through first.
-await Promise.all([process.stdout, process.stderr].map(written))
+await Promise.all([process.stdout, process.stderr].map(waitForWrites))
 process.exit(code)

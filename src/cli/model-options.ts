@@ -7,9 +7,9 @@ import {
   type OpenAIResponsesOptions,
 } from '../core/models/openai/responses/openai-responses.js'
 import type { ModelProvider } from '../core/models/provider.js'
-import { badUsage, CliError } from './cli-error.js'
+import { badUsageError, CliError } from './cli-error.js'
 import type { CliIO } from './command.js'
-import { checkedURL, type CommonOptions } from './commands/common-options.js'
+import { checkURL, type CommonOptions } from './commands/common-options.js'
 
 const defaultModel = 'gpt-5-mini'
 
@@ -21,36 +21,43 @@ const noKey = 'no-key-needed'
  * neither a key nor a base URL. The key is `model.apiKeyEnv`'s where the file has one; a base URL of the file that
  * has none gets no key at all.
  */
-export function modelOptions(
+export function resolveModelOptions(
   options: Pick<CommonOptions, 'model' | 'baseURL'>,
   file: ConfigFile,
   env: CliIO['env'],
 ): (OpenAIChatOptions & OpenAIResponsesOptions) | null {
   const { api: _api, apiKeyEnv, model: fileModel, baseURL: fileURL, ...rest } = file.model ?? {}
-  const baseURL = options.baseURL ?? fileURL ?? urlFrom(env)
+  const baseURL = options.baseURL ?? fileURL ?? readBaseUrl(env)
   const isOfFile = options.baseURL === undefined && fileURL !== undefined
   const apiKey =
-    apiKeyEnv !== undefined ? keyFrom(apiKeyEnv, env) : isOfFile ? undefined : present(env.OPENAI_API_KEY)
+    apiKeyEnv !== undefined
+      ? readKey(apiKeyEnv, env)
+      : isOfFile
+        ? undefined
+        : trimToUndefined(env.OPENAI_API_KEY)
   if (apiKey === undefined && baseURL === undefined) return null
 
   const model =
     options.model ??
     fileModel ??
-    present(env.OPENAI_MODEL) ??
+    trimToUndefined(env.OPENAI_MODEL) ??
     (baseURL === undefined ? defaultModel : undefined)
   if (model === undefined) {
-    throw badUsage(`Which model of ${baseURL}? Give --model NAME, or set OPENAI_MODEL.`, '--model')
+    throw badUsageError(`Which model of ${baseURL}? Give --model NAME, or set OPENAI_MODEL.`, '--model')
   }
   return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }
 }
 
 /** The API that the options, else the configuration file, name. */
-export function apiOf({ api }: Pick<CommonOptions, 'api'>, file: ConfigFile): ModelApi {
+export function resolveApi({ api }: Pick<CommonOptions, 'api'>, file: ConfigFile): ModelApi {
   return api ?? file.model?.api ?? 'chat'
 }
 
 /** The model, over that API. Throws a ConfigError for what the file says that has no meaning there. */
-export function modelOver(api: ModelApi, options: OpenAIChatOptions & OpenAIResponsesOptions): ModelProvider {
+export function createModel(
+  api: ModelApi,
+  options: OpenAIChatOptions & OpenAIResponsesOptions,
+): ModelProvider {
   const other = api === 'chat' ? 'responses' : 'chat'
   const foreign = keysOfApi[other].find((key) => options[key as keyof typeof options] !== undefined)
   if (foreign !== undefined) {
@@ -64,8 +71,8 @@ export function modelOver(api: ModelApi, options: OpenAIChatOptions & OpenAIResp
   return api === 'chat' ? openaiChat(options) : openaiResponses(options)
 }
 
-function keyFrom(name: string, env: CliIO['env']): string {
-  const key = present(env[name])
+function readKey(name: string, env: CliIO['env']): string {
+  const key = trimToUndefined(env[name])
   if (key !== undefined) return key
   throw new CliError(
     'missing_api_key',
@@ -74,11 +81,11 @@ function keyFrom(name: string, env: CliIO['env']): string {
   )
 }
 
-function urlFrom(env: CliIO['env']): string | undefined {
-  const url = present(env.OPENAI_BASE_URL)
-  return url === undefined ? undefined : checkedURL(url, 'OPENAI_BASE_URL')
+function readBaseUrl(env: CliIO['env']): string | undefined {
+  const url = trimToUndefined(env.OPENAI_BASE_URL)
+  return url === undefined ? undefined : checkURL(url, 'OPENAI_BASE_URL')
 }
 
-function present(value: string | undefined): string | undefined {
+function trimToUndefined(value: string | undefined): string | undefined {
   return value?.trim() || undefined
 }

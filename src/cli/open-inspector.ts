@@ -3,7 +3,7 @@ import type { LocalInspector } from '../studio/index.js'
 import type { CliIO } from './command.js'
 
 /** How long a run waits for somebody who opens the page, in milliseconds. */
-const patienceMs = 60_000
+const viewerTimeoutMs = 60_000
 
 /**
  * Starts the inspector, says where to look, and waits until somebody does: a run is often over before a browser has
@@ -14,13 +14,13 @@ export async function openInspector({ stderr, signal }: CliIO): Promise<LocalIns
   const inspector = await startInspector()
   stderr.write(
     `Stately's inspector: ${inspector.url}\n` +
-      `Open it in a browser: the run starts then, or after ${patienceMs / 1000} seconds.\n`,
+      `Open it in a browser: the run starts then, or after ${viewerTimeoutMs / 1000} seconds.\n`,
   )
   const enough = new AbortController()
   const waiting = AbortSignal.any([signal, enough.signal])
   await Promise.race([
     inspector.viewed,
-    sleep(patienceMs, undefined, { signal: waiting }).catch(() => undefined),
+    sleep(viewerTimeoutMs, undefined, { signal: waiting }).catch(() => undefined),
   ])
   enough.abort()
   return inspector

@@ -1,8 +1,8 @@
 import { StatewrightError } from '../core/base/errors.js'
 import { type McpOptions, type McpServer, mcpTools } from '../mcp/index.js'
 import type { ToolEntry } from '../core/tools/tool-set.js'
-import { badUsage, CliError } from './cli-error.js'
-import { splitWords } from './shell-words.js'
+import { badUsageError, CliError } from './cli-error.js'
+import { splitShellWords } from './shell-words.js'
 
 export interface OpenMcp {
   entries: ToolEntry[]
@@ -19,7 +19,7 @@ export async function openMcp(
   cwd: string,
   onWarning: (warning: string) => void = () => undefined,
 ): Promise<OpenMcp> {
-  const targets = texts.map((text) => ({ ...targetOf(text, cwd), onWarning }))
+  const targets = texts.map((text) => ({ ...parseTarget(text, cwd), onWarning }))
   const servers: McpServer[] = []
   const close = async (): Promise<void> => {
     await Promise.all(servers.map((server) => server.close()))
@@ -46,10 +46,10 @@ async function openNamed(target: McpOptions, taken: ReadonlySet<string>): Promis
   return mcpTools({ ...target, name: `${server.name}-${number}` })
 }
 
-function targetOf(text: string, cwd: string): McpOptions {
+function parseTarget(text: string, cwd: string): McpOptions {
   if (/^https?:\/\//i.test(text.trim())) return { url: text.trim() }
-  const words = splitWords(text)
-  if (words === null) throw badUsage(`--mcp: a quote is not closed in: ${text}`, '--mcp')
+  const words = splitShellWords(text)
+  if (words === null) throw badUsageError(`--mcp: a quote is not closed in: ${text}`, '--mcp')
   const env: Record<string, string> = {}
   while (/^[A-Za-z_]\w*=/.test(words[0] ?? '')) {
     const [name = '', ...value] = (words.shift() ?? '').split('=')
@@ -57,7 +57,7 @@ function targetOf(text: string, cwd: string): McpOptions {
   }
   const [command, ...args] = words
   if (command === undefined || command === '') {
-    throw badUsage('--mcp needs the command that starts a server, or the URL of one.', '--mcp')
+    throw badUsageError('--mcp needs the command that starts a server, or the URL of one.', '--mcp')
   }
   return { command, args, env, cwd }
 }

@@ -6,9 +6,9 @@ import { folderIn, openStore } from '../stores/open-store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { printable } from '../core/format/words.js'
-import { badUsage } from './cli-error.js'
+import { badUsageError } from './cli-error.js'
 import type { CliIO } from './command.js'
-import { codeOf } from './load-file.js'
+import { getErrorCode } from './load-file.js'
 
 /** Where the sessions of a command are. */
 export interface OpenedStore {
@@ -23,10 +23,10 @@ export interface OpenedStore {
  * @throws {StatewrightError} when what was named cannot be used
  */
 export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
-  const wanted = placeOf(url, io)
+  const wanted = resolvePlace(url, io)
   if (wanted !== undefined) return { store: await openStore(wanted), isKept: !/^memory:$/i.test(wanted) }
   try {
-    return { store: await openStore(`file:${await folderOf(io)}`), isKept: true }
+    return { store: await openStore(`file:${await getDataFolder(io)}`), isKept: true }
   } catch (error) {
     if (!(error instanceof StatewrightError)) throw error
     io.stderr.write(`statewright: ${printable(error.message)} This session stays in memory.\n`)
@@ -40,10 +40,10 @@ export async function openStoreForRun(url: string | undefined, io: CliIO): Promi
  * @throws {CliError} `bad_usage`
  */
 export async function openStoreToShow(url: string | undefined, io: CliIO): Promise<OpenedStore> {
-  const place = placeOf(url, io)
+  const place = resolvePlace(url, io)
   if (place !== undefined && isMissing(folderIn(place))) {
     const named = url === undefined ? 'STATEWRIGHT_STORE' : '--store'
-    throw badUsage(
+    throw badUsageError(
       `${named}: there are no sessions in ${printable(folderIn(place) ?? place)}. Name the folder that a program keeps them ` +
         'in, or begin one there: statewright run --store file:DIR',
       named,
@@ -61,7 +61,7 @@ export async function withSessionStore<Value>(
   io: CliIO,
   use: (store: SessionStore) => Promise<Value>,
 ): Promise<Value> {
-  const place = placeOf(url, io) ?? `file:${await folderOf(io)}`
+  const place = resolvePlace(url, io) ?? `file:${await getDataFolder(io)}`
   const store = isMissing(folderIn(place)) ? memoryStore() : await openStore(place)
   try {
     return await use(store)
@@ -71,12 +71,12 @@ export async function withSessionStore<Value>(
 }
 
 /** A folder is relative to where the person stands. */
-function placeOf(url: string | undefined, { env, cwd }: CliIO): string | undefined {
+function resolvePlace(url: string | undefined, { env, cwd }: CliIO): string | undefined {
   const given = url ?? (env.STATEWRIGHT_STORE?.trim() || undefined)
   return given?.replace(/^file:(?!\/\/)(.+)$/is, (_all, folder: string) => `file:${resolve(cwd, folder)}`)
 }
 
-async function folderOf(io: CliIO): Promise<string> {
+async function getDataFolder(io: CliIO): Promise<string> {
   const folder = await io.dataFolder()
   if (folder !== null) return folder
   throw new StoreError(
@@ -90,6 +90,6 @@ function isMissing(folder: string | null): boolean {
     if (folder !== null) statSync(join(folder, 'sessions.db'))
     return false
   } catch (error) {
-    return codeOf(error) === 'ENOENT'
+    return getErrorCode(error) === 'ENOENT'
   }
 }

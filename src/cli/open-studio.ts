@@ -14,12 +14,12 @@ export async function openStudio(
   const studio = await startStudio(options)
   const { url } = studio
   stderr.write(`Studio: ${url}\nOpen it in a browser on this machine; Ctrl-C ends it.\n`)
-  if (inBrowser) showPage(url)
+  if (inBrowser) openPage(url)
   return studio
 }
 
 /** Resolves when the person interrupts. Until then Enter gives an address for another browser: each opens one. */
-export async function interrupted(
+export async function waitForInterrupt(
   { signal, stdin, stderr }: Pick<CliIO, 'signal' | 'stdin' | 'stderr'>,
   studio: Studio,
 ): Promise<void> {
@@ -38,7 +38,7 @@ export async function interrupted(
 }
 
 /** Where that is not possible, the address is there to be clicked. */
-function showPage(url: string): void {
+function openPage(url: string): void {
   const [command = '', ...args] = openers[process.platform] ?? ['xdg-open']
   const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' })
   child.on('error', () => undefined)

@@ -1,4 +1,4 @@
-import { badUsage } from './cli-error.js'
+import { badUsageError } from './cli-error.js'
 import type { CliIO } from './command.js'
 
 /** The prompt: as given, from stdin when it is `-`, else the fallback, else what is piped in. */
@@ -11,7 +11,7 @@ export async function choosePrompt(
     given === '-' || (given === undefined && fallback === undefined && io.stdin.isTTY !== true)
   const prompt = takesPipe ? await readPiped(io) : (given ?? fallback ?? '')
   if (prompt.trim() !== '') return prompt
-  throw badUsage(
+  throw badUsageError(
     takesPipe
       ? 'Nothing came in on stdin. Pipe a prompt in, or give it as an argument.'
       : 'There is no prompt. Give one, such as: statewright run "What changed last week?"',
@@ -32,7 +32,7 @@ export async function readPiped({ stdin, signal }: Pick<CliIO, 'stdin' | 'signal
     for await (const chunk of stdin) {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : (chunk as Uint8Array)
       size += bytes.length
-      if (size > maxBytes) throw badUsage('The prompt on stdin is longer than 10 MiB.', 'PROMPT')
+      if (size > maxBytes) throw badUsageError('The prompt on stdin is longer than 10 MiB.', 'PROMPT')
       chunks.push(bytes)
     }
   } finally {

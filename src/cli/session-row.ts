@@ -22,32 +22,35 @@ export interface SessionInList extends Omit<SessionSummary, 'state'> {
 }
 
 /** A summary in the store is as old as the last rest of a run: how a session stands now, its log tells. */
-export async function sessionRow(store: SessionStore, entry: ListedSession): Promise<SessionInList | null> {
+export async function readSessionRow(
+  store: SessionStore,
+  entry: ListedSession,
+): Promise<SessionInList | null> {
   const { summary, ...place } = entry
   try {
     const { run, name, runs, state, definition } = await standingAt(store, entry.id)
     if (run !== null) {
       const now = summaryOf(run.context, { name, runs, definition })
-      return { ...now, ...place, state: stateOf(now.state, entry.holder) }
+      return { ...now, ...place, state: toListedState(now.state, entry.holder) }
     }
     const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]
     const named = name === undefined ? {} : { name }
-    return { ...empty, ...place, ...named, messages, totalTokens, cost, state: 'new' }
+    return { ...emptySummary, ...place, ...named, messages, totalTokens, cost, state: 'new' }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     // It was deleted in the meantime.
     if (error.code === 'unknown_session') return null
-    return { ...(summary ?? empty), ...place, state: error.code }
+    return { ...(summary ?? emptySummary), ...place, state: error.code }
   }
 }
 
 /** How a run stands, told by its own state and by who works on it. */
-export function stateOf(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
+export function toListedState(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
   const isAtWork = state === null || isWorkState(state)
   return isAtWork && holder === null ? 'interrupted' : (state ?? 'RUNNING')
 }
 
-const empty: Omit<SessionSummary, 'state'> = {
+const emptySummary: Omit<SessionSummary, 'state'> = {
   title: '',
   reason: null,
   runs: 0,

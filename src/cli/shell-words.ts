@@ -1,11 +1,11 @@
 /** A text as one word of a command line that can be copied into a shell. */
-export function shellWord(text: string): string {
+export function quoteShellWord(text: string): string {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text
-  return text.search(unprintable) >= 0 ? ansiQuoted(text) : `'${text.replaceAll("'", `'\\''`)}'`
+  return text.search(unprintable) >= 0 ? quoteAnsi(text) : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /** What could play with the terminal is written as an escape, which bash, zsh and ksh read as what it was. */
-function ansiQuoted(text: string): string {
+function quoteAnsi(text: string): string {
   const escaped = text
     .replaceAll(/[\\']/g, String.raw`\$&`)
     .replaceAll(unprintable, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -18,7 +18,7 @@ const unprintable = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
  * The words of a command line, as a shell would split them: at spaces, except in '…' and "…", and with `\` before a
  * character that is meant as it is (in "…" only before " and \). Nothing is expanded. Null when a quote is not closed.
  */
-export function splitWords(line: string): string[] | null {
+export function splitShellWords(line: string): string[] | null {
   const words: string[] = []
   let word: string | undefined
   let quote = ''

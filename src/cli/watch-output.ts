@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { codeOf } from './load-file.js'
+import { getErrorCode } from './load-file.js'
 
 /**
  * Notices what a stream could not take: a full disk behind `> FILE` would otherwise count as success. A reader that has
@@ -8,13 +8,13 @@ import { codeOf } from './load-file.js'
 export function watchOutput(stream: Writable): { end(): Promise<string | null> } {
   let fault: Error | null = null
   const note = (error: Error | null): void => {
-    if (codeOf(error) !== 'EPIPE') fault ??= error
+    if (getErrorCode(error) !== 'EPIPE') fault ??= error
   }
   stream.on('error', note)
   return {
     /** Once all that was written is through: why some of it is not; null when it is. */
     async end() {
-      await written(stream)
+      await waitForWrites(stream)
       // What has just failed is told to listeners a moment later; stdout forgets it by the next write.
       note(stream.errored)
       return fault === null ? null : fault.message
@@ -23,7 +23,7 @@ export function watchOutput(stream: Writable): { end(): Promise<string | null> }
 }
 
 /** Settles when what was written has got through, or never will. */
-export function written(stream: Writable): Promise<void> {
+export function waitForWrites(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     if (stream.destroyed || !stream.writable) resolve()
     else stream.write('', () => resolve())

@@ -6,9 +6,9 @@ import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'
 import { loadTools } from './load-tools.js'
 import { openMcp, type OpenMcp } from './open-mcp.js'
-import { openStage, type Stage } from './stage.js'
+import { openModelSetup, type ModelSetup } from './model-setup.js'
 
-export interface AgentToMake {
+export interface AgentSpec {
   options: CommonOptions
   file: ConfigFile
   store: SessionStore
@@ -18,12 +18,12 @@ export interface AgentToMake {
 
 /** Makes the agent that the options describe, and what it needs; what was opened is closed again in any case. */
 export async function withAgent<Value>(
-  { options, file, store, overrides = {} }: AgentToMake,
+  { options, file, store, overrides = {} }: AgentSpec,
   io: CliIO,
-  use: (agent: Agent, stage: Stage) => Promise<Value>,
+  use: (agent: Agent, setup: ModelSetup) => Promise<Value>,
 ): Promise<Value> {
   const tools = options.tools === undefined ? undefined : await loadTools(options.tools, io.cwd)
-  const stage = await openStage(options, file, io)
+  const setup = await openModelSetup(options, file, io)
   let mcp: OpenMcp | undefined
   try {
     mcp = await openMcp(options.mcp, io.cwd, (warning) => io.stderr.write(`statewright: ${warning}\n`))
@@ -34,16 +34,16 @@ export async function withAgent<Value>(
       ...settings,
       ...(options.instructions !== undefined && { instructions: options.instructions }),
       ...(options.preset !== undefined && { preset: options.preset }),
-      ...(stage.prices && { prices: stage.prices }),
+      ...(setup.prices && { prices: setup.prices }),
       ...overrides,
       limits: { ...file.limits, ...overrides.limits },
-      model: stage.model,
-      tools: [...(tools ?? stage.tools), ...mcp.entries],
+      model: setup.model,
+      tools: [...(tools ?? setup.tools), ...mcp.entries],
       store,
     })
-    return await use(agent, stage)
+    return await use(agent, setup)
   } finally {
     await mcp?.close()
-    await stage.close()
+    await setup.close()
   }
 }

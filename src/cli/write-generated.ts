@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CliError } from './cli-error.js'
-import { codeOf } from './load-file.js'
+import { getErrorCode } from './load-file.js'
 
 /**
  * Writes a generated file, and makes its folder. A file that is there is replaced only when it begins as this one
@@ -19,23 +19,23 @@ export async function writeGenerated(
     new CliError('unwritable_file', `--emit: ${why}`, '--emit', { cause })
   try {
     await mkdir(folder, { recursive: true })
-    const before = await readFile(path, 'utf8').catch(whenMissing)
+    const before = await readFile(path, 'utf8').catch(ignoreMissing)
     if (before !== undefined && !before.startsWith(firstLine))
       throw refuse(`'${path}' was not generated, so it is not replaced. Move it, or name another folder.`)
     await writeFile(path, text)
     return path
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw refuse(whyUnwritable(error, path, folder), error)
+    throw refuse(describeWriteError(error, path, folder), error)
   }
 }
 
-function whenMissing(error: unknown): undefined {
-  if (codeOf(error) !== 'ENOENT') throw error
+function ignoreMissing(error: unknown): undefined {
+  if (getErrorCode(error) !== 'ENOENT') throw error
 }
 
-function whyUnwritable(error: unknown, path: string, folder: string): string {
-  switch (codeOf(error)) {
+function describeWriteError(error: unknown, path: string, folder: string): string {
+  switch (getErrorCode(error)) {
     case 'EEXIST':
     case 'ENOTDIR':
       return `'${folder}' is no folder.`

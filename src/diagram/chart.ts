@@ -70,19 +70,19 @@ export function toChart(machine: AnyStateMachine): Chart {
       key: node.key,
       type: node.type,
       description: node.description ?? '',
-      entry: node.entry.map(nameOf),
-      exit: node.exit.map(nameOf),
-      invokes: node.invoke.map(({ id, src }) => ({ id, src: nameOf(src) })),
-      initial: initialOf(node),
+      entry: node.entry.map(getImplementationName),
+      exit: node.exit.map(getImplementationName),
+      invokes: node.invoke.map(({ id, src }) => ({ id, src: getImplementationName(src) })),
+      initial: listInitial(node),
       ...(node.type === 'history' && { history: node.history === 'deep' ? 'deep' : 'shallow' }),
       states: Object.values(node.states).map(read),
       transitions: transitions
         .filter((transition) => transition.node === node)
         .map(({ declared, definition }) => ({
           ...declared,
-          on: eventName(declared.event, node),
-          when: condition(declared, definition),
-          actions: definition.actions.map(nameOf),
+          on: formatEventName(declared.event, node),
+          when: formatCondition(declared, definition),
+          actions: definition.actions.map(getImplementationName),
           reenter: definition.reenter,
         })),
     }
@@ -92,12 +92,12 @@ export function toChart(machine: AnyStateMachine): Chart {
 }
 
 /** The state and all that are nested in it, in document order. */
-export function withNested(state: ChartState): ChartState[] {
-  return [state, ...state.states.flatMap(withNested)]
+export function flattenStates(state: ChartState): ChartState[] {
+  return [state, ...state.states.flatMap(flattenStates)]
 }
 
 /** A name of its own for each state, made of what `word` leaves of its path. */
-export function uniqueNames(
+export function createUniqueNames(
   states: readonly ChartState[],
   word: (id: string) => string,
 ): (id: string) => string {
@@ -112,10 +112,10 @@ export function uniqueNames(
   return (id) => names.get(id) ?? ''
 }
 
-function initialOf(node: AnyStateNode): string[] {
+function listInitial(node: AnyStateNode): string[] {
   if (node.type === 'history') {
     const { target } = node.config as { target?: string | string[] }
-    if (target === undefined) return node.parent ? initialOf(node.parent) : []
+    if (target === undefined) return node.parent ? listInitial(node.parent) : []
     const parent = node.parent?.path ?? []
     return [target].flat().map((path) => [...parent, ...path.split('.').filter(Boolean)].join('.'))
   }
@@ -127,17 +127,17 @@ function initialOf(node: AnyStateNode): string[] {
 }
 
 /** What XState calls an actor that is given inline: the path of the state that invokes it. */
-const inlineActor = /^xstate\.invoke\./
+const inlineActorPattern = /^xstate\.invoke\./
 
 /** The name of an action or actor; `inline` for one that has none. */
-export function nameOf(thing: unknown): string {
-  if (typeof thing === 'string') return inlineActor.test(thing) ? 'inline' : thing
+export function getImplementationName(thing: unknown): string {
+  if (typeof thing === 'string') return inlineActorPattern.test(thing) ? 'inline' : thing
   if (typeof thing === 'function') return thing.name === '' ? 'inline' : thing.name
   const { type } = thing as { type?: unknown }
   return typeof type === 'string' ? type : 'inline'
 }
 
-function eventName(event: string, { invoke }: AnyStateNode): string {
+function formatEventName(event: string, { invoke }: AnyStateNode): string {
   const [, outcome, id = ''] = /^xstate\.(done|error)\.actor\.(.*)$/.exec(event) ?? []
   if (outcome !== undefined) {
     const key = outcome === 'done' ? 'onDone' : 'onError'
@@ -147,7 +147,7 @@ function eventName(event: string, { invoke }: AnyStateNode): string {
   return event.replace(/^xstate\.after\.([^.]+)\..*$/, 'after $1')
 }
 
-function condition(
+function formatCondition(
   { guard, branch }: DeclaredTransition,
   definition: AnyTransitionDefinition,
 ): string | null {

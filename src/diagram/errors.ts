@@ -1,4 +1,4 @@
-import { type Chart, withNested } from './chart.js'
+import { type Chart, flattenStates } from './chart.js'
 import { StatewrightError } from '../core/base/errors.js'
 
 /**
@@ -19,8 +19,8 @@ export class DiagramError extends StatewrightError {
   override readonly name = 'DiagramError'
 }
 
-export function unknownState(state: string, chart: Chart): DiagramError {
-  const names = withNested(chart.root).filter(({ id, states }) => id !== '(root)' && states.length > 0)
+export function unknownStateError(state: string, chart: Chart): DiagramError {
+  const names = flattenStates(chart.root).filter(({ id, states }) => id !== '(root)' && states.length > 0)
   return new DiagramError(
     'unknown_state',
     `'${state}' is no state with nested states. ${names.length === 0 ? 'This machine has none.' : `There are: ${names.map(({ id }) => id).join(', ')}.`}`,

@@ -1,11 +1,11 @@
-import { wrappedWords } from './measure.js'
+import { wrapWords } from './measure-text.js'
 import type { OverviewTransition } from './overview.js'
-import { fontSizes, label, type LabelOptions, transitionsAttribute, wayAttributes } from './svg-parts.js'
+import { fontSizes, drawLabel, type LabelOptions, formatTransitions, formatWay } from './svg-parts.js'
 import { palette } from './theme.js'
 
 const thin = 1.6
 const thick = 3.2
-export const wordStep = 16
+export const labelStep = 16
 
 /** Where a state is drawn, in pixels. */
 export interface Box {
@@ -22,24 +22,24 @@ export interface Line extends OverviewTransition {
 }
 
 /** What has to happen, with the transitions that are meant. */
-export interface Word {
+export interface WayLabel {
   text: string
   ids: readonly string[]
 }
 
 /** What has to happen for a way, each event from a line of its own on. */
-export function wordsOf(
+export function wrapWayLabels(
   { events, causes }: Pick<OverviewTransition, 'events' | 'causes'>,
   room: number,
-): Word[] {
+): WayLabel[] {
   return events.flatMap((event, index) =>
-    wrappedWords(event, room, fontSizes.words).map((text) => ({ text, ids: causes[index] ?? [] })),
+    wrapWords(event, room, fontSizes.words).map((text) => ({ text, ids: causes[index] ?? [] })),
   )
 }
 
 /** Words that stand for transitions of their own. */
-export function wordLabel({ text, ids }: Word, x: number, y: number, options: LabelOptions): string {
-  return `<g class="word" ${transitionsAttribute(ids)}>${label(text, x, y, options)}</g>`
+export function drawWayLabel({ text, ids }: WayLabel, x: number, y: number, options: LabelOptions): string {
+  return `<g class="word" ${formatTransitions(ids)}>${drawLabel(text, x, y, options)}</g>`
 }
 
 type Point = readonly [x: number, y: number]
@@ -57,15 +57,15 @@ export function drawLine(line: Line, points: readonly Point[], words: readonly s
   // The line stops inside the head, so that no blunt end looks out of its point.
   const drawn = [...points.slice(0, -1), [bx + dx * 2, by + dy * 2] as const]
   return [
-    `<g class="way${line.main ? ' main' : ''}" ${wayAttributes(line)}>`,
-    `<path class="line" d="${rounded(drawn)}" fill="none" stroke="${color}" stroke-width="${width}"/>`,
+    `<g class="way${line.main ? ' main' : ''}" ${formatWay(line)}>`,
+    `<path class="line" d="${toRoundedPath(drawn)}" fill="none" stroke="${color}" stroke-width="${width}"/>`,
     `<path class="head" d="${head}" fill="${color}"/>`,
     ...words,
     '</g>',
   ]
 }
 
-function rounded(points: readonly Point[]): string {
+function toRoundedPath(points: readonly Point[]): string {
   const radius = 9
   return points
     .map(([x, y], index) => {
@@ -80,17 +80,17 @@ function rounded(points: readonly Point[]): string {
 }
 
 /** Between neighbours in a row: there at one height with its words above, back below that with its words beneath. */
-export function levelLines(left: Box, right: Box, lines: readonly Line[]): string[] {
+export function drawLevelLines(left: Box, right: Box, lines: readonly Line[]): string[] {
   const [x1, x2] = [left.x + left.width, right.x]
   const room = x2 - x1 - 4
   const middle = (x1 + x2) / 2
   const there = lines.find(({ from }) => from === left.id)
   const back = lines.find(({ from }) => from === right.id)
-  const thereY = left.y + 24 + (there ? wordsOf(there, room).length * wordStep : 0)
+  const thereY = left.y + 24 + (there ? wrapWayLabels(there, room).length * labelStep : 0)
   const backY = there ? thereY + 24 : left.y + 34
-  const say = (words: readonly Word[], y: number): string[] =>
+  const say = (words: readonly WayLabel[], y: number): string[] =>
     words.map((word, index) =>
-      wordLabel(word, middle, y + index * wordStep, { width: room + 8, anchor: 'middle' }),
+      drawWayLabel(word, middle, y + index * labelStep, { width: room + 8, anchor: 'middle' }),
     )
   return [
     ...(there
@@ -100,7 +100,7 @@ export function levelLines(left: Box, right: Box, lines: readonly Line[]): strin
             [x1, thereY],
             [x2, thereY],
           ],
-          say(wordsOf(there, room), left.y + 18),
+          say(wrapWayLabels(there, room), left.y + 18),
         )
       : []),
     ...(back
@@ -110,20 +110,20 @@ export function levelLines(left: Box, right: Box, lines: readonly Line[]): strin
             [x2, backY],
             [x1, backY],
           ],
-          say(wordsOf(back, room), backY + 20),
+          say(wrapWayLabels(back, room), backY + 20),
         )
       : []),
   ]
 }
 
 /** How far below their tops the words between neighbours reach. */
-export function levelHeight(lines: readonly Line[], room: number): number {
-  const count = lines.reduce((sum, line) => sum + wordsOf(line, room - 4).length, 0)
-  return 24 + count * wordStep + (lines.length > 1 ? 24 : 0) + 16
+export function measureLevelHeight(lines: readonly Line[], room: number): number {
+  const count = lines.reduce((sum, line) => sum + wrapWayLabels(line, room - 4).length, 0)
+  return 24 + count * labelStep + (lines.length > 1 ? 24 : 0) + 16
 }
 
 /** Between states that do not stand side by side: below the row, in a lane of its own. */
-export function laneBelow(from: Box, to: Box, line: Line, y: number): string[] {
+export function drawLaneBelow(from: Box, to: Box, line: Line, y: number): string[] {
   const isBack = from.x > to.x
   const [x1, x2] = [from.x + from.width / 2 + (isBack ? -8 : 8), to.x + to.width / 2 + (isBack ? 8 : -8)]
   const words = line.events.join(' · ')
@@ -135,12 +135,12 @@ export function laneBelow(from: Box, to: Box, line: Line, y: number): string[] {
       [x2, y],
       [x2, to.y + to.height],
     ],
-    [label(words, (x1 + x2) / 2, y - 6, { width: Math.abs(x1 - x2) - 24, anchor: 'middle' })],
+    [drawLabel(words, (x1 + x2) / 2, y - 6, { width: Math.abs(x1 - x2) - 24, anchor: 'middle' })],
   )
 }
 
 /** Between a state and one below it: down with its words on the left, up with its words on the right. */
-export function uprightLines(
+export function drawUprightLines(
   above: Box,
   below: Box,
   lines: readonly Line[],
@@ -152,10 +152,10 @@ export function uprightLines(
   const apart = down && up ? 9 : 0
   const say = (line: Line, side: 'left' | 'right'): string[] => {
     const room = side === 'left' ? left : right
-    const words = wordsOf(line, room)
-    const start = (top + bottom) / 2 - ((words.length - 1) * wordStep) / 2 + 4
+    const words = wrapWayLabels(line, room)
+    const start = (top + bottom) / 2 - ((words.length - 1) * labelStep) / 2 + 4
     return words.map((word, index) =>
-      wordLabel(word, side === 'left' ? x - apart - 9 : x + apart + 9, start + index * wordStep, {
+      drawWayLabel(word, side === 'left' ? x - apart - 9 : x + apart + 9, start + index * labelStep, {
         width: room,
         ...(side === 'left' && { anchor: 'end' }),
       }),

@@ -3,7 +3,7 @@
  * Stately's inspectors may be told of a run.
  */
 export { type Chart, toChart, type ChartState, type ChartTransition } from './chart.js'
-export { readTransitionCounts, type TransitionCounts } from './coverage.js'
+export { readTransitionCounts, type TransitionCounts } from './transition-counts.js'
 export { type DotOptions, toDot } from './dot.js'
 export { DiagramError } from './errors.js'
 export { agentLook, type Look, type Tone } from './look.js'

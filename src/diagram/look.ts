@@ -92,7 +92,7 @@ export const agentLook: Look = {
 }
 
 /** Whether a look draws the transition bold. */
-export function isMain(
+export function isMainTransition(
   { mainPath }: Look,
   {
     source,

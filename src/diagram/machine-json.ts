@@ -1,7 +1,7 @@
 import { expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AnyStateMachine } from 'xstate'
 import { guardName } from '../core/chart/transitions.js'
-import { nameOf } from './chart.js'
+import { getImplementationName } from './chart.js'
 
 /**
  * The machine's config as JSON: what Stately's editor imports, and what `createMachine` takes. Functions cannot be
@@ -16,7 +16,7 @@ export function toMachineJson(machine: AnyStateMachine): string {
     machine,
     objectWith(['root', 'config'], 'an XState machine, such as agent.machine'),
   )
-  const config = plain(machine.config, '') as Record<string, unknown>
+  const config = toPlainJson(machine.config, '') as Record<string, unknown>
   return `${JSON.stringify({ ...config, id: machine.id }, null, 2)}\n`
 }
 
@@ -36,21 +36,24 @@ export function toStately(machine: AnyStateMachine): string {
 }
 
 /** Keys whose functions have a place of their own in a machine's implementations. */
-const named: Readonly<Record<string, (implementation: unknown) => unknown>> = {
+const implementationNames: Readonly<Record<string, (implementation: unknown) => unknown>> = {
   guard: (guard) => ({ type: guardName(guard) }),
-  actions: (action) => ({ type: nameOf(action) }),
-  entry: (action) => ({ type: nameOf(action) }),
-  exit: (action) => ({ type: nameOf(action) }),
-  src: nameOf,
+  actions: (action) => ({ type: getImplementationName(action) }),
+  entry: (action) => ({ type: getImplementationName(action) }),
+  exit: (action) => ({ type: getImplementationName(action) }),
+  src: getImplementationName,
 }
 
-function plain(value: unknown, key: string): unknown {
-  if (typeof value === 'function') return named[key]?.(value)
-  if (Array.isArray(value)) return value.map((each) => plain(each, key))
+function toPlainJson(value: unknown, key: string): unknown {
+  if (typeof value === 'function') return implementationNames[key]?.(value)
+  if (Array.isArray(value)) return value.map((each) => toPlainJson(each, key))
   if (typeof value !== 'object' || value === null) return value
   // Actor logic that is given in place of a name.
-  if (key === 'src') return nameOf(value)
-  const entries = Object.entries(value).map(([name, each]): [string, unknown] => [name, plain(each, name)])
+  if (key === 'src') return getImplementationName(value)
+  const entries = Object.entries(value).map(([name, each]): [string, unknown] => [
+    name,
+    toPlainJson(each, name),
+  ])
   const written = entries.filter(([, each]) => each !== undefined)
   return Object.fromEntries(written)
 }

@@ -1,10 +1,10 @@
-import { widthOf, wrapped, wrappedWords } from './measure.js'
+import { measureText, wrapPieces, wrapWords } from './measure-text.js'
 import type { OverviewTransition } from './overview.js'
 import { palette } from './theme.js'
-import { fontSizes, label, lineHeight, path, stateGroup, wayAttributes } from './svg-parts.js'
+import { fontSizes, drawLabel, lineHeight, drawPath, drawStateGroup, formatWay } from './svg-parts.js'
 
 /** Space inside a card, in pixels. */
-const pad = 12
+const padding = 12
 
 /** One way out of a state, as the row of a card from which its line starts. */
 export interface Row {
@@ -40,65 +40,67 @@ export interface CardContent {
 }
 
 /** Lines to states leave on the left, those to the ends on the right, where the name of the state stands. */
-export function overviewCard(
+export function drawOverviewCard(
   { id, key, description, inside, ways, frame, isState }: CardContent,
   place: { x: number; y: number; width: number },
 ): OverviewCard {
   const { x, width } = place
-  const room = width - 2 * pad
-  let y = place.y + pad + 10
-  const svg = [label(key, x + pad, y, { size: fontSizes.name, bold: true, width: room })]
+  const room = width - 2 * padding
+  let y = place.y + padding + 10
+  const svg = [drawLabel(key, x + padding, y, { size: fontSizes.name, bold: true, width: room })]
   const say = (lines: readonly string[], color: string): void => {
-    for (const words of lines) svg.push(label(words, x + pad, (y += lineHeight), { color, width: room }))
+    for (const words of lines)
+      svg.push(drawLabel(words, x + padding, (y += lineHeight), { color, width: room }))
   }
   y += 3
-  say(wrappedWords(description, room, fontSizes.words), palette.quiet)
+  say(wrapWords(description, room, fontSizes.words), palette.quiet)
   if (inside.length > 0) y += 5
-  say(wrapped(inside, ' · ', room, fontSizes.words), palette.text)
+  say(wrapPieces(inside, ' · ', room, fontSizes.words), palette.text)
   if (ways.length > 0) {
     y += 11
-    svg.push(path(`M${x},${y}H${x + width}`, palette.line, 0.8))
+    svg.push(drawPath(`M${x},${y}H${x + width}`, palette.line, 0.8))
   }
   const rows = ways.map(({ to, name, events, main, side, color, causes }): Row => {
     const start = y + lineHeight - 3
     const bold = { color, bold: true, width: room }
-    const nameWidth = Math.min(room, widthOf(`${name} →`, fontSizes.words, true) + 14)
+    const nameWidth = Math.min(room, measureText(`${name} →`, fontSizes.words, true) + 14)
     svg.push(
-      `<g class="row" ${wayAttributes({ from: id, to, causes })}>`,
+      `<g class="row" ${formatWay({ from: id, to, causes })}>`,
       side === 'left'
-        ? label(`← ${name}`, x + pad, start + 5, bold)
-        : label(`${name} →`, x + width - pad, start + 5, { ...bold, anchor: 'end' }),
+        ? drawLabel(`← ${name}`, x + padding, start + 5, bold)
+        : drawLabel(`${name} →`, x + width - padding, start + 5, { ...bold, anchor: 'end' }),
     )
-    const wordsAt = side === 'left' ? x + pad + nameWidth : x + pad
+    const wordsAt = side === 'left' ? x + padding + nameWidth : x + padding
     const wordsRoom = room - nameWidth
     y += 2
-    for (const words of wrapped(events, ' · ', wordsRoom, fontSizes.words))
-      svg.push(label(words, wordsAt, (y += lineHeight), { width: wordsRoom }))
+    for (const words of wrapPieces(events, ' · ', wordsRoom, fontSizes.words))
+      svg.push(drawLabel(words, wordsAt, (y += lineHeight), { width: wordsRoom }))
     svg.push('</g>')
     y += 3
     return { to, isMain: main, color, y: start }
   })
-  const height = y + pad - place.y
+  const height = y + padding - place.y
   const border = `<rect x="${x}" y="${place.y}" width="${width}" height="${height}" rx="9" ${frame}/>`
   return {
     id,
     ...place,
     height,
     rows,
-    svg: isState ? stateGroup({ id, description }, 'state', [border, ...svg]) : [border, ...svg],
+    svg: isState ? drawStateGroup({ id, description }, 'state', [border, ...svg]) : [border, ...svg],
   }
 }
 
 /** How wide a card is in which nothing is cut; within bounds. */
-export function cardWidth(contents: readonly CardContent[], least: number, most: number): number {
+export function measureCardWidth(contents: readonly CardContent[], least: number, most: number): number {
   const needed = contents.flatMap(({ key, inside, ways }) => [
-    widthOf(key, fontSizes.name, true),
-    ...inside.map((word) => widthOf(word, fontSizes.words)),
+    measureText(key, fontSizes.name, true),
+    ...inside.map((word) => measureText(word, fontSizes.words)),
     ...ways.flatMap(({ name, events }) =>
       events.map(
-        (event) => widthOf(`${name} →`, fontSizes.words, true) + 14 + widthOf(`${event} ·`, fontSizes.words),
+        (event) =>
+          measureText(`${name} →`, fontSizes.words, true) + 14 + measureText(`${event} ·`, fontSizes.words),
       ),
     ),
   ])
-  return Math.ceil(Math.min(most, Math.max(least, ...needed.map((width) => width + 2 * pad))))
+  return Math.ceil(Math.min(most, Math.max(least, ...needed.map((width) => width + 2 * padding))))
 }

@@ -1,81 +1,86 @@
-import { text } from './card.js'
-import { type Chart, type ChartState, withNested } from './chart.js'
-import { flowOf, isFlow } from './flow.js'
-import { laneLines, laneMargin, laneWidth } from './lanes.js'
+import { escapeXml } from './state-card.js'
+import { type Chart, type ChartState, flattenStates } from './chart.js'
+import { layOutFlow, isFlow } from './flow-layout.js'
+import { drawLanes, laneMargin, laneWidth } from './lane-lines.js'
 import { agentLook, type Look } from './look.js'
-import { widthOf, wrappedWords } from './measure.js'
-import { type CardContent, cardWidth, type OverviewCard, overviewCard } from './overview-card.js'
+import { measureText, wrapWords } from './measure-text.js'
+import { type CardContent, measureCardWidth, type OverviewCard, drawOverviewCard } from './overview-card.js'
 import { toOverview, type OverviewTransition } from './overview.js'
 import { palette, themeStyle, toneColors } from './theme.js'
-import { fontSizes, initialMarker, label, lineHeight } from './svg-parts.js'
+import { fontSizes, drawInitialMarker, drawLabel, lineHeight } from './svg-parts.js'
 
 const margin = 20
-const betweenStates = 34
-const betweenEnds = 20
+const stateGap = 34
+const endGap = 20
 
 /**
  * A machine with few states as a flow. Else the states in which it can be on the left, its ends on the right, and every
  * way from one to another; of a state, those inside it on the left, and what they lead to on the right.
  */
 export function drawOverview(chart: Chart, look: Look = agentLook, of?: string): string {
-  if (of === undefined && isFlow(chart)) return drawFlow(chart, look)
-  const { shown, states, ends, anywhere } = contentsOf(chart, look, of)
+  if (of === undefined && isFlow(chart)) return drawFlowSvg(chart, look)
+  const { shown, states, ends, anywhere } = createContents(chart, look, of)
   const reached = new Set([...anywhere, ...states].flatMap(({ ways }) => ways.map(({ to }) => to)))
   const room = (contents: readonly CardContent[]): number => {
     const count = contents.filter(({ id }) => reached.has(id)).length
     return count === 0 ? 0 : laneMargin + count * laneWidth
   }
   const left = margin + room(states)
-  const width = cardWidth([...anywhere, ...states], 470, 900)
+  const width = measureCardWidth([...anywhere, ...states], 470, 900)
   const right = left + width + room(ends) + 16
-  const endWidth = cardWidth(ends, 240, 500)
+  const endWidth = measureCardWidth(ends, 240, 500)
   const full = (ends.length > 0 ? right + endWidth : left + width) + margin
 
   const title = of ?? chart.id
-  const heading = wrappedWords(shown.description, full - 2 * margin, fontSizes.words)
+  const heading = wrapWords(shown.description, full - 2 * margin, fontSizes.words)
   const top = margin + fontSizes.title + 12 + heading.length * lineHeight
-  const cards = stacked([...anywhere, ...states], { x: left, y: top, width }, betweenStates)
-  const height = bottomOf(cards) - top
+  const cards = stackCards([...anywhere, ...states], { x: left, y: top, width }, stateGap)
+  const height = getBottom(cards) - top
   const endPlace = { x: right, y: top, width: endWidth }
-  const needed = bottomOf(stacked(ends, endPlace, 0)) - top
+  const needed = getBottom(stackCards(ends, endPlace, 0)) - top
   // The ends stand along the whole height.
-  const between = Math.max(betweenEnds, Math.floor((height - needed) / Math.max(1, ends.length - 1)))
-  const endCards = stacked(ends, endPlace, between)
+  const between = Math.max(endGap, Math.floor((height - needed) / Math.max(1, ends.length - 1)))
+  const endCards = stackCards(ends, endPlace, between)
 
   const targetsIn = (from: readonly OverviewCard[]): OverviewCard[] =>
     from.filter(({ id }) => reached.has(id))
-  const bottom = Math.max(bottomOf(cards), bottomOf(endCards), top) + margin
+  const bottom = Math.max(getBottom(cards), getBottom(endCards), top) + margin
   return [
-    `<svg role="img" aria-label="${text(`${title}, overview`)}" width="${full}" height="${bottom}" viewBox="0 0 ${full} ${bottom}" xmlns="http://www.w3.org/2000/svg">`,
+    `<svg role="img" aria-label="${escapeXml(`${title}, overview`)}" width="${full}" height="${bottom}" viewBox="0 0 ${full} ${bottom}" xmlns="http://www.w3.org/2000/svg">`,
     themeStyle,
     `<rect width="${full}" height="${bottom}" rx="8" fill="${palette.page}"/>`,
-    label(title, margin, margin + 18, { size: fontSizes.title, bold: true, width: full - 2 * margin }),
+    drawLabel(title, margin, margin + 18, { size: fontSizes.title, bold: true, width: full - 2 * margin }),
     ...heading.map((words, index) =>
-      label(words, margin, margin + 20 + (index + 1) * lineHeight, { color: palette.quiet, width: full }),
+      drawLabel(words, margin, margin + 20 + (index + 1) * lineHeight, { color: palette.quiet, width: full }),
     ),
-    ...laneLines(targetsIn(cards), cards, 'left'),
-    ...laneLines(targetsIn(endCards), cards, 'right'),
+    ...drawLanes(targetsIn(cards), cards, 'left'),
+    ...drawLanes(targetsIn(endCards), cards, 'right'),
     ...[...cards, ...endCards].flatMap(({ svg }) => svg),
     ...[...cards, ...endCards]
       .filter(({ id }) => shown.initial.includes(id))
-      .map(({ x, y }) => initialMarker(x + 60, y)),
+      .map(({ x, y }) => drawInitialMarker(x + 60, y)),
     '</svg>',
     '',
   ].join('\n')
 }
 
-function drawFlow(chart: Chart, look: Look): string {
-  const flow = flowOf(chart, look, margin + fontSizes.title + 16)
+function drawFlowSvg(chart: Chart, look: Look): string {
+  const flow = layOutFlow(chart, look, margin + fontSizes.title + 16)
   const room = flow.width - 2 * margin
   return [
-    `<svg role="img" aria-label="${text(`${chart.id}, overview`)}" width="${flow.width}" height="${flow.height}" viewBox="0 0 ${flow.width} ${flow.height}" xmlns="http://www.w3.org/2000/svg">`,
+    `<svg role="img" aria-label="${escapeXml(`${chart.id}, overview`)}" width="${flow.width}" height="${flow.height}" viewBox="0 0 ${flow.width} ${flow.height}" xmlns="http://www.w3.org/2000/svg">`,
     themeStyle,
     `<rect width="${flow.width}" height="${flow.height}" rx="8" fill="${palette.page}"/>`,
-    label(chart.id, margin, margin + 18, { size: fontSizes.title, bold: true, width: room }),
-    label(chart.root.description, margin + widthOf(chart.id, fontSizes.title, true) + 14, margin + 18, {
-      color: palette.quiet,
-      width: room - widthOf(chart.id, fontSizes.title, true) - 14,
-    }),
+    drawLabel(chart.id, margin, margin + 18, { size: fontSizes.title, bold: true, width: room }),
+    drawLabel(
+      chart.root.description,
+      margin + measureText(chart.id, fontSizes.title, true) + 14,
+      margin + 18,
+      {
+        color: palette.quiet,
+        width: room - measureText(chart.id, fontSizes.title, true) - 14,
+      },
+    ),
     ...flow.svg,
     '</svg>',
     '',
@@ -87,16 +92,16 @@ interface Contents extends Record<'anywhere' | 'states' | 'ends', CardContent[]>
 }
 
 /** What the cards say: of the machine itself, of its states, and of its ends. */
-function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents {
+function createContents(chart: Chart, look: Look, of: string | undefined): Contents {
   const { states: tops, outside, anywhere } = toOverview(chart, look, of)
-  const shown = withNested(chart.root).find(({ id }) => id === of) ?? chart.root
+  const shown = flattenStates(chart.root).find(({ id }) => id === of) ?? chart.root
   const isEnd = ({ type }: ChartState): boolean => type === 'final'
   const byId = new Map([...tops.map(({ state }) => state), ...outside].map((state) => [state.id, state]))
   const described = (ways: readonly OverviewTransition[]): CardContent['ways'] =>
     ways
       .map((way) => {
         const target = byId.get(way.to)
-        const tone = target && isEnd(target) ? toneOf(target, look).line : palette.quiet
+        const tone = target && isEnd(target) ? getTone(target, look).line : palette.quiet
         const color = way.main ? palette.main : tone
         const isRight = target && (isEnd(target) || outside.includes(target))
         const side: 'left' | 'right' = isRight ? 'right' : 'left'
@@ -105,7 +110,7 @@ function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents 
       .sort((a, b) => Number(a.side === 'right') - Number(b.side === 'right'))
   const ofTop = ({ state, transitions: ways }: (typeof tops)[number]): CardContent => {
     const inside = state.states.filter(({ type }) => type !== 'history').map(({ key }) => key)
-    const { fill, line } = state.type === 'final' ? toneOf(state, look) : stateColors
+    const { fill, line } = state.type === 'final' ? getTone(state, look) : stateColors
     return {
       ...state,
       isState: true,
@@ -137,12 +142,12 @@ function contentsOf(chart: Chart, look: Look, of: string | undefined): Contents 
 
 const stateColors = { fill: palette.areas[0], line: palette.line }
 
-function toneOf({ id }: ChartState, look: Look): { fill: string; line: string } {
+function getTone({ id }: ChartState, look: Look): { fill: string; line: string } {
   return toneColors[look.tones[id] ?? 'neutral']
 }
 
 /** The cards one below the other. */
-function stacked(
+function stackCards(
   contents: readonly CardContent[],
   { x, y, width }: { x: number; y: number; width: number },
   between: number,
@@ -150,12 +155,12 @@ function stacked(
   const cards: OverviewCard[] = []
   for (const content of contents) {
     const last = cards.at(-1)
-    cards.push(overviewCard(content, { x, y: last ? last.y + last.height + between : y, width }))
+    cards.push(drawOverviewCard(content, { x, y: last ? last.y + last.height + between : y, width }))
   }
   return cards
 }
 
-function bottomOf(cards: readonly OverviewCard[]): number {
+function getBottom(cards: readonly OverviewCard[]): number {
   const last = cards.at(-1)
   return last ? last.y + last.height : 0
 }

@@ -1,7 +1,7 @@
 import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
-import { type Chart, type ChartState, type ChartTransition, withNested } from './chart.js'
-import { unknownState } from './errors.js'
-import { agentLook, isMain, type Look } from './look.js'
+import { type Chart, type ChartState, type ChartTransition, flattenStates } from './chart.js'
+import { unknownStateError } from './errors.js'
+import { agentLook, isMainTransition, type Look } from './look.js'
 
 /** The states of a machine, or of one of its states, and what leads from one to another. */
 export interface Overview {
@@ -43,14 +43,14 @@ export interface OverviewTransition {
 export function toOverview(chart: Chart, look: Look = agentLook, of?: string): Overview {
   expectArgument('toOverview(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
   expectArgument('toOverview(chart, look)', look, anyOptions)
-  const states = withNested(chart.root)
+  const states = flattenStates(chart.root)
   const byId = new Map(states.map((state) => [state.id, state]))
   const shown = of === undefined ? chart.root : byId.get(of)
-  if (!shown || shown.states.length === 0) throw unknownState(of ?? chart.id, chart)
+  if (!shown || shown.states.length === 0) throw unknownStateError(of ?? chart.id, chart)
   // A state inside has the place of its nearest one that is shown; outside, of the outermost.
   const topOf = new Map(
     [...chart.root.states, ...(shown === chart.root ? [] : shown.states)].flatMap((top) =>
-      withNested(top).map(({ id }): [string, string] => [id, top.id]),
+      flattenStates(top).map(({ id }): [string, string] => [id, top.id]),
     ),
   )
 
@@ -62,14 +62,14 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
           const to = topOf.get(target)
           if (to === undefined || to === topOf.get(state.id)) continue
           const way = ways.get(to) ?? { causes: new Map(), main: false }
-          way.main ||= isMain(look, transition)
-          for (const event of eventsOf(state, transition)) add(way.causes, event, [transition.id])
+          way.main ||= isMainTransition(look, transition)
+          for (const event of eventsOf(state, transition)) addCause(way.causes, event, [transition.id])
           ways.set(to, way)
         }
       }
     }
     return [...ways].map(([to, { causes, main }]) => {
-      const brief = inBrief(causes)
+      const brief = mergeActorCauses(causes)
       return { to, main, events: [...brief.keys()], causes: [...brief.values()] }
     })
   }
@@ -80,7 +80,7 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
     transition: ChartTransition,
     seen: ReadonlySet<string> = new Set(),
   ): string[] {
-    const outcome = outcomeOf(state, transition)
+    const outcome = formatOutcome(state, transition)
     if (transition.on !== '' && outcome === null) return [transition.on === '*' ? 'any event' : transition.on]
     // A guard with parameters goes by its name.
     const guard = transition.when?.split(' ')[0] ?? ''
@@ -106,7 +106,7 @@ export function toOverview(chart: Chart, look: Look = agentLook, of?: string): O
     return [target, ...initial.flatMap((id) => entered(id, [...above, target]))]
   }
 
-  const tops = shown.states.map((state) => ({ state, transitions: waysOf(withNested(state)) }))
+  const tops = shown.states.map((state) => ({ state, transitions: waysOf(flattenStates(state)) }))
   const anywhere = waysOf([shown])
   const reached = new Set(
     [...anywhere, ...tops.flatMap(({ transitions }) => transitions)].map(({ to }) => to),
@@ -122,7 +122,7 @@ const anyDone = 'an actor is done'
 const anyFails = 'an actor fails for good'
 
 /** How an actor ended; null for events of other kinds. */
-function outcomeOf({ invokes }: ChartState, { event, on }: ChartTransition): string | null {
+function formatOutcome({ invokes }: ChartState, { event, on }: ChartTransition): string | null {
   if (!/^on(Done|Error)\b/.test(on)) return null
   if (event.endsWith('.*')) return on.startsWith('onDone') ? anyDone : anyFails
   const src = invokes.find(({ id }) => event.endsWith(`.actor.${id}`))?.src ?? 'it'
@@ -132,19 +132,19 @@ function outcomeOf({ invokes }: ChartState, { event, on }: ChartTransition): str
 /** What has to happen, with the ids of the transitions that it makes a machine take. */
 type Causes = Map<string, string[]>
 
-function add(causes: Causes, event: string, ids: readonly string[]): void {
+function addCause(causes: Causes, event: string, ids: readonly string[]): void {
   const known = causes.get(event) ?? []
   causes.set(event, [...known, ...ids.filter((id) => !known.includes(id))])
 }
 
 /** More than two actors of which any will do need no names. */
-function inBrief(causes: Causes): Causes {
+function mergeActorCauses(causes: Causes): Causes {
   const many = (kind: RegExp): boolean => [...causes.keys()].filter((event) => kind.test(event)).length > 2
   const [manyDone, manyFail] = [many(done), many(fails)]
   const isMany = (event: string): boolean => (manyDone && done.test(event)) || (manyFail && fails.test(event))
   const brief: Causes = new Map([...causes].filter(([event]) => !isMany(event)))
   for (const [kind, word] of [[done, anyDone] as const, [fails, anyFails] as const]) {
-    for (const [event, ids] of causes) if (isMany(event) && kind.test(event)) add(brief, word, ids)
+    for (const [event, ids] of causes) if (isMany(event) && kind.test(event)) addCause(brief, word, ids)
   }
   return brief
 }

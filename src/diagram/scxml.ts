@@ -1,6 +1,12 @@
 import { expectArgument, objectWith } from '../core/base/expect-argument.js'
-import { text } from './card.js'
-import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNested } from './chart.js'
+import { escapeXml } from './state-card.js'
+import {
+  type Chart,
+  type ChartState,
+  type ChartTransition,
+  createUniqueNames,
+  flattenStates,
+} from './chart.js'
 
 /**
  * The machine as W3C SCXML. Guards are `cond` and actors are `src` by their names, actions are elements of a namespace
@@ -12,92 +18,92 @@ import { type Chart, type ChartState, type ChartTransition, uniqueNames, withNes
  */
 export function toScxml(chart: Chart): string {
   expectArgument('toScxml(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
-  const nameOf = uniqueNames(withNested(chart.root), (id) =>
-    id === '(root)' ? xmlName(chart.id) : xmlName(id),
+  const getName = createUniqueNames(flattenStates(chart.root), (id) =>
+    id === '(root)' ? toXmlName(chart.id) : toXmlName(id),
   )
 
-  function write(state: ChartState, indent: string): string[] {
-    if (state.type === 'history') return history(state, indent)
+  function writeState(state: ChartState, indent: string): string[] {
+    if (state.type === 'history') return writeHistory(state, indent)
     const tag = state.type === 'parallel' || state.type === 'final' ? state.type : 'state'
-    const initial = state.type === 'compound' ? { initial: state.initial.map(nameOf).join(' ') } : {}
+    const initial = state.type === 'compound' ? { initial: state.initial.map(getName).join(' ') } : {}
     const timers = [
-      ...new Set(state.transitions.map(({ event }) => event).filter((event) => delayOf(event) !== null)),
+      ...new Set(state.transitions.map(({ event }) => event).filter((event) => parseDelay(event) !== null)),
     ]
     const content = [
-      ...block('onentry', [...state.entry.map(action), ...timers.map(startTimer)]),
-      ...block('onexit', [
-        ...state.exit.map(action),
-        ...timers.map((id) => element('cancel', { sendid: id })),
+      ...formatBlock('onentry', [...state.entry.map(formatAction), ...timers.map(formatTimer)]),
+      ...formatBlock('onexit', [
+        ...state.exit.map(formatAction),
+        ...timers.map((id) => formatElement('cancel', { sendid: id })),
       ]),
-      ...state.invokes.map((invoke) => element('invoke', { id: invoke.id, src: invoke.src })),
-      ...state.transitions.flatMap(transition),
+      ...state.invokes.map((invoke) => formatElement('invoke', { id: invoke.id, src: invoke.src })),
+      ...state.transitions.flatMap(writeTransition),
     ].map((line) => `${indent}  ${line}`)
     return [
-      `${indent}<${tag}${attributes({ id: nameOf(state.id), ...initial })}>`,
+      `${indent}<${tag}${formatAttributes({ id: getName(state.id), ...initial })}>`,
       ...content,
-      ...state.states.flatMap((child) => write(child, `${indent}  `)),
+      ...state.states.flatMap((child) => writeState(child, `${indent}  `)),
       `${indent}</${tag}>`,
     ]
   }
 
   /** SCXML wants to be told where a history leads that has none. */
-  function history(state: ChartState, indent: string): string[] {
+  function writeHistory(state: ChartState, indent: string): string[] {
     return [
-      `${indent}<history${attributes({ id: nameOf(state.id), type: state.history ?? 'shallow' })}>`,
-      `${indent}  ${element('transition', { target: state.initial.map(nameOf).join(' ') })}`,
+      `${indent}<history${formatAttributes({ id: getName(state.id), type: state.history ?? 'shallow' })}>`,
+      `${indent}  ${formatElement('transition', { target: state.initial.map(getName).join(' ') })}`,
       `${indent}</history>`,
     ]
   }
 
-  function transition({ event, targets, when, actions, reenter }: ChartTransition): string[] {
-    const given = attributes({
-      ...(event !== '' && { event: eventName(event) }),
+  function writeTransition({ event, targets, when, actions, reenter }: ChartTransition): string[] {
+    const given = formatAttributes({
+      ...(event !== '' && { event: toScxmlEvent(event) }),
       ...(when !== null && when !== 'else' && { cond: when }),
-      ...(targets.length > 0 && { target: targets.map(nameOf).join(' ') }),
+      ...(targets.length > 0 && { target: targets.map(getName).join(' ') }),
       ...(targets.length > 0 && !reenter && { type: 'internal' }),
     })
     if (actions.length === 0) return [`<transition${given}/>`]
-    return [`<transition${given}>`, ...actions.map((name) => `  ${action(name)}`), '</transition>']
+    return [`<transition${given}>`, ...actions.map((name) => `  ${formatAction(name)}`), '</transition>']
   }
 
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
-    `<scxml${attributes({
+    `<scxml${formatAttributes({
       xmlns: 'http://www.w3.org/2005/07/scxml',
       'xmlns:statewright': 'https://www.npmjs.com/package/statewright',
       version: '1.0',
-      name: xmlName(chart.id),
-      initial: nameOf('(root)'),
+      name: toXmlName(chart.id),
+      initial: getName('(root)'),
     })}>`,
-    ...write(chart.root, '  '),
+    ...writeState(chart.root, '  '),
     '</scxml>',
     '',
   ].join('\n')
 }
 
-function action(name: string): string {
-  return element('statewright:action', { name })
+function formatAction(name: string): string {
+  return formatElement('statewright:action', { name })
 }
 
-function block(tag: string, lines: readonly string[]): string[] {
+function formatBlock(tag: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : [`<${tag}>`, ...lines.map((line) => `  ${line}`), `</${tag}>`]
 }
 
 /** The delay of `xstate.after.DELAY.ID`: milliseconds, or a name; null for other events. */
-function delayOf(event: string): string | null {
+function parseDelay(event: string): string | null {
   return /^xstate\.after\.([^.]+)\./.exec(event)?.[1] ?? null
 }
 
-function startTimer(event: string): string {
-  const delay = delayOf(event) ?? ''
-  return element('send', {
+function formatTimer(event: string): string {
+  const delay = parseDelay(event) ?? ''
+  return formatElement('send', {
     event,
     id: event,
     ...(/^\d+$/.test(delay) ? { delay: `${delay}ms` } : { delayexpr: delay }),
   })
 }
 
-function eventName(event: string): string {
+function toScxmlEvent(event: string): string {
   return event
     .replace(/^xstate\.done\.actor\./, 'done.invoke.')
     .replace(/^xstate\.error\.actor\./, 'error.platform.')
@@ -105,17 +111,17 @@ function eventName(event: string): string {
 }
 
 /** A name that XML allows for an id. */
-function xmlName(id: string): string {
+function toXmlName(id: string): string {
   const name = id.replaceAll(/[^\w.-]/g, '_')
   return /^[A-Za-z_]/.test(name) ? name : `_${name}`
 }
 
-function element(tag: string, given: Readonly<Record<string, string>>): string {
-  return `<${tag}${attributes(given)}/>`
+function formatElement(tag: string, given: Readonly<Record<string, string>>): string {
+  return `<${tag}${formatAttributes(given)}/>`
 }
 
-function attributes(given: Readonly<Record<string, string>>): string {
+function formatAttributes(given: Readonly<Record<string, string>>): string {
   return Object.entries(given)
-    .map(([name, value]) => ` ${name}="${text(value)}"`)
+    .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
     .join('')
 }

@@ -1,5 +1,5 @@
-import { text } from './card.js'
-import { cutTo } from './measure.js'
+import { escapeXml } from './state-card.js'
+import { cutToWidth } from './measure-text.js'
 import { palette } from './theme.js'
 
 export const fontSizes = { title: 22, name: 16, words: 14 }
@@ -15,47 +15,43 @@ export interface LabelOptions {
   width: number
 }
 
-export function label(words: string, x: number, y: number, options: LabelOptions): string {
+export function drawLabel(words: string, x: number, y: number, options: LabelOptions): string {
   const { color = palette.text, size = fontSizes.words, bold = false, anchor, width } = options
   const font = `font-family="Helvetica,Arial,sans-serif" font-size="${size}"${bold ? ' font-weight="bold"' : ''}`
   const at = anchor ? ` text-anchor="${anchor}"` : ''
-  return `<text x="${x}" y="${y}" fill="${color}" ${font}${at}>${text(cutTo(words, width, size, bold))}</text>`
+  return `<text x="${x}" y="${y}" fill="${color}" ${font}${at}>${escapeXml(cutToWidth(words, width, size, bold))}</text>`
 }
 
-export function path(d: string, color: string, width: number): string {
+export function drawPath(d: string, color: string, width: number): string {
   return `<path d="${d}" fill="none" stroke="${color}" stroke-width="${width}"/>`
 }
 
-export function dot(x: number, y: number, color: string, radius: number): string {
+export function drawDot(x: number, y: number, color: string, radius: number): string {
   return `<circle cx="${x}" cy="${y}" r="${radius}" fill="${color}"/>`
 }
 
 /** Parts that belong to one state, which programs find by its path; its description is told where somebody points at it. */
-export function stateGroup(
+export function drawStateGroup(
   { id, description }: { id: string; description: string },
   kind: string,
   parts: readonly string[],
 ): string[] {
-  const title = description === '' ? [] : [`<title>${text(description)}</title>`]
-  return [`<g class="${kind}" data-state="${text(id)}">`, ...title, ...parts, '</g>']
+  const title = description === '' ? [] : [`<title>${escapeXml(description)}</title>`]
+  return [`<g class="${kind}" data-state="${escapeXml(id)}">`, ...title, ...parts, '</g>']
 }
 
 /** The ids of transitions as an attribute, one a line. */
-export function transitionsAttribute(ids: readonly string[]): string {
-  return `data-transition="${ids.map(text).join('&#10;')}"`
+export function formatTransitions(ids: readonly string[]): string {
+  return `data-transition="${ids.map(escapeXml).join('&#10;')}"`
 }
 
 /** Where a way leads from and to, by paths, and the transitions that it stands for. */
-export function wayAttributes(way: {
-  from: string
-  to: string
-  causes: readonly (readonly string[])[]
-}): string {
-  return `data-from="${text(way.from)}" data-to="${text(way.to)}" ${transitionsAttribute([...new Set(way.causes.flat())])}`
+export function formatWay(way: { from: string; to: string; causes: readonly (readonly string[])[] }): string {
+  return `data-from="${escapeXml(way.from)}" data-to="${escapeXml(way.to)}" ${formatTransitions([...new Set(way.causes.flat())])}`
 }
 
 /** Where a machine begins: a dot above the state that it enters. */
-export function initialMarker(x: number, y: number): string {
+export function drawInitialMarker(x: number, y: number): string {
   const head = `<path d="M${x},${y}l-4.5,-8h9z" fill="${palette.text}"/>`
-  return dot(x, y - 20, palette.text, 5) + path(`M${x},${y - 16}V${y - 6}`, palette.text, 1.6) + head
+  return drawDot(x, y - 20, palette.text, 5) + drawPath(`M${x},${y - 16}V${y - 6}`, palette.text, 1.6) + head
 }

@@ -1,20 +1,20 @@
 import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { Graphviz } from '@hpcc-js/wasm-graphviz'
 import { loadPeer } from '../core/base/load.js'
-import { text } from './card.js'
-import { type Chart, withNested } from './chart.js'
-import { type DotOptions, nodeNames, type Places, toDot } from './dot.js'
+import { escapeXml } from './state-card.js'
+import { type Chart, flattenStates } from './chart.js'
+import { type DotOptions, createNodeNames, type Places, toDot } from './dot.js'
 import { DiagramError } from './errors.js'
 import type { Look } from './look.js'
 import { drawOverview } from './overview-svg.js'
-import { transitionsAttribute } from './svg-parts.js'
+import { formatTransitions } from './svg-parts.js'
 import { themeStyle } from './theme.js'
 
 /**
  * Graphviz measures text as Helvetica, and not every machine has a font of its widths. Text is laid out larger than it
  * is drawn, so that a wider one still fits.
  */
-const shrink = 0.87
+const fontScale = 0.87
 
 /**
  * Draws a machine, without a browser. It is laid out twice: once to see where the cards come to lie, then with each
@@ -30,9 +30,9 @@ export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<str
   expectArgument('toSvg(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
   expectArgument('toSvg(chart, options)', options, anyOptions)
   const layout = await loadLayout()
-  const places = placesOf(layout(toDot(chart, options), 'plain'))
+  const places = parsePlaces(layout(toDot(chart, options), 'plain'))
   const drawn = layout(toDot(chart, { ...options, places, isNamed: true }), 'svg')
-  return finish(addressed(drawn, chart), options.state ?? chart.id)
+  return finishSvg(addStateAttributes(drawn, chart), options.state ?? chart.id)
 }
 
 /**
@@ -68,22 +68,22 @@ async function loadLayout(): Promise<(dot: string, format: 'svg' | 'plain') => s
 }
 
 /** Reads the lines `node NAME x y …` of Graphviz's plain format. */
-function placesOf(plain: string): Places {
+function parsePlaces(plain: string): Places {
   const nodes = plain.matchAll(/^node (\S+) ([\d.e+-]+) ([\d.e+-]+) /gm)
   return new Map([...nodes].map(([, name = '', x, y]) => [name, { x: Number(x), y: Number(y) }]))
 }
 
 /** Graphviz' names of states, rows and lines become attributes by which programs find them; what was a link is none. */
-function addressed(svg: string, chart: Chart): string {
-  const states = withNested(chart.root)
-  const nameOf = nodeNames(chart)
-  const ids = new Map(states.map(({ id }) => [nameOf(id), id]))
+function addStateAttributes(svg: string, chart: Chart): string {
+  const states = flattenStates(chart.root)
+  const getName = createNodeNames(chart)
+  const ids = new Map(states.map(({ id }) => [getName(id), id]))
   const transitions = states.flatMap((state) => state.transitions.map(({ id }) => id))
   const attribute = (places: string): string =>
-    transitionsAttribute(places.split(',').map((place) => transitions[Number(place)] ?? ''))
+    formatTransitions(places.split(',').map((place) => transitions[Number(place)] ?? ''))
   return svg
     .replaceAll(/<g id="(n\d+)" class="(?:node|cluster)">/g, (_, name: string) => {
-      return `<g class="state" data-state="${text(ids.get(name) ?? '')}">`
+      return `<g class="state" data-state="${escapeXml(ids.get(name) ?? '')}">`
     })
     .replaceAll(
       /<g id="t([\d,]+)" class="edge">/g,
@@ -95,20 +95,21 @@ function addressed(svg: string, chart: Chart): string {
     .replaceAll('</a>', '</g>')
 }
 
-function finish(svg: string, title: string): string {
+function finishSvg(svg: string, title: string): string {
   return (
     svg
       .replaceAll(/^<title>.*<\/title>\n/gm, '')
       .replace(
         /font-size="([\d.]+)"/g,
-        (_, size: string) => `font-size="${(Number(size) * shrink).toFixed(2)}"`,
+        (_, size: string) => `font-size="${(Number(size) * fontScale).toFixed(2)}"`,
       )
       // The gaps have done their work in the layout.
       .replaceAll(/(?:&#160;|[ \u00a0])+<\/text>/g, '</text>')
       .replaceAll(/font-family="Helvetica[^"]*"/g, 'font-family="Helvetica,Arial,sans-serif"')
       .replace(
         /<svg [^>]*>/,
-        (svg) => `${svg.replace('<svg ', `<svg role="img" aria-label="${text(title)}" `)}\n${themeStyle}`,
+        (svg) =>
+          `${svg.replace('<svg ', `<svg role="img" aria-label="${escapeXml(title)}" `)}\n${themeStyle}`,
       )
   )
 }

@@ -1,25 +1,32 @@
-import type { Api } from './api.js'
-import { chunksOf, completionOf, type Envelope } from './completion.js'
-import { type ChatRequest, readChatRequest } from './request.js'
-import type { Turn } from './turn.js'
+import type { ProviderApi } from './provider-api.js'
+import { toChunks, toCompletion, type Envelope } from './chat-completion.js'
+import { type ChatRequest, readChatRequest } from './chat-request.js'
+import type { Turn } from './turn-schema.js'
 
 /** Chat Completions. */
-export const chatApi: Api = {
+export const chatApi: ProviderApi = {
   name: 'chat',
   idPrefix: 'chatcmpl-rehearsal-',
-  read: readChatRequest,
-  strictProblem: () => null,
-  refusalBody: ({ body }) => body,
+  readRequest: readChatRequest,
+  findStrictProblem: () => null,
+  formatRefusal: ({ body }) => body,
 
-  speech: (turn, request, envelope) => ({
-    body: () => completionOf(turn, request, envelope),
-    events: (stop) => eventsOf(turn, request, envelope, stop),
-    error: (error, status) => ({ error: status === 200 ? error : { ...usualError(status), ...error } }),
+  createEncoder: (turn, request, envelope) => ({
+    encodeBody: () => toCompletion(turn, request, envelope),
+    encodeEvents: (stop) => encodeEvents(turn, request, envelope, stop),
+    encodeError: (error, status) => ({
+      error: status === 200 ? error : { ...getDefaultError(status), ...error },
+    }),
   }),
 }
 
-function eventsOf(turn: Turn, request: ChatRequest, envelope: Envelope, stop: number | undefined): string[] {
-  const { opening, deltas, end } = chunksOf(turn, request, envelope)
+function encodeEvents(
+  turn: Turn,
+  request: ChatRequest,
+  envelope: Envelope,
+  stop: number | undefined,
+): string[] {
+  const { opening, deltas, end } = toChunks(turn, request, envelope)
   const failure = turn.errorInStream
   const ends = failure === undefined && stop === undefined
   const chunks = [opening, ...deltas.slice(0, failure?.after ?? stop)]
@@ -31,15 +38,15 @@ function eventsOf(turn: Turn, request: ChatRequest, envelope: Envelope, stop: nu
 }
 
 /** What OpenAI sends with a status when the scenario does not say. */
-export function usualError(status: number) {
+export function getDefaultError(status: number) {
   if (status === 429)
-    return errorObject('requests', 'rate_limit_exceeded', 'Rate limit reached. Try again later.')
+    return createErrorObject('requests', 'rate_limit_exceeded', 'Rate limit reached. Try again later.')
   if (status === 401)
-    return errorObject('invalid_request_error', 'invalid_api_key', 'Incorrect API key provided.')
-  if (status < 500) return errorObject('invalid_request_error', null, 'The request is invalid.')
-  return errorObject('server_error', null, 'The server had an error while processing the request.')
+    return createErrorObject('invalid_request_error', 'invalid_api_key', 'Incorrect API key provided.')
+  if (status < 500) return createErrorObject('invalid_request_error', null, 'The request is invalid.')
+  return createErrorObject('server_error', null, 'The server had an error while processing the request.')
 }
 
-function errorObject(type: string, code: string | null, message: string) {
+function createErrorObject(type: string, code: string | null, message: string) {
   return { message, type, param: null, code }
 }

@@ -16,7 +16,7 @@ export function answerOrigin(
   const { origin } = headers
   // Programs send none.
   if (origin === undefined) return false
-  if (!allowed.includes('*') && !allowed.includes(origin) && !isOfThisMachine(origin)) {
+  if (!allowed.includes('*') && !allowed.includes(origin) && !isLocalOrigin(origin)) {
     throw new Refusal(
       403,
       'rehearsal_origin',
@@ -36,7 +36,7 @@ export function answerOrigin(
   return true
 }
 
-function isOfThisMachine(origin: string): boolean {
+function isLocalOrigin(origin: string): boolean {
   if (!URL.canParse(origin)) return false
   const { protocol, hostname } = new URL(origin)
   return /^https?:$/.test(protocol) && /^(localhost|[\w-]+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)

@@ -1,8 +1,8 @@
 /** The rehearsal: a model that says what a scenario file tells it to. Node only. */
 export { RehearsalError } from './errors.js'
-export type { RehearsalOptions } from './options.js'
+export type { RehearsalOptions } from './rehearsal-options.js'
 export { type Rehearsal, startRehearsal } from './rehearsal.js'
-export type { ChatRequest, RecordedRequest, WireMessage } from './request.js'
+export type { ChatRequest, RecordedRequest, WireMessage } from './chat-request.js'
 export { loadScenario, parseScenario, type Scenario, type TurnFunction } from './scenario.js'
 export { largestExpense } from './scenarios/largest-expense.js'
-export type { Turn } from './turn.js'
+export type { Turn } from './turn-schema.js'

@@ -26,7 +26,7 @@ export class Playback {
   }
 
   /** Takes the next turn. @throws Refusal when there is none */
-  next(): Cue {
+  takeNext(): Cue {
     const { name, turns, onExhausted = 'error' } = this.#scenario
     const { length } = turns
     const index =

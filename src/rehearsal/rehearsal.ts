@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { RehearsalError } from './errors.js'
-import { parseOptions, type RehearsalOptions, type Settings } from './options.js'
-import type { RecordedRequest } from './request.js'
+import { parseOptions, type RehearsalOptions, type RehearsalSettings } from './rehearsal-options.js'
+import type { RecordedRequest } from './chat-request.js'
 import type { Scenario } from './scenario.js'
-import { Stage } from './stage.js'
+import { ScenarioPlayer } from './scenario-player.js'
 
 /** A running rehearsal. */
 export interface Rehearsal {
@@ -52,24 +52,24 @@ export interface Rehearsal {
  */
 export async function startRehearsal(scenario: Scenario | RehearsalOptions): Promise<Rehearsal> {
   const settings = parseOptions(scenario)
-  const stage = new Stage(settings)
-  const server = createServer((incoming, response) => void stage.answer(incoming, response))
-  await listen(server, settings)
+  const player = new ScenarioPlayer(settings)
+  const server = createServer((incoming, response) => void player.answerRequest(incoming, response))
+  await listenOn(server, settings)
   const { port } = server.address() as AddressInfo
   const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host
   let closed: Promise<void> | undefined
   return {
     url: `http://${host}:${port}/v1`,
-    requests: stage.requests,
+    requests: player.requests,
     get remaining() {
-      return stage.remaining
+      return player.remaining
     },
-    reset: () => stage.reset(),
-    close: () => (closed ??= close(server)),
+    reset: () => player.reset(),
+    close: () => (closed ??= closeServer(server)),
   }
 }
 
-function listen(server: Server, { port, host }: Settings): Promise<void> {
+function listenOn(server: Server, { port, host }: RehearsalSettings): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       const message = `Cannot listen on ${host}:${port}: ${cause.message}. Port 0 takes a free one.`
@@ -79,7 +79,7 @@ function listen(server: Server, { port, host }: Settings): Promise<void> {
   })
 }
 
-function close(server: Server): Promise<void> {
+function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve())
     server.closeAllConnections()

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import * as z from 'zod'
 import { describeError } from '../core/base/describe-error.js'
 import { RehearsalError } from './errors.js'
-import type { RecordedRequest } from './request.js'
-import { type Turn, turnSchema } from './turn.js'
+import type { RecordedRequest } from './chat-request.js'
+import { type Turn, turnSchema } from './turn-schema.js'
 
 /**
  * A turn that depends on the request. What it throws is answered 400, as is a turn that is invalid.
@@ -44,7 +44,7 @@ export interface Scenario {
 const turnOrFunction = z.unknown().check(({ value: input, issues }) => {
   if (typeof input === 'function') return
   const { error } = turnSchema.safeParse(input)
-  for (const issue of error?.issues ?? []) issues.push({ code: 'custom', input, ...mistake(issue) })
+  for (const issue of error?.issues ?? []) issues.push({ code: 'custom', input, ...describeIssue(issue) })
 })
 
 const scenarioSchema = z.strictObject({
@@ -62,14 +62,14 @@ const scenarioSchema = z.strictObject({
  */
 export function parseScenario(value: unknown, origin = 'The scenario'): Scenario {
   const { data, error } = scenarioSchema.safeParse(value)
-  if (error) throw invalid('invalid_scenario', origin, error)
+  if (error) throw invalidScenarioError('invalid_scenario', origin, error)
   return data as Scenario
 }
 
 /** Checks what a turn function returned. @throws RehearsalError `invalid_scenario` */
 export function parseTurn(value: unknown): Turn {
   const { data, error } = turnSchema.safeParse(value)
-  if (error) throw invalid('invalid_scenario', 'What the turn function returned', error)
+  if (error) throw invalidScenarioError('invalid_scenario', 'What the turn function returned', error)
   return data
 }
 
@@ -96,14 +96,14 @@ export async function loadScenario(path: string): Promise<Scenario> {
 }
 
 /** The first mistake as a sentence with its path. */
-export function invalid(code: string, origin: string, { issues }: z.ZodError): RehearsalError {
-  const { path, message } = issues[0] ? mistake(issues[0]) : { path: [], message: 'it is invalid' }
+export function invalidScenarioError(code: string, origin: string, { issues }: z.ZodError): RehearsalError {
+  const { path, message } = issues[0] ? describeIssue(issues[0]) : { path: [], message: 'it is invalid' }
   const subject = z.core.toDotPath(path)
   return new RehearsalError(code, `${origin} is invalid${subject && ` at ${subject}`}: ${message}.`, subject)
 }
 
 /** Where and what: an unknown key is part of the path. */
-function mistake(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: string } {
+function describeIssue(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: string } {
   if (issue.code !== 'unrecognized_keys') return { path: issue.path, message: issue.message }
   return { path: [...issue.path, ...issue.keys.slice(0, 1)], message: 'there is no such key' }
 }

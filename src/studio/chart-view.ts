@@ -5,7 +5,7 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { lazily } from '../core/base/load.js'
 import { toChart, type Chart, toOverviewSvg, toSvg, type ChartState as State } from '../diagram/index.js'
-import type { SessionFold } from './fold.js'
+import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './package-root.js'
 import type { ChartView } from './protocol.js'
 
@@ -19,30 +19,30 @@ export interface DrawnChart {
 
 /** The machine as a picture: as the package has it, or drawn now where it is somebody's own. */
 export function drawChart(machine: AnyStateMachine = agentMachine): Promise<DrawnChart> {
-  return machine === agentMachine ? drawOurs() : draw(machine)
+  return machine === agentMachine ? drawAgentChart() : drawMachine(machine)
 }
 
-const drawOurs = lazily(() => draw(agentMachine))
+const drawAgentChart = lazily(() => drawMachine(agentMachine))
 
-async function draw(machine: AnyStateMachine): Promise<DrawnChart> {
+async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
   const chart = toChart(machine)
   const isOurs = machine === agentMachine
   const sheets = [{ id: '', title: chart.id, svg: await toOverviewSvg(chart) }]
-  for (const { id, states } of compoundIn(chart.root)) {
+  for (const { id, states } of listCompoundStates(chart.root)) {
     const hasRegions = states.some((state) => state.states.length > 0)
     // oxlint-disable-next-line no-await-in-loop -- one picture after the other
     const svg = await (hasRegions
       ? toOverviewSvg(chart, undefined, id)
       : isOurs
-        ? stored(id)
-        : drawn(chart, id))
+        ? readPicture(id)
+        : tryDrawState(chart, id))
     if (svg !== null) sheets.push({ id, title: id, svg })
   }
-  return { chart, sheets, tested: isOurs ? await testedIn() : null }
+  return { chart, sheets, tested: isOurs ? await readTestedIds() : null }
 }
 
 /** Without the package that draws there is the outline. */
-async function drawn(chart: Chart, state: string): Promise<string | null> {
+async function tryDrawState(chart: Chart, state: string): Promise<string | null> {
   try {
     return await toSvg(chart, { state })
   } catch (error) {
@@ -53,12 +53,12 @@ async function drawn(chart: Chart, state: string): Promise<string | null> {
 
 const pictures = join(packageRoot, 'visualizations')
 
-async function stored(state: string): Promise<string | null> {
+async function readPicture(state: string): Promise<string | null> {
   return readFile(join(pictures, `agent.${state}.svg`), 'utf8').catch(() => null)
 }
 
 /** In the sources, where `npm run generate` has left it; in the package, what the build has kept of that. */
-async function testedIn(): Promise<ReadonlySet<string> | null> {
+async function readTestedIds(): Promise<ReadonlySet<string> | null> {
   for (const file of [
     join(pictures, 'agent.coverage.json'),
     join(packageRoot, 'dist/src/studio/tested.json'),
@@ -77,13 +77,15 @@ async function testedIn(): Promise<ReadonlySet<string> | null> {
 }
 
 /** States with states in them, the outermost first. */
-function compoundIn({ states }: State): State[] {
-  return states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])
+function listCompoundStates({ states }: State): State[] {
+  return states
+    .filter((state) => state.states.length > 0)
+    .flatMap((state) => [state, ...listCompoundStates(state)])
 }
 
 /** The chart as the page has it. */
-export function chartView({ chart, sheets, tested }: DrawnChart): ChartView {
-  const states = nested(chart.root).slice(1)
+export function createChartView({ chart, sheets, tested }: DrawnChart): ChartView {
+  const states = flattenStates(chart.root).slice(1)
   const isTested = (id: string): boolean | null => tested && tested.has(id)
   return {
     id: chart.id,
@@ -94,7 +96,7 @@ export function chartView({ chart, sheets, tested }: DrawnChart): ChartView {
       type,
       isTested: isTested(id),
     })),
-    transitions: nested(chart.root).flatMap(({ description, transitions }) =>
+    transitions: flattenStates(chart.root).flatMap(({ description, transitions }) =>
       transitions.map(({ id, source, targets, on, when, actions }) => ({
         id,
         source,
@@ -110,8 +112,8 @@ export function chartView({ chart, sheets, tested }: DrawnChart): ChartView {
   }
 }
 
-function nested(state: State): State[] {
-  return [state, ...state.states.flatMap(nested)]
+function flattenStates(state: State): State[] {
+  return [state, ...state.states.flatMap(flattenStates)]
 }
 
 /** What a session took of the chart, added to what others did: transitions, and states with those around them. */
@@ -119,12 +121,12 @@ export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionF
   const add = (id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1)
   for (const { from, to, taken } of rows) {
     for (const id of taken) add(id)
-    const before = new Set(from.flatMap(around))
-    for (const path of new Set(to.flatMap(around))) if (!before.has(path)) add(path)
+    const before = new Set(from.flatMap(listPathPrefixes))
+    for (const path of new Set(to.flatMap(listPathPrefixes))) if (!before.has(path)) add(path)
   }
 }
 
-function around(path: string): string[] {
+function listPathPrefixes(path: string): string[] {
   const parts = path.split('.')
   return parts.map((_, i) => parts.slice(0, i + 1).join('.'))
 }

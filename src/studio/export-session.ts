@@ -1,11 +1,11 @@
 import { StatewrightError } from '../core/base/errors.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import { Actions } from './actions.js'
-import { AttachedRuns } from './attached.js'
-import { Library } from './library.js'
-import { exportedPage, readClient } from './page.js'
+import { SessionActions } from './session-actions.js'
+import { AttachedRuns } from './attached-runs.js'
+import { SessionLibrary } from './session-library.js'
+import { createExportedPage, readClient } from './studio-page.js'
 import type { ExportedSession } from './protocol.js'
-import { Views } from './views.js'
+import { StudioViews } from './studio-views.js'
 
 /**
  * A session as one file to send to somebody: the page, with everything that it shows of this session in it. It asks
@@ -18,14 +18,14 @@ export async function exportSession(store: SessionStore, id: string): Promise<st
   const client = await readClient()
   if (client === null)
     throw new StatewrightError('no_page', 'The page of the studio was not built: npm run build.')
-  return exportedPage(client, await sessionData(store, id))
+  return createExportedPage(client, await createSessionData(store, id))
 }
 
 /** Everything that the studio shows of a session. */
-export function sessionData(store: SessionStore, id: string): Promise<ExportedSession> {
-  const nobody = (): void => undefined
-  const runs = new AttachedRuns(nobody, nobody)
-  const library = new Library(store, () => false)
-  const actions = new Actions(undefined, undefined, library, runs)
-  return new Views(library, actions, { store: '', machine: undefined }).exported(id)
+export function createSessionData(store: SessionStore, id: string): Promise<ExportedSession> {
+  const ignore = (): void => undefined
+  const runs = new AttachedRuns(ignore, ignore)
+  const library = new SessionLibrary(store, () => false)
+  const actions = new SessionActions(undefined, undefined, library, runs)
+  return new StudioViews(library, actions, { store: '', machine: undefined }).exportSession(id)
 }

@@ -3,29 +3,32 @@ import type { ProgressConfig, StepsWithBlock } from '../../guards/progress-confi
 import { collectFindings } from '../../guards/state.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { GuardView } from './protocol.js'
-import { shownText } from './shown.js'
+import { toShownText } from './shown-values.js'
 
 /** Every guard of a run: what it counts, where it acts, what it has seen last, and what comes next. */
-export function guardViews(context: AgentContext): GuardView[] {
+export function createGuardViews(context: AgentContext): GuardView[] {
   const { guardrails: state, config, verdict } = context
   const spoken = collectFindings(state, config.guardrails)
-  const said = (guard: string, rule?: string): string => {
+  const findEvidence = (guard: string, rule?: string): string => {
     const standing = verdict?.guard === guard && verdict.rule === rule ? verdict : undefined
     const found = standing ?? spoken.find((one) => one.guard === guard && one.rule === rule)
-    return shownText(found?.evidence ?? '')
+    return toShownText(found?.evidence ?? '')
   }
   return [
-    ...progressViews(context, (rule) => said('no_progress', rule) || said('policy_denied', rule)),
-    ...otherViews(context, said),
-    ...limitViews(context),
+    ...createProgressViews(
+      context,
+      (rule) => findEvidence('no_progress', rule) || findEvidence('policy_denied', rule),
+    ),
+    ...createOtherViews(context, findEvidence),
+    ...createLimitViews(context),
     ...Object.entries(state.user).map(([name, remembered]) => ({
       name,
       streak: null,
       threshold: null,
       evidence:
         verdict?.userGuard === name
-          ? shownText(verdict.evidence)
-          : shownText(JSON.stringify(remembered), 600),
+          ? toShownText(verdict.evidence)
+          : toShownText(JSON.stringify(remembered), 600),
       next: 'a guard of your own',
       isOn: true,
     })),
@@ -34,7 +37,7 @@ export function guardViews(context: AgentContext): GuardView[] {
 
 type Rule = Exclude<keyof ProgressConfig, 'duplicates' | 'waiting' | 'memory' | 'onHalt' | 'lastWords'>
 
-function progressViews(context: AgentContext, said: (rule: string) => string): GuardView[] {
+function createProgressViews(context: AgentContext, findEvidence: (rule: string) => string): GuardView[] {
   const settings = context.config.guardrails.progress
   const state = context.guardrails.progress
   const most = (counts: readonly number[]): number => Math.max(0, ...counts)
@@ -44,7 +47,7 @@ function progressViews(context: AgentContext, said: (rule: string) => string): G
     mostly: state.recent.split('').reduce((sum, third) => sum + Number(third) / 3, 0),
     beside: most(state.beside.map(({ times }) => times)),
     recurring: null,
-    ...widerCounts(state),
+    ...getWiderCounts(state),
     sameOutput: most(state.tools.map(({ outputs }) => outputs)),
     failing: state.failing,
     failingTool: most(state.tools.map(({ failed }) => failed)),
@@ -55,31 +58,31 @@ function progressViews(context: AgentContext, said: (rule: string) => string): G
     transient: state.transient,
   }
   return Object.entries(counts).map(([rule, count]) => {
-    const steps = stepsOf(settings, rule as Rule)
+    const steps = getSteps(settings, rule as Rule)
     const streak = count === null ? null : Math.round(count * 10) / 10
     return {
       name: `progress.${rule}`,
       streak,
-      ...nextOf(streak ?? 0, steps),
-      evidence: said(rule),
+      ...findNext(streak ?? 0, steps),
+      evidence: findEvidence(rule),
       isOn: steps !== null,
     }
   })
 }
 
 /** A run of an older version counts neither. */
-function widerCounts({ similar = 0, tour = 0 }: Partial<Pick<ProgressState, 'similar' | 'tour'>>) {
+function getWiderCounts({ similar = 0, tour = 0 }: Partial<Pick<ProgressState, 'similar' | 'tour'>>) {
   return { similar, tour }
 }
 
-function stepsOf(settings: ProgressConfig | null, rule: Rule): object | null {
+function getSteps(settings: ProgressConfig | null, rule: Rule): object | null {
   if (rule !== 'sameOutput') return settings?.[rule] ?? null
   // Short outputs of tools that change something may go on for longer.
   return settings?.sameOutput?.long ?? null
 }
 
 /** The next thing that happens as the count grows. */
-function nextOf(count: number, steps: object | null): Pick<GuardView, 'threshold' | 'next'> {
+function findNext(count: number, steps: object | null): Pick<GuardView, 'threshold' | 'next'> {
   const { nudgeAt, blockAt, haltAt } = (steps ?? {}) as Partial<StepsWithBlock>
   const all: [string, number | null | undefined][] = [
     ['nudge', nudgeAt],
@@ -91,9 +94,9 @@ function nextOf(count: number, steps: object | null): Pick<GuardView, 'threshold
   return { threshold: next[1] ?? null, next: `${next[0]} at ${next[1]}` }
 }
 
-function otherViews(
+function createOtherViews(
   { guardrails: state, config: { guardrails: config } }: AgentContext,
-  said: (guard: string, rule?: string) => string,
+  findEvidence: (guard: string, rule?: string) => string,
 ): GuardView[] {
   const { repeatedCall, repeatedOutput, cycle, failing, maxRepeatedToolSteps } = config
   const failures = failing && Math.min(failing.identical, failing.any)
@@ -102,7 +105,7 @@ function otherViews(
       name: 'repeatedCall',
       streak: state.repeatedCall.count,
       threshold: repeatedCall && maxRepeatedToolSteps,
-      evidence: said('repeated_call'),
+      evidence: findEvidence('repeated_call'),
       next: repeatedCall ? `${repeatedCall.onRepeat} at ${maxRepeatedToolSteps}` : '',
       isOn: repeatedCall !== null,
     },
@@ -110,7 +113,7 @@ function otherViews(
       name: 'repeatedOutput',
       streak: state.repeatedOutput.rounds,
       threshold: repeatedOutput && repeatedOutput.rounds,
-      evidence: said('repeated_output'),
+      evidence: findEvidence('repeated_output'),
       next: repeatedOutput ? `halt at ${repeatedOutput.rounds}` : '',
       isOn: repeatedOutput !== null,
     },
@@ -118,7 +121,7 @@ function otherViews(
       name: 'cycle',
       streak: Math.max(0, ...state.cycle.matches),
       threshold: null,
-      evidence: said('cycle'),
+      evidence: findEvidence('cycle'),
       next: cycle ? `nudge after ${cycle.nudgeAt} rounds, halt after ${cycle.haltAt}` : '',
       isOn: cycle !== null,
     },
@@ -126,7 +129,7 @@ function otherViews(
       name: 'failing',
       streak: null,
       threshold: failures,
-      evidence: said('repeated_failure'),
+      evidence: findEvidence('repeated_failure'),
       next: failing ? `halt at ${failing.identical} equal failures, or ${failing.any} of any kind` : '',
       isOn: failing !== null,
     },
@@ -134,7 +137,7 @@ function otherViews(
       name: 'terminalDelegation',
       streak: null,
       threshold: null,
-      evidence: said('terminal_delegation'),
+      evidence: findEvidence('terminal_delegation'),
       next: config.terminalDelegation ? 'halt where no second try helps a sub-agent' : '',
       isOn: config.terminalDelegation !== null,
     },
@@ -142,7 +145,7 @@ function otherViews(
 }
 
 /** What ends or mends a run by count alone. */
-function limitViews(context: AgentContext): GuardView[] {
+function createLimitViews(context: AgentContext): GuardView[] {
   const { config, attempt, recoveries, reprompts, emptyRetries, outputRepairs, steps } = context
   const { emptyAnswer, maxTokensRecoveries } = config.guardrails
   const counter = (name: string, streak: number, threshold: number | null, next: string): GuardView => ({

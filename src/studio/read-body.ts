@@ -28,12 +28,12 @@ const forkRequest = z.strictObject({
 })
 
 /** @throws {UsageError} `invalid_input` for what is no answer */
-export const readAnswer = (body: unknown): Answer => read(answer, body) as Answer
+export const readAnswer = (body: unknown): Answer => parseBody(answer, body) as Answer
 
 /** @throws {UsageError} `invalid_input` for what asks for no fork */
-export const readForkRequest = (body: unknown): ForkRequest => read(forkRequest, body) as ForkRequest
+export const readForkRequest = (body: unknown): ForkRequest => parseBody(forkRequest, body) as ForkRequest
 
-function read<Value>(schema: z.ZodType<Value>, body: unknown): Value {
+function parseBody<Value>(schema: z.ZodType<Value>, body: unknown): Value {
   const read = schema.safeParse(body)
   if (read.success) return read.data
   const [issue] = read.error.issues

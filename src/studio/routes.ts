@@ -29,17 +29,20 @@ export type Route =
   | { method: 'POST'; to: 'answers' | 'fork'; id: string }
 
 /** Null for an address that means nothing here; whether there is such a session is not looked at. */
-export function routeOf(method: string, address: string): Route | null {
+export function parseRoute(method: string, address: string): Route | null {
   // Anything else would name a host.
   if (!/^\/(?![/\\])/.test(address)) return null
   const { pathname, searchParams } = new URL(address, 'http://localhost')
-  const [api, subject, id, part, seq, ...rest] = pathname.split('/').slice(1).map(decoded)
+  const [api, subject, id, part, seq, ...rest] = pathname.split('/').slice(1).map(decodePart)
   if (api !== 'api' || rest.length > 0 || id === '') return null
-  const route = id === undefined ? common(subject, searchParams) : ofSession(id, part, seq, searchParams)
+  const route =
+    id === undefined
+      ? parseCommonRoute(subject, searchParams)
+      : parseSessionRoute(id, part, seq, searchParams)
   return route?.method === method && (subject === 'sessions' || id === undefined) ? route : null
 }
 
-function common(subject: string | undefined, given: URLSearchParams): Route | null {
+function parseCommonRoute(subject: string | undefined, given: URLSearchParams): Route | null {
   switch (subject) {
     case 'chart':
     case 'visits':
@@ -61,7 +64,7 @@ function common(subject: string | undefined, given: URLSearchParams): Route | nu
   }
 }
 
-function ofSession(
+function parseSessionRoute(
   id: string,
   part: string | undefined,
   seq: string | undefined,
@@ -82,7 +85,7 @@ function ofSession(
 
 const isNumber = (text: string): boolean => /^[1-9]\d{0,8}$/.test(text)
 
-function decoded(part: string): string {
+function decodePart(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch {

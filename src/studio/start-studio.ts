@@ -3,21 +3,21 @@ import { madeOf } from '../core/agent/made-of.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { checkedStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import { Actions, type AnyAgent } from './actions.js'
-import { Ahead } from './ahead.js'
-import { type AnyRun, AttachedRuns } from './attached.js'
-import { Library } from './library.js'
+import { SessionActions, type StudioAgent } from './session-actions.js'
+import { Prefetcher } from './prefetch.js'
+import { type AttachableRun, AttachedRuns } from './attached-runs.js'
+import { SessionLibrary } from './session-library.js'
 import { LiveFeed } from './live-feed.js'
-import { serveStudio } from './server.js'
+import { serveStudio } from './studio-server.js'
 import { editorUrl, isWebAddress, type StatelyOptions } from './stately.js'
-import { Views } from './views.js'
+import { StudioViews } from './studio-views.js'
 
 /** What the studio shows, and who answers in it. */
 export interface StudioOptions {
   /** Whose sessions are shown. Default: the agent's. */
   store?: SessionStore
   /** Who goes on with a session when somebody answers it. Default: nobody; then the studio shows, and changes nothing. */
-  agent?: AnyAgent
+  agent?: StudioAgent
   /** The app's own object, handed to tools when a run goes on from here. */
   context?: unknown
   /** In place of the agent's chart: a machine of your own, as documentation. */
@@ -44,7 +44,7 @@ export interface Studio {
    * studio.attach(agent.run('What changed?'))
    * await studio.close()
    */
-  attach(run: AnyRun): void
+  attach(run: AttachableRun): void
   /** Stops listening. Runs go on. May be called more than once. */
   close(): Promise<void>
 }
@@ -63,7 +63,7 @@ export interface Studio {
  * @throws {StatewrightError} `cannot_listen`
  */
 export async function startStudio(options: StudioOptions): Promise<Studio> {
-  const { store: given, agent, context, machine, port = 0, title, stately } = checked(options)
+  const { store: given, agent, context, machine, port = 0, title, stately } = checkOptions(options)
   const store = given ?? (agent && madeOf.get(agent)?.store)
   checkedStore(store)
   if (store === undefined) {
@@ -82,21 +82,21 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   }
   const runs: AttachedRuns = new AttachedRuns(
     (text) => {
-      feed.tell(text)
+      feed.emit(text)
     },
     () => {
-      feed.soon()
+      feed.pollSoon()
     },
   )
-  const library = new Library(store, (id) => runs.has(id))
+  const library = new SessionLibrary(store, (id) => runs.has(id))
   const feed = new LiveFeed(library, runs)
-  const actions = new Actions(agent, context, library, runs)
+  const actions = new SessionActions(agent, context, library, runs)
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
-  const views = new Views(library, actions, { store: title ?? 'sessions', machine, editor })
-  const ahead = new Ahead(library)
-  const server = await serveStudio({ views, actions, feed, ahead, editor: editor?.url }, port)
+  const views = new StudioViews(library, actions, { store: title ?? 'sessions', machine, editor })
+  const prefetcher = new Prefetcher(library)
+  const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
   // It is drawn while somebody opens the page; what goes wrong is told to who asks for it.
-  views.chart().catch(() => undefined)
+  views.getChart().catch(() => undefined)
   let closing: Promise<void> | undefined
   return {
     get url() {
@@ -111,7 +111,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
 }
 
 /** Whoever writes JavaScript is told by no compiler. */
-function checked(options: StudioOptions | null | undefined): StudioOptions {
+function checkOptions(options: StudioOptions | null | undefined): StudioOptions {
   const { agent, machine } = options ?? {}
   const isAgent = agent === undefined || ['resume', 'fork'].every((name) => isMethod(agent, name))
   if (!isAgent) throw new ConfigError('invalid_config', 'agent must be what createAgent() returns.', 'agent')
@@ -127,7 +127,7 @@ function checked(options: StudioOptions | null | undefined): StudioOptions {
   return options ?? {}
 }
 
-function checkRun(run: AnyRun | null | undefined): void {
+function checkRun(run: AttachableRun | null | undefined): void {
   if (isMethod(run?.events$, 'subscribe')) return
   throw new UsageError('invalid_input', 'attach() takes a run: what agent.run() returns.', 'run')
 }

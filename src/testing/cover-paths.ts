@@ -1,16 +1,16 @@
 import type { AnyStateMachine } from 'xstate'
 import { assertMachine } from './assert-machine.js'
-import { coarseStates } from './breakdown.js'
-import { cover, type Walk } from './cover.js'
-import { measure, type Coverage } from './coverage.js'
+import { coarseStatesError } from './explore-errors.js'
+import { coverItems, type Walk } from './cover-walks.js'
+import { measureCoverage, type Coverage } from './coverage.js'
 import { PathError } from './errors.js'
-import { explore } from './explore.js'
-import type { Edge, Vertex } from './path.js'
+import { exploreMachine } from './explore.js'
+import type { Edge, Vertex } from './machine-path.js'
 import { describeState } from '../core/chart/labels.js'
 import { observe, type ObservedMachine } from '../core/chart/observe.js'
-import { idsOf, pathAlong, type MachinePath } from './path.js'
-import { resolveSpace, type ExploreOptions } from './space.js'
-import { walkGraph } from './walk.js'
+import { listIds, createPathAlong, type MachinePath } from './machine-path.js'
+import { resolveSpace, type ExploreOptions } from './explore-options.js'
+import { createWalkGraph } from './walk-graph.js'
 
 /** What is explored, and how thoroughly it is covered. */
 export interface GeneratePathsOptions<TMachine extends AnyStateMachine = AnyStateMachine>
@@ -57,35 +57,35 @@ export function generatePaths<TMachine extends AnyStateMachine>(
   }
   const pairs = coverage === 'transition-pairs'
   const observed = observe(machine)
-  const exploration = explore(observed, space)
-  const graph = walkGraph(exploration, pairs)
-  const { walks, items } = cover(graph)
+  const exploration = exploreMachine(observed, space)
+  const graph = createWalkGraph(exploration, pairs)
+  const { walks, items } = coverItems(graph)
   // A second copy, so that walking the paths does not count as evidence.
   const again = observe(machine)
   const order = new Map(graph.starts.map(({ start }, i) => [start, i]))
   const paths = walks
     .sort((a, b) => (order.get(a.start.start) ?? 0) - (order.get(b.start.start) ?? 0))
-    .map((walk) => retrace(again, walk))
-  const reachable = [...items].map(graph.nameOf).filter((name) => name.length === 2)
-  return { paths, coverage: measure(observed, exploration, paths, pairs ? reachable : undefined) }
+    .map((walk) => retracePath(again, walk))
+  const reachable = [...items].map(graph.getName).filter((name) => name.length === 2)
+  return { paths, coverage: measureCoverage(observed, exploration, paths, pairs ? reachable : undefined) }
 }
 
 /**
  * Walks a path again from its start. The explored states stand for all that have the same key; the path's are the
  * real ones, and when they go another way, the key was too coarse.
  */
-function retrace(observed: ObservedMachine, { start: { start }, edges }: Walk): MachinePath {
+function retracePath(observed: ObservedMachine, { start: { start }, edges }: Walk): MachinePath {
   const first = observed.start(start.input.value)
   let from: Vertex = { ...start.vertex, snapshot: first.snapshot }
   const real: Edge[] = edges.map(({ edge }) => {
     const { snapshot, taken } = observed.step(from.snapshot, edge.event.event)
-    if (idsOf(taken).join('\n') !== idsOf(edge.taken).join('\n')) {
+    if (listIds(taken).join('\n') !== listIds(edge.taken).join('\n')) {
       const expected = describeState(edge.to.snapshot)
-      throw coarseStates(start.input.label, edge.event.label, expected, describeState(snapshot))
+      throw coarseStatesError(start.input.label, edge.event.label, expected, describeState(snapshot))
     }
     const step = { from, to: { ...edge.to, snapshot }, event: edge.event, taken }
     from = step.to
     return step
   })
-  return pathAlong(real[0]?.from ?? from, first.taken, real)
+  return createPathAlong(real[0]?.from ?? from, first.taken, real)
 }

@@ -1,13 +1,13 @@
 import type { Exploration } from './explore.js'
 import type { ObservedMachine } from '../core/chart/observe.js'
-import type { MachinePath } from './path.js'
+import type { MachinePath } from './machine-path.js'
 import {
   allStateNodes,
   stateName,
   type DeclaredTransition,
   type DefinedTransition,
 } from '../core/chart/transitions.js'
-import { whyUncovered, type UncoveredTransition } from './uncovered.js'
+import { explainUncovered, type UncoveredTransition } from './uncovered.js'
 
 /** What a set of paths takes of a machine, and what nothing takes. Plain JSON. */
 export interface Coverage {
@@ -32,14 +32,14 @@ export interface Coverage {
   pairs?: { first: string; second: string; taken: number }[]
 }
 
-export function measure(
+export function measureCoverage(
   observed: ObservedMachine,
   exploration: Exploration,
   paths: readonly MachinePath[],
   pairs: readonly (readonly [string, string])[] | undefined,
 ): Coverage {
   const runs = paths.map((path) => path.steps.flatMap((step) => step.transitions))
-  const taken = tally(runs.flat())
+  const taken = countNames(runs.flat())
   const isTaken = ({ declared }: DefinedTransition): boolean => taken.has(declared.id)
   const coverage: Coverage = {
     machine: observed.machine.id,
@@ -57,26 +57,28 @@ export function measure(
     transitions: observed.transitions.map((transition) => ({
       ...transition.declared,
       taken: taken.get(transition.declared.id) ?? 0,
-      ...(isTaken(transition) ? {} : { uncovered: whyUncovered(transition, observed, exploration, isTaken) }),
+      ...(isTaken(transition)
+        ? {}
+        : { uncovered: explainUncovered(transition, observed, exploration, isTaken) }),
     })),
   }
   if (!pairs) return coverage
-  const takenPairs = tally(
-    runs.flatMap((run) => run.slice(1).map((second, i) => pairKey(run[i] ?? '', second))),
+  const takenPairs = countNames(
+    runs.flatMap((run) => run.slice(1).map((second, i) => toPairKey(run[i] ?? '', second))),
   )
   const counted = pairs.map(([first, second]) => ({
     first,
     second,
-    taken: takenPairs.get(pairKey(first, second)) ?? 0,
+    taken: takenPairs.get(toPairKey(first, second)) ?? 0,
   }))
   return { ...coverage, pairs: counted }
 }
 
-function pairKey(first: string, second: string): string {
+function toPairKey(first: string, second: string): string {
   return `${first}\n${second}`
 }
 
-function tally(names: readonly string[]): Map<string, number> {
+function countNames(names: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
   return counts

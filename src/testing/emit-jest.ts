@@ -1,6 +1,6 @@
 import { expectArgument, listOf, objectWith } from '../core/base/expect-argument.js'
 import { PathError } from './errors.js'
-import type { MachinePath, PathStep } from './path.js'
+import type { MachinePath, PathStep } from './machine-path.js'
 
 /** How the test file is written. */
 export interface JestTestsOptions {
@@ -35,62 +35,62 @@ export function generateJestTests(paths: readonly MachinePath[], options: JestTe
   const inputs = new Map<string, string>()
   for (const path of paths) {
     const input: unknown = path.steps[0]?.event.input
-    if (input !== undefined) inputs.set(path.input, literal(input, path, 'the input'))
+    if (input !== undefined) inputs.set(path.input, formatLiteral(input, path, 'the input'))
   }
   const many = new Set(paths.map((path) => path.input)).size > 1
   return [
-    `// ${oneLine(header)}`,
+    `// ${toOneLine(header)}`,
     ...options.imports,
     '',
-    ...inputConstant(inputs),
-    `describe(${quote(title)}, () => {`,
-    paths.map((path, i) => testOf(path, i + 1, many, harness)).join('\n\n'),
+    ...formatInputs(inputs),
+    `describe(${quoteText(title)}, () => {`,
+    paths.map((path, i) => formatTest(path, i + 1, many, harness)).join('\n\n'),
     '})',
     '',
   ].join('\n')
 }
 
-function inputConstant(inputs: ReadonlyMap<string, string>): string[] {
+function formatInputs(inputs: ReadonlyMap<string, string>): string[] {
   if (inputs.size === 0) return []
   return [
     'const inputs = {',
-    ...[...inputs].map(([label, text]) => `  ${property(label)}: ${text},`),
+    ...[...inputs].map(([label, text]) => `  ${formatProperty(label)}: ${text},`),
     '}',
     '',
   ]
 }
 
-function testOf(path: MachinePath, number: number, many: boolean, harness: string): string {
+function formatTest(path: MachinePath, number: number, many: boolean, harness: string): string {
   const name = `${number}. ${many ? `with ${path.input}: ` : ''}${path.name}`
   return [
-    `  test(${quote(oneLine(name))}, async () => {`,
+    `  test(${quoteText(toOneLine(name))}, async () => {`,
     '    const steps = [',
-    ...path.steps.flatMap((step) => stepLines(step, path)),
+    ...path.steps.flatMap((step) => formatStep(step, path)),
     '    ]',
     `    expect(await replay({ steps }, ${harness})).toEqual({ ok: true, steps: ${path.steps.length} })`,
     '  })',
   ].join('\n')
 }
 
-function stepLines(step: PathStep, path: MachinePath): string[] {
+function formatStep(step: PathStep, path: MachinePath): string[] {
   const { value, status } = step.state
-  const comment = `      // ${oneLine(step.label)}`
+  const comment = `      // ${toOneLine(step.label)}`
   return [
     comment,
-    `      { event: ${eventText(step, path)}, state: ${literal({ value, status }, path, step.label)} },`,
+    `      { event: ${formatEvent(step, path)}, state: ${formatLiteral({ value, status }, path, step.label)} },`,
   ]
 }
 
-function eventText({ event, label }: PathStep, path: MachinePath): string {
-  if (event.type !== 'xstate.init') return literal(event, path, `the event '${label}'`)
+function formatEvent({ event, label }: PathStep, path: MachinePath): string {
+  if (event.type !== 'xstate.init') return formatLiteral(event, path, `the event '${label}'`)
   return event.input === undefined
     ? `{"type":"xstate.init"}`
-    : `{"type":"xstate.init","input":inputs[${quote(path.input)}]}`
+    : `{"type":"xstate.init","input":inputs[${quoteText(path.input)}]}`
 }
 
 /** JSON is a literal of the language but for one key, which would set the prototype. */
-function literal(value: unknown, path: MachinePath, what: string): string {
-  const found = notJson(value, new Set())
+function formatLiteral(value: unknown, path: MachinePath, what: string): string {
+  const found = findNonJson(value, new Set())
   if (found !== undefined) {
     const text = `Path '${path.name}': ${what} holds ${found}, which JSON cannot hold. Use plain data in inputs and events.`
     throw new PathError('not_json', text, what)
@@ -98,7 +98,7 @@ function literal(value: unknown, path: MachinePath, what: string): string {
   return JSON.stringify(value).replaceAll('"__proto__":', '["__proto__"]:')
 }
 
-function notJson(value: unknown, open: Set<object>): string | undefined {
+function findNonJson(value: unknown, open: Set<object>): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : String(value)
   if (typeof value !== 'object' || value === null) {
     return ['string', 'boolean', 'undefined', 'object'].includes(typeof value)
@@ -112,22 +112,22 @@ function notJson(value: unknown, open: Set<object>): string | undefined {
   }
   open.add(value)
   for (const part of Object.values(value)) {
-    const found = notJson(part, open)
+    const found = findNonJson(part, open)
     if (found !== undefined) return found
   }
   open.delete(value)
   return undefined
 }
 
-function property(name: string): string {
-  return /^[A-Za-z_$][\w$]*$/.test(name) && name !== '__proto__' ? name : `[${quote(name)}]`
+function formatProperty(name: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(name) && name !== '__proto__' ? name : `[${quoteText(name)}]`
 }
 
-function quote(text: string): string {
+function quoteText(text: string): string {
   const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
   return `'${escaped}'`
 }
 
-function oneLine(text: string): string {
+function toOneLine(text: string): string {
   return text.replace(/[\r\n\u2028\u2029]+/g, ' ')
 }

@@ -41,6 +41,6 @@ export class PathError extends StatewrightError {
 }
 
 /** The message of anything that can be thrown. */
-export function messageOf(thrown: unknown): string {
+export function getErrorMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }

@@ -1,13 +1,13 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
-import { breakdown, stateLimit } from './breakdown.js'
+import { toMachineError, stateLimitError } from './explore-errors.js'
 import {
   activeStates,
   type Macrostep,
   type MachineAction,
   type ObservedMachine,
 } from '../core/chart/observe.js'
-import type { Edge, Vertex } from './path.js'
-import type { NamedEvent, NamedInput, Space } from './space.js'
+import type { Edge, Vertex } from './machine-path.js'
+import type { NamedEvent, NamedInput, ExploreSpace } from './explore-options.js'
 import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
 
 export interface Start {
@@ -43,9 +43,9 @@ const progressEvery = 500
  * `visit` sees every step and stops the exploration by returning false.
  * @throws {PathError} `state_limit`, or what is wrong with the machine and the path that shows it
  */
-export function explore(
+export function exploreMachine(
   observed: ObservedMachine,
-  space: Space,
+  space: ExploreSpace,
   visit: (visit: Visit) => boolean = () => true,
 ): Exploration {
   const vertices: Vertex[] = []
@@ -55,17 +55,17 @@ export function explore(
   const lists = new Map<string, readonly DefinedTransition[]>()
   const exploration: Exploration = { starts, vertices, events: 0, offered }
 
-  function vertexOf(
+  function getVertex(
     snapshot: AnyMachineSnapshot,
     input: NamedInput,
     via: Omit<Edge, 'to'> | undefined,
   ): Vertex {
     const known = byInput.get(input) ?? new Map<string, Vertex>()
     byInput.set(input, known)
-    const key = space.keyOf(snapshot)
+    const key = space.toKey(snapshot)
     const before = known.get(key)
     if (before) return before
-    if (vertices.length >= space.limit) throw stateLimit(space.limit, vertices)
+    if (vertices.length >= space.limit) throw stateLimitError(space.limit, vertices)
     const vertex: Vertex = { snapshot, input, depth: via ? via.from.depth + 1 : 0, via: undefined, out: [] }
     if (via) vertex.via = { ...via, to: vertex }
     known.set(key, vertex)
@@ -74,32 +74,32 @@ export function explore(
   }
 
   /** Most steps take one of a few sequences: each is kept once. */
-  function shared(taken: DefinedTransition[]): readonly DefinedTransition[] {
+  function shareTransitions(taken: DefinedTransition[]): readonly DefinedTransition[] {
     const key = taken.map((transition) => transition.declared.id).join('\n')
     const before = lists.get(key)
     if (!before) lists.set(key, taken)
     return before ?? taken
   }
 
-  function attempt(apply: () => Macrostep, input: NamedInput, from?: Vertex, event?: NamedEvent): Macrostep {
+  function tryStep(apply: () => Macrostep, input: NamedInput, from?: Vertex, event?: NamedEvent): Macrostep {
     try {
       return apply()
     } catch (error) {
-      throw breakdown(observed, error, input, from, event)
+      throw toMachineError(observed, error, input, from, event)
     }
   }
 
-  function expand(from: Vertex): boolean {
-    for (const event of offer(from.snapshot)) {
+  function expandVertex(from: Vertex): boolean {
+    for (const event of listEvents(from.snapshot)) {
       exploration.events++
-      const { snapshot, taken, actions } = attempt(
+      const { snapshot, taken, actions } = tryStep(
         () => observed.step(from.snapshot, event.event),
         from.input,
         from,
         event,
       )
-      const step = { from, event, taken: shared(taken) }
-      const vertex = vertexOf(snapshot, from.input, step)
+      const step = { from, event, taken: shareTransitions(taken) }
+      const vertex = getVertex(snapshot, from.input, step)
       const edge: Edge =
         vertex.via?.from === from && vertex.via.event === event ? vertex.via : { ...step, to: vertex }
       const isNew = !from.out.some((known) => known.to === vertex && known.taken === edge.taken)
@@ -109,11 +109,11 @@ export function explore(
     return true
   }
 
-  function offer(snapshot: AnyMachineSnapshot): NamedEvent[] {
+  function listEvents(snapshot: AnyMachineSnapshot): NamedEvent[] {
     if (snapshot.status !== 'active') return []
-    const events = space.eventsOf(snapshot).filter(({ event }) => canHappen(snapshot, event))
+    const events = space.listEvents(snapshot).filter(({ event }) => canHappen(snapshot, event))
     const listed = new Set(events.map(({ event }) => event.type))
-    const late = delayedEvents(snapshot).filter((type) => !listed.has(type))
+    const late = listDelayedEvents(snapshot).filter((type) => !listed.has(type))
     for (const type of late) {
       listed.add(type)
       events.push({ event: { type }, label: `after ${type.split('.')[2] ?? ''}` })
@@ -127,22 +127,22 @@ export function explore(
     return events
   }
 
-  function report(waiting: number): void {
+  function reportProgress(waiting: number): void {
     space.onProgress({ states: vertices.length, events: exploration.events, waiting })
   }
 
   for (const input of space.inputs) {
-    const { snapshot, taken, actions } = attempt(() => observed.start(input.value), input)
-    const vertex = vertexOf(snapshot, input, undefined)
-    starts.push({ vertex, input, taken: shared(taken) })
+    const { snapshot, taken, actions } = tryStep(() => observed.start(input.value), input)
+    const vertex = getVertex(snapshot, input, undefined)
+    starts.push({ vertex, input, taken: shareTransitions(taken) })
     if (!visit({ vertex, snapshot, actions, taken, edge: undefined })) return exploration
   }
   for (let next = 0; next < vertices.length; next++) {
     const vertex = vertices[next]
-    if (vertex && !expand(vertex)) break
-    if ((next + 1) % progressEvery === 0) report(vertices.length - next - 1)
+    if (vertex && !expandVertex(vertex)) break
+    if ((next + 1) % progressEvery === 0) reportProgress(vertices.length - next - 1)
   }
-  report(0)
+  reportProgress(0)
   return exploration
 }
 
@@ -152,7 +152,7 @@ function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): boolean
   return actor === undefined || actor in snapshot.children
 }
 
-function delayedEvents(snapshot: AnyMachineSnapshot): string[] {
+function listDelayedEvents(snapshot: AnyMachineSnapshot): string[] {
   return activeStates(snapshot).flatMap((node) =>
     [...node.transitions.keys()].filter((type) => type.startsWith('xstate.after.')),
   )

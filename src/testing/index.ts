@@ -2,12 +2,12 @@
  * Tests from the graph of any XState v5 machine: paths that take every transition, rules that hold in every reachable
  * state, and a replay of the paths on the live machine.
  */
-export { listAgentEvents } from './agent/alphabet.js'
+export { listAgentEvents } from './agent/agent-alphabet.js'
 export { agentInvariants } from './agent/invariants/index.js'
-export { agentInputs } from './agent/inputs.js'
-export { findHistoryProblem } from './agent/history.js'
-export { type AgentSpace, agentSpace, type AgentSpaceOptions } from './agent/space.js'
-export { serializeAgentState } from './agent/state-key.js'
+export { agentInputs } from './agent/agent-inputs.js'
+export { findHistoryProblem } from './agent/history-problem.js'
+export { type AgentSpace, agentSpace, type AgentSpaceOptions } from './agent/agent-space.js'
+export { serializeAgentState } from './agent/agent-state-key.js'
 export { generatePaths, type GeneratedPaths, type GeneratePathsOptions } from './cover-paths.js'
 export type { Coverage } from './coverage.js'
 export { generateJestTests, type JestTestsOptions } from './emit-jest.js'
@@ -18,7 +18,7 @@ export {
   type Counterexample,
   type Invariant,
   type InvariantReport,
-} from './invariants.js'
+} from './check-invariants.js'
 export { createMachineHarness } from './machine-harness.js'
 export type { MachineAction } from '../core/chart/observe.js'
 export { replaySession, type SessionReplay, type ReplaySessionOptions } from './play/play-session.js'
@@ -31,8 +31,8 @@ export {
 export { createRecordedAgent } from './play/recorded-agent.js'
 export { recordSession } from './play/record-session.js'
 export type { RecordedAgent, RecordedEntry, RecordedTool, Recording } from './play/recording.js'
-export { formatPath, type MachinePath, type PathStep } from './path.js'
-export { anyState, canReach, isFinal, type ReachReport, type StateCondition } from './reach.js'
+export { formatPath, type MachinePath, type PathStep } from './machine-path.js'
+export { anyState, canReach, isFinal, type ReachReport, type StateCondition } from './can-reach.js'
 export {
   checkProvider,
   type CheckProviderOptions,
@@ -40,7 +40,12 @@ export {
   type ProviderReport,
   formatProviderReports,
 } from './provider/check-provider.js'
-export type { ProviderServer, ProviderTurn, ServedMessage, ServedRequest } from './provider/server.js'
+export type {
+  ProviderServer,
+  ProviderTurn,
+  ServedMessage,
+  ServedRequest,
+} from './provider/provider-server.js'
 export {
   checkStore,
   type CheckStoreOptions,
@@ -56,7 +61,7 @@ export {
   type ReplayPath,
   type ReplayResult,
   type RestingState,
-} from './replay.js'
+} from './replay-path.js'
 export {
   replayGuards,
   replaySteps,
@@ -66,13 +71,13 @@ export {
   type RecordedTools,
   type ReplayedFinding,
 } from './replay-guards.js'
-export { formatCoverage } from './report.js'
+export { formatCoverage } from './coverage-table.js'
 export {
   createDoneActorEvent,
   createErrorActorEvent,
   type ExploreOptions,
   type NamedValues,
   type ExploreProgress,
-} from './space.js'
+} from './explore-options.js'
 export type { DeclaredTransition } from '../core/chart/transitions.js'
 export type { UncoveredTransition } from './uncovered.js'

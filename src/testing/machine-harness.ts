@@ -1,7 +1,7 @@
 import { initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
 import { assertMachine } from './assert-machine.js'
 import { UsageError } from '../core/base/errors.js'
-import type { ReplayHarness } from './replay.js'
+import type { ReplayHarness } from './replay-path.js'
 
 /**
  * Replays on the machine alone: pure transitions, no actors. Generated tests that use it tell when a change of the

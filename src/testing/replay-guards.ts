@@ -93,7 +93,7 @@ export function replayGuards(
   tools: RecordedTools = {},
 ): GuardReplay {
   expectArgument('replayGuards(messages)', messages, listOf('a list of messages'))
-  return replaySteps(stepsOf(messages), config, tools)
+  return replaySteps(toSteps(messages), config, tools)
 }
 
 /**
@@ -123,7 +123,7 @@ export function replaySteps(
   const replay: GuardReplay = { findings: [], steps: 0, calls: { executed: 0, refused: 0 }, halt: null }
   let state: GuardrailsState = getInitialGuardrails()
   let isOver = false
-  const tell = (fact: Fact, step: number, when: ReplayedFinding['when']): Finding<GuardName>[] => {
+  const observeFact = (fact: Fact, step: number, when: ReplayedFinding['when']): Finding<GuardName>[] => {
     state = observeAll(state, fact, guardrails)
     const said = collectFindings(state, guardrails)
     for (const { action, guard, rule, message, evidence } of said) {
@@ -143,13 +143,13 @@ export function replaySteps(
       isOver = false
     }
     if (calls.length === 0) {
-      if (!isOver) tell({ type: 'text' }, index, 'after')
+      if (!isOver) observeFact({ type: 'text' }, index, 'after')
       continue
     }
     replay.steps += 1
     if (isOver) continue
     const facts = calls.map((call) => toCallFact(traits, call))
-    const refusals = tell(createCallsFact(facts, guardrails), index, 'before').map((finding) => ({
+    const refusals = observeFact(createCallsFact(facts, guardrails), index, 'before').map((finding) => ({
       guard: finding.guard,
       refuses: createRefusalTest(finding),
     }))
@@ -167,24 +167,24 @@ export function replaySteps(
         : { status, content: call.result, durationMs, ...(errorKind && { errorKind }) }
       return toResultFact(traits, asked, result, guardrails)
     })
-    tell(createResultsFact(results, guardrails, index), index, 'after')
+    observeFact(createResultsFact(results, guardrails, index), index, 'after')
   }
   return replay
 }
 
 /** The steps of a transcript. A call without a result was still open, and says nothing. */
-export function stepsOf(messages: readonly Message[]): RecordedStep[] {
+export function toSteps(messages: readonly Message[]): RecordedStep[] {
   const steps: RecordedStep[] = []
   let user = false
   for (const [index, message] of messages.entries()) {
     if (message.role === 'user') user ||= message.internal !== true && message.data?.['reason'] !== 'steering'
     if (message.role !== 'assistant') continue
-    const results = resultsAfter(messages, index)
+    const results = collectResults(messages, index)
     const calls = (message.tool_calls ?? []).flatMap(({ id, function: called }): RecordedCall[] => {
       const result = results.get(id)
       if (result === undefined) return []
       const status = result.data?.['status'] as ResultStatus | undefined
-      return [{ name: called.name, arguments: called.arguments, result: textOf(result.content), status }]
+      return [{ name: called.name, arguments: called.arguments, result: toText(result.content), status }]
     })
     steps.push({ user, calls })
     user = false
@@ -194,7 +194,7 @@ export function stepsOf(messages: readonly Message[]): RecordedStep[] {
 
 type ToolResultMessage = Extract<Message, { role: 'tool' }>
 
-function resultsAfter(messages: readonly Message[], index: number): Map<string, ToolResultMessage> {
+function collectResults(messages: readonly Message[], index: number): Map<string, ToolResultMessage> {
   const results = new Map<string, ToolResultMessage>()
   for (let at = index + 1; at < messages.length; at += 1) {
     const message = messages[at]
@@ -205,6 +205,6 @@ function resultsAfter(messages: readonly Message[], index: number): Map<string, 
 }
 
 /** Histories of other programs have results that are no text. */
-function textOf(content: unknown): string {
+function toText(content: unknown): string {
   return typeof content === 'string' ? content : (JSON.stringify(content) ?? '')
 }

@@ -36,7 +36,7 @@ export function createWriter(): (value: unknown) => string {
     if (typeof value !== 'object' || value === null) return String(value)
     const before = known.get(value)
     if (before !== undefined) return before
-    if (open.has(value)) throw circular()
+    if (open.has(value)) throw circularError()
     open.add(value)
     const text = writeObject(value)
     open.delete(value)
@@ -74,7 +74,7 @@ function stableId(id: string): string {
   return /^x:\d+$/.test(id) ? 'x' : id
 }
 
-function circular(): PathError {
+function circularError(): PathError {
   return new PathError(
     'unserializable_state',
     'The context refers to itself, so its states cannot be compared. Keep plain data in it, or pass serializeState.',

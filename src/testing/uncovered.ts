@@ -23,7 +23,7 @@ export interface UncoveredTransition {
   message: string
 }
 
-export function whyUncovered(
+export function explainUncovered(
   transition: DefinedTransition,
   observed: ObservedMachine,
   exploration: Exploration,
@@ -41,9 +41,9 @@ export function whyUncovered(
   }
   const instead = observed.transitions
     .filter((other) => other !== transition && isTaken(other) && isWithin(other.node, node))
-    .filter((other) => overlaps(declared.event, other.declared.event))
+    .filter((other) => isOverlapping(declared.event, other.declared.event))
     .map((other) => other.declared.id)
-  if (happens(declared, exploration) || instead.length > 0) {
+  if (canHappen(declared, exploration) || instead.length > 0) {
     const others = instead.length > 0 ? `: ${instead.join('; ')}` : ''
     return { reason: 'shadowed', instead, message: `another transition always comes first${others}` }
   }
@@ -52,13 +52,13 @@ export function whyUncovered(
   return { reason: 'event_absent', message }
 }
 
-function happens({ event, source }: DefinedTransition['declared'], { offered }: Exploration): boolean {
+function canHappen({ event, source }: DefinedTransition['declared'], { offered }: Exploration): boolean {
   if (event === '') return true
-  return [...(offered.get(source) ?? [])].some((type) => overlaps(event, type))
+  return [...(offered.get(source) ?? [])].some((type) => isOverlapping(event, type))
 }
 
 /** Whether one event type can match both descriptors: `tool.*` and `tool.done` do. */
-function overlaps(one: string, other: string): boolean {
+function isOverlapping(one: string, other: string): boolean {
   if (one === other) return true
   if (one === '' || other === '') return false
   const [a, b] = [one, other].map((descriptor) => descriptor.replace(/\.?\*$/, ''))

@@ -1,12 +1,12 @@
 import { isWorkState } from '../../machines/agent/run-result.js'
 import { ConfigError } from '../core/base/errors.js'
-import { sessionIdOf } from '../web/authorize.js'
-import type { PageChats } from '../web/page-chats.js'
-import { type HandlerOptions, type SentRequest, served } from '../web/served.js'
-import { opensTurn } from '../web/turn.js'
-import type { Protocol } from './chunks.js'
+import { toSessionId } from '../web/authorize.js'
+import type { PageChatService } from '../web/page-chat-service.js'
+import { type HandlerOptions, type PostRequest, createRequestHandler } from '../web/request-handler.js'
+import { isTurnOpening } from '../web/chat-turn.js'
+import type { Protocol } from './ui-message-chunks.js'
 import { readRequest } from './read-request.js'
-import { chatResponse } from './stream.js'
+import { createChatResponse } from './ui-message-stream.js'
 import { toUIMessages } from './ui-messages.js'
 
 export interface ChatHandlerOptions extends HandlerOptions {
@@ -38,50 +38,52 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
   const { protocol = 'v7' } = options ?? {}
   if (protocol !== 'v7' && protocol !== 'v6')
     throw new ConfigError('invalid_config', "protocol must be 'v7' or 'v6'.", 'protocol')
-  const handlers = { v7: serveProtocol(options, 'v7'), v6: serveProtocol(options, 'v6') }
-  return (request) => handlers[saidProtocol(request) ?? protocol](request)
+  const handlers = { v7: createProtocolHandler(options, 'v7'), v6: createProtocolHandler(options, 'v6') }
+  return (request) => handlers[readProtocolHeader(request) ?? protocol](request)
 }
 
 /** Nothing else in a request of `useChat` tells the clients apart. */
-function saidProtocol({ headers }: Request): Protocol | undefined {
+function readProtocolHeader({ headers }: Request): Protocol | undefined {
   const [version] = headers.get('x-ai-sdk')?.split('.') ?? []
   return version === '6' ? 'v6' : version === '7' ? 'v7' : undefined
 }
 
-function serveProtocol(
+function createProtocolHandler(
   options: ChatHandlerOptions,
   protocol: Protocol,
 ): (request: Request) => Promise<Response> {
-  return served(options, {
+  return createRequestHandler(options, {
     path: '/api/chat',
-    say: (chats, sent) => say(chats, sent, protocol),
-    read: (chats, sessionId) => read(chats, sessionId, protocol),
-    stream: async (chats, { sessionId }) => {
-      const joined = await chats.attach(sessionId)
-      return joined && chatResponse(joined, { protocol })
+    handlePost: (chats, sent) => handlePost(chats, sent, protocol),
+    readChat: (chats, sessionId) => readChat(chats, sessionId, protocol),
+    streamChat: async (chats, { sessionId }) => {
+      const subscription = await chats.subscribe(sessionId)
+      return subscription && createChatResponse(subscription, { protocol })
     },
   })
 }
 
-async function say(
-  chats: PageChats,
-  { grant, body, filesOf }: SentRequest,
+async function handlePost(
+  chats: PageChatService,
+  { grant, body, getFiles }: PostRequest,
   protocol: Protocol,
 ): Promise<Response> {
-  const asked = readRequest(body, filesOf(body['id']))
-  const sessionId = sessionIdOf(grant, asked.chatId)
-  const joined =
-    'said' in asked ? await chats.say(sessionId, asked.said) : await chats.answer(sessionId, asked.answers)
-  return chatResponse(joined, { protocol })
+  const input = readRequest(body, getFiles(body['id']))
+  const sessionId = toSessionId(grant, input.chatId)
+  const subscription =
+    'message' in input
+      ? await chats.sendMessage(sessionId, input.message)
+      : await chats.answerCalls(sessionId, input.answers)
+  return createChatResponse(subscription, { protocol })
 }
 
 const noStore = { headers: { 'cache-control': 'no-store' } }
 
 /** Of an answer that is under way the stream tells, from its beginning. */
-async function read(chats: PageChats, sessionId: string, protocol: Protocol): Promise<Response> {
-  const stood = await chats.read(sessionId)
-  if (stood === null) return Response.json([], noStore)
-  const { messages, pending, approved, state } = stood
-  const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(opensTurn) + 1) : messages
+async function readChat(chats: PageChatService, sessionId: string, protocol: Protocol): Promise<Response> {
+  const session = await chats.readSession(sessionId)
+  if (session === null) return Response.json([], noStore)
+  const { messages, pending, approved, state } = session
+  const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(isTurnOpening) + 1) : messages
   return Response.json(toUIMessages(shown, pending, { protocol, approved }), noStore)
 }

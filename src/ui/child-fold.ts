@@ -1,12 +1,12 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { UnansweredCall } from '../../machines/agent/run-result.js'
-import type { UIMessageChunk } from './chunks.js'
-import { endingOf, inputOf, outputOf } from './parts.js'
+import type { UIMessageChunk } from './ui-message-chunks.js'
+import { toOutputState, parseArguments, parseOutput } from './ui-parts.js'
 
 type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
 
 /** What a sub-agent is doing, as a page is shown it beside the call. */
-interface Child {
+interface ChildState {
   callId: string
   path: string[]
   /** Its last words. */
@@ -20,7 +20,7 @@ interface Child {
  */
 export class ChildFold {
   readonly #write: (chunk: UIMessageChunk) => void
-  readonly #children = new Map<string, Child>()
+  readonly #children = new Map<string, ChildState>()
   /** Calls of sub-agents that are in the message. */
   readonly #shown = new Set<string>()
 
@@ -28,14 +28,14 @@ export class ChildFold {
     this.#write = write
   }
 
-  know(callId: string): void {
+  rememberCall(callId: string): void {
     this.#shown.add(callId)
   }
 
-  show({ callId, name, path = [], arguments: text }: UnansweredCall): void {
-    this.know(callId)
+  showCall({ callId, name, path = [], arguments: text }: UnansweredCall): void {
+    this.rememberCall(callId)
     const title = [...path, name].join(' › ')
-    const { input } = inputOf(text)
+    const { input } = parseArguments(text)
     this.#write({
       type: 'tool-input-available',
       toolCallId: callId,
@@ -46,7 +46,7 @@ export class ChildFold {
     })
   }
 
-  take({ callId, path, event }: ChildEvent): void {
+  handleEvent({ callId, path, event }: ChildEvent): void {
     switch (event.type) {
       case 'stream_chunk': {
         const { text, reset } = event
@@ -56,39 +56,39 @@ export class ChildFold {
         return
       }
       case 'assistant_message':
-        this.#change(callId, path, (child) => {
+        this.#updateChild(callId, path, (child) => {
           child.text = event.message.content ?? ''
         })
         return
       case 'tool_call':
-        this.#change(callId, path, ({ calls }) => {
+        this.#updateChild(callId, path, ({ calls }) => {
           const { id, function: asked } = event.call
           calls.push({ callId: id, name: asked.name, status: 'called' })
         })
         return
       case 'tool_result':
-        this.#change(callId, path, ({ calls }) => {
+        this.#updateChild(callId, path, ({ calls }) => {
           const call = calls.find((one) => one.callId === event.callId)
           if (call) call.status = event.status
           // Called before this page began to listen.
           else calls.push({ callId: event.callId, name: event.name, status: event.status })
         })
-        this.#result(`${callId}/${event.callId}`, event)
+        this.#writeResult(`${callId}/${event.callId}`, event)
     }
   }
 
-  #change(callId: string, path: string[], change: (child: Child) => void): void {
+  #updateChild(callId: string, path: string[], change: (child: ChildState) => void): void {
     const child = this.#children.get(callId) ?? { callId, path, text: '', calls: [] }
     change(child)
     this.#children.set(callId, child)
     this.#write({ type: 'data-child', id: callId, data: structuredClone(child) })
   }
 
-  #result(toolCallId: string, { status, content }: Extract<AgentEvent, { type: 'tool_result' }>): void {
+  #writeResult(toolCallId: string, { status, content }: Extract<AgentEvent, { type: 'tool_result' }>): void {
     if (!this.#shown.has(toolCallId)) return
-    const ending = endingOf(status)
+    const ending = toOutputState(status)
     if (ending === 'available')
-      this.#write({ type: 'tool-output-available', toolCallId, output: outputOf(content) })
+      this.#write({ type: 'tool-output-available', toolCallId, output: parseOutput(content) })
     else if (ending === 'denied') this.#write({ type: 'tool-output-denied', toolCallId })
     else this.#write({ type: 'tool-output-error', toolCallId, errorText: content })
   }

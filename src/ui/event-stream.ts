@@ -1,15 +1,15 @@
 import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AnyRun } from '../web/live-runs.js'
-import { type FeedReader, RunFeed } from '../web/run-feed.js'
-import { type Frames, sseFrame, sseResponse } from '../web/sse.js'
+import { type ReplayReader, ReplayBuffer } from '../web/replay-buffer.js'
+import { type FrameSource, formatSseFrame, createSseResponse } from '../web/sse.js'
 
 export interface EventStreamOptions {
   /** What the page has had already, as its `EventSource` says it when it comes back. */
   lastEventId?: string | null
 }
 
-const feeds = new WeakMap<AnyRun, RunFeed>()
+const bufferByRun = new WeakMap<AnyRun, ReplayBuffer>()
 
 /**
  * A run's events as they are, as server-sent events: each with its `id`, as JSON. They come up to the run's end, rests and
@@ -37,67 +37,67 @@ export function toEventStreamResponse(
   )
   expectArgument('toEventStreamResponse(source, options)', options, anyOptions)
   const { lastEventId } = options
-  if (!isRun(source)) return sseResponse(framesOf(source))
-  const feed = feeds.get(source) ?? follow(source)
-  const reader = feed.read(seqIn(source, lastEventId ?? null))
-  const first = reader.take()
+  if (!isRun(source)) return createSseResponse(createEventFrames(source))
+  const buffer = bufferByRun.get(source) ?? followRun(source)
+  const reader = buffer.createReader(parseLastSeq(source, lastEventId ?? null))
+  const first = reader.takeEvents()
   if (first === null) return new Response(null, { status: 204 })
-  return sseResponse(framesFrom(reader, first))
+  return createSseResponse(createRunFrames(reader, first))
 }
 
 function isRun(source: AnyRun | AsyncIterable<AgentEvent>): source is AnyRun {
   return 'events$' in source
 }
 
-function follow(run: AnyRun): RunFeed {
-  const feed = new RunFeed()
-  feeds.set(run, feed)
+function followRun(run: AnyRun): ReplayBuffer {
+  const buffer = new ReplayBuffer()
+  bufferByRun.set(run, buffer)
   run.events$.subscribe({
     next: (event) => {
-      feed.push(event)
+      buffer.push(event)
     },
     // It was refused, which is told by its one event.
     error: () => {
-      feed.end()
+      buffer.end()
     },
     complete: () => {
-      feed.end()
+      buffer.end()
     },
   })
-  return feed
+  return buffer
 }
 
 /** The number of an event of this run, by its id; the beginning for any other. */
-function seqIn(run: AnyRun, id: string | null): number | 'beginning' {
+function parseLastSeq(run: AnyRun, id: string | null): number | 'beginning' {
   const seq = Number(/:(\d+)$/.exec(id ?? '')?.[1])
   return id !== null && id.startsWith(run.id) && Number.isSafeInteger(seq) ? seq : 'beginning'
 }
 
-function framesFrom(reader: FeedReader, first: AgentEvent[]): Frames {
+function createRunFrames(reader: ReplayReader, first: AgentEvent[]): FrameSource {
   let taken: AgentEvent[] | null = first
   return {
     next: async () => {
       while (taken !== null && taken.length === 0) {
-        taken = reader.take()
-        if (taken?.length === 0) await reader.news()
+        taken = reader.takeEvents()
+        if (taken?.length === 0) await reader.waitForEvents()
       }
       if (taken === null) return null
-      const frames = taken.map(frameOf).join('')
+      const frames = taken.map(formatFrame).join('')
       taken = []
       return frames
     },
   }
 }
 
-function framesOf(source: AsyncIterable<AgentEvent>): Frames {
+function createEventFrames(source: AsyncIterable<AgentEvent>): FrameSource {
   const events = source[Symbol.asyncIterator]()
   return {
     next: async () => {
       const read = await events.next()
-      return read.done ? null : frameOf(read.value)
+      return read.done ? null : formatFrame(read.value)
     },
     cancel: () => void events.return?.()?.catch(() => undefined),
   }
 }
 
-const frameOf = (event: AgentEvent): string => sseFrame(event, event.id)
+const formatFrame = (event: AgentEvent): string => formatSseFrame(event, event.id)

@@ -46,7 +46,7 @@ type CallItem = {
   child?: Transcript
 }
 
-const nothing: Transcript = { state: 'RUNNING', reason: null, items: [], questions: [] }
+const emptyTranscript: Transcript = { state: 'RUNNING', reason: null, items: [], questions: [] }
 
 /**
  * What a page shows once it has heard of an event: give it what was shown before, undefined at the beginning. Text comes as
@@ -59,7 +59,7 @@ const nothing: Transcript = { state: 'RUNNING', reason: null, items: [], questio
  *   console.log(shown.items.length, shown.state)
  * })
  */
-export function foldTranscript(before: Transcript = nothing, event: AgentEvent): Transcript {
+export function foldTranscript(before: Transcript = emptyTranscript, event: AgentEvent): Transcript {
   expectArgument(
     'foldTranscript(before)',
     before,
@@ -73,21 +73,21 @@ export function foldTranscript(before: Transcript = nothing, event: AgentEvent):
     }
     case 'user_message': {
       const { id, content } = event.message
-      return withItem(before, id, () => ({ type: 'user', id, text: textOf(content), content }))
+      return updateItem(before, id, () => ({ type: 'user', id, text: toText(content), content }))
     }
     case 'stream_chunk': {
-      const after = withAnswer(before, event.stepId, ({ text, reasoning }) => ({
+      const after = updateAnswer(before, event.stepId, ({ text, reasoning }) => ({
         text: (event.reset ? '' : text) + event.text,
         reasoning: (event.reset ? '' : reasoning) + (event.reasoning ?? ''),
         isOpen: !event.finished,
       }))
-      return event.finished ? withoutEmpty(after, event.stepId) : after
+      return event.finished ? removeEmptyAnswer(after, event.stepId) : after
     }
     case 'assistant_message': {
       const { content, refusal = '', reasoning = '', media } = event.message
       const said = { text: content || refusal, reasoning, isOpen: false, ...(media && { media }) }
-      return withoutEmpty(
-        withAnswer(before, event.stepId, () => said),
+      return removeEmptyAnswer(
+        updateAnswer(before, event.stepId, () => said),
         event.stepId,
       )
     }
@@ -96,15 +96,15 @@ export function foldTranscript(before: Transcript = nothing, event: AgentEvent):
       return { ...before, items: [...before.items, { type: 'call', id, ...asked, status: 'called' }] }
     }
     case 'tool_progress':
-      return withCall(before, event.callId, { progress: event.progress })
+      return updateCall(before, event.callId, { progress: event.progress })
     case 'tool_result': {
       const { callId, status, content: result, media } = event
       const questions = before.questions.filter((asked) => asked.callId !== callId)
-      return withCall({ ...before, questions }, callId, { status, result, ...(media && { media }) })
+      return updateCall({ ...before, questions }, callId, { status, result, ...(media && { media }) })
     }
     case 'child_event': {
-      const call = callIn(before, event.callId)
-      return call ? withCall(before, call.id, { child: foldTranscript(call.child, event.event) }) : before
+      const call = findCall(before, event.callId)
+      return call ? updateCall(before, call.id, { child: foldTranscript(call.child, event.event) }) : before
     }
     case 'approval_requested': {
       const { id: _i, runId: _r, seq: _s, at: _a, type: _t, ...question } = event
@@ -124,12 +124,12 @@ export function foldTranscript(before: Transcript = nothing, event: AgentEvent):
 
 type AnswerItem = Extract<TranscriptItem, { type: 'assistant' }>
 
-function withAnswer(
+function updateAnswer(
   before: Transcript,
   id: string,
   change: (item: AnswerItem) => Partial<AnswerItem>,
 ): Transcript {
-  return withItem(before, id, (item) => {
+  return updateItem(before, id, (item) => {
     const answer: AnswerItem =
       item?.type === 'assistant' ? item : { type: 'assistant', id, text: '', reasoning: '', isOpen: true }
     return { ...answer, ...change(answer) }
@@ -137,7 +137,7 @@ function withAnswer(
 }
 
 /** The item of that id as it becomes; at the end where there is none. Most events are about the last. */
-function withItem(
+function updateItem(
   before: Transcript,
   id: string,
   change: (item: TranscriptItem | undefined) => TranscriptItem,
@@ -149,7 +149,7 @@ function withItem(
 }
 
 /** An answer without words is none: it has called something, or come to nothing. */
-function withoutEmpty(before: Transcript, id: string): Transcript {
+function removeEmptyAnswer(before: Transcript, id: string): Transcript {
   const at = before.items.findLastIndex((item) => item.type !== 'call' && item.id === id)
   const answer = before.items[at]
   const isEmpty = answer?.type === 'assistant' && answer.text + answer.reasoning === '' && !answer.media
@@ -157,19 +157,19 @@ function withoutEmpty(before: Transcript, id: string): Transcript {
 }
 
 /** Ids of calls come again: the last one is meant. Of a sub-agent's sub-agent, the call in this transcript. */
-function callIn({ items }: Transcript, path: string): CallItem | undefined {
+function findCall({ items }: Transcript, path: string): CallItem | undefined {
   const isMeant = (item: TranscriptItem): item is CallItem =>
     item.type === 'call' && (item.id === path || path.startsWith(`${item.id}/`))
   return items.findLast(isMeant)
 }
 
-function withCall(before: Transcript, callId: string, change: Partial<CallItem>): Transcript {
+function updateCall(before: Transcript, callId: string, change: Partial<CallItem>): Transcript {
   const at = before.items.findLastIndex((item) => item.type === 'call' && item.id === callId)
   const call = before.items[at]
   return call?.type === 'call' ? { ...before, items: before.items.with(at, { ...call, ...change }) } : before
 }
 
-function textOf(content: UserMessage['content']): string {
+function toText(content: UserMessage['content']): string {
   if (typeof content === 'string') return content
   return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }

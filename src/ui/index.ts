@@ -1,9 +1,9 @@
 /** Agents behind pages: the server's side of the AI SDK's `useChat`, and events for pages of one's own. */
 export type { Authorize, Grant } from '../web/authorize.js'
-export type { ChatAgent } from '../web/chats.js'
+export type { ChatAgent } from '../web/chat-service.js'
 export type { ErrorFormatter, ExposeOptions } from '../web/exposure.js'
 export type { FileIds } from '../web/page-files.js'
-export type { ErrorContext, OnError } from '../web/refused.js'
+export type { ErrorContext, OnError } from '../web/error-response.js'
 export { chatHandler, type ChatHandlerOptions } from './chat-handler.js'
 export type {
   FinishReason,
@@ -12,8 +12,8 @@ export type {
   UIMessage,
   UIMessageChunk,
   UIMessagePart,
-} from './chunks.js'
+} from './ui-message-chunks.js'
 export { toEventStreamResponse, type EventStreamOptions } from './event-stream.js'
 export { foldTranscript, type Transcript, type TranscriptItem } from './fold-transcript.js'
-export { toUIMessageStream, toUIMessageStreamResponse, type UIStreamOptions } from './stream.js'
+export { toUIMessageStream, toUIMessageStreamResponse, type UIStreamOptions } from './ui-message-stream.js'
 export { toUIMessages } from './ui-messages.js'

@@ -1,12 +1,15 @@
 import { UsageError } from '../core/base/errors.js'
 import type { InputPart } from '../core/models/media.js'
-import { readApprovalId } from '../web/approval-id.js'
+import { parseApprovalId } from '../web/approval-id.js'
 import type { CallAnswer } from '../web/call-answers.js'
-import type { Said } from '../web/chats.js'
+import type { IncomingMessage } from '../web/chat-service.js'
 import type { PageFiles } from '../web/page-files.js'
 
 /** What a page asks for: to say something, or to answer calls that wait. */
-export type Asked = { chatId: unknown } & ({ said: Said } | { answers: readonly CallAnswer[] })
+export type ChatRequest = { chatId: unknown } & (
+  | { message: IncomingMessage }
+  | { answers: readonly CallAnswer[] }
+)
 
 type Fields = Record<string, unknown>
 
@@ -15,34 +18,37 @@ type Fields = Record<string, unknown>
  *
  * @throws {UsageError} `invalid_input`, naming the place
  */
-export function readRequest({ id: chatId, messages, trigger }: Fields, files: PageFiles): Asked {
+export function readRequest({ id: chatId, messages, trigger }: Fields, files: PageFiles): ChatRequest {
   if (trigger !== undefined && trigger !== 'submit-message')
-    throw bad(
+    throw invalidInputError(
       `trigger is ${JSON.stringify(trigger)}: what was answered stays, so say something new.`,
       'trigger',
     )
   if (!Array.isArray(messages) || messages.length === 0)
-    throw bad('messages must be a list, with what is said at its end.', 'messages')
+    throw invalidInputError('messages must be a list, with what is said at its end.', 'messages')
   const at = `messages[${messages.length - 1}]`
-  const { role, parts, id } = fieldsOf(messages.at(-1), at)
-  if (!Array.isArray(parts)) throw bad(`${at}.parts must be a list.`, `${at}.parts`)
-  const read = parts.map((part, i) => fieldsOf(part, `${at}.parts[${i}]`))
-  if (role === 'user') return { chatId, said: readSaid(read, { id, at, files }) }
-  if (role !== 'assistant') throw bad(`${at}.role must be user or assistant.`, `${at}.role`)
+  const { role, parts, id } = expectFields(messages.at(-1), at)
+  if (!Array.isArray(parts)) throw invalidInputError(`${at}.parts must be a list.`, `${at}.parts`)
+  const read = parts.map((part, i) => expectFields(part, `${at}.parts[${i}]`))
+  if (role === 'user') return { chatId, message: readMessage(read, { id, at, files }) }
+  if (role !== 'assistant') throw invalidInputError(`${at}.role must be user or assistant.`, `${at}.role`)
   const answers = readAnswers(read, at)
   if (answers.length > 0) return { chatId, answers }
-  throw bad(`${at} is the assistant's and answers no call: say something, or approve or reject a call.`, at)
+  throw invalidInputError(
+    `${at} is the assistant's and answers no call: say something, or approve or reject a call.`,
+    at,
+  )
 }
 
-function readSaid(
+function readMessage(
   parts: readonly Fields[],
   { id, at, files }: { id: unknown; at: string; files: PageFiles },
-): Said {
+): IncomingMessage {
   if (id !== undefined && (typeof id !== 'string' || id === '' || id.length > 200))
-    throw bad(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
+    throw invalidInputError(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
   const content = parts.flatMap((part, i) => readPart(part, `${at}.parts[${i}]`, files))
   const [first, ...more] = content
-  if (first === undefined) throw bad(`${at} is empty: say something.`, at)
+  if (first === undefined) throw invalidInputError(`${at} is empty: say something.`, at)
   // A text alone is kept as one.
   const isText = more.length === 0 && first.type === 'text'
   return { content: isText ? first.text : content, clientId: id }
@@ -52,12 +58,14 @@ function readPart(part: Fields, at: string, files: PageFiles): InputPart[] {
   const { type, text, mediaType, filename } = part
   if (type === 'text') {
     if (typeof text === 'string') return text.trim() === '' ? [] : [{ type, text }]
-    throw bad(`${at}.text must be a text.`, `${at}.text`)
+    throw invalidInputError(`${at}.text must be a text.`, `${at}.text`)
   }
   if (type !== 'file') return []
-  if (typeof part['url'] !== 'string') throw bad(`${at}.url must be the address of the file.`, `${at}.url`)
+  if (typeof part['url'] !== 'string')
+    throw invalidInputError(`${at}.url must be the address of the file.`, `${at}.url`)
   const url = files.readAddress(part['url'], `${at}.url`)
-  if (typeof mediaType !== 'string') throw bad(`${at}.mediaType must be a text.`, `${at}.mediaType`)
+  if (typeof mediaType !== 'string')
+    throw invalidInputError(`${at}.mediaType must be a text.`, `${at}.mediaType`)
   if (/^image(\/|$)/.test(mediaType)) return [{ type: 'image_url', image_url: { url } }]
   const named = typeof filename === 'string' ? { filename } : {}
   return [{ type: 'file', data: url, mediaType, ...named }]
@@ -71,26 +79,26 @@ function readAnswers(parts: readonly Fields[], at: string): CallAnswer[] {
     if (typeof type !== 'string' || !/^(tool-.|dynamic-tool$)/.test(type)) return []
     const place = `${at}.parts[${from + i}]`
     if (state === 'approval-responded') {
-      const { id, approved, reason } = fieldsOf(approval, `${place}.approval`)
+      const { id, approved, reason } = expectFields(approval, `${place}.approval`)
       if (typeof id !== 'string' || typeof approved !== 'boolean')
-        throw bad(`${place}.approval must have an id, and approved.`, `${place}.approval`)
-      const call = readApprovalId(id)
+        throw invalidInputError(`${place}.approval must have an id, and approved.`, `${place}.approval`)
+      const call = parseApprovalId(id)
       if (approved) return [{ type: 'approve', ...call }]
       return [{ type: 'reject', ...call, ...(typeof reason === 'string' && { why: reason }) }]
     }
     if (state !== 'output-available' && state !== 'output-error') return []
     if (typeof toolCallId !== 'string')
-      throw bad(`${place}.toolCallId must be a text.`, `${place}.toolCallId`)
+      throw invalidInputError(`${place}.toolCallId must be a text.`, `${place}.toolCallId`)
     const isError = state === 'output-error'
     return [{ type: 'toolOutput', callId: toolCallId, value: isError ? errorText : output, isError }]
   })
 }
 
-function fieldsOf(value: unknown, at: string): Fields {
+function expectFields(value: unknown, at: string): Fields {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
-  throw bad(`${at} must be an object.`, at)
+  throw invalidInputError(`${at} must be an object.`, at)
 }
 
-function bad(message: string, at: string): UsageError {
+function invalidInputError(message: string, at: string): UsageError {
   return new UsageError('invalid_input', message, at)
 }

@@ -2,11 +2,18 @@ import { anyOptions, expectArgument, listOf } from '../core/base/expect-argument
 import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
-import { approvalIdOf } from '../web/approval-id.js'
-import { answerIdOf, clientIdOf, isSteering, shownResult } from '../web/turn.js'
-import type { Protocol, UIMessage, UIMessagePart } from './chunks.js'
-import { endingOf, filesOf, inputOf, outputOf, sourcesOf, userParts } from './parts.js'
-import { wordsOf } from './words-fold.js'
+import { toApprovalId } from '../web/approval-id.js'
+import { toAnswerId, findClientId, isSteering, getShownContent } from '../web/chat-turn.js'
+import type { Protocol, UIMessage, UIMessagePart } from './ui-message-chunks.js'
+import {
+  toOutputState,
+  toFileParts,
+  parseArguments,
+  parseOutput,
+  toSourceParts,
+  toUserParts,
+} from './ui-parts.js'
+import { getAnswerText } from './text-fold.js'
 
 /**
  * A transcript as `useChat` takes it: one message of the assistant for all that was said and done in answer to one of the
@@ -39,7 +46,7 @@ export function toUIMessages(
   const answer = (message: Message): UIMessage => {
     const last = shown.at(-1)
     if (last?.role === 'assistant') return last
-    const begun: UIMessage = { id: answerId ?? answerIdOf(message), role: 'assistant', parts: [] }
+    const begun: UIMessage = { id: answerId ?? toAnswerId(message), role: 'assistant', parts: [] }
     shown.push(begun)
     return begun
   }
@@ -48,7 +55,7 @@ export function toUIMessages(
     if (message.role === 'assistant') addAnswer(answer(message).parts, message)
     else if (message.role === 'tool') addResult(answer(message).parts, message)
     else if (isSteering(message)) {
-      const parts = userParts(message.content)
+      const parts = toUserParts(message.content)
       const { id } = message
       answer(message).parts.push(
         protocol === 'v7'
@@ -56,8 +63,12 @@ export function toUIMessages(
           : { type: 'data-steering', id, data: { parts } },
       )
     } else {
-      answerId = answerIdOf(message)
-      shown.push({ id: clientIdOf(message) ?? message.id, role: 'user', parts: userParts(message.content) })
+      answerId = toAnswerId(message)
+      shown.push({
+        id: findClientId(message) ?? message.id,
+        role: 'user',
+        parts: toUserParts(message.content),
+      })
     }
   }
   const last = shown.at(-1)
@@ -69,13 +80,13 @@ export function toUIMessages(
 
 function addAnswer(parts: UIMessagePart[], message: AssistantMessage): void {
   const { id, reasoning = '', media, annotations } = message
-  const words = wordsOf(message)
+  const text = getAnswerText(message)
   parts.push({ type: 'step-start' })
   if (reasoning !== '') parts.push({ type: 'reasoning', text: reasoning, state: 'done' })
-  if (words !== '') parts.push({ type: 'text', text: words, state: 'done' })
-  parts.push(...sourcesOf(id, annotations), ...filesOf(media))
+  if (text !== '') parts.push({ type: 'text', text, state: 'done' })
+  parts.push(...toSourceParts(id, annotations), ...toFileParts(media))
   for (const { id: toolCallId, function: asked } of message.tool_calls ?? []) {
-    const { input, isJson } = inputOf(asked.arguments)
+    const { input, isJson } = parseArguments(asked.arguments)
     const type = `tool-${asked.name}` as const
     parts.push(
       isJson
@@ -87,16 +98,16 @@ function addAnswer(parts: UIMessagePart[], message: AssistantMessage): void {
 
 function addResult(parts: UIMessagePart[], message: ToolMessage): void {
   const { tool_call_id: id, media, data } = message
-  const content = shownResult(message)
+  const content = getShownContent(message)
   const at = parts.findLastIndex((part) => 'toolCallId' in part && part.toolCallId === id)
   const asked = parts[at]
   if (!asked || !('toolCallId' in asked)) return
   const status = (data?.['status'] ?? 'ok') as ResultStatus
   const { type, toolCallId, input } = asked as Extract<UIMessagePart, { type: `tool-${string}` }>
   const part = { type, toolCallId, input }
-  switch (endingOf(status)) {
+  switch (toOutputState(status)) {
     case 'available':
-      parts[at] = { ...part, state: 'output-available', output: outputOf(content) }
+      parts[at] = { ...part, state: 'output-available', output: parseOutput(content) }
       break
     case 'denied':
       parts[at] = {
@@ -108,14 +119,14 @@ function addResult(parts: UIMessagePart[], message: ToolMessage): void {
     default:
       parts[at] = { ...part, state: 'output-error', errorText: content }
   }
-  parts.push(...filesOf(media))
+  parts.push(...toFileParts(media))
 }
 
 function addQuestion(parts: UIMessagePart[], call: PendingCall): void {
   if (call.needs !== 'approval') return
   const { callId: toolCallId, name, arguments: text, path } = call
-  const asked = { toolCallId, input: inputOf(text).input, state: 'approval-requested' as const }
-  const approval = { id: approvalIdOf(call) }
+  const asked = { toolCallId, input: parseArguments(text).input, state: 'approval-requested' as const }
+  const approval = { id: toApprovalId(call) }
   if (path) {
     const title = [...path, name].join(' › ')
     parts.push({ type: 'dynamic-tool', toolName: name, title, ...asked, approval })
@@ -130,7 +141,7 @@ function addApproval(parts: UIMessagePart[], toolCallId: string): void {
   const part = parts[at]
   if (!part || !('toolCallId' in part) || part.state !== 'input-available') return
   const approval = {
-    id: approvalIdOf({ callId: toolCallId, fingerprint: 'approved' }),
+    id: toApprovalId({ callId: toolCallId, fingerprint: 'approved' }),
     approved: true as const,
   }
   parts[at] = { ...part, state: 'approval-responded', approval }

@@ -26,7 +26,7 @@ export type Grant = string | { prefix: string; context?: unknown; mayContinue?: 
 export type Authorize = 'none' | ((request: Request) => Grant | Promise<Grant>)
 
 /** What a request may do: with the sessions whose ids begin with the prefix. */
-export interface Granted {
+export interface AccessGrant {
   prefix: string
   /** What tools get. */
   context: unknown
@@ -38,7 +38,7 @@ export interface Granted {
  * @throws {StatewrightError} `unauthorized` for a request of nobody, `authorize_failed`
  * @throws a `Response`, as `authorize` threw it
  */
-export async function granted(authorize: Authorize, request: Request): Promise<Granted> {
+export async function authorizeRequest(authorize: Authorize, request: Request): Promise<AccessGrant> {
   if (authorize === 'none') return { prefix: '', context: undefined, mayContinue: true }
   let grant: Grant
   try {
@@ -63,14 +63,14 @@ export async function granted(authorize: Authorize, request: Request): Promise<G
 }
 
 /** No colon: what stands before the last one is the prefix, whatever people call their chats. */
-const chatIds = /^[A-Za-z0-9_@][A-Za-z0-9._@-]{0,127}$/
+const chatIdPattern = /^[A-Za-z0-9_@][A-Za-z0-9._@-]{0,127}$/
 
 /**
  * The session that a chat of the page is.
  * @throws {UsageError} `invalid_session`
  */
-export function sessionIdOf({ prefix }: Pick<Granted, 'prefix'>, chatId: unknown): string {
-  if (typeof chatId !== 'string' || !chatIds.test(chatId)) {
+export function toSessionId({ prefix }: Pick<AccessGrant, 'prefix'>, chatId: unknown): string {
+  if (typeof chatId !== 'string' || !chatIdPattern.test(chatId)) {
     throw new UsageError(
       'invalid_session',
       'The id of a chat has 1 to 128 letters (A-Z, a-z), digits and . _ @ -, and begins with neither a dot nor a dash.',

@@ -23,17 +23,17 @@ export function checkAnswers(
 ): readonly CallAnswer[] {
   const open = new Set((context ? listAnswerableCalls(context) : []).map(({ callId }) => callId))
   const isNew = (answer: CallAnswer): boolean => open.has(answer.callId)
-  const wasThere = (answer: CallAnswer): boolean =>
+  const isKnown = (answer: CallAnswer): boolean =>
     context?.calls.some(({ id }) => id === answer.callId || answer.callId.startsWith(`${id}/`)) ?? false
-  const hasNews = answers.some(isNew)
-  const given = answers.filter((answer) => isNew(answer) || !hasNews || !wasThere(answer))
-  for (const { callId, fingerprint, type } of given)
+  const hasNew = answers.some(isNew)
+  const selected = answers.filter((answer) => isNew(answer) || !hasNew || !isKnown(answer))
+  for (const { callId, fingerprint, type } of selected)
     getAwaitedCall(context, callId, type === 'toolOutput' ? 'client' : 'approval', { fingerprint })
-  return given
+  return selected
 }
 
 /** Gives them to the run. */
-export function answerAll(run: AnyRun, answers: readonly CallAnswer[]): void {
+export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void {
   for (const answer of answers) {
     const { callId, fingerprint } = answer
     const options = { fingerprint }

@@ -4,7 +4,7 @@ import type { Message } from '../../machines/agent/messages.js'
 import type { Reason, RunFailure } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
-import { EventFailures, type Failure } from './failures.js'
+import { EventFailures, type EventFailure } from './event-failures.js'
 
 /**
  * Writes what a page is shown of an error.
@@ -33,16 +33,16 @@ export interface ExposeOptions {
   models?: boolean
 }
 
-const keys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
+const exposeKeys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
 /** @throws {ConfigError} `invalid_config` for an unknown key or value */
 export function checkExpose(expose: ExposeOptions = {}): ExposeOptions {
   const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
   if (typeof expose !== 'object' || expose === null)
-    throw wrong(`expose must be an object with some of ${keys.join(', ')}.`, 'expose')
+    throw wrong(`expose must be an object with some of ${exposeKeys.join(', ')}.`, 'expose')
   for (const [key, value] of Object.entries(expose)) {
-    const isKnown = (keys as readonly string[]).includes(key)
-    if (!isKnown) throw wrong(`expose.${key} is unknown: it has ${keys.join(', ')}.`, `expose.${key}`)
+    const isKnown = (exposeKeys as readonly string[]).includes(key)
+    if (!isKnown) throw wrong(`expose.${key} is unknown: it has ${exposeKeys.join(', ')}.`, `expose.${key}`)
     if (value === undefined || typeof value === 'boolean') continue
     const hasWords = key !== 'usage' && key !== 'models'
     if (hasWords && (value === 'code' || typeof value === 'function')) continue
@@ -64,22 +64,22 @@ export class PageView {
   }
 
   /** The event as the page is told it; null where it is not told at all. */
-  event(event: AgentEvent): AgentEvent | null {
-    const failed = this.#failures.hear(event)
-    return this.#shown(event, failed?.error)
+  maskEvent(event: AgentEvent): AgentEvent | null {
+    const failed = this.#failures.findFailure(event)
+    return this.#maskEventWith(event, failed?.error)
   }
 
-  #shown(event: AgentEvent, error: unknown): AgentEvent | null {
+  #maskEventWith(event: AgentEvent, error: unknown): AgentEvent | null {
     const { errors, usage, models } = this.#expose
     switch (event.type) {
       case 'tool_result':
-        return { ...event, ...this.#toolResult(event, event.callId, error) }
+        return { ...event, ...this.#maskToolResult(event, event.callId, error) }
       case 'error':
-        return { ...event, ...this.failure(event, error) }
+        return { ...event, ...this.maskFailure(event, error) }
       case 'retry':
-        return this.#retry(event, error)
+        return this.#maskRetry(event, error)
       case 'child_event': {
-        const shown = this.#shown(event.event, error)
+        const shown = this.#maskEventWith(event.event, error)
         return shown && { ...event, event: shown }
       }
       case 'usage':
@@ -87,7 +87,7 @@ export class PageView {
       case 'budget_warning':
         return usage === true
           ? event
-          : { ...event, message: nearBudget, remainingTokens: null, remainingCost: null }
+          : { ...event, message: nearBudgetMessage, remainingTokens: null, remainingCost: null }
       case 'warning':
         return errors === true && models === true
           ? event
@@ -95,22 +95,22 @@ export class PageView {
       case 'guardrail':
         return errors === true && this.#expose.toolErrors === true
           ? event
-          : { ...event, evidence: '', message: sentenceOf(event.guard) }
+          : { ...event, evidence: '', message: getSentence(event.guard) }
       case 'step_completed':
-        return withoutPayload(event)
+        return removePayload(event)
       default:
         return event
     }
   }
 
   /** Messages of a transcript. */
-  messages(messages: readonly Message[]): Message[] {
+  maskMessages(messages: readonly Message[]): Message[] {
     return messages.map((message) => {
       if (message.role !== 'tool') return message
       const { status, publicMessage } = (message.data ?? {}) as Record<string, string | undefined>
       if (status === undefined) return message
       const result = { status: status as ResultStatus, content: message.content, publicMessage }
-      const { content } = this.#toolResult(result, message.tool_call_id)
+      const { content } = this.#maskToolResult(result, message.tool_call_id)
       if (content === message.content) return message
       const { noteLength: _, ...data } = message.data ?? {}
       return { ...message, content, data }
@@ -118,12 +118,14 @@ export class PageView {
   }
 
   /** A result of a call that is in no message yet. */
-  result<Result extends { callId: string; status: ResultStatus; content: string }>(result: Result): Result {
-    return { ...result, ...this.#toolResult(result, result.callId) }
+  maskResult<Result extends { callId: string; status: ResultStatus; content: string }>(
+    result: Result,
+  ): Result {
+    return { ...result, ...this.#maskToolResult(result, result.callId) }
   }
 
   /** Why a run failed, or rests. */
-  failure<Failure extends { code: string; message: string }>(failure: Failure, error?: unknown): Failure {
+  maskFailure<Failure extends { code: string; message: string }>(failure: Failure, error?: unknown): Failure {
     const { errors = 'code' } = this.#expose
     // A shield's words are meant for people.
     if (errors === true || failure.code === 'shield') return failure
@@ -131,36 +133,36 @@ export class PageView {
       const original = error ?? new StatewrightError(failure.code, failure.message)
       return {
         ...failure,
-        code: pageCode(failure.code),
+        code: toPageCode(failure.code),
         message: errors(original, { session: this.#session }),
       }
     }
-    const code = pageCode(failure.code)
-    return { ...failure, code, message: `${sentenceOf(code)} (${code})` }
+    const code = toPageCode(failure.code)
+    return { ...failure, code, message: `${getSentence(code)} (${code})` }
   }
 
-  runFailure(failure: RunFailure | null): RunFailure | null {
-    return failure && this.failure(failure)
+  maskRunFailure(failure: RunFailure | null): RunFailure | null {
+    return failure && this.maskFailure(failure)
   }
 
-  #toolResult(
+  #maskToolResult(
     result: { status: ResultStatus; content: string; publicMessage?: string | undefined },
     callId: string,
     error?: unknown,
   ): { content: string } {
     const { status, content, publicMessage } = result
     const { toolErrors = 'code' } = this.#expose
-    if (!isMasked(status)) return { content }
+    if (!isMaskedStatus(status)) return { content }
     if (publicMessage !== undefined) return { content: publicMessage }
     if (toolErrors === true) return { content }
     if (typeof toolErrors === 'function') {
       const original = error ?? new StatewrightError(status, content)
       return { content: toolErrors(original, { session: this.#session, callId }) }
     }
-    return { content: `${ofStatus[status] ?? ofStatus.error} (${status})` }
+    return { content: `${sentenceByStatus[status] ?? sentenceByStatus.error} (${status})` }
   }
 
-  #retry(event: Extract<AgentEvent, { type: 'retry' }>, error: unknown): AgentEvent | null {
+  #maskRetry(event: Extract<AgentEvent, { type: 'retry' }>, error: unknown): AgentEvent | null {
     const { retries = false, models } = this.#expose
     if (retries === false) return null
     const { model, ...rest } = event
@@ -169,7 +171,7 @@ export class PageView {
       const isOther = model !== undefined && models !== true
       return { ...rest, ...named, ...(isOther && { message: 'The model failed, and another is asked.' }) }
     }
-    const code = pageCode(event.code)
+    const code = toPageCode(event.code)
     const original = error ?? new StatewrightError(event.code, event.message)
     const message =
       retries === 'code'
@@ -179,10 +181,10 @@ export class PageView {
   }
 }
 
-const isMasked = (status: ResultStatus): boolean => status !== 'ok' && status !== 'rejected'
+const isMaskedStatus = (status: ResultStatus): boolean => status !== 'ok' && status !== 'rejected'
 
 /** A step's payload is for programs that run beside the agent. */
-function withoutPayload(event: Extract<AgentEvent, { type: 'step_completed' }>): AgentEvent {
+function removePayload(event: Extract<AgentEvent, { type: 'step_completed' }>): AgentEvent {
   const { error: _, ...rest } = event
   return { ...rest, payload: emptyPayload } as AgentEvent
 }
@@ -196,9 +198,9 @@ const emptyPayload = {
   item: null,
 }
 
-const nearBudget = 'The budget for this answer is nearly used up.'
+const nearBudgetMessage = 'The budget for this answer is nearly used up.'
 
-const ofStatus: Partial<Record<ResultStatus, string>> & { error: string } = {
+const sentenceByStatus: Partial<Record<ResultStatus, string>> & { error: string } = {
   error: 'The tool failed.',
   timeout: 'The tool took too long.',
   denied: 'The tool refused this call.',
@@ -210,7 +212,7 @@ const ofStatus: Partial<Record<ResultStatus, string>> & { error: string } = {
 }
 
 /** What a page is told of each code. What is not in here is the provider's word, or comes from inside the server. */
-const sentences: Partial<Record<Reason | 'session_busy' | 'provider_error' | 'internal', string>> = {
+const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' | 'internal', string>> = {
   end_turn: 'The answer is complete.',
   max_tokens: 'The answer is too long.',
   refusal: 'The model declined to answer.',
@@ -233,23 +235,23 @@ const sentences: Partial<Record<Reason | 'session_busy' | 'provider_error' | 'in
   session_busy: 'Another request works on this chat. Try again.',
 }
 
-function sentenceOf(code: string): string {
-  return (sentences as Partial<Record<string, string>>)[code] ?? 'A guardrail stopped the answer.'
+function getSentence(code: string): string {
+  return (sentenceByCode as Partial<Record<string, string>>)[code] ?? 'A guardrail stopped the answer.'
 }
 
 /** One word of a closed list. */
-function pageCode(code: string): string {
-  return Object.hasOwn(sentences, code) || isGuard(code) ? code : 'provider_error'
+function toPageCode(code: string): string {
+  return Object.hasOwn(sentenceByCode, code) || isGuardReason(code) ? code : 'provider_error'
 }
 
-function isGuard(code: string): boolean {
+function isGuardReason(code: string): boolean {
   return guards.some(([, { reasons }]) => (reasons as readonly string[]).includes(code))
 }
 
 /** Whether a page is shown something else than a failure says. */
-export function isHidden(
+export function isFailureMasked(
   { errors, toolErrors, retries, models }: ExposeOptions,
-  { where, error }: Failure,
+  { where, error }: EventFailure,
 ): boolean {
   switch (where) {
     case 'tool':

@@ -1,7 +1,7 @@
 import type { Run } from '../core/run/run.js'
-import { EventFailures, type Failure } from './failures.js'
-import { RunFeed } from './run-feed.js'
-import type { Turn } from './turn.js'
+import { EventFailures, type EventFailure } from './event-failures.js'
+import { ReplayBuffer } from './replay-buffer.js'
+import type { Turn } from './chat-turn.js'
 
 /** A run of any output and tools. */
 export type AnyRun = Pick<
@@ -27,14 +27,14 @@ export interface Caller {
   /** What tools get. */
   context: unknown
   /** Told each failure of the run up to its next rest. Never throws. */
-  report(failure: Failure, run: Pick<AnyRun, 'id' | 'sessionId'>): void
+  report(failure: EventFailure, run: Pick<AnyRun, 'id' | 'sessionId'>): void
 }
 
 /** A run at work in this process. */
 export interface LiveRun {
   run: AnyRun
   /** What it has told since this process took it up. */
-  feed: RunFeed
+  buffer: ReplayBuffer
   /** What there was before; null for a run that began here. */
   turn: Turn | null
   /** What the page calls the messages that it was given here. */
@@ -51,32 +51,32 @@ export class LiveRuns {
 
   /** Listens to a run that goes on. Whoever makes it go on calls `untilRest` then. */
   follow(run: AnyRun, turn: Turn | null, caller: Caller, clientId?: string): LiveRun {
-    const feed = new RunFeed()
+    const buffer = new ReplayBuffer()
     const failures = new EventFailures()
-    const live: LiveRun = { run, feed, turn, clientIds: new Set(clientId === undefined ? [] : [clientId]) }
+    const live: LiveRun = { run, buffer, turn, clientIds: new Set(clientId === undefined ? [] : [clientId]) }
     this.#runs.set(run.sessionId, live)
     let hasBegun = false
     run.events$.subscribe({
       next: (event) => {
         hasBegun ||= event.type === 'state_changed'
-        const failure = failures.hear(event)
+        const failure = failures.findFailure(event)
         // One that was refused before it began is told to whoever has asked for it.
-        if (failure && hasBegun && !feed.isOver) caller.report(failure, run)
-        feed.push(event)
+        if (failure && hasBegun && !buffer.isOver) caller.report(failure, run)
+        buffer.push(event)
       },
       // Whoever started the run is told why it was refused.
       error: () => {
-        feed.end()
+        buffer.end()
       },
     })
     return live
   }
 
   /** Lets go of a run when it rests. */
-  untilRest(live: LiveRun): void {
-    const { run, feed } = live
+  removeAtRest(live: LiveRun): void {
+    const { run, buffer } = live
     const end = (): void => {
-      feed.end()
+      buffer.end()
       if (this.#runs.get(run.sessionId) === live) this.#runs.delete(run.sessionId)
     }
     run.result.then(end, end)

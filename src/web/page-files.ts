@@ -1,6 +1,6 @@
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { type AddressPolicy, addressPolicy } from '../core/config/address-policy.js'
-import { type Granted, sessionIdOf } from './authorize.js'
+import { type AccessGrant, toSessionId } from './authorize.js'
 
 /**
  * Which file of the provider's a file id of a page stands for.
@@ -31,7 +31,7 @@ export interface PageFileOptions {
   fileIds?: FileIds
 }
 
-const longestId = 500
+const maxIdLength = 500
 
 /** Checks the files that the message of one request names. */
 export interface PageFiles {
@@ -51,17 +51,22 @@ export interface PageFiles {
  * Makes the check of one request, from the options of a handler.
  * @throws {ConfigError} `invalid_config`
  */
-export function createPageFiles(options: PageFileOptions): (grant: Granted, chatId: unknown) => PageFiles {
+export function createPageFiles(
+  options: PageFileOptions,
+): (grant: AccessGrant, chatId: unknown) => PageFiles {
   const { fileIds } = options
   const policy = readPolicy(options)
   if (fileIds !== undefined && typeof fileIds !== 'function')
     throw new ConfigError('invalid_config', 'fileIds must be a function: (id, { session }) => id.', 'fileIds')
   return (grant, chatId) => ({
-    readAddress: (address, at) => readAddress(address, at, policy),
+    readAddress: (address, at) => checkAddress(address, at, policy),
     readId: (id, at) => {
       if (fileIds === undefined)
-        throw bad(`${at}: file ids are not taken here. Send the file as data, or its address.`, at)
-      return mapId(fileIds, id, at, { grant, session: sessionIdOf(grant, chatId) })
+        throw invalidInputError(
+          `${at}: file ids are not taken here. Send the file as data, or its address.`,
+          at,
+        )
+      return mapId(fileIds, id, at, { grant, session: toSessionId(grant, chatId) })
     },
   })
 }
@@ -78,14 +83,15 @@ function readPolicy({ fileAddresses = ['public'] }: PageFileOptions): AddressPol
   )
 }
 
-function readAddress(address: string, at: string, policy: AddressPolicy): string {
+function checkAddress(address: string, at: string, policy: AddressPolicy): string {
   if (/^data:/i.test(address)) return address
   const url = URL.canParse(address) ? new URL(address) : null
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw bad(`${at} must be an address with http:, https: or data:.`, at)
-  if (url.username !== '' || url.password !== '') throw bad(`${at} must have no name or password in it.`, at)
+    throw invalidInputError(`${at} must be an address with http:, https: or data:.`, at)
+  if (url.username !== '' || url.password !== '')
+    throw invalidInputError(`${at} must have no name or password in it.`, at)
   if (!policy.allowsHost(url.hostname)) {
-    throw bad(
+    throw invalidInputError(
       `${at} names the host ${url.hostname.slice(0, 100)}, from which files are not taken here. Send the file as data.`,
       at,
     )
@@ -98,15 +104,15 @@ async function mapId(
   fileIds: FileIds,
   id: string,
   at: string,
-  { grant: { prefix, context }, session }: { grant: Granted; session: string },
+  { grant: { prefix, context }, session }: { grant: AccessGrant; session: string },
 ): Promise<string> {
-  const mapped = id.length <= longestId ? await fileIds(id, { session, prefix, context }) : null
+  const mapped = id.length <= maxIdLength ? await fileIds(id, { session, prefix, context }) : null
   if (mapped === null || mapped === undefined)
-    throw bad(`${at} is the id of no file that may be used here.`, at)
+    throw invalidInputError(`${at} is the id of no file that may be used here.`, at)
   if (typeof mapped === 'string' && mapped !== '') return mapped
   throw new ConfigError('invalid_config', 'fileIds() must return the id of a file, or null.', 'fileIds')
 }
 
-function bad(message: string, at: string): UsageError {
+function invalidInputError(message: string, at: string): UsageError {
   return new UsageError('invalid_input', message, at)
 }

@@ -1,7 +1,7 @@
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 
 /** The longest body of a request unless the handler says otherwise, in bytes: some pictures fit in. */
-export const longestBody = 10_000_000
+export const defaultMaxBodyBytes = 10_000_000
 
 /**
  * Guards each request that changes something, whether or not its body is read: the page of another origin can send forms
@@ -9,7 +9,7 @@ export const longestBody = 10_000_000
  *
  * @throws {StatewrightError} `wrong_content_type`
  */
-export function refuseForms(request: Request): void {
+export function checkContentType(request: Request): void {
   const type = request.headers.get('content-type') ?? ''
   if (/^application\/json\s*(;|$)/i.test(type)) return
   void request.body?.cancel().catch(() => undefined)
@@ -28,18 +28,18 @@ export function refuseForms(request: Request): void {
  */
 export async function readJson(
   request: Request,
-  maxBytes: number = longestBody,
+  maxBytes: number = defaultMaxBodyBytes,
 ): Promise<Record<string, unknown>> {
-  const body = parsed(await textOf(request, maxBytes))
+  const body = parseJson(await readText(request, maxBytes))
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
     return body as Record<string, unknown>
   throw new UsageError('invalid_input', 'The body must be an object in JSON.', 'body')
 }
 
-async function textOf(request: Request, maxBytes: number): Promise<string> {
+async function readText(request: Request, maxBytes: number): Promise<string> {
   if (Number(request.headers.get('content-length')) > maxBytes) {
     await request.body?.cancel().catch(() => undefined)
-    throw tooLarge(maxBytes)
+    throw tooLargeError(maxBytes)
   }
   const reader = request.body?.getReader()
   const decoder = new TextDecoder()
@@ -49,14 +49,14 @@ async function textOf(request: Request, maxBytes: number): Promise<string> {
     bytes += read.value.byteLength
     if (bytes > maxBytes) {
       void reader?.cancel().catch(() => undefined)
-      throw tooLarge(maxBytes)
+      throw tooLargeError(maxBytes)
     }
     text += decoder.decode(read.value, { stream: true })
   }
   return text + decoder.decode()
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
@@ -64,7 +64,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function tooLarge(maxBytes: number): StatewrightError {
+function tooLargeError(maxBytes: number): StatewrightError {
   return new StatewrightError(
     'too_large',
     `A request may have ${maxBytes} bytes: send the last message alone, and large files by their address.`,

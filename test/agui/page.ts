@@ -2,7 +2,7 @@ import { defaultApplyEvents, HttpAgent, transformChunks, verifyEvents } from '@a
 import type { Message } from '@ag-ui/core'
 import { EventSchemas } from '@ag-ui/core/schemas'
 import { from } from 'rxjs'
-import { Fold } from '../../src/agui/fold.js'
+import { AGUIEventFold } from '../../src/agui/agui-fold.js'
 import type { AGUIEvent, AGUIMessage } from '../../src/agui/index.js'
 import type { AgentEvent } from '../../src/index.js'
 
@@ -53,8 +53,8 @@ export class AGUIPage {
 
 /** What the packages of AG-UI have against a run that is told so; nothing when it is one. */
 export function faultsOf(heard: readonly AgentEvent[]): string[] {
-  const fold = new Fold({ threadId: 't', runId: 'r', history: [] })
-  const events = [fold.begin(), ...heard.map((event) => fold.hear(event)), fold.end()].flat()
+  const fold = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })
+  const events = [fold.begin(), ...heard.map((event) => fold.handleEvent(event)), fold.end()].flat()
   const faults = events.flatMap((event) => {
     const read = EventSchemas.safeParse(event)
     return read.success ? [] : [`AG-UI: ${event.type}: ${read.error.message}`]

@@ -5,7 +5,7 @@ import { toCurrentResult } from '../../machines/agent/to-result.js'
 import { unclearedInput, withheldResult } from '../../machines/agent/screening.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { type AGUIMessage, toAGUIMessages } from '../../src/agui/index.js'
-import { Fold, type Standing } from '../../src/agui/fold.js'
+import { AGUIEventFold, type RunStatus } from '../../src/agui/agui-fold.js'
 import { agentSpace, generatePaths, type ReplayPath } from '../../src/testing/index.js'
 import { followPath } from '../support/follow-path.js'
 import { AGUIPage, comparable } from './page.js'
@@ -26,10 +26,10 @@ export async function follow(
   const ends: string[] = []
   let history: AgentContext['messages'] = []
   const context = await followPath(path, async (heard, stands) => {
-    const fold = new Fold({ threadId: 't', runId: `r${ends.length}`, history })
-    const events = [...fold.begin(), ...heard.flatMap((event) => fold.hear(event))]
+    const fold = new AGUIEventFold({ threadId: 't', runId: `r${ends.length}`, history })
+    const events = [...fold.begin(), ...heard.flatMap((event) => fold.handleEvent(event))]
     // A path of the machine may end anywhere; a run of the protocol ends at rests.
-    events.push(...fold.end(toCurrentResult(stands) as Standing))
+    events.push(...fold.end(toCurrentResult(stands) as RunStatus))
     const last = events.at(-1)
     ends.push(last?.type === 'RUN_FINISHED' ? last.outcome.type : String(last?.type))
     history = maskMessages(stands)

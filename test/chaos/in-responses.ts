@@ -1,20 +1,20 @@
 import { chatFormat } from '../../src/core/models/openai/fold.js'
-import { itemsProblem } from '../../src/rehearsal/responses/strict.js'
-import { asChat, readResponsesRequest } from '../../src/rehearsal/responses/request.js'
-import { responsesSpeech } from '../../src/rehearsal/responses/answer.js'
+import { findItemsProblem } from '../../src/rehearsal/responses/responses-problem.js'
+import { toChatRequest, readResponsesRequest } from '../../src/rehearsal/responses/responses-request.js'
+import { createResponsesEncoder } from '../../src/rehearsal/responses/responses-answer.js'
 import type { ChatRequest, Turn } from '../../src/rehearsal/index.js'
-import { strictProblem } from '../../src/rehearsal/strict.js'
+import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { type Act, type Script } from './script.js'
 
 /** What a request of either API says, as a chat has it, and what is wrong with it. */
 export function readEither(body: unknown): { request: ChatRequest; problem: string | null; isChat: boolean } {
   if (Object.hasOwn(body as object, 'messages')) {
     const request = body as ChatRequest
-    return { request, problem: strictProblem(request)?.message ?? null, isChat: true }
+    return { request, problem: findStrictProblem(request)?.message ?? null, isChat: true }
   }
   const sent = readResponsesRequest(body)
-  const request = asChat(sent)
-  const found = itemsProblem(sent) ?? strictProblem(request, { calls: Infinity, id: 64 })
+  const request = toChatRequest(sent)
+  const found = findItemsProblem(sent) ?? findStrictProblem(request, { calls: Infinity, id: 64 })
   return { request, problem: found?.message ?? null, isChat: false }
 }
 
@@ -33,7 +33,7 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   const turn = turnOf((said as string[]).join(''))
   if (turn === null) return script
   answers += 1
-  const speech = responsesSpeech(turn, request, {
+  const speech = createResponsesEncoder(turn, request, {
     id: `resp_${answers}`,
     created: 0,
     model: 'chaos-1',
@@ -42,7 +42,9 @@ export function inResponses(script: Script, request: ChatRequest): Script {
   // As many deltas as there are, and no end.
   const isCut = then.length > 0 || turn.endWithout !== undefined
   const answer =
-    request.stream === true ? speech.events(isCut ? 1_000_000 : undefined) : [JSON.stringify(speech.body())]
+    request.stream === true
+      ? speech.encodeEvents(isCut ? 1_000_000 : undefined)
+      : [JSON.stringify(speech.encodeBody())]
   return { ...script, body: [...answer, ...then] }
 }
 

@@ -2,7 +2,7 @@ import type { Message } from '../../machines/agent/messages.js'
 import type { AgentEvent, RunResult } from '../../src/index.js'
 import { createBodyBuilder } from '../../src/core/models/openai/request-body.js'
 import type { ChatRequest } from '../../src/rehearsal/index.js'
-import { strictProblem } from '../../src/rehearsal/strict.js'
+import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { findHistoryProblem } from '../../src/testing/index.js'
 
 /** What every run owes to everybody, whatever happened to it. Each sentence is a promise that was broken. */
@@ -34,7 +34,7 @@ export function ofHistory(messages: readonly Message[]): string[] {
     extraBody: {},
     stream: false,
   })
-  const refused = strictProblem(JSON.parse(new TextDecoder().decode(builder.encode(body))) as ChatRequest)
+  const refused = findStrictProblem(JSON.parse(new TextDecoder().decode(builder.encode(body))) as ChatRequest)
   return [
     ...(problem === null ? [] : [`history: ${problem}`]),
     ...(refused === null ? [] : [`sent: ${refused.message}`]),

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { ArithmeticError, evaluate } from '../../src/cli/arithmetic.js'
+import { ArithmeticError, evaluateExpression } from '../../src/cli/arithmetic.js'
 
 describe('evaluate', () => {
   test.each([
@@ -21,7 +21,7 @@ describe('evaluate', () => {
     ['ROUND(2.4) + sqrt(16) + abs(-1) + floor(1.9) + ceil(1.1) + sum(1, 2)', 13],
     ['\t 3 * (1189.00 + 96.50) - 240.00 \n', 3616.5],
   ])('%s is %d', (expression, value) => {
-    expect(evaluate(expression)).toBe(value)
+    expect(evaluateExpression(expression)).toBe(value)
   })
 
   test.each([
@@ -40,8 +40,8 @@ describe('evaluate', () => {
     ['9 ^ 9 ^ 9', 'not a finite number'],
     ['1'.repeat(1_001), 'longer than 1000 characters'],
   ])('%j is refused with the place and what was expected', (expression, message) => {
-    expect(() => evaluate(expression)).toThrow(ArithmeticError)
-    expect(() => evaluate(expression)).toThrow(message)
+    expect(() => evaluateExpression(expression)).toThrow(ArithmeticError)
+    expect(() => evaluateExpression(expression)).toThrow(message)
   })
 
   test('agrees with JavaScript on every generated expression', () => {
@@ -61,7 +61,10 @@ describe('evaluate', () => {
     fc.assert(
       fc.property(expression, ([text, value]) => {
         fc.pre(text.length <= 1_000)
-        expect(evaluate(text)).toBeCloseTo(value, value === 0 ? 10 : -Math.log10(Math.abs(value) * 1e-11))
+        expect(evaluateExpression(text)).toBeCloseTo(
+          value,
+          value === 0 ? 10 : -Math.log10(Math.abs(value) * 1e-11),
+        )
       }),
     )
   })
@@ -74,7 +77,7 @@ describe('evaluate', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), symbols), (text) => {
         try {
-          expect(Number.isFinite(evaluate(text))).toBe(true)
+          expect(Number.isFinite(evaluateExpression(text))).toBe(true)
         } catch (error) {
           expect(error).toBeInstanceOf(ArithmeticError)
         }
@@ -83,7 +86,7 @@ describe('evaluate', () => {
   })
 
   test('a thousand open parentheses do not exhaust the stack', () => {
-    expect(() => evaluate('('.repeat(1_000))).toThrow(ArithmeticError)
-    expect(evaluate(`${'('.repeat(499)}1${')'.repeat(499)}`)).toBe(1)
+    expect(() => evaluateExpression('('.repeat(1_000))).toThrow(ArithmeticError)
+    expect(evaluateExpression(`${'('.repeat(499)}1${')'.repeat(499)}`)).toBe(1)
   })
 })

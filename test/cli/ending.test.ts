@@ -1,4 +1,4 @@
-import { Ending } from '../../src/cli/ending.js'
+import { SigtermHandler } from '../../src/cli/sigterm.js'
 import { calls, kept, toolsModule } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
@@ -14,14 +14,14 @@ test.each([
   ['at a terminal, and in a page', ['--studio']],
 ])('who is asked %s is asked no more, and the session is left as it is', async (_, more) => {
   const { run, withStore } = await kept({ 'play.json': mail, 'tools.mjs': toolsModule })
-  const ending = new Ending()
+  const sigterm = new SigtermHandler()
   let isHeeded = false
   const args = ['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', ...more, 'Go']
   const { code, err } = await run(args, {
     tty: true,
-    ending,
+    sigterm,
     onOutput: (text) => {
-      if (text.includes('Run send_mail(')) isHeeded = ending.begin()
+      if (text.includes('Run send_mail(')) isHeeded = sigterm.raise()
     },
   })
   expect(isHeeded).toBe(true)
@@ -48,17 +48,17 @@ describe('while a call is at work that must not come twice', () => {
       'end.json': { turns: [{ text: 'Paid.' }] },
       'tools.mjs': module,
     })
-    const ending = new Ending()
+    const sigterm = new SigtermHandler()
     Object.assign(globalThis, {
       [hook]: async () => {
-        ending.begin()
+        sigterm.raise()
         // Time to be left in, for whoever waits for no call.
         for (let i = 0; i < 20; i += 1) await new Promise((resolve) => setTimeout(resolve))
         return `paid ${paid.push('paid')}`
       },
     })
     const args = ['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', ...more, 'Go']
-    return { ...place, ...(await place.run(args, { ending })) }
+    return { ...place, ...(await place.run(args, { sigterm })) }
   }
 
   afterEach(() => {
@@ -93,12 +93,12 @@ test('--drain takes whole seconds', async () => {
 })
 
 test('nobody who heeds it: it interrupts', () => {
-  const ending = new Ending()
-  expect(ending.begin()).toBe(false)
+  const sigterm = new SigtermHandler()
+  expect(sigterm.raise()).toBe(false)
   const left: string[] = []
-  const giveBack = ending.heed(() => left.push('left'))
-  expect(ending.begin()).toBe(true)
+  const giveBack = sigterm.setListener(() => left.push('left'))
+  expect(sigterm.raise()).toBe(true)
   giveBack()
-  expect(ending.begin()).toBe(false)
+  expect(sigterm.raise()).toBe(false)
   expect(left).toEqual(['left'])
 })

@@ -1,4 +1,4 @@
-import { exitCodeOf } from '../../src/cli/exit-codes.js'
+import { toExitCode } from '../../src/cli/exit-codes.js'
 import type { Reason, RunResult } from '../../machines/agent/run-result.js'
 import { noUsage } from '../../machines/agent/usage.js'
 
@@ -34,5 +34,5 @@ test.each<[RunResult['state'], Reason, number]>([
   ['PAUSED', 'paused', 4],
   ['CANCELLED', 'cancelled', 130],
 ])('%s by %s exits with %d', (state, reason, code) => {
-  expect(exitCodeOf(result(state, reason))).toBe(code)
+  expect(toExitCode(result(state, reason))).toBe(code)
 })

@@ -1,51 +1,55 @@
-import { modelOptions } from '../../src/cli/model-options.js'
+import { resolveModelOptions } from '../../src/cli/model-options.js'
 
 const none = { model: undefined, baseURL: undefined }
 
 describe('the model of a run', () => {
   test('is none without a key or a base URL', () => {
     expect(
-      modelOptions({ ...none, model: 'gpt-5' }, {}, { OPENAI_API_KEY: ' ', OPENAI_BASE_URL: '' }),
+      resolveModelOptions({ ...none, model: 'gpt-5' }, {}, { OPENAI_API_KEY: ' ', OPENAI_BASE_URL: '' }),
     ).toBeNull()
   })
 
   test('is named by option, else by file, else by environment', () => {
     const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: 'http://env/v1', OPENAI_MODEL: 'env' }
     const file = { model: { model: 'file', baseURL: 'http://file/v1' } }
-    expect(modelOptions({ model: 'option', baseURL: 'http://option/v1' }, file, env)).toMatchObject({
+    expect(resolveModelOptions({ model: 'option', baseURL: 'http://option/v1' }, file, env)).toMatchObject({
       model: 'option',
       baseURL: 'http://option/v1',
     })
-    expect(modelOptions(none, file, env)).toMatchObject({ model: 'file', baseURL: 'http://file/v1' })
-    expect(modelOptions(none, {}, env)).toEqual({ model: 'env', baseURL: 'http://env/v1', apiKey: 'k' })
+    expect(resolveModelOptions(none, file, env)).toMatchObject({ model: 'file', baseURL: 'http://file/v1' })
+    expect(resolveModelOptions(none, {}, env)).toEqual({
+      model: 'env',
+      baseURL: 'http://env/v1',
+      apiKey: 'k',
+    })
   })
 
   test('has a default at OpenAI, and must be named anywhere else', () => {
-    expect(modelOptions(none, {}, { OPENAI_API_KEY: 'k' })).toMatchObject({ model: 'gpt-5-mini' })
-    expect(() => modelOptions({ ...none, baseURL: 'http://h/v1' }, {}, {})).toThrow(
+    expect(resolveModelOptions(none, {}, { OPENAI_API_KEY: 'k' })).toMatchObject({ model: 'gpt-5-mini' })
+    expect(() => resolveModelOptions({ ...none, baseURL: 'http://h/v1' }, {}, {})).toThrow(
       'Which model of http://h/v1?',
     )
   })
 
   test("gets the key that the file's variable holds, and an error when it holds none", () => {
     const file = { model: { model: 'm', baseURL: 'http://h/v1', apiKeyEnv: 'OTHER_KEY' } }
-    expect(modelOptions(none, file, { OPENAI_API_KEY: 'k', OTHER_KEY: 'other' })).toMatchObject({
+    expect(resolveModelOptions(none, file, { OPENAI_API_KEY: 'k', OTHER_KEY: 'other' })).toMatchObject({
       apiKey: 'other',
     })
-    expect(() => modelOptions(none, file, { OPENAI_API_KEY: 'k' })).toThrow('OTHER_KEY is not set')
+    expect(() => resolveModelOptions(none, file, { OPENAI_API_KEY: 'k' })).toThrow('OTHER_KEY is not set')
   })
 
   test('never sends OPENAI_API_KEY to an address that only a file names', () => {
     const file = { model: { model: 'm', baseURL: 'http://stranger/v1' } }
-    expect(modelOptions(none, file, { OPENAI_API_KEY: 'secret' })?.apiKey).not.toBe('secret')
+    expect(resolveModelOptions(none, file, { OPENAI_API_KEY: 'secret' })?.apiKey).not.toBe('secret')
     expect(
-      modelOptions({ ...none, baseURL: 'http://mine/v1' }, file, { OPENAI_API_KEY: 'secret' })?.apiKey,
+      resolveModelOptions({ ...none, baseURL: 'http://mine/v1' }, file, { OPENAI_API_KEY: 'secret' })?.apiKey,
     ).toBe('secret')
   })
 
   test('passes the rest of the section on, but not the name of the variable', () => {
     const file = { model: { model: 'm', apiKeyEnv: 'K', query: { 'api-version': '1' }, timeoutMs: 5 } }
-    expect(modelOptions(none, file, { K: 'k' })).toEqual({
+    expect(resolveModelOptions(none, file, { K: 'k' })).toEqual({
       model: 'm',
       baseURL: undefined,
       apiKey: 'k',
@@ -55,7 +59,7 @@ describe('the model of a run', () => {
   })
 
   test('a base URL in the environment that is none is refused', () => {
-    expect(() => modelOptions(none, {}, { OPENAI_BASE_URL: 'localhost' })).toThrow(
+    expect(() => resolveModelOptions(none, {}, { OPENAI_BASE_URL: 'localhost' })).toThrow(
       'OPENAI_BASE_URL must be an http(s) URL',
     )
   })

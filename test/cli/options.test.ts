@@ -1,5 +1,5 @@
 import { CliError } from '../../src/cli/cli-error.js'
-import { parseOptions } from '../../src/cli/options.js'
+import { parseOptions } from '../../src/cli/parse-options.js'
 
 const specs = {
   mcp: { value: 'SERVER', about: 'a server; may be repeated' },

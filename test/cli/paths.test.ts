@@ -1,4 +1,4 @@
-import { Ending } from '../../src/cli/ending.js'
+import { SigtermHandler } from '../../src/cli/sigterm.js'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -89,7 +89,7 @@ describe('statewright paths', () => {
       cwd,
       dataFolder,
       signal,
-      ending: new Ending(),
+      sigterm: new SigtermHandler(),
     })
     const shown = String(stderr.read() ?? '')
     expect(shown).toMatch(isTTY ? /3 states, 9 events, 0 waiting\r\u001B\[K$/ : /^$/)

@@ -1,4 +1,4 @@
-import { Ending } from '../../src/cli/ending.js'
+import { SigtermHandler } from '../../src/cli/sigterm.js'
 import { filter, firstValueFrom } from 'rxjs'
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
@@ -282,11 +282,11 @@ describe('a session that waits for messages', () => {
 
   test('is left as it is at a terminal, when the process is told to end', async () => {
     const { run, withStore } = await interactive()
-    const ending = new Ending()
+    const sigterm = new SigtermHandler()
     const { code, err } = await run(['resume', 's', '--rehearsal=chat.json'], {
       tty: true,
-      ending,
-      onOutput: (text) => void (text.includes('Your message') && ending.begin()),
+      sigterm,
+      onOutput: (text) => void (text.includes('Your message') && sigterm.raise()),
     })
     expect(code).toBe(4)
     expect(err).toMatch(/\nGo on with: statewright resume s 'Your message' /)

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { shellWord, splitWords } from '../../src/cli/shell-words.js'
+import { quoteShellWord, splitShellWords } from '../../src/cli/shell-words.js'
 
 test('a shell reads a quoted word as it was', () => {
   const text = fc
@@ -7,15 +7,15 @@ test('a shell reads a quoted word as it was', () => {
     .filter((word) => !/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u.test(word))
   fc.assert(
     fc.property(text, (word) => {
-      expect(splitWords(shellWord(word))).toEqual([word])
+      expect(splitShellWords(quoteShellWord(word))).toEqual([word])
     }),
   )
 })
 
 test.each(['a', './tools.mjs', 'file:/x', 'a=b', 'https://host/v1'])('%s needs no quotes', (word) => {
-  expect(shellWord(word)).toBe(word)
+  expect(quoteShellWord(word)).toBe(word)
 })
 
 test('what could play with the terminal is written as an escape', () => {
-  expect(shellWord("it's \u001b[2J")).toBe(String.raw`$'it\'s \u001b[2J'`)
+  expect(quoteShellWord("it's \u001b[2J")).toBe(String.raw`$'it\'s \u001b[2J'`)
 })

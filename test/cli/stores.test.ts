@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunResult } from '../../machines/agent/run-result.js'
-import { carriedOptions } from '../../src/cli/commands/common-options.js'
+import { formatCarriedOptions } from '../../src/cli/commands/common-options.js'
 import { says } from './kept.js'
 import { cli, folder, removeFolders } from './support.js'
 
@@ -107,13 +107,13 @@ describe('a cancelled run', () => {
 describe('the options that a later command needs', () => {
   test('are quoted for a shell', () => {
     const given = { tools: './my tools.mjs', model: 'gpt-5', instructions: "Don't.", rehearsal: true }
-    expect(carriedOptions(given)).toBe(
+    expect(formatCarriedOptions(given)).toBe(
       ` --tools='./my tools.mjs' --model=gpt-5 --instructions='Don'\\''t.' --rehearsal`,
     )
   })
 
   test('never show what may be a secret', () => {
-    const shown = carriedOptions({
+    const shown = formatCarriedOptions({
       store: 'postgres://me:secret@host/db',
       baseURL: 'https://host/v1?key=secret',
       mcp: ['TOKEN=secret npx server', 'https://user:secret@host/mcp', 'npx server'],

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import type { CliIO } from '../../src/cli/command.js'
 import { runCli } from '../../src/cli/cli.js'
-import { Ending } from '../../src/cli/ending.js'
+import { SigtermHandler } from '../../src/cli/sigterm.js'
 
 export interface CliCall {
   /** Lines that come in on stdin; without `tty` they are a pipe that ends. */
@@ -17,7 +17,7 @@ export interface CliCall {
   dataFolder?: string | null
   signal?: AbortSignal
   /** What SIGTERM begins. */
-  ending?: Ending
+  sigterm?: SigtermHandler
   /** What stdout fails with: 'ENOSPC', 'EPIPE' … Default: it takes everything. */
   stdoutFails?: string
   /** Sees every piece of stderr as it comes. */
@@ -44,7 +44,7 @@ export async function cli(args: readonly string[], call: CliCall = {}): Promise<
     cwd,
     dataFolder: () => Promise.resolve(dataFolder),
     signal: call.signal ?? new AbortController().signal,
-    ending: call.ending ?? new Ending(),
+    sigterm: call.sigterm ?? new SigtermHandler(),
   }
   const outcome = { out: '', err: '' }
   io.stdout.on('data', (chunk: Buffer) => {

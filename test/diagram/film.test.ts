@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { toChart, withNested } from '../../src/diagram/chart.js'
+import { toChart, flattenStates } from '../../src/diagram/chart.js'
 
 const film = readFileSync(join(import.meta.dirname, '../../visualizations/agent.film.svg'), 'utf8')
 
@@ -14,7 +14,7 @@ it('shows a run that retries, asks a person, and completes, and rests where some
   const shown = [...film.matchAll(/<text [^>]*font-size="16"[^>]*>([^<]+ › [^<]+|COMPLETED)<\/text>/g)].map(
     ([, path = '']) => path.replaceAll(' › ', '.'),
   )
-  const known = new Set(withNested(toChart(agentMachine).root).map(({ id }) => id))
+  const known = new Set(flattenStates(toChart(agentMachine).root).map(({ id }) => id))
   expect(shown.filter((path) => !known.has(path))).toEqual([])
   for (const path of [
     'RUNNING.asking.backingOff',

@@ -4,14 +4,14 @@ import { pathToFileURL } from 'node:url'
 import { render } from 'state-machine-cat'
 import { type AnyStateMachine, createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { type Chart, toChart, type ChartState, withNested } from '../../src/diagram/chart.js'
+import { type Chart, toChart, type ChartState, flattenStates } from '../../src/diagram/chart.js'
 import { toMachineJson, toStately } from '../../src/diagram/machine-json.js'
 import { toMermaid } from '../../src/diagram/mermaid.js'
 import { toScxml } from '../../src/diagram/scxml.js'
 import { declaredTransitions } from '../../src/core/chart/transitions.js'
 import { single, workshop } from './machines.js'
 
-const statesOf = (chart: Chart): ChartState[] => withNested(chart.root)
+const statesOf = (chart: Chart): ChartState[] => flattenStates(chart.root)
 const idsOf = (machine: AnyStateMachine): string[] =>
   declaredTransitions(machine).map(({ declared }) => declared.id)
 

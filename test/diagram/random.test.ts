@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { render } from 'state-machine-cat'
 import { type AnyStateMachine, createMachine } from 'xstate'
-import { text } from '../../src/diagram/card.js'
-import { type Chart, toChart, type ChartState, withNested } from '../../src/diagram/chart.js'
-import { nodeNames, toDot } from '../../src/diagram/dot.js'
+import { escapeXml } from '../../src/diagram/state-card.js'
+import { type Chart, toChart, type ChartState, flattenStates } from '../../src/diagram/chart.js'
+import { createNodeNames, toDot } from '../../src/diagram/dot.js'
 import { toMachineJson } from '../../src/diagram/machine-json.js'
 import { toMermaid } from '../../src/diagram/mermaid.js'
 import { toOverview } from '../../src/diagram/overview.js'
@@ -51,7 +51,7 @@ test('JSON makes the same machine again', () =>
 test('SCXML is XML that another program reads, with every state and transition', () =>
   check(async (_machine, chart) => {
     const scxml = toScxml(chart)
-    const states = withNested(chart.root)
+    const states = flattenStates(chart.root)
     const elements = elementsOf(scxml)
     const count = (name: string): number => elements.filter((element) => element === name).length
     const histories = states.filter(({ type }) => type === 'history')
@@ -82,7 +82,7 @@ test('Mermaid has lines of its grammar only, and draws or notes every transition
     expect(new Set(names).size).toBe(names.length)
     const labels = plain.flatMap((line) => / : (.*)$/.exec(line)?.[1]?.split('<br/>') ?? [])
     const noted = plain.filter((line) => line.endsWith(' → stays'))
-    const all = transitionsOf(withNested(chart.root))
+    const all = transitionsOf(flattenStates(chart.root))
     expect(noted).toHaveLength(all.filter(({ targets }) => targets.length === 0).length)
     expect(labels.length).toBeGreaterThanOrEqual(all.flatMap(({ targets }) => targets).length)
     for (const [, from = '', to = ''] of lines.flatMap((line) => [/^ +(\w+) --> (\w+)/.exec(line) ?? []]))
@@ -91,9 +91,9 @@ test('Mermaid has lines of its grammar only, and draws or notes every transition
 
 test('the picture is XML with a row for every transition and a line to every target', () =>
   check(async (_machine, chart) => {
-    const states = withNested(chart.root)
+    const states = flattenStates(chart.root)
     const dot = toDot(chart)
-    const nameOf = nodeNames(chart)
+    const nameOf = createNodeNames(chart)
     for (const { id, states: inner, transitions } of states) {
       for (const target of transitions.flatMap(({ targets }) => targets)) {
         const to = states.find((state) => state.id === target)
@@ -125,10 +125,10 @@ test('the overview is XML with every state and every way between them', () =>
     const shown = (name: string): string[] => svg.match(new RegExp(` ${name}="`, 'g')) ?? []
     // Those inside a state that is drawn with its own ways come on top.
     expect(shown('data-to').length).toBeGreaterThanOrEqual(ways.length)
-    for (const { to } of ways) expect(svg).toContain(` data-to="${text(to)}"`)
+    for (const { to } of ways) expect(svg).toContain(` data-to="${escapeXml(to)}"`)
     expect(svg).not.toMatch(/NaN|undefined|Infinity/)
     const topOf = (path: string): string => path.split('.')[0] ?? ''
-    for (const { source, targets } of transitionsOf(withNested(chart.root))) {
+    for (const { source, targets } of transitionsOf(flattenStates(chart.root))) {
       for (const target of targets) {
         if (topOf(target) === topOf(source)) continue
         const own =

@@ -1,16 +1,16 @@
 import * as fc from 'fast-check'
 import { createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { type ChartState, toChart, withNested } from '../../src/diagram/chart.js'
-import { readTransitionCounts } from '../../src/diagram/coverage.js'
-import { nodeNames, toDot } from '../../src/diagram/dot.js'
+import { type ChartState, toChart, flattenStates } from '../../src/diagram/chart.js'
+import { readTransitionCounts } from '../../src/diagram/transition-counts.js'
+import { createNodeNames, toDot } from '../../src/diagram/dot.js'
 import { agentLook } from '../../src/diagram/look.js'
 import { toOverview } from '../../src/diagram/overview.js'
 import { toOverviewSvg, toSvg } from '../../src/diagram/svg.js'
 import { single, workshop } from './machines.js'
 
 const chart = toChart(agentMachine)
-const states = withNested(chart.root)
+const states = flattenStates(chart.root)
 
 /** What can be read in a picture, one text an item. */
 function textsOf(svg: string): string[] {
@@ -235,7 +235,7 @@ describe('the picture of the agent machine', () => {
 
   it('marks where states begin, and draws what holds for a whole state or the machine', () => {
     const dot = toDot(chart)
-    const nameOf = nodeNames(chart)
+    const nameOf = createNodeNames(chart)
     const leads = (from: string, to: string): boolean =>
       new RegExp(`^${nameOf(from)}:\\w+:\\w -> ${nameOf(to)} \\[`, 'm').test(dot)
     expect(leads('(root)', 'CANCELLED')).toBe(true)

@@ -2,7 +2,7 @@ import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { jest } from '@jest/globals'
-import { splitWords } from '../../src/cli/shell-words.js'
+import { splitShellWords } from '../../src/cli/shell-words.js'
 import * as core from '../../src/index.js'
 import { type Rehearsal, type Scenario, startRehearsal } from '../../src/rehearsal/index.js'
 import { cli, removeFolders } from '../cli/support.js'
@@ -147,7 +147,7 @@ test.each(blocks)('$id does what it says', async ({ id, code }) => {
 
   const run = async (line: string): Promise<string> => {
     const [command = '', target] = line.split(/ > (?=\S+$)/)
-    const words = splitWords(command)?.slice(1) ?? []
+    const words = splitShellWords(command)?.slice(1) ?? []
     const env = { OPENAI_BASE_URL: rehearsal.url, OPENAI_API_KEY: 'rehearsal', OPENAI_MODEL: 'm' }
     const { code: exit, out, err } = await cli(words, { cwd: folder, dataFolder, env })
     expect({ line, exit, err: exit === (codes[line] ?? 0) ? '' : err }).toEqual({

@@ -3,7 +3,7 @@ import { agentMachine, presets } from '../../src/index.js'
 import { agentLook, toChart, toSvg } from '../../src/diagram/index.js'
 import { toneColors } from '../../src/diagram/theme.js'
 import { defaultConfig } from '../../src/core/config/defaults.js'
-import { turnSchema } from '../../src/rehearsal/turn.js'
+import { turnSchema } from '../../src/rehearsal/turn-schema.js'
 import { root } from './snippets.js'
 
 /** The cells of the rows under a heading. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { openMcp } from '../../src/cli/open-mcp.js'
-import { splitWords } from '../../src/cli/shell-words.js'
+import { splitShellWords } from '../../src/cli/shell-words.js'
 import type { McpServer } from '../../src/mcp/index.js'
 import { httpServer, json } from './http-server.js'
 import { failureOf, oddCommand, use } from './support.js'
@@ -17,14 +17,14 @@ describe('splitWords', () => {
     [`a "b`, null],
     [`a 'b`, null],
   ])('%j', (line, words) => {
-    expect(splitWords(line)).toEqual(words)
+    expect(splitShellWords(line)).toEqual(words)
   })
 
   it('gives back any words that were quoted', () => {
     const quote = (word: string): string => `"${word.replaceAll(/["\\]/g, '\\$&')}"`
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary' })), (words) => {
-        expect(splitWords(words.map(quote).join(' '))).toEqual(words)
+        expect(splitShellWords(words.map(quote).join(' '))).toEqual(words)
       }),
     )
   })

@@ -7,7 +7,15 @@ import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import type { Lease } from '../../src/stores/index.js'
 import { checkStore } from '../../src/testing/index.js'
 import { describeStore } from '../stores/conformance.js'
-import { asked, failure, type Place, record, records, refusal, summary } from '../stores/support.js'
+import {
+  leaseRequest,
+  failure,
+  type Place,
+  createRecord,
+  createRecords,
+  refusal,
+  createSummary,
+} from '../stores/support.js'
 import { type Gateway, openGateway } from './gateway.js'
 
 const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
@@ -46,10 +54,10 @@ describe('the store in Postgres', () => {
 
   test('brings tables of the first version up to this one, with what is in them', async () => {
     const first = place.open()
-    const lease = await first.acquire('held', asked)
-    await first.append(lease, [record(1)], { ...summary('held'), state: 'RUNNING' })
-    const other = await first.acquire('rests', asked)
-    await first.append(other, records(1, 2), { ...summary('rests'), state: 'PAUSED' })
+    const lease = await first.acquire('held', leaseRequest)
+    await first.append(lease, [createRecord(1)], { ...createSummary('held'), state: 'RUNNING' })
+    const other = await first.acquire('rests', leaseRequest)
+    await first.append(other, createRecords(1, 2), { ...createSummary('rests'), state: 'PAUSED' })
     await first.release(other)
     const before = await first.list()
     await first.close()
@@ -66,9 +74,9 @@ describe('the store in Postgres', () => {
     expect(await Promise.all([store.list(), at.list()])).toEqual([before, before])
     expect((await store.list({ state: 'PAUSED' })).map(({ id }) => id)).toEqual(['rests'])
     expect((await store.list({ state: 'RUNNING' })).map(({ id }) => id)).toEqual(['held'])
-    expect(await store.read('rests')).toEqual(records(1, 2))
+    expect(await store.read('rests')).toEqual(createRecords(1, 2))
     expect(await store.inbox?.put('rests', '{}')).toEqual({ message: 1, holder: null })
-    expect(await store.append(lease, [record(2)])).toEqual({ inbox: 0 })
+    expect(await store.append(lease, [createRecord(2)])).toEqual({ inbox: 0 })
     await store.close()
     await at.close()
   })
@@ -78,16 +86,16 @@ describe('the store in Postgres', () => {
     const asking = jest.spyOn(pool, 'query')
     const store = postgresStore({ pool, schema: place.schema })
     const ids = Array.from({ length: 80 }, (_, n) => `s${n}`)
-    const leases = await Promise.all(ids.map(async (id) => store.acquire(id, asked)))
+    const leases = await Promise.all(ids.map(async (id) => store.acquire(id, leaseRequest)))
     const [first, second, third] = leases
     if (!first || !second || !third) throw new Error('no leases')
     await store.release(first)
-    await store.acquire('s0', asked)
+    await store.acquire('s0', leaseRequest)
     asking.mockClear()
     const outcomes = await Promise.allSettled(
       leases.map(async (lease) =>
         // A number that no column takes is refused by the server itself.
-        store.append(lease, lease === second ? [{ ...record(1), at: 2 ** 70 }] : [record(1)]),
+        store.append(lease, lease === second ? [{ ...createRecord(1), at: 2 ** 70 }] : [createRecord(1)]),
       ),
     )
     const failed = outcomes.flatMap((outcome) =>
@@ -97,13 +105,15 @@ describe('the store in Postgres', () => {
       expect.objectContaining({ code: 'lease_lost' }),
       expect.objectContaining({ code: 'invalid_record' }),
     ])
-    for (const id of ids.slice(2)) expect(await store.read(id)).toEqual([record(1)])
+    for (const id of ids.slice(2)) expect(await store.read(id)).toEqual([createRecord(1)])
     asking.mockClear()
-    await Promise.all(leases.slice(2).map(async (lease) => store.append(lease, [record(2)], summary('s'))))
+    await Promise.all(
+      leases.slice(2).map(async (lease) => store.append(lease, [createRecord(2)], createSummary('s'))),
+    )
     expect(asking).toHaveBeenCalledTimes(1)
     // Of one session each comes after the other, in the order in which they were asked for.
-    await Promise.all([3, 4, 5].map(async (seq) => store.append(third, [record(seq)])))
-    expect(await store.read('s2')).toEqual(records(1, 5))
+    await Promise.all([3, 4, 5].map(async (seq) => store.append(third, [createRecord(seq)])))
+    expect(await store.read('s2')).toEqual(createRecords(1, 5))
     await store.close()
     await pool.end()
   })
@@ -112,20 +122,20 @@ describe('the store in Postgres', () => {
     const options = { connectionString: url, max: 1, connectionTimeoutMillis: 2500, statement_timeout: 2500 }
     const pool = new pg.Pool(options)
     const store = postgresStore({ pool, schema: place.schema })
-    const lease = await store.acquire('s', asked)
-    await store.append(lease, [record(1)])
+    const lease = await store.acquire('s', leaseRequest)
+    await store.append(lease, [createRecord(1)])
     const other = new pg.Client({ connectionString: url })
     await other.connect()
     await other.query('BEGIN')
     await other.query(`SELECT FROM "${place.schema}".sessions WHERE id = 's' FOR UPDATE`)
-    await refusal('store_unavailable', () => store.append(lease, [record(2)]))
+    await refusal('store_unavailable', () => store.append(lease, [createRecord(2)]))
     await other.query('ROLLBACK')
     await other.end()
     const taken = await pool.connect()
-    await refusal('store_unavailable', () => store.append(lease, [record(2)]))
+    await refusal('store_unavailable', () => store.append(lease, [createRecord(2)]))
     taken.release()
-    expect(await store.append(lease, [record(2)])).toEqual({ inbox: 0 })
-    expect(await store.read('s')).toEqual(records(1, 2))
+    expect(await store.append(lease, [createRecord(2)])).toEqual({ inbox: 0 })
+    expect(await store.read('s')).toEqual(createRecords(1, 2))
     await store.close()
     await pool.end()
   })
@@ -137,7 +147,7 @@ describe('the store in Postgres', () => {
     // One machine, one clock: what the server said lies between.
     expect(lease.expiresAt).toBeGreaterThanOrEqual(before + 60_000)
     expect(lease.expiresAt).toBeLessThanOrEqual(Date.now() + 60_000)
-    await store.append(lease, [record(1)])
+    await store.append(lease, [createRecord(1)])
     const [entry] = await store.list()
     expect(entry?.createdAt).toBeGreaterThanOrEqual(before)
     expect(entry?.holder).toMatch(/^run 1 in process \d+ on ./)
@@ -161,17 +171,17 @@ describe('the store in Postgres', () => {
 
   test('frees a session whose process on this machine is gone, but not one elsewhere', async () => {
     const store = place.open()
-    const lease = await store.acquire('s', asked)
-    await store.append(lease, [record(1)])
+    const lease = await store.acquire('s', leaseRequest)
+    await store.append(lease, [createRecord(1)])
     await admin(`UPDATE "${place.schema}".sessions SET process = '1@elsewhere'`)
-    await refusal('session_busy', () => store.acquire('s', asked))
+    await refusal('session_busy', () => store.acquire('s', leaseRequest))
     await refusal('session_busy', () => store.delete('s'))
     // A number that no process has: the largest that Linux gives is 2^22.
     await admin(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
     expect((await store.list())[0]?.holder).toBeNull()
-    const taken = await store.acquire('s', asked)
-    await refusal('lease_lost', () => store.append(lease, [record(2)]))
-    await store.append(taken, [record(2)])
+    const taken = await store.acquire('s', leaseRequest)
+    await refusal('lease_lost', () => store.append(lease, [createRecord(2)]))
+    await store.append(taken, [createRecord(2)])
     await admin(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
     expect(await store.delete('s')).toBe(true)
     await store.close()
@@ -187,8 +197,8 @@ describe('the store in Postgres', () => {
   test('works with a pool of the caller, and leaves it open', async () => {
     const pool = new pg.Pool({ connectionString: url })
     const store = postgresStore({ pool, schema: place.schema })
-    const lease = await store.acquire('s', asked)
-    await store.append(lease, records(1, 3))
+    const lease = await store.acquire('s', leaseRequest)
+    await store.append(lease, createRecords(1, 3))
     await store.close()
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
     await pool.end()
@@ -206,7 +216,7 @@ describe('the store in Postgres', () => {
     reader.password = 'reader'
     const store = postgresStore({ connectionString: reader.href, schema })
     expect(await store.list()).toEqual([])
-    await refusal('read_only', () => store.acquire('s', asked))
+    await refusal('read_only', () => store.acquire('s', leaseRequest))
     await store.close()
     await admin(`DROP OWNED BY reader_${places}; DROP ROLE reader_${places}`)
   })
@@ -239,15 +249,15 @@ describe('the store in Postgres', () => {
 
     test('says that the server is away, and works again when it is back', async () => {
       const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
-      const lease = await store.acquire('s', asked)
-      await store.append(lease, [record(1)])
+      const lease = await store.acquire('s', leaseRequest)
+      await store.append(lease, [createRecord(1)])
       await gateway.close()
-      await refusal('store_unavailable', () => store.append(lease, [record(2)]))
+      await refusal('store_unavailable', () => store.append(lease, [createRecord(2)]))
       await refusal('store_unavailable', () => store.read('s'))
       await gateway.open()
-      expect(await store.read('s')).toEqual([record(1)])
-      await store.append(lease, [record(2)])
-      expect(await store.read('s')).toEqual(records(1, 2))
+      expect(await store.read('s')).toEqual([createRecord(1)])
+      await store.append(lease, [createRecord(2)])
+      expect(await store.read('s')).toEqual(createRecords(1, 2))
       await store.close()
     })
 
@@ -262,9 +272,9 @@ describe('the store in Postgres', () => {
 
     test('that breaks while an append is under way gives a typed error, and the log has it whole or not', async () => {
       const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
-      const lease = await store.acquire('s', asked)
-      await store.append(lease, [record(1)])
-      const pending = failure(() => store.append(lease, records(2, 4)))
+      const lease = await store.acquire('s', leaseRequest)
+      await store.append(lease, [createRecord(1)])
+      const pending = failure(() => store.append(lease, createRecords(2, 4)))
       gateway.breakAtNextData()
       expect(await pending).toBeInstanceOf(StoreError)
       expect([1, 4]).toContain((await store.read('s')).length)
@@ -274,7 +284,7 @@ describe('the store in Postgres', () => {
     test('that breaks while a session is taken gives it back when the server is there again', async () => {
       const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
       await store.list()
-      const long = { ...asked, ttlMs: 3_600_000 }
+      const long = { ...leaseRequest, ttlMs: 3_600_000 }
       const pending = failure(() => store.acquire('s', long))
       gateway.breakAtNextData()
       expect(await pending).toMatchObject({ code: 'store_unavailable' })
@@ -292,7 +302,7 @@ describe('the store in Postgres', () => {
       const lease = await free()
       // Nor does it take away what is another's by now.
       await new Promise((resolve) => setTimeout(resolve, 600))
-      expect(await other.append(lease, [record(1)])).toEqual({ inbox: 0 })
+      expect(await other.append(lease, [createRecord(1)])).toEqual({ inbox: 0 })
       await other.release(lease)
       await Promise.all([store.close(), other.close()])
     }, 20_000)

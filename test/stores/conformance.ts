@@ -26,7 +26,7 @@ export function describeStore(
     })
 
     test.each(storeChecks)('$name', async (check) => {
-      const { outcome, problem } = await checker.outcomeOf(check)
+      const { outcome, problem } = await checker.runCheck(check)
       if (outcome === 'skipped') {
         const known = shared ? lacks : [...lacks, 'shared is false: each store has sessions of its own']
         expect(known).toContain(problem)

@@ -5,7 +5,7 @@ import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { buildFileStore, startChild } from './child.js'
 import { makeFolder, openFiles, removeFolder } from './folder.js'
-import { asked, record, records, refusal } from './support.js'
+import { leaseRequest, createRecord, createRecords, refusal } from './support.js'
 
 let dir: string
 let copies = 0
@@ -46,11 +46,11 @@ test('a write-ahead log cut anywhere gives a beginning of the log, to which can 
   for (const cut of cuts) {
     const store = fileStore({ dir: folderWith({ db, wal: wal.subarray(0, cut) }) })
     const log = store.read('s')
-    expect(log).toEqual(records(1, log.length))
+    expect(log).toEqual(createRecords(1, log.length))
     expect(log.length % 2).toBe(0)
     lengths.add(log.length)
-    store.append(store.acquire('s', asked), [record(log.length + 1)])
-    expect(store.read('s')).toEqual(records(1, log.length + 1))
+    store.append(store.acquire('s', leaseRequest), [createRecord(log.length + 1)])
+    expect(store.read('s')).toEqual(createRecords(1, log.length + 1))
     store.close()
   }
   // From none to all: the cuts went through every append.
@@ -91,7 +91,7 @@ test('a damaged file is told as that, or does not matter to what is asked', asyn
           store = fileStore({ dir: copy })
           store.list()
           store.read('s', { from: 'snapshot' })
-          store.append(store.acquire('s', asked), [record(31)])
+          store.append(store.acquire('s', leaseRequest), [createRecord(31)])
         } catch (error) {
           expect(error).toBeInstanceOf(StoreError)
           codes.add((error as StoreError).code)

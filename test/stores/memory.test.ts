@@ -1,6 +1,6 @@
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { describeStore } from './conformance.js'
-import { asked, record } from './support.js'
+import { leaseRequest, createRecord } from './support.js'
 
 describeStore(
   'the store in memory',
@@ -10,8 +10,8 @@ describeStore(
 
 test('the store in memory keeps records by reference', () => {
   const store = memoryStore()
-  const kept = record(1)
-  store.append(store.acquire('s', asked), [kept])
+  const kept = createRecord(1)
+  store.append(store.acquire('s', leaseRequest), [kept])
   expect(store.read('s')[0]).toBe(kept)
   store.read('s').length = 0
   expect(store.read('s')).toHaveLength(1)

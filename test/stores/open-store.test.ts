@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { ConfigError, StatewrightError, UsageError } from '../../src/core/base/errors.js'
 import { checkSessionId, openStore } from '../../src/stores/index.js'
 import { makeFolder, removeFolder } from './folder.js'
-import { asked, failure, record } from './support.js'
+import { leaseRequest, failure, createRecord } from './support.js'
 
 describe('openStore', () => {
   let dir: string
@@ -17,8 +17,8 @@ describe('openStore', () => {
 
   test('opens memory:, each time another one', async () => {
     const store = await openStore('memory:')
-    await store.append(await store.acquire('s', asked), [record(1)])
-    expect(await store.read('s')).toEqual([record(1)])
+    await store.append(await store.acquire('s', leaseRequest), [createRecord(1)])
+    expect(await store.read('s')).toEqual([createRecord(1)])
     expect(await (await openStore('memory:')).read('s')).toEqual([])
   })
 
@@ -27,8 +27,8 @@ describe('openStore', () => {
     const urls = [`file:${folder}`, `file:${relative(process.cwd(), folder)}`, pathToFileURL(folder).href]
     for (const [index, url] of urls.entries()) {
       const store = await openStore(url)
-      const lease = await store.acquire('s', asked)
-      await store.append(lease, [record(index + 1)])
+      const lease = await store.acquire('s', leaseRequest)
+      await store.append(lease, [createRecord(index + 1)])
       await store.release(lease)
       expect(await store.read('s')).toHaveLength(index + 1)
       await store.close()

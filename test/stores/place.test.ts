@@ -6,7 +6,7 @@ import { ConfigError } from '../../src/core/base/errors.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { buildFileStore, startChild } from './child.js'
 import { makeFolder, openFiles, removeFolder } from './folder.js'
-import { asked, failure, record, refusal, summary } from './support.js'
+import { leaseRequest, failure, createRecord, refusal, createSummary } from './support.js'
 
 let dir: string
 const built = buildFileStore()
@@ -24,7 +24,7 @@ describe('the folder of a file store', () => {
     const before = process.umask(0)
     try {
       const store = fileStore({ dir: made })
-      store.append(store.acquire('s', asked), [record(1)])
+      store.append(store.acquire('s', leaseRequest), [createRecord(1)])
       const modes = readdirSync(made).map((name) => [name, statSync(join(made, name)).mode & 0o777])
       expect(Object.fromEntries(modes)).toEqual({
         'sessions.db': 0o600,
@@ -46,8 +46,8 @@ describe('the folder of a file store', () => {
   test('is the only thing that matters: sync is normal or full', async () => {
     expect(await failure(() => fileStore({ dir, sync: 'off' as 'full' }))).toBeInstanceOf(ConfigError)
     const store = fileStore({ dir, sync: 'full' })
-    store.append(store.acquire('s', asked), [record(1)])
-    expect(store.read('s')).toEqual([record(1)])
+    store.append(store.acquire('s', leaseRequest), [createRecord(1)])
+    expect(store.read('s')).toEqual([createRecord(1)])
     store.close()
   })
 
@@ -73,14 +73,14 @@ describe('the folder of a file store', () => {
   ;(files === null ? test.skip : test)('has no open file once its stores are closed', async () => {
     for (let n = 0; n < 100; n++) {
       const store = fileStore({ dir: join(dir, `${n % 50}`, 'quo\'ted ?x=1#"') })
-      const lease = store.acquire('s', asked)
-      if (n < 50) store.append(lease, [record(1), record(2)], summary('A title'))
+      const lease = store.acquire('s', leaseRequest)
+      if (n < 50) store.append(lease, [createRecord(1), createRecord(2)], createSummary('A title'))
       store.renew(lease, 1_000)
       expect(store.read('s', { from: 'snapshot' })).toHaveLength(2)
       expect(store.read('s', { from: 2 })).toHaveLength(1)
       expect(store.list()).toHaveLength(1)
-      await refusal('session_busy', () => store.acquire('s', asked))
-      await refusal('out_of_order', () => store.append(lease, [record(9)]))
+      await refusal('session_busy', () => store.acquire('s', leaseRequest))
+      await refusal('out_of_order', () => store.append(lease, [createRecord(9)]))
       store.release(lease)
       store.close()
       expect(openFiles(dir)).toEqual([])
@@ -100,9 +100,9 @@ describe('the folder of a file store', () => {
       ['a', 'PAUSED'],
       ['b', 'COMPLETED'],
     ] as const) {
-      const lease = first.acquire(id, asked)
-      first.append(lease, [record(1)], { ...summary(id), state })
-      first.append(lease, [record(2)])
+      const lease = first.acquire(id, leaseRequest)
+      first.append(lease, [createRecord(1)], { ...createSummary(id), state })
+      first.append(lease, [createRecord(2)])
       first.release(lease)
     }
     const before = first.list()
@@ -121,7 +121,7 @@ describe('the folder of a file store', () => {
     const store = fileStore({ dir, now })
     expect(store.list()).toEqual(before)
     expect(store.list({ state: 'PAUSED' }).map(({ id }) => id)).toEqual(['a'])
-    expect(store.read('b')).toEqual([record(1), record(2)])
+    expect(store.read('b')).toEqual([createRecord(1), createRecord(2)])
     expect(store.inbox.put('b', '{}')).toEqual({ message: 1, holder: null })
     store.close()
   })

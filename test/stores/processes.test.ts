@@ -1,7 +1,7 @@
 import { fileStore } from '../../src/stores/file/index.js'
 import { type Child, buildFileStore, startChild } from './child.js'
 import { makeFolder, removeFolder } from './folder.js'
-import { asked, record, records, refusal } from './support.js'
+import { leaseRequest, createRecord, createRecords, refusal } from './support.js'
 
 describe('a folder that several processes use', () => {
   let dir: string
@@ -37,7 +37,7 @@ describe('a folder that several processes use', () => {
     const child = start(writer)
     const pid = await child.next()
     const store = fileStore({ dir })
-    const error = await refusal('session_busy', () => store.acquire('s', asked))
+    const error = await refusal('session_busy', () => store.acquire('s', leaseRequest))
     expect(error.message).toContain(`run 1 in process ${String(pid)} on `)
     await refusal('session_busy', () => store.delete('s'))
     expect(store.list()[0]?.holder).toContain(String(pid))
@@ -50,11 +50,11 @@ describe('a folder that several processes use', () => {
     child.process.kill('SIGKILL')
     await child.ended
     const store = fileStore({ dir })
-    expect(store.read('s')).toEqual(records(1, 100))
+    expect(store.read('s')).toEqual(createRecords(1, 100))
     expect(store.list()[0]?.holder).toBeNull()
-    const lease = store.acquire('s', asked)
-    store.append(lease, [record(101)])
-    expect(store.read('s')).toEqual(records(1, 101))
+    const lease = store.acquire('s', leaseRequest)
+    store.append(lease, [createRecord(101)])
+    expect(store.read('s')).toEqual(createRecords(1, 101))
     store.close()
   })
 
@@ -70,7 +70,7 @@ describe('a folder that several processes use', () => {
     await child.next()
     await child.ended
     const store = fileStore({ dir })
-    await refusal('session_busy', () => store.acquire('s', asked))
+    await refusal('session_busy', () => store.acquire('s', leaseRequest))
     store.close()
   })
 
@@ -85,7 +85,7 @@ describe('a folder that several processes use', () => {
     )
     for (const child of crowd) expect(await child.next()).toBe('done')
     const store = fileStore({ dir })
-    for (const id of ['a', 'b', 'c', 'd']) expect(store.read(id)).toEqual(records(1, 300))
+    for (const id of ['a', 'b', 'c', 'd']) expect(store.read(id)).toEqual(createRecords(1, 300))
     store.close()
   })
 
@@ -108,7 +108,7 @@ describe('a folder that several processes use', () => {
     )
     for (const child of crowd) expect(await child.next()).toBe('done')
     const store = fileStore({ dir })
-    expect(store.read('s')).toEqual(records(1, 200))
+    expect(store.read('s')).toEqual(createRecords(1, 200))
     store.close()
   })
 
@@ -123,8 +123,8 @@ describe('a folder that several processes use', () => {
     `)
     await child.next()
     const store = fileStore({ dir })
-    store.append(store.acquire('s', asked), [record(1)])
-    expect(store.read('s')).toEqual([record(1)])
+    store.append(store.acquire('s', leaseRequest), [createRecord(1)])
+    expect(store.read('s')).toEqual([createRecord(1)])
     store.close()
   })
 })

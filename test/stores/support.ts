@@ -1,7 +1,12 @@
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
 
-export { asked, record, records, summary } from '../../src/testing/store/scene.js'
+export {
+  leaseRequest,
+  createRecord,
+  createRecords,
+  createSummary,
+} from '../../src/testing/store/store-scene.js'
 
 /** A place where sessions are kept; every `open` is another connection to it. */
 export interface Place {

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { axisByRecord, axisByTime } from '../../src/studio/client/axis.js'
+import { createRecordAxis, createTimeAxis } from '../../src/studio/client/timeline-axis.js'
 import type { RecordRow } from '../../src/studio/protocol.js'
 
 const row = (seq: number, at: number, state: string): RecordRow => ({
@@ -33,8 +33,8 @@ const logs = fc
   })
 
 describe.each([
-  ['by record', (rows: RecordRow[]) => axisByRecord(rows)],
-  ['by time', (rows: RecordRow[]) => axisByTime(rows, [])],
+  ['by record', (rows: RecordRow[]) => createRecordAxis(rows)],
+  ['by time', (rows: RecordRow[]) => createTimeAxis(rows, [])],
 ])('a timeline %s', (_, axisOf) => {
   it('has every record on it, in their order, and finds each where it is', () => {
     fc.assert(
@@ -65,7 +65,7 @@ it('lies as things were in time, but for waits, which are cut short', () => {
     row(4, 3_604_000, 'RUNNING'),
     row(5, 3_605_000, 'COMPLETED'),
   ]
-  const axis = axisByTime(rows, [])
+  const axis = createTimeAxis(rows, [])
   const [a = 0, b = 0, c = 0, d = 0, e = 0] = rows.map((_row, place) => axis.at(place))
   expect((c - b) / (b - a)).toBeCloseTo(3)
   expect((e - d) / (b - a)).toBeCloseTo(1)
@@ -80,8 +80,8 @@ it('lies as things were in time, but for waits, which are cut short', () => {
 
 it('cuts times in which no process had a run, and lies by record where no time has gone by', () => {
   const rows = [row(1, 0, 'RUNNING'), row(2, 1_000, 'RUNNING'), row(3, 901_000, 'RUNNING')]
-  expect(axisByTime(rows, [{ from: 1_000, to: 901_000 }]).cuts).toMatchObject([{ ms: 900_000 }])
-  expect(axisByTime(rows, []).cuts).toEqual([])
+  expect(createTimeAxis(rows, [{ from: 1_000, to: 901_000 }]).cuts).toMatchObject([{ ms: 900_000 }])
+  expect(createTimeAxis(rows, []).cuts).toEqual([])
   const still = [row(1, 5, 'RUNNING'), row(2, 5, 'RUNNING')]
-  expect(axisByTime(still, []).at(1)).toBe(axisByRecord(still).at(1))
+  expect(createTimeAxis(still, []).at(1)).toBe(createRecordAxis(still).at(1))
 })

@@ -2,9 +2,9 @@ import { createMachine, type StateValue } from 'xstate'
 import { memoryStore, type LogRecord } from '../../src/index.js'
 import { declaredTransitions } from '../../src/core/chart/transitions.js'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { Ahead } from '../../src/studio/ahead.js'
-import { Library } from '../../src/studio/library.js'
-import { unpackMoment } from '../../src/studio/packed.js'
+import { Prefetcher } from '../../src/studio/prefetch.js'
+import { SessionLibrary } from '../../src/studio/session-library.js'
+import { unpackMoment } from '../../src/studio/pack-moments.js'
 import type {
   ChartView,
   CompareView,
@@ -180,20 +180,20 @@ test('the end of a long session is there before the rest of it, and says the sam
 
 test('what is listed first is read ahead, unless the studio is closed or somebody opens it', async () => {
   const store = storeWithLong()
-  const library = new Library(store, () => false)
-  const rows = await library.rows()
-  const isPart = async (): Promise<boolean> => (await library.end('long')).base > 0
-  const closed = new Ahead(library)
+  const library = new SessionLibrary(store, () => false)
+  const rows = await library.listRows()
+  const isPart = async (): Promise<boolean> => (await library.readEnd('long')).base > 0
+  const closed = new Prefetcher(library)
   closed.close()
-  await closed.read(rows)
+  await closed.prefetch(rows)
   expect(await isPart()).toBe(true)
-  await new Ahead(library).read(rows)
+  await new Prefetcher(library).prefetch(rows)
   expect(await isPart()).toBe(false)
   // Who opens it meanwhile has it read but once, and all of it.
-  const other = new Library(store, () => false)
-  const [, fold] = await Promise.all([new Ahead(other).read(rows), other.fold('long')])
+  const other = new SessionLibrary(store, () => false)
+  const [, fold] = await Promise.all([new Prefetcher(other).prefetch(rows), other.readFold('long')])
   expect(fold.head).toBe(store.read('long').length)
-  expect(await other.fold('long')).toBe(fold)
+  expect(await other.readFold('long')).toBe(fold)
 })
 
 test('a damaged session, one of a newer version and one that is gone are shown as such, and others work', async () => {

@@ -1,4 +1,4 @@
-import { Ending } from '../../src/cli/ending.js'
+import { SigtermHandler } from '../../src/cli/sigterm.js'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { createWebSocketReceiver, type StatelyInspectionEvent } from '@statelyai/inspect'
@@ -191,7 +191,7 @@ test('statewright run --inspect starts when somebody looks, shows the run to its
     env: {},
     cwd: '.',
     signal: new AbortController().signal,
-    ending: new Ending(),
+    sigterm: new SigtermHandler(),
     dataFolder: () => Promise.resolve(null),
   }
   expect(await runCli(args, io)).toBe(0)

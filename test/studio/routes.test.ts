@@ -1,6 +1,6 @@
-import { Packer, unpackMoment } from '../../src/studio/packed.js'
+import { MomentPacker, unpackMoment } from '../../src/studio/pack-moments.js'
 import type { MomentView } from '../../src/studio/protocol.js'
-import { paths, type Route, routeOf } from '../../src/studio/routes.js'
+import { paths, type Route, parseRoute } from '../../src/studio/routes.js'
 
 describe('the addresses of the studio', () => {
   const id = 'ann:2026-05@home'
@@ -17,8 +17,8 @@ describe('the addresses of the studio', () => {
     [paths.live(), { method: 'GET', to: 'live', id: null, after: 0 }],
     [paths.live(id, 12), { method: 'GET', to: 'live', id, after: 12 }],
   ])('%s is read as it is written', (address, route) => {
-    expect(routeOf(route.method, address)).toEqual(route)
-    expect(routeOf(route.method === 'GET' ? 'POST' : 'GET', address)).toBeNull()
+    expect(parseRoute(route.method, address)).toEqual(route)
+    expect(parseRoute(route.method === 'GET' ? 'POST' : 'GET', address)).toBeNull()
   })
 
   it.each([
@@ -39,7 +39,7 @@ describe('the addresses of the studio', () => {
     '/\\evil.example/api/sessions',
     'http://evil.example/api/sessions',
   ])('%s means nothing', (address) => {
-    expect(routeOf('GET', address)).toBeNull()
+    expect(parseRoute('GET', address)).toBeNull()
   })
 })
 
@@ -64,8 +64,8 @@ it('what several moments have in common is sent once', () => {
     pending: [],
     actions: ['pause', 'cancel'],
   })
-  const packer = new Packer()
-  for (const seq of [3, 4]) packer.add(moment(seq))
+  const packer = new MomentPacker()
+  for (const seq of [3, 4]) packer.addMoment(moment(seq))
   const sent = JSON.stringify(packer.packed)
   const { packed } = packer
   expect(sent.split('Hello')).toHaveLength(2)

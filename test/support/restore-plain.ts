@@ -5,12 +5,12 @@ import type { UserGuardsOutput } from '../../machines/agent/consultation.js'
 import type { CompactionOutput } from '../../machines/agent/fit.js'
 import type { RetrievedSnippet } from '../../machines/agent/messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from '../../machines/agent/screening.js'
-import { early } from '../../src/testing/agent/at.js'
+import { early } from '../../src/testing/agent/stamp-event.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { isInDoubt } from '../../machines/agent/in-doubt.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { createAgent, defineTool, type ModelProvider, type Tool } from '../../src/index.js'
-import { consultation, fitting } from '../../src/testing/agent/outcomes.js'
+import { createConsultation, createFitOutput } from '../../src/testing/agent/actor-outcomes.js'
 import { findHistoryProblem } from './history.js'
 import { settled } from './manual-model.js'
 
@@ -52,8 +52,10 @@ export async function restoreProblem(snapshot: { context: AgentContext }): Promi
         findings: [],
       })),
       retrieve: fromPromise<RetrievedSnippet[]>(async () => []),
-      fitContext: fromPromise<CompactionOutput>(async () => fitting(null)),
-      consultGuards: fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(async () => consultation()),
+      fitContext: fromPromise<CompactionOutput>(async () => createFitOutput(null)),
+      consultGuards: fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(async () =>
+        createConsultation(),
+      ),
     },
   })
   const errors: unknown[] = []

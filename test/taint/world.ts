@@ -33,8 +33,8 @@ import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/i
 import { fileStore } from '../../src/stores/file/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
-import { sessionData } from '../../src/studio/export-session.js'
-import { Fold as AGUIFold } from '../../src/agui/fold.js'
+import { createSessionData } from '../../src/studio/export-session.js'
+import { AGUIEventFold as AGUIFold } from '../../src/agui/agui-fold.js'
 import { toAGUIMessages } from '../../src/agui/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
@@ -190,7 +190,7 @@ class World {
     if (this.#has('forks and replays of every record'))
       Object.assign(exits, {
         rewound: await this.#rewound(agent, replayed.seq),
-        studio: await sessionData(options.store as SessionStore, 's'),
+        studio: await createSessionData(options.store as SessionStore, 's'),
       })
     if (this.#folder) Object.assign(exits, await this.#ofCommands(replayed.seq))
     return exits
@@ -201,11 +201,11 @@ class World {
     const chunks: UIMessageChunk[] = []
     for (const protocol of ['v6', 'v7'] as const) {
       const fold = new AnswerFold({ protocol, turn: null, showsTurn: true }, (chunk) => chunks.push(chunk))
-      for (const event of this.#events) fold.take(event)
+      for (const event of this.#events) fold.handleEvent(event)
       fold.end()
     }
     const agui = new AGUIFold({ threadId: 's', runId: 'r', history: [] })
-    const told = [agui.begin(), ...this.#events.map((event) => agui.hear(event)), agui.end()].flat()
+    const told = [agui.begin(), ...this.#events.map((event) => agui.handleEvent(event)), agui.end()].flat()
     return { chunks, shown: toUIMessages(messages, run?.pending), told, aguiShown: toAGUIMessages(messages) }
   }
 

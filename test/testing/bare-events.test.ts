@@ -1,5 +1,5 @@
 import { createMachine } from 'xstate'
-import { bareEvents } from '../../src/testing/bare-events.js'
+import { createBareEvents } from '../../src/testing/bare-events.js'
 
 test('every declared event is listed once, under its name; what comes by itself is not', () => {
   const machine = createMachine({
@@ -13,7 +13,7 @@ test('every declared event is listed once, under its name; what comes by itself 
       b: { on: { GO: 'a' }, always: { guard: () => false, target: 'a' } },
     },
   })
-  expect(bareEvents(machine)).toEqual({
+  expect(createBareEvents(machine)).toEqual({
     GO: { type: 'GO' },
     'model done': { type: 'xstate.done.actor.model', output: undefined, actorId: 'model' },
     'model failed': { type: 'xstate.error.actor.model', error: undefined, actorId: 'model' },

@@ -6,7 +6,7 @@ import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ReplayPath } from '../../src/testing/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
-import { opensTurn, type Turn, turnOf } from '../../src/web/turn.js'
+import { isTurnOpening, type Turn, toTurn } from '../../src/web/chat-turn.js'
 import { generatedPaths } from '../agui/paths.js'
 import { followPath } from '../support/follow-path.js'
 import { messageOf, protocol } from './client.js'
@@ -28,15 +28,15 @@ async function follow(path: ReplayPath): Promise<void> {
   await followPath(path, async (events, context) => {
     const chunks: UIMessageChunk[] = []
     // What is said at a rest opens an answer of its own.
-    const isAnew = events.some((event) => event.type === 'user_message' && opensTurn(event.message))
+    const isAnew = events.some((event) => event.type === 'user_message' && isTurnOpening(event.message))
     if (isAnew) message = undefined
     const fold = new AnswerFold({ protocol, turn: isAnew ? null : turn, showsTurn: false }, (chunk) =>
       chunks.push(chunk),
     )
-    for (const event of events) fold.take(event)
+    for (const event of events) fold.handleEvent(event)
     fold.end()
     message = answered(await messageOf(chunks as never, message), listAnswerableCalls(context))
-    turn = turnOf(context)
+    turn = toTurn(context)
     const { state, calls } = context
     const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
     const shown = toUIMessages(maskMessages(context), listAnswerableCalls(context), {

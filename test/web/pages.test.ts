@@ -274,15 +274,15 @@ it.each(['chat', 'agui'] as const)('over %s, what a shield throws is told to onE
 })
 
 it('without onError each of them is a warning of the process, and one that throws hurts nothing', async () => {
-  const { refused } = await import('../../src/web/refused.js')
+  const { toErrorResponse } = await import('../../src/web/error-response.js')
   const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
   const from = { prefix: 'ann', session: 'ann:c1', expose: {} }
   const failed = new Error('It is gone.', { cause: new Error('No route.') })
-  refused(failed, { ...from, onError: undefined })
+  toErrorResponse(failed, { ...from, onError: undefined })
   const throwing = (): never => {
     throw new Error('Not even that.')
   }
-  expect(refused(failed, { ...from, onError: throwing }).status).toBe(500)
+  expect(toErrorResponse(failed, { ...from, onError: throwing }).status).toBe(500)
   const warnings = warn.mock.calls.map(([message]) => message)
   warn.mockRestore()
   expect(warnings).toEqual([

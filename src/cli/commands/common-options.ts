@@ -2,10 +2,10 @@ import type { PresetName } from '../../../machines/agent/config.js'
 import { findPreset, presets } from '../../core/config/presets.js'
 import { type ModelApi, modelApis } from '../../core/config/model-section.js'
 import { isHttp } from '../../core/models/openai/options.js'
-import { badUsage } from '../cli-error.js'
-import { drainSeconds } from '../leaving.js'
-import { type GivenOptions, type OptionSpecs, wholeNumber } from '../options.js'
-import { shellWord } from '../shell-words.js'
+import { badUsageError } from '../cli-error.js'
+import { drainSeconds } from '../drain.js'
+import { type GivenOptions, type OptionSpecs, parseWholeNumber } from '../parse-options.js'
+import { quoteShellWord } from '../shell-words.js'
 
 /** What the commands that play a run have in common: which agent plays it, where its session is, how it is shown. */
 
@@ -76,44 +76,44 @@ export interface CommonOptions {
 /** Throws a CliError for what contradicts itself or makes no sense. */
 export function readCommonOptions({ all, text, has }: GivenOptions<CommonOption>): CommonOptions {
   const refuseBoth = (one: CommonOption, other: CommonOption, why: string): void => {
-    if (has(one) && has(other)) throw badUsage(`--${one} and --${other} exclude each other: ${why}.`)
+    if (has(one) && has(other)) throw badUsageError(`--${one} and --${other} exclude each other: ${why}.`)
   }
   refuseBoth('json', 'events', 'choose one form of output')
   refuseBoth('rehearsal', 'model', 'a rehearsal calls no model')
   refuseBoth('rehearsal', 'base-url', 'a rehearsal calls no model')
 
   const baseURL = text('base-url')
-  if (baseURL !== undefined) checkedURL(baseURL, '--base-url')
+  if (baseURL !== undefined) checkURL(baseURL, '--base-url')
   return {
     config: text('config'),
-    preset: presetFrom(text('preset')),
+    preset: parsePreset(text('preset')),
     tools: text('tools'),
     mcp: all('mcp'),
     model: text('model'),
     baseURL,
-    api: apiFrom(text('api')),
+    api: parseApi(text('api')),
     instructions: text('instructions'),
     rehearsal: text('rehearsal') ?? has('rehearsal'),
     store: text('store'),
-    drainMs: 1000 * (wholeNumber('--drain', text('drain'), 0) ?? drainSeconds),
+    drainMs: 1000 * (parseWholeNumber('--drain', text('drain'), 0) ?? drainSeconds),
     output: has('json') ? 'json' : has('events') ? 'events' : 'human',
     inspect: has('inspect'),
   }
 }
 
-function presetFrom(given: string | undefined): PresetName | undefined {
+function parsePreset(given: string | undefined): PresetName | undefined {
   if (given !== undefined) findPreset(given, '--preset')
   return given as PresetName | undefined
 }
 
-function apiFrom(given: string | undefined): ModelApi | undefined {
+function parseApi(given: string | undefined): ModelApi | undefined {
   const api = modelApis.find((name) => name === given)
   if (given === undefined || api !== undefined) return api
-  throw badUsage(`--api must be ${modelApis.join(' or ')} (is '${given}').`, '--api')
+  throw badUsageError(`--api must be ${modelApis.join(' or ')} (is '${given}').`, '--api')
 }
 
 /** `--rehearsal FILE.json` is `--rehearsal=FILE.json`; after `--rehearsal`, anything else is the prompt. */
-export function scenarioInline(args: readonly string[]): string[] {
+export function inlineScenario(args: readonly string[]): string[] {
   const at = args.indexOf('--rehearsal')
   const file = args[at + 1]
   const end = args.indexOf('--')
@@ -126,7 +126,7 @@ export function scenarioInline(args: readonly string[]): string[] {
  * The options that a later command needs, too, as one would type them; each with a space before it. What may hold a
  * secret is left to the person: output ends up in logs.
  */
-export function carriedOptions(options: Partial<CommonOptions>): string {
+export function formatCarriedOptions(options: Partial<CommonOptions>): string {
   const { store, config, preset, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
   const given: [string, string | undefined][] = [
     ['store', store],
@@ -144,7 +144,7 @@ export function carriedOptions(options: Partial<CommonOptions>): string {
     .map(([name, value]) => {
       if (value === undefined) return ''
       if (value === '') return ` --${name}`
-      return mayHoldSecret(value) ? ` --${name} …` : ` --${name}=${shellWord(value)}`
+      return mayHoldSecret(value) ? ` --${name} …` : ` --${name}=${quoteShellWord(value)}`
     })
     .join('')
 }
@@ -155,8 +155,11 @@ function mayHoldSecret(value: string): boolean {
 }
 
 /** The URL when it is one that requests can go to. `origin` is the option or variable that gave it. */
-export function checkedURL(url: string, origin: string): string {
+export function checkURL(url: string, origin: string): string {
   const isUsable: boolean = isHttp(url)
   if (isUsable) return url
-  throw badUsage(`${origin} must be an http(s) URL, such as http://localhost:11434/v1 (is '${url}').`, origin)
+  throw badUsageError(
+    `${origin} must be an http(s) URL, such as http://localhost:11434/v1 (is '${url}').`,
+    origin,
+  )
 }

@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
-import { badUsage, CliError } from '../cli-error.js'
+import { badUsageError, CliError } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
-import { loadFile, whyUnreadable } from '../load-file.js'
+import { loadFile, describeReadError } from '../load-file.js'
 import { loadMachine } from '../load-machine.js'
-import { oneModule } from '../load-module.js'
-import { type OptionSpecs, parseOptions } from '../options.js'
+import { expectOneModule } from '../load-module.js'
+import { type OptionSpecs, parseOptions } from '../parse-options.js'
 
 const formats = ['svg', 'mermaid', 'json', 'stately', 'scxml'] as const
 type Format = (typeof formats)[number]
@@ -41,37 +41,40 @@ export const diagramCommand: Command = {
   ],
   execute: async (args, io) => {
     const { values, positionals } = parseOptions(args, options)
-    const module = oneModule(positionals)
-    const format = formatOf(text(values.get('format')) ?? 'svg')
-    const state = text(values.get('state'))
+    const module = expectOneModule(positionals)
+    const format = parseFormat(toText(values.get('format')) ?? 'svg')
+    const state = toText(values.get('state'))
     const isOverview = values.has('overview')
     for (const option of ['state', 'overview', 'coverage'] as const) {
-      if (format !== 'svg' && values.has(option)) throw badUsage(`--${option} goes with --format svg only.`)
+      if (format !== 'svg' && values.has(option))
+        throw badUsageError(`--${option} goes with --format svg only.`)
     }
     if (isOverview && values.has('coverage')) {
-      throw badUsage('--overview excludes --coverage: it shows no single transition.')
+      throw badUsageError('--overview excludes --coverage: it shows no single transition.')
     }
     const machine = module === undefined ? agentMachine : await loadMachine(module, io.cwd)
     const coverage = values.get('coverage')
-    const taken = coverage === undefined ? undefined : await coverageOf(module, coverage, io)
-    const drawn = isOverview ? await overview(machine, state) : await draw(machine, format, { state, taken })
-    await put(drawn, text(values.get('out')), io)
+    const taken = coverage === undefined ? undefined : await loadCoverage(module, coverage, io)
+    const drawn = isOverview
+      ? await drawOverview(machine, state)
+      : await drawChart(machine, format, { state, taken })
+    await writeDrawing(drawn, toText(values.get('out')), io)
     return exitCodes.completed
   },
 }
 
-function text(value: string | true | undefined): string | undefined {
+function toText(value: string | true | undefined): string | undefined {
   return value === true ? undefined : value
 }
 
-function formatOf(name: string): Format {
+function parseFormat(name: string): Format {
   const format = formats.find((each) => each === name)
   if (format) return format
-  throw badUsage(`--format: '${name}' is none of ${formats.join(', ')}.`, '--format')
+  throw badUsageError(`--format: '${name}' is none of ${formats.join(', ')}.`, '--format')
 }
 
 /** Loaded when it is asked for: other commands do without. */
-async function draw(
+async function drawChart(
   machine: AnyStateMachine,
   format: Format,
   { state, taken }: { state: string | undefined; taken: unknown },
@@ -87,16 +90,16 @@ async function draw(
   return toSvg(chart, { state, counts: taken === undefined ? undefined : readTransitionCounts(taken, chart) })
 }
 
-async function overview(machine: AnyStateMachine, state: string | undefined): Promise<string> {
+async function drawOverview(machine: AnyStateMachine, state: string | undefined): Promise<string> {
   const { toChart, toOverviewSvg } = await import('../../diagram/index.js')
   return toOverviewSvg(toChart(machine), undefined, state)
 }
 
 /** A `Coverage`, from its file or explored now. */
-async function coverageOf(module: string | undefined, file: string | true, io: CliIO): Promise<unknown> {
-  if (file !== true) return parsed(await loadFile(file, io.cwd, '--coverage'), file)
+async function loadCoverage(module: string | undefined, file: string | true, io: CliIO): Promise<unknown> {
+  if (file !== true) return parseCoverage(await loadFile(file, io.cwd, '--coverage'), file)
   if (module !== undefined) {
-    throw badUsage(
+    throw badUsageError(
       '--coverage explores only the agent machine. For one of your own write --coverage=FILE, ' +
         `with what 'statewright paths ${module} --json' prints.`,
       '--coverage',
@@ -106,7 +109,7 @@ async function coverageOf(module: string | undefined, file: string | true, io: C
   return generatePaths(agentMachine, agentSpace()).coverage
 }
 
-function parsed(json: string, file: string): unknown {
+function parseCoverage(json: string, file: string): unknown {
   try {
     return JSON.parse(json)
   } catch (error) {
@@ -114,7 +117,7 @@ function parsed(json: string, file: string): unknown {
   }
 }
 
-async function put(drawn: string, file: string | undefined, io: CliIO): Promise<void> {
+async function writeDrawing(drawn: string, file: string | undefined, io: CliIO): Promise<void> {
   if (file === undefined) {
     io.stdout.write(drawn)
     return
@@ -122,7 +125,7 @@ async function put(drawn: string, file: string | undefined, io: CliIO): Promise<
   try {
     await writeFile(resolve(io.cwd, file), drawn)
   } catch (error) {
-    const why = whyUnreadable(error, file).replace('cannot be read', 'cannot be written')
+    const why = describeReadError(error, file).replace('cannot be read', 'cannot be written')
     throw new CliError('unwritable_file', `--out: ${why}`, '--out', { cause: error })
   }
 }

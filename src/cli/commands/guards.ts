@@ -7,8 +7,8 @@ import { exitCodes } from '../exit-codes.js'
 import { findSession } from '../find-session.js'
 import { loadConfig } from '../load-config.js'
 import { withSessionStore } from '../open-session-store.js'
-import { parseOptions } from '../options.js'
-import { onlyId, sessionOptionSpecs } from './sessions/options.js'
+import { parseOptions } from '../parse-options.js'
+import { parseSessionId, sessionOptionSpecs } from './sessions/session-options.js'
 
 const options = {
   config: { short: 'c', value: 'FILE', about: 'a JSON configuration with the guardrails to try' },
@@ -28,7 +28,7 @@ export const guardsCommand: Command = {
   ],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
-    const id = onlyId(positionals)
+    const id = parseSessionId(positionals)
     const { preset, guardrails } = await loadConfig(text('config'), io.cwd)
     const { messages, tools } = await withSessionStore(text('store'), io, async (store) => {
       await findSession(store, id)
@@ -38,13 +38,13 @@ export const guardsCommand: Command = {
     })
     const said = replayGuards(messages, { preset, guardrails }, tools)
     if (has('json')) io.stdout.write(`${JSON.stringify(said)}\n`)
-    else show(said, io)
+    else writeReplay(said, io)
     return said.halt === null ? exitCodes.completed : exitCodes.stopped
   },
 }
 
-function show({ findings, steps, calls, halt }: GuardReplay, { stdout }: CliIO): void {
-  for (const finding of findings) stdout.write(`${line(finding)}\n`)
+function writeReplay({ findings, steps, calls, halt }: GuardReplay, { stdout }: CliIO): void {
+  for (const finding of findings) stdout.write(`${formatFinding(finding)}\n`)
   const { executed, refused } = calls
   const end =
     halt === null
@@ -56,7 +56,7 @@ function show({ findings, steps, calls, halt }: GuardReplay, { stdout }: CliIO):
   )
 }
 
-function line({ step, action, guard, rule, message }: ReplayedFinding): string {
+function formatFinding({ step, action, guard, rule, message }: ReplayedFinding): string {
   const which = rule === undefined ? guard : `${guard} (${rule})`
   return printable(`response ${step + 1}  ${action}  ${which}: ${message}`)
 }

@@ -1,12 +1,12 @@
-import { badUsage } from '../cli-error.js'
-import { type OptionSpecs, parseOptions } from '../options.js'
+import { badUsageError } from '../cli-error.js'
+import { type OptionSpecs, parseOptions } from '../parse-options.js'
 import {
   agentOptionSpecs,
   type CommonOptions,
   drainOptionSpec,
   outputOptionSpecs,
   readCommonOptions,
-  scenarioInline,
+  inlineScenario,
   storeOptionSpec,
 } from './common-options.js'
 
@@ -40,10 +40,10 @@ export interface ResumeCommandOptions extends CommonOptions {
 
 /** What `statewright resume` was asked to do. Throws a CliError for what contradicts itself or makes no sense. */
 export function readResumeOptions(args: readonly string[]): ResumeCommandOptions {
-  const given = parseOptions(scenarioInline(args), resumeOptionSpecs)
+  const given = parseOptions(inlineScenario(args), resumeOptionSpecs)
   const [id, ...words] = given.positionals
   if (id === undefined) {
-    throw badUsage("Which session? Give its id: 'statewright sessions list' shows them.", 'ID')
+    throw badUsageError("Which session? Give its id: 'statewright sessions list' shows them.", 'ID')
   }
   const answers = (['approve', 'reject', 'output'] as const).flatMap((kind) =>
     given.all(kind).map((text): GivenAnswer => ({ kind, text })),

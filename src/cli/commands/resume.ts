@@ -5,25 +5,25 @@ import { nothingToResume } from '../../core/sessions/refusals.js'
 import { replay } from '../../core/sessions/replay.js'
 import { busy } from '../../core/sessions/store/refusals.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { answersTo } from '../answers.js'
-import { badUsage } from '../cli-error.js'
+import { createAnswers } from '../given-answers.js'
+import { badUsageError } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
 import type { Answer } from '../conversation.js'
-import { type ExitCode, exitCodeOf } from '../exit-codes.js'
+import { type ExitCode, toExitCode } from '../exit-codes.js'
 import { findSession } from '../find-session.js'
-import { canAsk } from '../ask.js'
+import { canAsk } from '../terminal-prompt.js'
 import { followRun, showRest } from '../follow-run.js'
-import { isAtWork } from '../going-on.js'
+import { isWorking } from '../resume-hints.js'
 import { loadConfig } from '../load-config.js'
 import { withSessionStore } from '../open-session-store.js'
 import { readPiped } from '../prompt.js'
-import { errorLine, painter, wantsColor } from '../render/paint.js'
-import { rendererFor } from '../render/renderer-for.js'
+import { formatErrorLine, painter, wantsColor } from '../render/paint.js'
+import { createRenderer } from '../render/create-renderer.js'
 import { printable, shorten } from '../../core/format/words.js'
-import { shellWord } from '../shell-words.js'
-import { refuseUnaskedRehearsal } from '../stage.js'
+import { quoteShellWord } from '../shell-words.js'
+import { rejectImplicitRehearsal } from '../model-setup.js'
 import { withAgent } from '../with-agent.js'
-import { carriedOptions } from './common-options.js'
+import { formatCarriedOptions } from './common-options.js'
 import { readResumeOptions, type ResumeCommandOptions, resumeOptionSpecs } from './resume-options.js'
 
 export const resumeCommand: Command = {
@@ -46,38 +46,42 @@ export const resumeCommand: Command = {
   ],
   execute: async (args, io) => {
     const options = readResumeOptions(args)
-    return withSessionStore(options.store, io, (store) => resumeIn(store, options, io))
+    return withSessionStore(options.store, io, (store) => resumeSession(store, options, io))
   },
 }
 
-async function resumeIn(store: SessionStore, options: ResumeCommandOptions, io: CliIO): Promise<ExitCode> {
+async function resumeSession(
+  store: SessionStore,
+  options: ResumeCommandOptions,
+  io: CliIO,
+): Promise<ExitCode> {
   const { id, holder } = await findSession(store, options.id)
   if (holder !== null) throw busy(id, holder)
   const { run: result, snapshot } = await replay(store, id)
   if (result === null || snapshot === null) throw nothingToResume(id)
   const { limits } = (snapshot.context as AgentContext).config
-  const carried = carriedOptions(options)
-  const message = await messageIn(options, io)
-  const answers = answersFor(result, message, options)
-  if (!isAtWork(result) && answers.length === 0 && !(result.resumable && canAsk(options, io))) {
-    show(result, { limits, carried, options, io })
-    return exitCodeOf(result)
+  const carried = formatCarriedOptions(options)
+  const message = await readMessage(options, io)
+  const answers = collectAnswers(result, message, options)
+  if (!isWorking(result) && answers.length === 0 && !(result.resumable && canAsk(options, io))) {
+    showResult(result, { limits, carried, options, io })
+    return toExitCode(result)
   }
 
   const file = await loadConfig(options.config, io.cwd)
-  refuseUnaskedRehearsal(options, file, io)
-  return withAgent({ options, file, store }, io, (agent, stage) =>
+  rejectImplicitRehearsal(options, file, io)
+  return withAgent({ options, file, store }, io, (agent, setup) =>
     followRun({
       start: async (given) => {
         const run = await agent.resume(id, given)
         // Told to a run at work, it is heard at the next safe point.
-        if (isAtWork(result) && message !== undefined) run.steer(message)
+        if (isWorking(result) && message !== undefined) run.steer(message)
         return run
       },
       answers,
       limits,
       view: options,
-      opening: stage.opening,
+      opening: setup.opening,
       carried,
       drainMs: options.drainMs,
       io,
@@ -85,25 +89,26 @@ async function resumeIn(store: SessionStore, options: ResumeCommandOptions, io: 
   )
 }
 
-async function messageIn({ message }: ResumeCommandOptions, io: CliIO): Promise<string | undefined> {
+async function readMessage({ message }: ResumeCommandOptions, io: CliIO): Promise<string | undefined> {
   const text = message === '-' ? await readPiped(io) : message
-  if (text?.trim() === '') throw badUsage('The message is empty: say something, or leave it out.', 'MESSAGE')
+  if (text?.trim() === '')
+    throw badUsageError('The message is empty: say something, or leave it out.', 'MESSAGE')
   return text
 }
 
 /** What is said to the run as it rests, in order. */
-function answersFor(
+function collectAnswers(
   result: RunResult | RunInProgress,
   message: string | undefined,
   { answers }: ResumeCommandOptions,
 ): Answer[] {
-  const toCalls = answersTo(result, answers)
-  if (message === undefined) return result.state === 'PAUSED' ? [resume] : toCalls
-  if (isAtWork(result)) return []
+  const toCalls = createAnswers(result, answers)
+  if (message === undefined) return result.state === 'PAUSED' ? [resumeAnswer] : toCalls
+  if (isWorking(result)) return []
   if (!result.resumable) {
-    throw badUsage(
+    throw badUsageError(
       `The run has ended (${result.state}), so it takes no message. Begin another in its session: ` +
-        `statewright run --session ${result.sessionId} ${shellWord(shorten(message, 60))}`,
+        `statewright run --session ${result.sessionId} ${quoteShellWord(shorten(message, 60))}`,
       'MESSAGE',
     )
   }
@@ -121,12 +126,12 @@ function answersFor(
   ]
 }
 
-const resume: Answer = (run) => {
+const resumeAnswer: Answer = (run) => {
   run.resume()
 }
 
 /** How a run stands that does not go on now. */
-function show(
+function showResult(
   result: RunResult,
   {
     limits,
@@ -142,7 +147,7 @@ function show(
 ): void {
   const isHuman = options.output === 'human'
   if (isHuman && result.output !== '') io.stdout.write(`${printable(result.output)}\n`)
-  if (isHuman) io.stdout.write(errorLine(result, painter(wantsColor(io.stdout, io.env))))
-  io.stdout.write(rendererFor(options.output, limits, io).result(result))
+  if (isHuman) io.stdout.write(formatErrorLine(result, painter(wantsColor(io.stdout, io.env))))
+  io.stdout.write(createRenderer(options.output, limits, io).renderResult(result))
   showRest(result, { isHuman, carried, io })
 }

@@ -1,11 +1,11 @@
-import { type OptionSpecs, parseOptions, wholeNumber } from '../options.js'
+import { type OptionSpecs, parseOptions, parseWholeNumber } from '../parse-options.js'
 import {
   agentOptionSpecs,
   type CommonOptions,
   drainOptionSpec,
   outputOptionSpecs,
   readCommonOptions,
-  scenarioInline,
+  inlineScenario,
   storeOptionSpec,
 } from './common-options.js'
 
@@ -32,10 +32,10 @@ export interface RunCommandOptions extends CommonOptions {
 
 /** What `statewright run` was asked to do. Throws a CliError for what contradicts itself or makes no sense. */
 export function readRunOptions(args: readonly string[]): RunCommandOptions {
-  const given = parseOptions(scenarioInline(args), runOptionSpecs)
+  const given = parseOptions(inlineScenario(args), runOptionSpecs)
   const { positionals, text, has } = given
-  const maxSteps = wholeNumber('--max-steps', text('max-steps'), 1)
-  const timeoutMs = wholeNumber('--timeout', text('timeout'), 0)
+  const maxSteps = parseWholeNumber('--max-steps', text('max-steps'), 1)
+  const timeoutMs = parseWholeNumber('--timeout', text('timeout'), 0)
   return {
     ...readCommonOptions(given),
     prompt: positionals.length === 0 ? undefined : positionals.join(' '),

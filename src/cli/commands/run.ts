@@ -3,12 +3,12 @@ import { choosePrompt } from '../prompt.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { followRun } from '../follow-run.js'
 import { loadConfig } from '../load-config.js'
-import { interrupted, openStudio } from '../open-studio.js'
+import { waitForInterrupt, openStudio } from '../open-studio.js'
 import { type OpenedStore, openStoreForRun } from '../open-session-store.js'
-import { isRehearsal, refuseUnaskedRehearsal } from '../stage.js'
+import { isRehearsal, rejectImplicitRehearsal } from '../model-setup.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import { withAgent } from '../with-agent.js'
-import { carriedOptions } from './common-options.js'
+import { formatCarriedOptions } from './common-options.js'
 import { type RunCommandOptions, readRunOptions, runOptionSpecs } from './run-options.js'
 
 export const runCommand: Command = {
@@ -33,20 +33,20 @@ export const runCommand: Command = {
     const options = readRunOptions(args)
     const file = await loadConfig(options.config, io.cwd)
     const wantsSession = options.session !== undefined || options.store !== undefined
-    if (wantsSession) refuseUnaskedRehearsal(options, file, io)
+    if (wantsSession) rejectImplicitRehearsal(options, file, io)
     const opened: OpenedStore =
       isRehearsal(options, file, io) && !wantsSession
         ? { store: memoryStore(), isKept: false }
         : await openStoreForRun(options.store, io)
     try {
-      return await play(options, file, opened, io)
+      return await runAgent(options, file, opened, io)
     } finally {
       await opened.store.close()
     }
   },
 }
 
-function play(
+function runAgent(
   options: RunCommandOptions,
   file: Awaited<ReturnType<typeof loadConfig>>,
   { store, isKept }: OpenedStore,
@@ -54,8 +54,8 @@ function play(
 ): Promise<ExitCode> {
   const { limits, stream, session, output } = options
   const overrides = { limits, ...(!stream && { stream }) }
-  return withAgent({ options, file, store, overrides }, io, async (agent, stage) => {
-    const prompt = await choosePrompt(options.prompt, stage.prompt, io)
+  return withAgent({ options, file, store, overrides }, io, async (agent, setup) => {
+    const prompt = await choosePrompt(options.prompt, setup.prompt, io)
     const studio = options.studio ? await openStudio({ store, agent }, io) : undefined
     try {
       const code = await followRun({
@@ -66,18 +66,18 @@ function play(
         },
         limits: agent.config.limits,
         view: options,
-        opening: stage.opening,
-        carried: isKept ? carriedOptions(options) : null,
+        opening: setup.opening,
+        carried: isKept ? formatCarriedOptions(options) : null,
         isWatched: studio !== undefined,
         drainMs: options.drainMs,
         io,
       })
-      if (stage.closing && output === 'human' && code === exitCodes.completed) {
-        io.stdout.write(`\n${stage.closing}\n`)
+      if (setup.closing && output === 'human' && code === exitCodes.completed) {
+        io.stdout.write(`\n${setup.closing}\n`)
       }
-      if (studio && !io.signal.aborted && !io.ending.hasBegun) {
+      if (studio && !io.signal.aborted && !io.sigterm.hasArrived) {
         io.stderr.write('\nThe studio stays open: Ctrl-C ends it.\n')
-        await interrupted(io, studio)
+        await waitForInterrupt(io, studio)
       }
       return code
     } finally {

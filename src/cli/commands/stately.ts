@@ -1,12 +1,12 @@
 import { editorUrl, isWebAddress } from '../../studio/stately.js'
-import { badUsage } from '../cli-error.js'
+import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { findSession } from '../find-session.js'
 import { openStoreToShow, withSessionStore } from '../open-session-store.js'
-import { interrupted } from '../open-studio.js'
-import { parseOptions, wholeNumber } from '../options.js'
-import { sessionOptionSpecs } from './sessions/options.js'
+import { waitForInterrupt } from '../open-studio.js'
+import { parseOptions, parseWholeNumber } from '../parse-options.js'
+import { sessionOptionSpecs } from './sessions/session-options.js'
 
 const options = {
   session: { short: 's', value: 'ID', about: 'the session that is shown' },
@@ -32,17 +32,17 @@ export const statelyCommand: Command = {
     const { positionals, has, text } = parseOptions(args, options)
     const [extra] = positionals
     if (extra !== undefined)
-      throw badUsage(`'${extra}' is too much. A session is named by --session ${extra}.`, extra)
+      throw badUsageError(`'${extra}' is too much. A session is named by --session ${extra}.`, extra)
     const id = text('session')
     if (id === undefined && !has('live'))
-      throw badUsage(
+      throw badUsageError(
         "Which session? Name it with --session ID ('statewright sessions list' shows them), or --live.",
       )
-    const port = wholeNumber('--port', text('port'), 0) ?? 0
-    if (port > 65_535) throw badUsage(`--port: ${port} is no port; the highest is 65535.`, '--port')
+    const port = parseWholeNumber('--port', text('port'), 0) ?? 0
+    if (port > 65_535) throw badUsageError(`--port: ${port} is no port; the highest is 65535.`, '--port')
     const editor = text('editor') ?? editorUrl
     if (!isWebAddress(editor))
-      throw badUsage(`--editor: '${editor}' is no address such as ${editorUrl}.`, '--editor')
+      throw badUsageError(`--editor: '${editor}' is no address such as ${editorUrl}.`, '--editor')
     if (id !== undefined) await withSessionStore(text('store'), io, (store) => findSession(store, id))
     const { store } = await openStoreToShow(text('store'), io)
     try {
@@ -51,7 +51,7 @@ export const statelyCommand: Command = {
       const place = id === undefined ? 'live' : `session/${encodeURIComponent(id)}${has('live') ? '' : '/1'}`
       io.stdout.write(`${studio.url}#/${place}\n`)
       io.stderr.write('Open it in a browser on this machine; Ctrl-C ends it.\n')
-      await interrupted(io, studio)
+      await waitForInterrupt(io, studio)
       await studio.close()
       return exitCodes.completed
     } finally {

@@ -1,11 +1,11 @@
 import { exitCodes } from '../exit-codes.js'
-import { badUsage } from '../cli-error.js'
+import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { loadAgent } from '../load-agent.js'
 import { loadMachine } from '../load-machine.js'
 import { openStoreToShow } from '../open-session-store.js'
-import { interrupted, openStudio } from '../open-studio.js'
-import { type OptionSpecs, parseOptions, wholeNumber } from '../options.js'
+import { waitForInterrupt, openStudio } from '../open-studio.js'
+import { type OptionSpecs, parseOptions, parseWholeNumber } from '../parse-options.js'
 import { storeOptionSpec } from './common-options.js'
 
 const options = {
@@ -34,10 +34,11 @@ export const studioCommand: Command = {
   ],
   execute: async (args, io) => {
     const { positionals, text, has } = parseOptions(args, options)
-    if (positionals.length > 0) throw badUsage(`There is no such thing as '${positionals.join(' ')}' here.`)
-    const port = wholeNumber('--port', text('port'), 0) ?? 0
+    if (positionals.length > 0)
+      throw badUsageError(`There is no such thing as '${positionals.join(' ')}' here.`)
+    const port = parseWholeNumber('--port', text('port'), 0) ?? 0
     if (port > 65_535)
-      throw badUsage(`--port must be a whole number of at most 65535 (is '${port}').`, '--port')
+      throw badUsageError(`--port must be a whole number of at most 65535 (is '${port}').`, '--port')
     const machine = text('machine')
     const chart = machine === undefined ? undefined : await loadMachine(machine, io.cwd)
     const { store } = await openStoreToShow(text('store'), io)
@@ -49,7 +50,7 @@ export const studioCommand: Command = {
         io,
         { inBrowser: has('open') },
       )
-      await interrupted(io, studio)
+      await waitForInterrupt(io, studio)
       await studio.close()
       return exitCodes.completed
     } finally {

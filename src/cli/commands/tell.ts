@@ -5,18 +5,18 @@ import { tellStoredSession } from '../../core/run/tell-stored-session.js'
 import type { Receipt, SessionMessage } from '../../core/sessions/inbox/message.js'
 import { standingAt } from '../../core/sessions/replay.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { badUsage } from '../cli-error.js'
+import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { findSession } from '../find-session.js'
 import { withSessionStore } from '../open-session-store.js'
-import { parseOptions } from '../options.js'
-import { namedIn } from '../question-word.js'
-import { shellWord } from '../shell-words.js'
-import { sessionOptionSpecs } from './sessions/options.js'
+import { parseOptions } from '../parse-options.js'
+import { matchCall } from '../question-word.js'
+import { quoteShellWord } from '../shell-words.js'
+import { sessionOptionSpecs } from './sessions/session-options.js'
 
 /** What may be said, and what has to follow it. */
-const words: Record<string, { least: number; most: number; takes: string }> = {
+const messageSpecs: Record<string, { least: number; most: number; takes: string }> = {
   cancel: { least: 0, most: 1, takes: '[WHY]' },
   pause: { least: 0, most: 0, takes: '' },
   resume: { least: 0, most: 0, takes: '' },
@@ -33,7 +33,7 @@ export const tellCommand: Command = {
   positional: 'ID MESSAGE',
   options: sessionOptionSpecs,
   notes: [
-    `MESSAGE is one of:\n${Object.entries(words)
+    `MESSAGE is one of:\n${Object.entries(messageSpecs)
       .map(([word, { takes }]) => `  ${`${word} ${takes}`.trimEnd()}`)
       .join('\n')}`,
     'A run at work hears it within a second. One that rests, and that no process has, hears it when it is resumed, except\n' +
@@ -47,33 +47,33 @@ export const tellCommand: Command = {
   execute: async (args, io) => {
     const { positionals, text } = parseOptions(args, sessionOptionSpecs)
     const [id, word, ...rest] = positionals
-    if (id === undefined) throw badUsage('Say which session: statewright tell ID MESSAGE.', 'ID')
-    checkWord(word, rest)
+    if (id === undefined) throw badUsageError('Say which session: statewright tell ID MESSAGE.', 'ID')
+    checkMessage(word, rest)
     return withSessionStore(text('store'), io, async (store) => {
       await findSession(store, id)
-      const message = await messageOf(store, id, word, rest)
+      const message = await createMessage(store, id, word, rest)
       const receipt = await tellStoredSession({ store, clock: systemClock }, id, message)
-      io.stdout.write(`${inWords(receipt, id)}\n`)
+      io.stdout.write(`${formatReceipt(receipt, id)}\n`)
       return exitCodes.completed
     })
   },
 }
 
-function checkWord(word: string | undefined, rest: readonly string[]): asserts word is string {
-  const known = word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
+function checkMessage(word: string | undefined, rest: readonly string[]): asserts word is string {
+  const known = word !== undefined && Object.hasOwn(messageSpecs, word) ? messageSpecs[word] : undefined
   if (!known)
-    throw badUsage(
-      `${word === undefined ? 'Say what to tell' : `'${word}' is nothing to tell`}: one of ${Object.keys(words).join(', ')}.`,
+    throw badUsageError(
+      `${word === undefined ? 'Say what to tell' : `'${word}' is nothing to tell`}: one of ${Object.keys(messageSpecs).join(', ')}.`,
       'MESSAGE',
     )
   if (rest.length < known.least || rest.length > known.most)
-    throw badUsage(
+    throw badUsageError(
       `It is said like this: statewright tell ID ${`${word ?? ''} ${known.takes}`.trimEnd()}.`,
       'MESSAGE',
     )
 }
 
-async function messageOf(
+async function createMessage(
   store: SessionStore,
   id: string,
   word: string,
@@ -90,45 +90,49 @@ async function messageOf(
     case 'resume':
       return { type: word }
     case 'approve':
-      return { type: 'approve', ...(await asked(store, id, first)) }
+      return { type: 'approve', ...(await findCallTarget(store, id, first)) }
     case 'reject':
       return {
         type: 'reject',
-        ...(await asked(store, id, first)),
+        ...(await findCallTarget(store, id, first)),
         ...(second !== undefined && { why: second }),
       }
     default:
-      return { type: 'toolOutput', ...(await asked(store, id, first)), value: valueOf(second ?? '') }
+      return {
+        type: 'toolOutput',
+        ...(await findCallTarget(store, id, first)),
+        value: parseValue(second ?? ''),
+      }
   }
 }
 
 /** The call that is meant. One that nobody asks about is looked for where the others are, and refused there. */
-async function asked(
+async function findCallTarget(
   store: SessionStore,
   id: string,
   text: string,
 ): Promise<Pick<PendingCall, 'callId' | 'messageId'> & { fingerprint?: string }> {
   const { run } = await standingAt(store, id)
-  const named = namedIn(text, run ? listAnswerableCalls(run.context) : [])
+  const named = matchCall(text, run ? listAnswerableCalls(run.context) : [])
   if (named === undefined || named.rest !== undefined) return { callId: text }
   const { callId, fingerprint, messageId } = named.call
-  return named.for === 'other'
+  return named.kind === 'other'
     ? { callId, fingerprint: text.slice(callId.length + 1) }
     : { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
 }
 
-function valueOf(text: string): unknown {
+function parseValue(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw badUsage(
-      `The output of a call is JSON; this is none. A text is written so: ${shellWord(JSON.stringify(text))}.`,
+    throw badUsageError(
+      `The output of a call is JSON; this is none. A text is written so: ${quoteShellWord(JSON.stringify(text))}.`,
       'JSON',
     )
   }
 }
 
-function inWords({ status }: Receipt, id: string): string {
+function formatReceipt({ status }: Receipt, id: string): string {
   switch (status) {
     case 'sent':
       return `Told ${id}: whoever runs it hears it within a second.`

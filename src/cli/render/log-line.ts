@@ -1,6 +1,6 @@
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
-import { isoTime } from './ago.js'
+import { formatIsoTime } from './format-time.js'
 import { callName, shownArguments } from '../../core/format/call-words.js'
 import { messageText } from '../../core/format/message-text.js'
 import { shorten } from '../../core/format/words.js'
@@ -13,15 +13,15 @@ export interface NumberedEntry {
 }
 
 /** A record as one line: its number (for `--at`), when, what kind, and the beginning of what it says. */
-export function logLine({ seq, at, entry }: NumberedEntry, width: number): string {
-  const when = (isoTime(at) ?? '?').slice(0, 23).replace('T', ' ').padEnd(23)
+export function formatLogLine({ seq, at, entry }: NumberedEntry, width: number): string {
+  const when = (formatIsoTime(at) ?? '?').slice(0, 23).replace('T', ' ').padEnd(23)
   const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
   const head = `${String(seq).padStart(5)}  ${when}  ${shorten(kind, 40).padEnd(18)}`
   const room = Math.max(40, width - head.length - 2)
-  return `${head}  ${shorten(contentOf(entry), room)}`.trimEnd()
+  return `${head}  ${shorten(formatContent(entry), room)}`.trimEnd()
 }
 
-function contentOf(entry: RecordContent): string {
+function formatContent(entry: RecordContent): string {
   switch (entry.type) {
     case 'opened': {
       const { name, state, forkedFrom } = entry
@@ -30,21 +30,21 @@ function contentOf(entry: RecordContent): string {
       return [name ?? '', from, brought].filter((part) => part !== '').join(', ')
     }
     case 'start':
-      if (entry.input.features.inputShields) return withheld
+      if (entry.input.features.inputShields) return unclearedNote
       return entry.input.input.map((message) => messageText(message)).join(' ')
     case 'event':
-      return entry.event.withheld ? withheld : eventContent(entry.event)
+      return entry.event.withheld ? unclearedNote : formatEventContent(entry.event)
     default:
       return JSON.stringify(entry.state.value)
   }
 }
 
 /** The transcript shows what the shields have made of it. */
-const withheld = '(withheld: a shield decides what of it may be read)'
+const unclearedNote = '(withheld: a shield decides what of it may be read)'
 
-type Loose = AgentMachineEvent & { now?: number; fingerprint?: string }
+type LooseEvent = AgentMachineEvent & { now?: number; fingerprint?: string }
 
-function eventContent(event: AgentMachineEvent): string {
+function formatEventContent(event: AgentMachineEvent): string {
   switch (event.type) {
     case 'xstate.done.actor.model':
     case 'xstate.done.actor.conclusion': {
@@ -65,7 +65,7 @@ function eventContent(event: AgentMachineEvent): string {
       return event.messages.map((message) => messageText(message)).join(' ')
     default: {
       // An answer's fingerprint tells a person nothing.
-      const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = event as Loose
+      const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = event as LooseEvent
       return Object.values(rest)
         .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
         .join(' ')

@@ -16,7 +16,7 @@ export function wantsColor(
 }
 
 /** Why a run ended as it did, as a line; empty when there is nothing to say. */
-export function errorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
+export function formatErrorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
   return error === undefined
     ? ''
     : `${paint('red', `✗ ${printable(error.code)}`)}  ${printable(error.message)}\n`

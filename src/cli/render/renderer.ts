@@ -3,7 +3,7 @@ import type { RunResult } from '../../../machines/agent/run-result.js'
 
 /** From what happens to text for stdout: no I/O, no clock. */
 export interface Renderer {
-  event(event: AgentEvent): string
+  renderEvent(event: AgentEvent): string
   /** How the run stands when the command ends. */
-  result(result: RunResult): string
+  renderResult(result: RunResult): string
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Answer, ForkEdit, ForkRequest, MomentView, PendingView } from '../protocol.js'
-import { readable } from './words.js'
+import { formatJson } from './format.js'
 
 interface ActionsProps {
   moment: MomentView
@@ -41,7 +41,7 @@ export function Actions({ moment, readOnly, onAnswer }: ActionsProps) {
         />
       ))}
       {pending.length > 0 && readOnly !== null && <p class="read-only">{readOnly}</p>}
-      {says && <Say key={says} type={says} isBusy={isBusy} send={send} />}
+      {says && <SayForm key={says} type={says} isBusy={isBusy} send={send} />}
       {buttons.length > 0 && (
         <div class="buttons">
           {buttons.map((type) => (
@@ -75,10 +75,10 @@ interface PendingProps {
 
 function PendingCard({ call, may, isBusy, send }: PendingProps) {
   const { callId, fingerprint, name, needs } = call
-  const written = readable(call.arguments)
+  const written = formatJson(call.arguments)
   const [text, setText] = useState(needs === 'approval' ? written : '')
   const [why, setWhy] = useState('')
-  const parsed = parse(text)
+  const parsed = parseJson(text)
   const isEdited = needs === 'approval' && text !== written
   // What is shown may be cut, or without a secret: as it stands, it is approved as it was written.
   const isWrong = (isEdited || needs === 'client') && parsed === undefined
@@ -146,7 +146,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
   )
 }
 
-function Say({
+function SayForm({
   type,
   isBusy,
   send,
@@ -181,7 +181,7 @@ function Say({
 }
 
 /** Undefined for what is no JSON. */
-function parse(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -208,7 +208,7 @@ export function ForkDialog({ seq, edit, canRun, onFork, onClose }: ForkProps) {
       ? ''
       : 'message' in edit
         ? edit.text
-        : written('arguments' in edit ? edit.arguments : edit.result)
+        : formatValue('arguments' in edit ? edit.arguments : edit.result)
   const [text, setText] = useState(before)
   const [run, setRun] = useState(canRun)
   const [trouble, setTrouble] = useState('')
@@ -218,11 +218,11 @@ export function ForkDialog({ seq, edit, canRun, onFork, onClose }: ForkProps) {
     if (edit === null || text === before) return undefined
     if ('message' in edit) return { message: edit.message, text }
     // A result is any text; JSON is taken for what it says.
-    const value = parse(text)
+    const value = parseJson(text)
     if ('result' in edit) return { call: edit.call, result: value === undefined ? text : value }
     return { call: edit.call, arguments: value }
   }
-  const isWrong = kind === 'arguments' && text !== before && parse(text) === undefined
+  const isWrong = kind === 'arguments' && text !== before && parseJson(text) === undefined
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     setBusy(true)
@@ -282,6 +282,6 @@ export function ForkDialog({ seq, edit, canRun, onFork, onClose }: ForkProps) {
   )
 }
 
-function written(value: unknown): string {
-  return typeof value === 'string' ? readable(value) : JSON.stringify(value, null, 2)
+function formatValue(value: unknown): string {
+  return typeof value === 'string' ? formatJson(value) : JSON.stringify(value, null, 2)
 }

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { ChartState, ChartTransition, ChartView, VisitsView } from '../protocol.js'
-import { ChartPane, visitsOf } from './chart-view.js'
+import { ChartPane, countStateVisits } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
-import type { Source } from './source.js'
-import { count, lastPart, statePath } from './words.js'
+import type { Source } from './data-source.js'
+import { formatCount, getLastPart, formatStatePath } from './format.js'
 
 /** The machine as documentation: what each state is for, and what can happen next in it. */
 export function ChartScreen({ source, state }: { source: Source; state: string | null }) {
@@ -22,8 +22,8 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
     <main class="chart-screen">
       <ChartPane
         chart={view}
-        row={shown ? marked(shown) : null}
-        first={nothing}
+        row={shown ? getMarkedRow(shown) : null}
+        first={noPlaces}
         place={0}
         ms={0}
         visits={visits.value}
@@ -38,24 +38,24 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
         {shown ? (
           <About chart={view} visits={visits.value} state={shown} onState={go} />
         ) : (
-          <Whole chart={view} visits={visits.value} onState={go} />
+          <WholeChart chart={view} visits={visits.value} onState={go} />
         )}
       </aside>
     </main>
   )
 }
 
-const nothing: ReadonlyMap<string, number> = new Map()
-const rows = new Map<string, ReturnType<typeof rowOf>>()
+const noPlaces: ReadonlyMap<string, number> = new Map()
+const rows = new Map<string, ReturnType<typeof createRow>>()
 
 /** The chosen state stands for where the machine is. */
-function marked({ path }: ChartState): ReturnType<typeof rowOf> {
-  const row = rows.get(path) ?? rowOf(path)
+function getMarkedRow({ path }: ChartState): ReturnType<typeof createRow> {
+  const row = rows.get(path) ?? createRow(path)
   rows.set(path, row)
   return row
 }
 
-function rowOf(path: string) {
+function createRow(path: string) {
   return {
     seq: 0,
     at: 0,
@@ -80,7 +80,7 @@ interface AboutProps {
   onState: (path: string) => void
 }
 
-function Whole({ chart, visits, onState }: AboutProps) {
+function WholeChart({ chart, visits, onState }: AboutProps) {
   const visited = chart.transitions.filter(({ id }) => (visits?.counts[id] ?? 0) > 0).length
   const tested = chart.transitions.filter(({ isTested }) => isTested === true).length
   return (
@@ -88,11 +88,11 @@ function Whole({ chart, visits, onState }: AboutProps) {
       <h1>{chart.id}</h1>
       <p class="lead">{chart.description}</p>
       <p>
-        {count(chart.transitions.length, 'transition')}
+        {formatCount(chart.transitions.length, 'transition')}
         {chart.transitions.some(({ isTested }) => isTested !== null) && `, generated tests take ${tested}`}
         {visits !== null &&
           visits.sessions > 0 &&
-          `, ${count(visits.sessions, 'stored session')} took ${visited}`}
+          `, ${formatCount(visits.sessions, 'stored session')} took ${visited}`}
         .
       </p>
       <h2>States</h2>
@@ -123,12 +123,12 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   const into = chart.transitions.filter(({ target }) => target === path)
   return (
     <div class="stack">
-      <p class="crumbs">{statePath([path.slice(0, Math.max(0, path.lastIndexOf('.')))])}</p>
-      <h1>{lastPart(path)}</h1>
+      <p class="crumbs">{formatStatePath([path.slice(0, Math.max(0, path.lastIndexOf('.')))])}</p>
+      <h1>{getLastPart(path)}</h1>
       <p class="lead">{description}</p>
       <p>
-        {sentence(
-          stored(visits, (known) => visitsOf(chart, known, path), 'were in it', 'was in it'),
+        {joinSentence(
+          formatVisits(visits, (known) => countStateVisits(chart, known, path), 'were in it', 'was in it'),
           tests,
         )}
       </p>
@@ -140,7 +140,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
 }
 
 /** What sessions did, in words; nothing while nobody knows. */
-function stored(
+function formatVisits(
   visits: VisitsView | null,
   countOf: (visits: VisitsView) => number,
   did: string,
@@ -148,18 +148,18 @@ function stored(
 ): string {
   if (visits === null || visits.sessions === 0) return ''
   const times = countOf(visits)
-  return times === 0 ? `no stored session ${one}` : `stored sessions ${did} ${count(times, 'time')}`
+  return times === 0 ? `no stored session ${one}` : `stored sessions ${did} ${formatCount(times, 'time')}`
 }
 
-function sentence(...parts: string[]): string {
+function joinSentence(...parts: string[]): string {
   const text = parts.filter(Boolean).join('; ')
   return text === '' ? '' : `${text[0]?.toUpperCase()}${text.slice(1)}.`
 }
 
-function taken(visits: VisitsView | null, id: string): string {
+function formatTaken(visits: VisitsView | null, id: string): string {
   if (visits === null || visits.sessions === 0) return ''
   const times = visits.counts[id] ?? 0
-  return times > 0 ? `taken ${count(times, 'time')}` : 'never taken'
+  return times > 0 ? `taken ${formatCount(times, 'time')}` : 'never taken'
 }
 
 interface TransitionsProps {
@@ -200,7 +200,7 @@ function Transitions({ title, visits, list, onState, isInto = false, known = '' 
               {description !== '' && description !== known && !isInto && <p>{description}</p>}
               {actions.length > 0 && <p class="does">{actions.join(', ')}</p>}
               <p class="does">
-                {[taken(visits, id), isTested === null ? '' : isTested ? 'tested' : 'untested']
+                {[formatTaken(visits, id), isTested === null ? '' : isTested ? 'tested' : 'untested']
                   .filter(Boolean)
                   .join(' · ')}
               </p>

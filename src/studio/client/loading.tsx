@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { SourceError } from './source.js'
+import { SourceError } from './data-source.js'
 
-export interface Loaded<T> {
+export interface LoadedState<T> {
   value: T | null
   error: unknown
   reload: () => void
@@ -10,7 +10,7 @@ export interface Loaded<T> {
 }
 
 /** What is asked for, anew whenever `key` changes or `reload` is called; what is there stays while it is. */
-export function useLoaded<T>(key: string, load: () => Promise<T>): Loaded<T> {
+export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T> {
   const [state, setState] = useState<{ key: string; value: T | null; error: unknown }>({
     key,
     value: null,

@@ -1,18 +1,18 @@
 import { Component, type ComponentChildren, render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ChartScreen } from './chart-screen.js'
-import { CompareScreen } from './compare.js'
+import { CompareScreen } from './compare-screen.js'
 import { Trouble } from './loading.js'
-import { RunScreen } from './run.js'
-import { LatestScreen, SessionsScreen } from './sessions.js'
-import { fileSource, serverSource, type Source } from './source.js'
+import { RunScreen } from './run-screen.js'
+import { LatestScreen, SessionsScreen } from './sessions-screen.js'
+import { createFileSource, createServerSource, type Source } from './data-source.js'
 
 /** The parts of the address: `#/session/ID/12` is `['session', 'ID', '12']`. */
-function routeOf(hash: string): string[] {
-  return hash.replace(/^#\/?/, '').split('/').filter(Boolean).map(decoded)
+function parseHash(hash: string): string[] {
+  return hash.replace(/^#\/?/, '').split('/').filter(Boolean).map(decodePart)
 }
 
-function decoded(part: string): string {
+function decodePart(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch {
@@ -29,7 +29,7 @@ function useRoute(): string[] {
     listen()
     return () => removeEventListener('hashchange', listen)
   }, [])
-  return routeOf(hash)
+  return parseHash(hash)
 }
 
 function App({ source, onlySession }: { source: Source; onlySession: string | null }) {
@@ -63,7 +63,7 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
           {problem}
         </p>
       )}
-      <Fence key={`${screen ?? ''} ${a}`}>
+      <ErrorBoundary key={`${screen ?? ''} ${a}`}>
         {screen === 'chart' ? (
           <ChartScreen source={source} state={a === '' ? null : a} />
         ) : onlySession !== null ? (
@@ -77,7 +77,7 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
         ) : (
           <SessionsScreen source={source} onProblem={setProblem} />
         )}
-      </Fence>
+      </ErrorBoundary>
     </>
   )
 }
@@ -92,7 +92,7 @@ function Keys() {
 }
 
 /** What goes wrong in a screen is told in its place; the rest of the page stays. */
-class Fence extends Component<{ children: ComponentChildren }, { error: unknown }> {
+class ErrorBoundary extends Component<{ children: ComponentChildren }, { error: unknown }> {
   override state: { error: unknown } = { error: null }
 
   static override getDerivedStateFromError(error: unknown): { error: unknown } {
@@ -107,15 +107,15 @@ class Fence extends Component<{ children: ComponentChildren }, { error: unknown 
   }
 }
 
-async function start(): Promise<void> {
-  const file = fileSource(document.querySelector('#statewright[type="application/json"]'))
+async function startPage(): Promise<void> {
+  const file = createFileSource(document.querySelector('#statewright[type="application/json"]'))
   const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'))
   root.id = 'app'
   const held = file ? await file.sessions() : null
   render(
-    <App source={file ?? serverSource()} onlySession={held ? (held.sessions[0]?.id ?? '') : null} />,
+    <App source={file ?? createServerSource()} onlySession={held ? (held.sessions[0]?.id ?? '') : null} />,
     root,
   )
 }
 
-void start()
+void startPage()

@@ -1,12 +1,12 @@
 import { useRef, useState } from 'preact/hooks'
 import type { ChartState, ChartView } from '../protocol.js'
-import type { Lit } from './picture.js'
-import { lastPart } from './words.js'
+import type { Highlights } from './picture.js'
+import { getLastPart } from './format.js'
 
 interface OutlineProps {
   chart: ChartView
   active: readonly string[]
-  markOf: Lit['markOf']
+  markOf: Highlights['markOf']
   onState: (path: string) => void
 }
 
@@ -44,7 +44,7 @@ export function Outline({ chart, active, markOf, onState }: OutlineProps) {
   }
   const item = (state: ChartState) => {
     const inner = states.filter(
-      ({ path }) => path.startsWith(`${state.path}.`) && parentOf(path) === state.path,
+      ({ path }) => path.startsWith(`${state.path}.`) && getParentPath(path) === state.path,
     )
     return (
       <li
@@ -53,7 +53,7 @@ export function Outline({ chart, active, markOf, onState }: OutlineProps) {
         aria-selected={isActive(state.path)}
         aria-level={state.path.split('.').length}
         {...(inner.length > 0 && { 'aria-expanded': true })}
-        aria-label={`${lastPart(state.path)}${isActive(state.path) ? ', active' : ''}`}
+        aria-label={`${getLastPart(state.path)}${isActive(state.path) ? ', active' : ''}`}
         tabIndex={chosen === state.path ? 0 : -1}
         data-path={state.path}
         class={`${isActive(state.path) ? 'active' : ''} ${markOf(state.path)}`}
@@ -67,7 +67,7 @@ export function Outline({ chart, active, markOf, onState }: OutlineProps) {
           onState(state.path)
         }}
       >
-        <span class="outline-name">{lastPart(state.path)}</span>
+        <span class="outline-name">{getLastPart(state.path)}</span>
         <span class="outline-words">{state.description}</span>
         {inner.length > 0 && <ul role="group">{inner.map(item)}</ul>}
       </li>
@@ -80,6 +80,6 @@ export function Outline({ chart, active, markOf, onState }: OutlineProps) {
   )
 }
 
-function parentOf(path: string): string {
+function getParentPath(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('.')))
 }

@@ -1,8 +1,8 @@
 import type { ChartTransition } from '../protocol.js'
-import { withAncestors } from './layout.js'
-import { type Point, pathOf, walk } from './token.js'
+import { listAncestors } from './timeline-layout.js'
+import { type Point, toPath, walkToken } from './token-walk.js'
 
-const kept = new Set([
+const allowedElements = new Set([
   'g',
   'path',
   'rect',
@@ -18,7 +18,7 @@ const kept = new Set([
 const svgSpace = 'http://www.w3.org/2000/svg'
 
 /** What is to be seen in a picture of the chart. */
-export interface Lit {
+export interface Highlights {
   /** Paths of the states that are active: those that contain them are lit, too. */
   active: readonly string[]
   /** Ids of the transitions that were taken just now. */
@@ -68,10 +68,10 @@ export class Picture {
     const [style = '', css = ''] = /<style>([^]*?)<\/style>/.exec(text) ?? []
     const parsed = new DOMParser().parseFromString(text.replace(style, ''), 'image/svg+xml').documentElement
     this.svg = document.importNode(parsed, true) as unknown as SVGSVGElement
-    adopt(css)
+    adoptStyles(css)
     // Our own machine's pictures have none of these; those of another could.
     for (const element of this.svg.querySelectorAll('*')) {
-      if (!kept.has(element.localName)) element.remove()
+      if (!allowedElements.has(element.localName)) element.remove()
       else
         for (const { name } of element.attributes) if (/^on|href$/.test(name)) element.removeAttribute(name)
     }
@@ -108,9 +108,9 @@ export class Picture {
     this.#layer.append(this.#trail, this.#token)
   }
 
-  light({ active, taken, markOf }: Lit): void {
-    const around = new Set(active.flatMap(withAncestors))
-    const inner = new Set(active.map((path) => this.#shown(path)))
+  highlight({ active, taken, markOf }: Highlights): void {
+    const around = new Set(active.flatMap(listAncestors))
+    const inner = new Set(active.map((path) => this.#findDrawnPath(path)))
     for (const [id, elements] of this.#states) {
       for (const element of elements) {
         const { classList } = element
@@ -138,46 +138,48 @@ export class Picture {
   }
 
   /** Moves the token to where the machine is, along what it took; at once where nothing is to move. */
-  move(
+  moveToken(
     { from, to, taken }: { from: readonly string[]; to: readonly string[]; taken: readonly string[] },
     { transitions, ms }: { transitions: ReadonlyMap<string, ChartTransition>; ms: number },
   ): void {
     this.#stop?.()
     this.#stop = null
-    const end = this.#place(to[0])
+    const end = this.#locate(to[0])
     this.#token.toggleAttribute('hidden', end === null)
     if (!end) {
       this.#trail.setAttribute('d', '')
       return
     }
-    const points = [this.#place(from[0]), ...taken.flatMap((id) => this.#along(id, transitions)), end].filter(
-      (point) => point !== null,
-    )
-    this.#trail.setAttribute('d', pathOf(points))
-    this.#stop = walk({ trail: this.#trail, token: this.#token, end, ms })
+    const points = [
+      this.#locate(from[0]),
+      ...taken.flatMap((id) => this.#listPointsAlong(id, transitions)),
+      end,
+    ].filter((point) => point !== null)
+    this.#trail.setAttribute('d', toPath(points))
+    this.#stop = walkToken({ trail: this.#trail, token: this.#token, end, ms })
   }
 
   /** The middle of a state in pixels of the page. */
-  boxOf(state: string): DOMRect | null {
-    return this.#states.get(this.#shown(state))?.[0]?.getBoundingClientRect() ?? null
+  findBox(state: string): DOMRect | null {
+    return this.#states.get(this.#findDrawnPath(state))?.[0]?.getBoundingClientRect() ?? null
   }
 
   /** The innermost one of it and those that contain it that is drawn. */
-  #shown(path: string): string {
+  #findDrawnPath(path: string): string {
     for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.'))))
       if (this.#states.has(at)) return at
     return path
   }
 
-  #place(path: string | undefined): Point | null {
-    const element = path === undefined ? undefined : this.#states.get(this.#shown(path))?.[0]
+  #locate(path: string | undefined): Point | null {
+    const element = path === undefined ? undefined : this.#states.get(this.#findDrawnPath(path))?.[0]
     const shape = element?.querySelector<SVGGraphicsElement>('rect, path, polygon')
     if (!element || !shape) return null
     const { x, y, width, height } = shape.getBBox()
     return element.classList.contains('chip') ? [x + width - 15, y + height / 2] : [x + width - 18, y + 18]
   }
 
-  #along(id: string, transitions: ReadonlyMap<string, ChartTransition>): (Point | null)[] {
+  #listPointsAlong(id: string, transitions: ReadonlyMap<string, ChartTransition>): (Point | null)[] {
     const points: (Point | null)[] = []
     for (const [element, ids] of this.#ways) {
       if (!ids.includes(id) || !element.classList.contains('way') || element.classList.contains('told'))
@@ -194,7 +196,7 @@ export class Picture {
     const target = transitions.get(id)?.target
     const element = typeof target === 'string' ? this.#states.get(target)?.[0] : undefined
     if (target && element && (!this.isOverview || element.classList.contains('chip')))
-      points.push(this.#place(target))
+      points.push(this.#locate(target))
     return points
   }
 }
@@ -206,7 +208,7 @@ function setMark(classList: DOMTokenList, mark: Mark | ''): void {
 const adopted = new Set<string>()
 
 /** The colours of a picture, as a sheet of the page: a strict policy lets no style element in. */
-function adopt(css: string): void {
+function adoptStyles(css: string): void {
   if (adopted.has(css)) return
   adopted.add(css)
   const sheet = new CSSStyleSheet()

@@ -1,5 +1,5 @@
 import type { RecordRow } from '../protocol.js'
-import { clock, number, statePath } from './words.js'
+import { formatClock, formatNumber, formatStatePath } from './format.js'
 
 interface SliderProps {
   rows: readonly RecordRow[]
@@ -72,13 +72,13 @@ export function Slider({
         value={place}
         aria-label="Record"
         aria-valuetext={
-          row ? `Record ${row.seq} of ${rows.length}: ${row.label}. ${statePath(row.to)}` : 'No record'
+          row ? `Record ${row.seq} of ${rows.length}: ${row.label}. ${formatStatePath(row.to)}` : 'No record'
         }
         onInput={(event) => onPlace(Number(event.currentTarget.value))}
       />
       <output>
-        {row ? `${number(place + 1)} / ${number(rows.length)}` : ''}
-        {row && <small>{clock(row.at)}</small>}
+        {row ? `${formatNumber(place + 1)} / ${formatNumber(rows.length)}` : ''}
+        {row && <small>{formatClock(row.at)}</small>}
       </output>
       <button
         type="button"

@@ -1,10 +1,10 @@
 import { Fragment } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Bar, RecordRow, SessionView } from '../protocol.js'
-import { type Axis, axisByRecord, axisByTime, isAtEnd } from './axis.js'
-import { Children } from './children.js'
-import { placeBars, stretchesOf } from './layout.js'
-import { duration, lastPart, toneOf } from './words.js'
+import { type Axis, createRecordAxis, createTimeAxis, isAtEnd } from './timeline-axis.js'
+import { ChildLanes } from './child-lanes.js'
+import { placeBars, listStretches } from './timeline-layout.js'
+import { formatDuration, getLastPart, getTone } from './format.js'
 
 const lanes: Record<Bar['lane'], string> = {
   model: 'Model',
@@ -52,7 +52,10 @@ export function Timeline({ view, place, areLanesShown, load, onPlace }: Timeline
   }, [isDue])
   const [areChildrenOpen, openChildren] = useState(false)
   const [isByTime, spaceByTime] = useState(false)
-  const axis = useMemo(() => (isByTime ? axisByTime(rows, gaps) : axisByRecord(rows)), [rows, gaps, isByTime])
+  const axis = useMemo(
+    () => (isByTime ? createTimeAxis(rows, gaps) : createRecordAxis(rows)),
+    [rows, gaps, isByTime],
+  )
   const body = useMemo(
     () => (
       <Body
@@ -76,13 +79,13 @@ export function Timeline({ view, place, areLanesShown, load, onPlace }: Timeline
     <div class="timeline" role="group" aria-label="Timeline" onClick={click}>
       {body}
       <div class="cursor-track" aria-hidden="true">
-        <div class="cursor" style={{ left: percent(axis.at(place)) }} />
+        <div class="cursor" style={{ left: toPercent(axis.at(place)) }} />
       </div>
     </div>
   )
 }
 
-function percent(share: number): string {
+function toPercent(share: number): string {
   return `${share * 100}%`
 }
 
@@ -108,22 +111,27 @@ function Body(props: BodyProps) {
       <div class="lane band">
         <span class="lane-name">State</span>
         <div class="track" aria-hidden="true">
-          {(isDue ? stretchesOf(rows) : []).map(({ state, from, to }) => (
+          {(isDue ? listStretches(rows) : []).map(({ state, from, to }) => (
             <div
               key={from}
-              class={`stretch tone-${toneOf(state)} region-${lastPart(state)}`}
-              style={between(axis.edge(from), axis.edge(to))}
+              class={`stretch tone-${getTone(state)} region-${getLastPart(state)}`}
+              style={toSpan(axis.edge(from), axis.edge(to))}
               title={state.replaceAll('.', ' › ')}
               data-place={from}
             >
-              {axis.edge(to) - axis.edge(from) > 0.045 ? lastPart(state) : ''}
+              {axis.edge(to) - axis.edge(from) > 0.045 ? getLastPart(state) : ''}
             </div>
           ))}
           {axis.cuts.map(({ from, to, ms }) => (
-            <div key={from} class="cut" style={between(from, to)} title={`${duration(ms)} without work`} />
+            <div
+              key={from}
+              class="cut"
+              style={toSpan(from, to)}
+              title={`${formatDuration(ms)} without work`}
+            />
           ))}
           {gapPlaces.map((at) => (
-            <div key={at} class="gap" style={{ left: percent(axis.edge(at)) }} title="No process had it" />
+            <div key={at} class="gap" style={{ left: toPercent(axis.edge(at)) }} title="No process had it" />
           ))}
         </div>
       </div>
@@ -138,7 +146,7 @@ function Body(props: BodyProps) {
                     <span
                       key={seq}
                       class={`flag flag-${flags[0] ?? ''}`}
-                      style={{ left: percent(axis.at(index)) }}
+                      style={{ left: toPercent(axis.at(index)) }}
                       title={flags.map((flag) => signs[flag][1]).join(', ')}
                       data-place={index}
                     >
@@ -180,8 +188,8 @@ function Body(props: BodyProps) {
                     <div
                       key={bar.id}
                       class={`bar ${bar.status} line-${line}`}
-                      style={between(left, right)}
-                      title={`${bar.label}: ${bar.status}${bar.to === null ? '' : `, ${duration(bar.to - bar.from)}`}`}
+                      style={toSpan(left, right)}
+                      title={`${bar.label}: ${bar.status}${bar.to === null ? '' : `, ${formatDuration(bar.to - bar.from)}`}`}
                       data-place={from}
                     >
                       {right - left > 0.06 ? bar.label : ''}
@@ -190,7 +198,7 @@ function Body(props: BodyProps) {
                 })}
               </div>
             </div>
-            {folds && areChildrenOpen && <Children placed={placed} axis={axis} load={load} />}
+            {folds && areChildrenOpen && <ChildLanes placed={placed} axis={axis} load={load} />}
           </Fragment>
         )
       })}
@@ -206,7 +214,11 @@ function Body(props: BodyProps) {
         </button>
         <div class="track" aria-hidden="true">
           {axis.ticks.map((tick) => (
-            <span key={tick.x} class={isAtEnd(tick) ? 'tick last' : 'tick'} style={{ left: percent(tick.x) }}>
+            <span
+              key={tick.x}
+              class={isAtEnd(tick) ? 'tick last' : 'tick'}
+              style={{ left: toPercent(tick.x) }}
+            >
               {tick.text}
             </span>
           ))}
@@ -216,6 +228,6 @@ function Body(props: BodyProps) {
   )
 }
 
-function between(from: number, to: number): { left: string; width: string } {
-  return { left: percent(from), width: percent(Math.max(0, to - from)) }
+function toSpan(from: number, to: number): { left: string; width: string } {
+  return { left: toPercent(from), width: toPercent(Math.max(0, to - from)) }
 }

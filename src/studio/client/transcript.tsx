@@ -2,7 +2,7 @@ import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ForkEdit, ShownMessage } from '../protocol.js'
 import { LongText } from './json-tree.js'
-import { duration, readable } from './words.js'
+import { formatDuration, formatJson } from './format.js'
 
 const shownMessages = 60
 const names: Record<ShownMessage['role'], string> = {
@@ -40,7 +40,7 @@ export function Transcript({ messages, streaming, onEdit }: TranscriptProps) {
           {hidden} earlier messages
         </button>
       )}
-      {messages.slice(hidden).map((message) => drawn(message, message === last, onEdit))}
+      {messages.slice(hidden).map((message) => renderMessage(message, message === last, onEdit))}
       {streaming !== '' && (
         <article class="message assistant streaming" aria-busy="true">
           <header>Agent</header>
@@ -52,14 +52,17 @@ export function Transcript({ messages, streaming, onEdit }: TranscriptProps) {
   )
 }
 
-const kept = new WeakMap<ShownMessage, { isLast: boolean; onEdit: TranscriptProps['onEdit']; node: VNode }>()
+const renderedMessages = new WeakMap<
+  ShownMessage,
+  { isLast: boolean; onEdit: TranscriptProps['onEdit']; node: VNode }
+>()
 
 /** Messages that are the same are not drawn again: a step of the slider changes few of them. */
-function drawn(message: ShownMessage, isLast: boolean, onEdit: TranscriptProps['onEdit']): VNode {
-  const known = kept.get(message)
+function renderMessage(message: ShownMessage, isLast: boolean, onEdit: TranscriptProps['onEdit']): VNode {
+  const known = renderedMessages.get(message)
   if (known?.isLast === isLast && known.onEdit === onEdit) return known.node
   const node = <Message key={message.id} message={message} isLast={isLast} onEdit={onEdit} />
-  kept.set(message, { isLast, onEdit, node })
+  renderedMessages.set(message, { isLast, onEdit, node })
   return node
 }
 
@@ -114,10 +117,10 @@ function Call({ call, onEdit }: { call: ShownMessage['calls'][number]; onEdit: T
         <span class="call-name">{name}</span>
         <span class="call-status">
           {status ?? 'no result yet'}
-          {durationMs !== null && ` · ${duration(durationMs)}`}
+          {durationMs !== null && ` · ${formatDuration(durationMs)}`}
         </span>
       </div>
-      <Block text={readable(call.arguments)}>
+      <Block text={formatJson(call.arguments)}>
         {onEdit && result === null && (
           <button
             type="button"
@@ -129,7 +132,7 @@ function Call({ call, onEdit }: { call: ShownMessage['calls'][number]; onEdit: T
         )}
       </Block>
       {result !== null && (
-        <Block text={readable(result)} kind="result">
+        <Block text={formatJson(result)} kind="result">
           {onEdit && (
             <button type="button" class="edit" onClick={() => onEdit({ call: call.id, result })}>
               Another result in a fork

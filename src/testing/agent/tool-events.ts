@@ -3,38 +3,42 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { PendingCall } from '../../../machines/agent/run-result.js'
-import { at, type Events, late } from './at.js'
-import { toolOutcomes, usageOf } from './outcomes.js'
+import { stampEvent, type Events, late } from './stamp-event.js'
+import { toolOutcomes, createUsage } from './actor-outcomes.js'
 
 /** A process stops before it has begun the last of its calls. */
-export function leftBehind({ calls }: AgentContext): Events {
+export function listLeftEvents({ calls }: AgentContext): Events {
   const callId = calls.findLast(isUnderWay)?.id
-  return callId === undefined ? {} : { 'left before a call': at({ type: 'LEFT', unbegun: [callId] }) }
+  return callId === undefined ? {} : { 'left before a call': stampEvent({ type: 'LEFT', unbegun: [callId] }) }
 }
 
 type ToolOutcome = keyof typeof toolOutcomes
-export const everyOutcome = Object.keys(toolOutcomes) as ToolOutcome[]
+export const allOutcomes = Object.keys(toolOutcomes) as ToolOutcome[]
 
 /** What the guards that are on tell apart. */
-export function watchedOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
+export function chooseOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
   if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
   return ['ok', 'changed', 'error']
 }
 
 /** A runner reports each call that it has started, or gives up before the first. */
-export function ofTools({ calls, deadline }: AgentContext, outcomes: readonly ToolOutcome[]): Events {
+export function listToolEvents({ calls, deadline }: AgentContext, outcomes: readonly ToolOutcome[]): Events {
   const started = calls.filter((call) => call.started)
   const open = started.filter((call) => call.result === undefined)
   const events: Events = {}
   for (const name of outcomes) {
     const [call] = open
     if (call)
-      events[`tool: ${name}`] = at({ type: 'TOOL_RESULT', callId: call.id, result: toolOutcomes[name] })
+      events[`tool: ${name}`] = stampEvent({
+        type: 'TOOL_RESULT',
+        callId: call.id,
+        result: toolOutcomes[name],
+      })
   }
   if (deadline !== null && events['tool: ok'])
     events['tool: ok, too late'] = { ...events['tool: ok'], now: late }
-  if (open.length === started.length) events['tool runner gave up'] = at({ type: 'BATCH_DONE' })
-  events['tool: result of nobody’s call'] = at({
+  if (open.length === started.length) events['tool runner gave up'] = stampEvent({ type: 'BATCH_DONE' })
+  events['tool: result of nobody’s call'] = stampEvent({
     type: 'TOOL_RESULT',
     callId: 'nobody',
     result: toolOutcomes.ok,
@@ -43,47 +47,56 @@ export function ofTools({ calls, deadline }: AgentContext, outcomes: readonly To
 }
 
 /** A sub-agent that cannot go on, and has used the budget up besides. */
-export function lastWordOfChild({ calls }: AgentContext): Events {
+export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   if (callId === undefined) return {}
   const result = toolOutcomes['child out of quota']
   return {
-    'tool: child out of quota, all spent': at({ type: 'TOOL_RESULT', callId, result, usage: usageOf(1_000) }),
+    'tool: child out of quota, all spent': stampEvent({
+      type: 'TOOL_RESULT',
+      callId,
+      result,
+      usage: createUsage(1_000),
+    }),
   }
 }
 
 /** What sub-agents tell while they work: the first of those that do. */
-export function ofChildren({ calls }: AgentContext): Events {
+export function listChildEvents({ calls }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'research' && started && !result)?.id
   if (callId === undefined) return {}
-  const rests = (questions: PendingCall[]): AnyEventObject => at({ type: 'CHILD_RESTS', callId, questions })
+  const rests = (questions: PendingCall[]): AnyEventObject =>
+    stampEvent({ type: 'CHILD_RESTS', callId, questions })
   return {
-    'sub-agent: spends': at({ type: 'CHILD_USAGE', callId, usage: usageOf(10) }),
-    'sub-agent: spends it all': at({ type: 'CHILD_USAGE', callId, usage: usageOf(1_000) }),
-    'sub-agent: answers, and has spent': at({
+    'sub-agent: spends': stampEvent({ type: 'CHILD_USAGE', callId, usage: createUsage(10) }),
+    'sub-agent: spends it all': stampEvent({ type: 'CHILD_USAGE', callId, usage: createUsage(1_000) }),
+    'sub-agent: answers, and has spent': stampEvent({
       type: 'TOOL_RESULT',
       callId,
       result: toolOutcomes.ok,
-      usage: usageOf(10),
+      usage: createUsage(10),
     }),
-    'sub-agent: answers, and has spent it all': at({
+    'sub-agent: answers, and has spent it all': stampEvent({
       type: 'TOOL_RESULT',
       callId,
       result: toolOutcomes.ok,
-      usage: usageOf(1_000),
+      usage: createUsage(1_000),
     }),
-    'sub-agent: asks a person': rests([question('q', 'approval')]),
-    'sub-agent: asks a person and the client': rests([question('q', 'approval'), question('r', 'client')]),
-    'sub-agent: asks the client': rests([question('r', 'client')]),
+    'sub-agent: asks a person': rests([createQuestion('q', 'approval')]),
+    'sub-agent: asks a person and the client': rests([
+      createQuestion('q', 'approval'),
+      createQuestion('r', 'client'),
+    ]),
+    'sub-agent: asks the client': rests([createQuestion('r', 'client')]),
     'sub-agent: is paused': rests([]),
-    'sub-agent of nobody’s call: spends': at({
+    'sub-agent of nobody’s call: spends': stampEvent({
       type: 'CHILD_USAGE',
       callId: 'nobody',
-      usage: usageOf(1_000),
+      usage: createUsage(1_000),
     }),
   }
 }
 
-function question(callId: string, needs: PendingCall['needs']): PendingCall {
+function createQuestion(callId: string, needs: PendingCall['needs']): PendingCall {
   return { callId, name: 'transfer', arguments: '{"n":1}', needs, fingerprint: callId }
 }

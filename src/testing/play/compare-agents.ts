@@ -1,49 +1,53 @@
 import type { DifferenceKind, SessionDifference } from './play-error.js'
-import { canonical, leaves } from './agent-record.js'
+import { toCanonicalJson, listLeafChanges } from './record-agent.js'
 import type { RecordedAgent, RecordedTool } from './recording.js'
-import { textDifference, valueWords } from './words.js'
+import { formatTextDifference, formatValue } from './difference-text.js'
 
 /** Where a session calls its tools: the steps, by the name of the tool. */
-export type CalledIn = ReadonlyMap<string, readonly string[]>
+export type ToolCallSteps = ReadonlyMap<string, readonly string[]>
 
-type Found = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
+type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
 
 /** How an agent goes out with requests otherwise than when it was recorded. What is not known is not compared. */
-export function compareAgents(then: RecordedAgent, now: Required<RecordedAgent>, called: CalledIn): Found[] {
+export function compareAgents(
+  then: RecordedAgent,
+  now: Required<RecordedAgent>,
+  called: ToolCallSteps,
+): FoundDifference[] {
   return [
     ...(then.instructions === undefined ? [] : comparePrompts(then.instructions, now.instructions)),
     ...(then.tools === undefined ? [] : compareTools(then.tools, now.tools, called)),
-    ...goneOf(called, then.tools ?? [], now.tools),
+    ...findGoneTools(called, then.tools ?? [], now.tools),
     ...(then.settings === undefined
       ? []
-      : leaves(then.settings, now.settings).map(({ path, before, after }) =>
-          found('settings', path, before, after, `The setting '${path}' was`),
+      : listLeafChanges(then.settings, now.settings).map(({ path, before, after }) =>
+          createDifference('settings', path, before, after, `The setting '${path}' was`),
         )),
     ...(then.output === undefined ? [] : compareOutputs(then.output, now.output)),
   ]
 }
 
-function comparePrompts(then: string | null, now: string | null): Found[] {
+function comparePrompts(then: string | null, now: string | null): FoundDifference[] {
   // No prompt, and an empty one, are the same to a model.
   if ((then ?? '') === (now ?? '')) return []
-  const message = `The prompt has changed (instructions):\n${textDifference(then ?? '(none)', now ?? '(none)')}`
+  const message = `The prompt has changed (instructions):\n${formatTextDifference(then ?? '(none)', now ?? '(none)')}`
   return [{ by: 'prompt', subject: 'instructions', recorded: then ?? '', now: now ?? '', message }]
 }
 
 function compareTools(
   then: readonly RecordedTool[],
   now: readonly RecordedTool[],
-  called: CalledIn,
-): Found[] {
+  called: ToolCallSteps,
+): FoundDifference[] {
   const present = new Map(now.map((tool) => [tool.name, tool]))
   const known = new Set(then.map(({ name }) => name))
-  const differences = then.flatMap((tool): Found[] => {
+  const differences = then.flatMap((tool): FoundDifference[] => {
     const other = present.get(tool.name)
-    return other ? compareTool(tool, other) : [gone(tool.name, now, called)]
+    return other ? compareTool(tool, other) : [createGoneDifference(tool.name, now, called)]
   })
   const added = now
     .filter(({ name }) => !known.has(name))
-    .map(({ name }): Found => {
+    .map(({ name }): FoundDifference => {
       const message = `Tool '${name}' is new: the model was not offered it when the session was recorded.`
       return { by: 'tools', subject: name, recorded: 'not there', now: 'there', message }
     })
@@ -58,43 +62,53 @@ function compareTools(
   return [{ by: 'tools', subject: null, recorded: before, now: after, message }]
 }
 
-function compareTool(then: RecordedTool, now: RecordedTool): Found[] {
+function compareTool(then: RecordedTool, now: RecordedTool): FoundDifference[] {
   const { name } = then
   const isOther = then.description !== now.description
-  const described = `Tool '${name}' is described otherwise:\n${textDifference(then.description, now.description)}`
-  const text: Found = {
+  const described = `Tool '${name}' is described otherwise:\n${formatTextDifference(then.description, now.description)}`
+  const text: FoundDifference = {
     by: 'tools',
     subject: name,
     recorded: then.description,
     now: now.description,
     message: described,
   }
-  const changes = leaves(then.parameters, now.parameters)
-  const lines = changes.slice(0, 8).map(({ path, before, after }) => schemaLine(path, before, after))
+  const changes = listLeafChanges(then.parameters, now.parameters)
+  const lines = changes.slice(0, 8).map(({ path, before, after }) => formatSchemaChange(path, before, after))
   if (changes.length > lines.length) lines.push(`  … and in ${changes.length - lines.length} more places`)
-  const schema: Found = {
+  const schema: FoundDifference = {
     by: 'tools',
     subject: name,
-    recorded: canonical(then.parameters),
-    now: canonical(now.parameters),
+    recorded: toCanonicalJson(then.parameters),
+    now: toCanonicalJson(now.parameters),
     message: `Tool '${name}' has another schema:\n${lines.join('\n')}`,
   }
   return [...(isOther ? [text] : []), ...(changes.length > 0 ? [schema] : [])]
 }
 
-function schemaLine(path: string, before: unknown, after: unknown): string {
-  if (before === undefined) return `  + ${path}: ${valueWords(after)}`
-  if (after === undefined) return `  - ${path}: ${valueWords(before)}`
-  return `  ${path}: was ${valueWords(before)}, is ${valueWords(after)}`
+function formatSchemaChange(path: string, before: unknown, after: unknown): string {
+  if (before === undefined) return `  + ${path}: ${formatValue(after)}`
+  if (after === undefined) return `  - ${path}: ${formatValue(before)}`
+  return `  ${path}: was ${formatValue(before)}, is ${formatValue(after)}`
 }
 
 /** Tools that the session calls, and that were gone already when it was recorded, or of which nothing else is known. */
-function goneOf(called: CalledIn, then: readonly RecordedTool[], now: readonly RecordedTool[]): Found[] {
+function findGoneTools(
+  called: ToolCallSteps,
+  then: readonly RecordedTool[],
+  now: readonly RecordedTool[],
+): FoundDifference[] {
   const known = new Set([...then, ...now].map(({ name }) => name))
-  return [...called.keys()].filter((name) => !known.has(name)).map((name) => gone(name, now, called))
+  return [...called.keys()]
+    .filter((name) => !known.has(name))
+    .map((name) => createGoneDifference(name, now, called))
 }
 
-function gone(name: string, now: readonly RecordedTool[], called: CalledIn): Found {
+function createGoneDifference(
+  name: string,
+  now: readonly RecordedTool[],
+  called: ToolCallSteps,
+): FoundDifference {
   const steps = called.get(name) ?? []
   const use = steps.length > 0 ? `The session calls it in ${steps.join(', ')}` : 'The session never calls it'
   const has = now.length > 0 ? now.map((tool) => tool.name).join(', ') : 'none'
@@ -102,13 +116,19 @@ function gone(name: string, now: readonly RecordedTool[], called: CalledIn): Fou
   return { by: 'tools', subject: name, recorded: 'there', now: 'gone', message }
 }
 
-function compareOutputs(then: RecordedAgent['output'], now: RecordedAgent['output']): Found[] {
-  return leaves({ output: then ?? null }, { output: now ?? null }).map(({ path, before, after }) =>
-    found('output', path, before, after, `What answers have to be has changed: ${path} was`),
+function compareOutputs(then: RecordedAgent['output'], now: RecordedAgent['output']): FoundDifference[] {
+  return listLeafChanges({ output: then ?? null }, { output: now ?? null }).map(({ path, before, after }) =>
+    createDifference('output', path, before, after, `What answers have to be has changed: ${path} was`),
   )
 }
 
-function found(by: DifferenceKind, subject: string, before: unknown, after: unknown, words: string): Found {
-  const [recorded, now] = [valueWords(before), valueWords(after)]
+function createDifference(
+  by: DifferenceKind,
+  subject: string,
+  before: unknown,
+  after: unknown,
+  words: string,
+): FoundDifference {
+  const [recorded, now] = [formatValue(before), formatValue(after)]
   return { by, subject, recorded, now, message: `${words} ${recorded}, and is ${now}.` }
 }

@@ -16,12 +16,12 @@ export class LiveTools {
   }
 
   /** Starts the calls that have been handed to their tools; stops those that nobody waits for any more. */
-  follow(context: AgentContext): void {
+  startCalls(context: AgentContext): void {
     const open = context.calls.filter(({ started, result }) => started === true && result === undefined)
-    const keys = new Set(open.map(({ id }) => keyOf(context, id)))
-    for (const [key, { call }] of this.#running) if (!keys.has(key)) this.#stop(key, call)
+    const keys = new Set(open.map(({ id }) => toKey(context, id)))
+    for (const [key, { call }] of this.#running) if (!keys.has(key)) this.#stopCall(key, call)
     for (const call of open) {
-      const key = keyOf(context, call.id)
+      const key = toKey(context, call.id)
       const tool = this.#parts.tools.get(call.name)
       // What a provider carries out is in the answer; the runs of sub-agents are played from their own recordings.
       if (this.#running.has(key) || call.hosted || tool?.delegate || tool?.client) continue
@@ -48,21 +48,21 @@ export class LiveTools {
   }
 
   /** What came of a call; undefined for one that was not carried out here. */
-  result(context: AgentContext, callId: string): Promise<ToolResult | null> | undefined {
-    return this.#running.get(keyOf(context, callId))?.result
+  getResult(context: AgentContext, callId: string): Promise<ToolResult | null> | undefined {
+    return this.#running.get(toKey(context, callId))?.result
   }
 
   /** Nobody waits for anything any more. */
-  stop(): void {
-    for (const [key, { call }] of this.#running) this.#stop(key, call)
+  stopAll(): void {
+    for (const [key, { call }] of this.#running) this.#stopCall(key, call)
   }
 
-  #stop(key: string, call: RunningCall): void {
+  #stopCall(key: string, call: RunningCall): void {
     this.#running.delete(key)
     call.stop(new Error('The played run has gone on without this call.'))
   }
 }
 
-function keyOf({ runId, batchNumber }: AgentContext, callId: string): string {
+function toKey({ runId, batchNumber }: AgentContext, callId: string): string {
   return `${runId}.${batchNumber}:${callId}`
 }

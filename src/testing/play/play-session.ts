@@ -6,12 +6,12 @@ import { ConfigError } from '../../core/base/errors.js'
 import { overrideLimits } from '../../core/config/schema.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import { compareAgents } from './compare-agents.js'
-import type { Scene } from './agent-now.js'
-import { Player } from './player.js'
+import type { PlayScene } from './current-agent.js'
+import { SessionPlayer } from './session-player.js'
 import { ReplayError, type SessionDifference } from './play-error.js'
-import { recordedAgentOf } from './agent-record.js'
-import { standIns } from './recorded-agent.js'
-import { type Readable, readRecording } from './recording.js'
+import { toRecordedAgent } from './record-agent.js'
+import { standInByAgent } from './recorded-agent.js'
+import { type ReadableRecording, readRecording } from './recording.js'
 
 /** How a session is played. */
 export interface ReplaySessionOptions {
@@ -75,30 +75,31 @@ export async function replaySession(
       'A session is played on an agent that createAgent() has made, in the same copy of Statewright. This is none.'
     throw new ReplayError('not_an_agent', text, 'agent')
   }
-  const { tools = 'log', context, limits = {}, isSame } = checked(options)
+  const { tools = 'log', context, limits = {}, isSame } = checkOptions(options)
   const differences: SessionDifference[] = []
   const scene = {
     parts: made.parts,
     config: agent.config,
-    standIn: standIns.get(agent) ?? { tools: false, output: false },
+    standIn: standInByAgent.get(agent) ?? { tools: false, output: false },
     isLive: tools === 'live',
     appContext: context,
     limits: limits as Partial<AgentConfig['limits']>,
     isSame,
   }
   const read = readRecording(recording)
-  const played = await play({ ...scene, recording: read }, [], differences)
-  if (differences.length > 0) throw differing(read.session, differences)
+  const played = await playRecording({ ...scene, recording: read }, [], differences)
+  if (differences.length > 0) throw sessionDiffersError(read.session, differences)
   return played
 }
 
-const names = ['tools', 'context', 'limits', 'isSame']
+const optionNames = ['tools', 'context', 'limits', 'isSame']
 
-function checked(options: ReplaySessionOptions): ReplaySessionOptions {
+function checkOptions(options: ReplaySessionOptions): ReplaySessionOptions {
   const refuse = (key: string, problem: string) =>
     new ReplayError('invalid_option', `${key}: ${problem}`, key)
   for (const key of Object.keys(options))
-    if (!names.includes(key)) throw refuse(key, `there is no such option. There are: ${names.join(', ')}.`)
+    if (!optionNames.includes(key))
+      throw refuse(key, `there is no such option. There are: ${optionNames.join(', ')}.`)
   const { tools, limits, isSame } = options
   if (tools !== undefined && tools !== 'log' && tools !== 'live')
     throw refuse('tools', `must be 'log' or 'live' (is ${JSON.stringify(tools)}).`)
@@ -115,18 +116,18 @@ function checked(options: ReplaySessionOptions): ReplaySessionOptions {
   }
 }
 
-async function play(
-  scene: Scene,
+async function playRecording(
+  scene: PlayScene,
   path: readonly string[],
   differences: SessionDifference[],
 ): Promise<SessionReplay> {
   const { recording, parts, config } = scene
-  const present = recordedAgentOf(parts, config)
-  const called = calledIn(recording)
+  const present = toRecordedAgent(parts, config)
+  const called = collectCallSteps(recording)
   for (const found of compareAgents(recording.agent, present, called))
     differences.push({ ...found, run: null, step: null, record: null, path })
-  const player = new Player(scene)
-  await player.play()
+  const player = new SessionPlayer(scene)
+  await player.playAll()
   differences.push(...player.differences.map((found) => ({ ...found, path })))
   const subAgents: SessionReplay[] = []
   for (const { tool, recording: child } of recording.subAgents) {
@@ -136,7 +137,7 @@ async function play(
     if (!host) continue
     const deeper = { ...scene, recording: readRecording(child), parts: host.parts, config: host.config }
     // oxlint-disable-next-line no-await-in-loop -- in the order in which they were called
-    subAgents.push(await play(deeper, [...path, tool], differences))
+    subAgents.push(await playRecording(deeper, [...path, tool], differences))
   }
   const { standing, calls, notes } = player
   const last = recording.records.at(-1)?.seq ?? 0
@@ -166,7 +167,7 @@ async function play(
 }
 
 /** The steps in which each tool is called; names that the model has made up are none. */
-function calledIn({ records }: Readable): Map<string, string[]> {
+function collectCallSteps({ records }: ReadableRecording): Map<string, string[]> {
   const called = new Map<string, string[]>()
   let [run, step] = [0, 0]
   let tools: object = {}
@@ -185,10 +186,10 @@ function calledIn({ records }: Readable): Map<string, string[]> {
   return called
 }
 
-const mostTold = 12
+const maxShownDifferences = 12
 
-function differing(session: string, differences: readonly SessionDifference[]): ReplayError {
-  const told = differences.slice(0, mostTold).map(({ path, run, step, message }) => {
+function sessionDiffersError(session: string, differences: readonly SessionDifference[]): ReplayError {
+  const told = differences.slice(0, maxShownDifferences).map(({ path, run, step, message }) => {
     const where = [
       ...(path.length > 0 ? [`sub-agent ${path.join(' › ')}`] : []),
       ...(run !== null && run > 1 ? [`run ${run}`] : []),

@@ -8,11 +8,11 @@ import { unknownSession } from '../../core/sessions/store/refusals.js'
 import { shownRecords, type ShownRecord } from '../../core/sessions/shown-records.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
 import { applyOpened, before, pure, type Standing } from '../../core/sessions/standing.js'
-import { digest } from './digest.js'
-import { placeOf } from './player.js'
+import { digestMessage } from './digest-message.js'
+import { getPlace } from './session-player.js'
 import { ReplayError } from './play-error.js'
-import { recordedAgentOf } from './agent-record.js'
-import { type Recording, type RecordedAgent, recordingVersion, sealed } from './recording.js'
+import { toRecordedAgent } from './record-agent.js'
+import { type Recording, type RecordedAgent, recordingVersion, sealRecording } from './recording.js'
 
 /**
  * A session of the agent's store as a recording, with the prompt, tools and settings that the agent has now: for
@@ -31,19 +31,19 @@ export async function recordSession(
   sessionId: string,
   { store: given }: { store?: SessionStore } = {},
 ): Promise<Recording> {
-  const made = madeOf.get(agent)
-  if (!made)
+  const internals = madeOf.get(agent)
+  if (!internals)
     throw new ReplayError(
       'not_an_agent',
       'Only a session of an agent that createAgent() has made is recorded.',
     )
-  const store = given ?? made.store
+  const store = given ?? internals.store
   if (!store) {
     const text =
       'This agent has no store, so nothing of its sessions is kept. Give it one, or name one: { store }.'
     throw new ReplayError('invalid_option', text, 'store')
   }
-  return takeRecording(store, checkSessionId(sessionId), recordedAgentOf(made.parts, agent.config))
+  return takeRecording(store, checkSessionId(sessionId), toRecordedAgent(internals.parts, agent.config))
 }
 
 /** The same for an agent of which this is known. */
@@ -56,9 +56,9 @@ export async function takeRecording(
   if (log.length === 0) throw unknownSession(session)
   const { records: shown, problem } = shownRecords(log, session)
   if (problem !== null) throw problem
-  const kept = withoutNeedless(shown)
-  const { reached, standing } = folded(kept, session)
-  const { below, whole } = unshown(log, session)
+  const kept = removeNeedless(shown)
+  const { reached, standing } = foldRecords(kept, session)
+  const { below, whole } = foldWholeLog(log, session)
   const subAgents: Recording['subAgents'] = []
   for (const [id, { callId, tool }] of below) {
     // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
@@ -72,19 +72,19 @@ export async function takeRecording(
   const isWhole = end < 0
   const records = kept.map((record, i) => ({ ...record, reached: reached[i] ?? null }))
   const messages = standing.run?.context.messages ?? standing.state.messages
-  return sealed({
+  return sealRecording({
     statewright: 'recording',
     version: recordingVersion,
     session,
     agent,
     records: isWhole ? records : records.slice(0, Math.max(1, end)),
-    messages: isWhole ? messages.map(digest) : null,
+    messages: isWhole ? messages.map(digestMessage) : null,
     subAgents,
   })
 }
 
 /** Snapshots say what is known already; a fork begins with one. */
-function withoutNeedless(records: readonly ShownRecord[]): ShownRecord[] {
+function removeNeedless(records: readonly ShownRecord[]): ShownRecord[] {
   let isBegun = false
   return records.filter(({ type }) => {
     if (type === 'snapshot' && isBegun) return false
@@ -94,20 +94,20 @@ function withoutNeedless(records: readonly ShownRecord[]): ShownRecord[] {
 }
 
 /** Where these records lead, one by one. */
-function folded(
+function foldRecords(
   records: readonly ShownRecord[],
   session: string,
 ): { reached: (string | null)[]; standing: Standing } {
   const standing = before(records.slice(0, 1).map((record) => ({ ...record, data: '', check: '' })))
   const reached = records.map(({ seq, at, hidden: _hidden, ...entry }) => {
     applyOpened(standing, { seq, at, type: entry.type, data: '', check: '' }, entry, session, pure)
-    return placeOf(standing)
+    return getPlace(standing)
   })
   return { reached, standing }
 }
 
 /** Where the log itself leads, by the numbers of its records, and the sub-agents that were called on the way. */
-function unshown(
+function foldWholeLog(
   log: readonly LogRecord[],
   session: string,
 ): { whole: Map<number, string | null>; below: Map<string, { callId: string; tool: string }> } {
@@ -116,16 +116,16 @@ function unshown(
   const below = new Map<string, { callId: string; tool: string }>()
   for (const record of log) {
     applyOpened(standing, record, openRecord(record, standing.head, session), session, pure)
-    whole.set(record.seq, placeOf(standing))
+    whole.set(record.seq, getPlace(standing))
     const context = standing.run?.context
     // What looks at what a sub-agent returns has not looked at what it said on the way.
     if (!context || context.features.resultShields) continue
-    for (const [id, call] of delegatedIn(context)) below.set(id, call)
+    for (const [id, call] of listDelegated(context)) below.set(id, call)
   }
   return { whole, below }
 }
 
-function delegatedIn(context: AgentContext): [string, { callId: string; tool: string }][] {
+function listDelegated(context: AgentContext): [string, { callId: string; tool: string }][] {
   return context.calls
     .filter(({ name, started }) => started && context.tools[name]?.delegate)
     .map(({ id, name }) => [childSessionId(context, id), { callId: id, tool: name }])

@@ -10,7 +10,7 @@ import { defineTool } from '../../core/tools/define-tool.js'
 import type { InputSchema } from '../../core/tools/input-schema.js'
 import type { ToolEntry } from '../../core/tools/tool-set.js'
 import { defineGuard } from '../../core/user-guards/define-guard.js'
-import { type Readable, readRecording, type RecordedAgent } from './recording.js'
+import { type ReadableRecording, readRecording, type RecordedAgent } from './recording.js'
 
 /** What of an agent is made of a recording alone: it cannot say anything that the recording does not. */
 export interface StandIn {
@@ -19,7 +19,7 @@ export interface StandIn {
 }
 
 /** Of the agents that `createRecordedAgent` has made. */
-export const standIns = new WeakMap<object, StandIn>()
+export const standInByAgent = new WeakMap<object, StandIn>()
 
 /**
  * An agent made of what a recording knows of the one that was recorded: the same prompt, tools, settings and limits, but a
@@ -36,19 +36,19 @@ export const standIns = new WeakMap<object, StandIn>()
  */
 export function createRecordedAgent(recording: object, changes: Partial<AgentOptions> = {}): Agent {
   const read = readRecording(recording)
-  const known = firstKnown(read)
+  const known = findFirstKnown(read)
   const agent = createAgent({
-    ...optionsOf(read.agent, known),
+    ...createOptions(read.agent, known),
     ...changes,
   } as AgentOptions)
-  standIns.set(agent, { tools: changes.tools === undefined, output: changes.output === undefined })
+  standInByAgent.set(agent, { tools: changes.tools === undefined, output: changes.output === undefined })
   return agent
 }
 
 type Known = Pick<AgentContext, 'config' | 'tools' | 'features'>
 
 /** What the first run of a recording knows of its agent. */
-function firstKnown({ records }: Readable): Known | null {
+function findFirstKnown({ records }: ReadableRecording): Known | null {
   for (const record of records) {
     if (record.type === 'start') return wholeInput(record.input)
     if (record.type === 'snapshot') {
@@ -59,7 +59,7 @@ function firstKnown({ records }: Readable): Known | null {
   return null
 }
 
-function optionsOf(
+function createOptions(
   agent: RecordedAgent,
   known: Known | null,
 ): Partial<AgentOptions> & Pick<AgentOptions, 'model'> {
@@ -69,22 +69,24 @@ function optionsOf(
   return {
     ...(config as Partial<AgentOptions> | undefined),
     ...(settings as Partial<AgentOptions>),
-    model: silent,
+    model: silentModel,
     ...(instructions !== undefined && instructions !== null && { instructions }),
-    tools: toolsOf(agent, known),
-    ...(output && { output: { name: output.name, schema: schemaOf(output.schema) } }),
-    ...(output === undefined && features.structuredOutput && { output: schemaOf(anyObject) }),
-    ...partsFor(features),
+    tools: createTools(agent, known),
+    ...(output && { output: { name: output.name, schema: toSchema(output.schema) } }),
+    ...(output === undefined && features.structuredOutput && { output: toSchema(anyObject) }),
+    ...createStandInParts(features),
   }
 }
 
 const anyObject: JsonObject = { type: 'object', properties: {} }
 
-const schemaOf = (schema: JsonObject) => schema as unknown as InputSchema
+const toSchema = (schema: JsonObject) => schema as unknown as InputSchema
 
 /** Where something stood, something stands: what it says comes from the recording. */
-function partsFor(features: Features): Partial<AgentOptions> {
-  const shield = [defineShield({ name: 'recorded', check: () => ({ action: 'block', message: unasked }) })]
+function createStandInParts(features: Features): Partial<AgentOptions> {
+  const shield = [
+    defineShield({ name: 'recorded', check: () => ({ action: 'block', message: standInMessage }) }),
+  ]
   return {
     shields: {
       ...(features.inputShields && { input: shield }),
@@ -97,7 +99,7 @@ function partsFor(features: Features): Partial<AgentOptions> {
   }
 }
 
-function toolsOf({ tools }: RecordedAgent, known: Known | null): ToolEntry[] {
+function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[] {
   const traits = known?.tools ?? {}
   const specs =
     tools ??
@@ -106,20 +108,24 @@ function toolsOf({ tools }: RecordedAgent, known: Known | null): ToolEntry[] {
     const { name, description, parameters } = spec
     const { delegate, nested: _nested, ...rest }: Partial<ToolTraits> = traits[name] ?? {}
     const below = 'agent' in spec ? spec.agent : undefined
-    const words = { name, description, input: schemaOf(parameters) }
+    const words = { name, description, input: toSchema(parameters) }
     if (below === undefined && !delegate) {
       if ('client' in spec && spec.client) return defineTool({ ...words, ...rest, client: true }) as ToolEntry
-      return defineTool({ ...words, ...rest, execute: () => Promise.reject(new Error(unasked)) }) as ToolEntry
+      return defineTool({
+        ...words,
+        ...rest,
+        execute: () => Promise.reject(new Error(standInMessage)),
+      }) as ToolEntry
     }
-    const child = createAgent(optionsOf(below ?? {}, null))
+    const child = createAgent(createOptions(below ?? {}, null))
     return child.asTool(words)
   })
 }
 
-const unasked = 'This agent is made of a recording: nothing of it works but to be played.'
+const standInMessage = 'This agent is made of a recording: nothing of it works but to be played.'
 
-const silent: ModelProvider = {
+const silentModel: ModelProvider = {
   provider: 'recording',
   model: 'recording',
-  request: () => Promise.reject(new ModelError({ kind: 'fatal', code: 'no_model', message: unasked })),
+  request: () => Promise.reject(new ModelError({ kind: 'fatal', code: 'no_model', message: standInMessage })),
 }

@@ -64,16 +64,16 @@ export interface Recording {
 }
 
 /** A recording with its checksum. */
-export function sealed(recording: Omit<Recording, 'check'>): Recording {
-  return { ...recording, check: checkOf(recording) }
+export function sealRecording(recording: Omit<Recording, 'check'>): Recording {
+  return { ...recording, check: computeCheck(recording) }
 }
 
-function checkOf(recording: Omit<Recording, 'check'>): string {
+function computeCheck(recording: Omit<Recording, 'check'>): string {
   return sha256(JSON.stringify(recording)).slice(0, 16)
 }
 
 /** What is played: a recording, whatever it was made of. */
-export interface Readable extends Omit<Recording, 'records'> {
+export interface ReadableRecording extends Omit<Recording, 'records'> {
   records: (ShownRecord & { reached?: string | null })[]
 }
 
@@ -82,19 +82,20 @@ export interface Readable extends Omit<Recording, 'records'> {
  * @throws {ReplayError} `invalid_recording`, `newer_recording`, `damaged_recording`
  * @throws {StoreError} `corrupt_log`, `newer_log` for records of a store
  */
-export function readRecording(given: unknown): Readable {
+export function readRecording(given: unknown): ReadableRecording {
   if (Array.isArray(given)) return fromRecords(given as LogRecord[])
   if (typeof given === 'string')
-    throw invalid('This is a text: parse it with JSON.parse, or import the file as JSON.')
-  if (typeof given !== 'object' || given === null) throw invalid(`This is ${String(given)}.`)
+    throw invalidRecordingError('This is a text: parse it with JSON.parse, or import the file as JSON.')
+  if (typeof given !== 'object' || given === null) throw invalidRecordingError(`This is ${String(given)}.`)
   const { statewright, version, check, ...rest } = given as Partial<Recording>
   if (statewright !== 'recording') {
     const isSession = 'messages' in given && 'usage' in given
-    throw invalid(
+    throw invalidRecordingError(
       isSession ? 'This is a session as JSON, which has no log in it.' : 'This is something else.',
     )
   }
-  if (typeof version !== 'number' || version < 1) throw invalid(`It has no version (${String(version)}).`)
+  if (typeof version !== 'number' || version < 1)
+    throw invalidRecordingError(`It has no version (${String(version)}).`)
   if (version > recordingVersion) {
     throw new ReplayError(
       'newer_recording',
@@ -110,7 +111,7 @@ export function readRecording(given: unknown): Readable {
     records.every((record) => isObject(record) && typeof record.seq === 'number') &&
     (messages === null || Array.isArray(messages)) &&
     Array.isArray(subAgents)
-  if (!isWhole) throw damaged(session, 'something of it is missing')
+  if (!isWhole) throw damagedRecordingError(session, 'something of it is missing')
   const whole = {
     statewright,
     version: recordingVersion,
@@ -120,18 +121,19 @@ export function readRecording(given: unknown): Readable {
     messages,
     subAgents,
   } as const
-  if (check !== undefined && check !== checkOf(whole))
-    throw damaged(session, 'its checksum does not fit what is in it')
-  return { ...whole, records: sound(records, session) }
+  if (check !== undefined && check !== computeCheck(whole))
+    throw damagedRecordingError(session, 'its checksum does not fit what is in it')
+  return { ...whole, records: checkRecords(records, session) }
 }
 
 /** That each record follows the one before it, and is of a version that is known. */
-function sound(records: readonly RecordedEntry[], session: string): RecordedEntry[] {
-  if (records.length === 0) throw damaged(session, 'it has no records')
+function checkRecords(records: readonly RecordedEntry[], session: string): RecordedEntry[] {
+  if (records.length === 0) throw damagedRecordingError(session, 'it has no records')
   for (const [i, record] of records.entries()) {
     const before = records[i - 1]
-    if (!isWellFormed(record)) throw damaged(session, `record ${record.seq} is incomplete`)
-    if (before && record.seq <= before.seq) throw damaged(session, `record ${record.seq} is not in its place`)
+    if (!isWellFormed(record)) throw damagedRecordingError(session, `record ${record.seq} is incomplete`)
+    if (before && record.seq <= before.seq)
+      throw damagedRecordingError(session, `record ${record.seq} is not in its place`)
     if ('version' in record && record.version > logVersion) {
       throw new ReplayError(
         'newer_recording',
@@ -143,7 +145,7 @@ function sound(records: readonly RecordedEntry[], session: string): RecordedEntr
   }
   const [first] = records
   if (first && first.type !== 'snapshot' && first.seq !== 1)
-    throw damaged(session, 'its beginning is missing')
+    throw damagedRecordingError(session, 'its beginning is missing')
   return [...records]
 }
 
@@ -154,11 +156,13 @@ function isWellFormed(record: RecordedEntry): boolean {
   return type === 'opened' || (type === 'snapshot' && isObject(state) && isObject(state.context))
 }
 
-function fromRecords(given: readonly LogRecord[]): Readable {
+function fromRecords(given: readonly LogRecord[]): ReadableRecording {
   const session = '(records)'
-  if (given.length === 0) throw invalid('There is no record in it: the store has no such session.')
+  if (given.length === 0)
+    throw invalidRecordingError('There is no record in it: the store has no such session.')
   const isLog = given.every((record) => isObject(record) && typeof record.data === 'string')
-  if (!isLog) throw invalid('This is a list, but not one of the records that store.read() gives.')
+  if (!isLog)
+    throw invalidRecordingError('This is a list, but not one of the records that store.read() gives.')
   let last = (given[0]?.type === 'snapshot' ? given[0].seq : 1) - 1
   const records = given.map((record) => {
     const entry = openRecord(record, last, session)
@@ -180,14 +184,14 @@ function fromRecords(given: readonly LogRecord[]): Readable {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function invalid(what: string): ReplayError {
+function invalidRecordingError(what: string): ReplayError {
   return new ReplayError(
     'invalid_recording',
     `A recording is what 'statewright sessions export ID --as test' writes, what recordSession() gives, or the records of store.read(). ${what}`,
   )
 }
 
-function damaged(session: unknown, what: string): ReplayError {
+function damagedRecordingError(session: unknown, what: string): ReplayError {
   const id = typeof session === 'string' ? session : 'ID'
   return new ReplayError(
     'damaged_recording',

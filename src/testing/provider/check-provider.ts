@@ -2,11 +2,11 @@ import { anyOptions, callable, expectArgument } from '../../core/base/expect-arg
 import { describeError } from '../../core/base/describe-error.js'
 import { within } from '../../core/base/time-limit.js'
 import type { ModelProvider } from '../../core/models/provider.js'
-import { answerChecks } from './answers.js'
-import { Broken, refuseUnknown } from '../verdict.js'
-import type { Check } from './asking.js'
-import { failureChecks } from './failures.js'
-import type { ProviderServer, ProviderTurn } from './server.js'
+import { answerChecks } from './answer-checks.js'
+import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
+import type { ProviderCheckSpec } from './ask-provider.js'
+import { failureChecks } from './failure-checks.js'
+import type { ProviderServer, ProviderTurn } from './provider-server.js'
 
 /** What came of one check: whether the promise is kept, of streams and of whole answers. */
 export interface ProviderCheck {
@@ -59,7 +59,7 @@ export async function checkProvider(
   )
   expectArgument('checkProvider(make, serve, options)', options, anyOptions)
   const { skip = {}, withinMs = 10_000 } = options
-  refuseUnknown(Object.keys(skip), all)
+  checkSkippedNames(Object.keys(skip), all)
   const report: ProviderReport = { provider: '', model: '', checks: [], broken: [] }
   for (const check of all) {
     for (const stream of check.only === undefined ? [true, false] : [check.only === 'stream']) {
@@ -69,26 +69,27 @@ export async function checkProvider(
         report.checks.push({ name, outcome: 'skipped', problem: why })
         continue
       }
-      const problem = await problemOf(check, stream)
+      const problem = await findProblem(check, stream)
       report.checks.push({ name, outcome: problem === null ? 'kept' : 'broken', problem })
       if (problem !== null) report.broken.push(`${name}: ${problem}.`)
     }
   }
   return report
 
-  async function problemOf(check: Check, stream: boolean): Promise<string | null> {
+  async function findProblem(check: ProviderCheckSpec, stream: boolean): Promise<string | null> {
     const over = new AbortController()
     const server = await serve({ scenario: { turns: check.turns }, strict: true })
     try {
       const provider = make(server.url)
       report.provider = provider.provider
       report.model = provider.model
-      const late = () => new Broken(`it took longer than ${withinMs} ms`)
+      const late = () => new CheckFailure(`it took longer than ${withinMs} ms`)
       await within({ ms: withinMs, late }, check.run({ provider, server, stream, over: over.signal }))
-      return refusalOf(server)
+      return findRefusal(server)
     } catch (error) {
       return (
-        refusalOf(server) ?? (error instanceof Broken ? error.message : `it failed: ${describeError(error)}`)
+        findRefusal(server) ??
+        (error instanceof CheckFailure ? error.message : `it failed: ${describeError(error)}`)
       )
     } finally {
       over.abort()
@@ -97,10 +98,10 @@ export async function checkProvider(
   }
 }
 
-const all: readonly Check[] = [...answerChecks, ...failureChecks]
+const all: readonly ProviderCheckSpec[] = [...answerChecks, ...failureChecks]
 
 /** What the server would not take is what is wrong, whatever came of it. */
-function refusalOf({ requests }: ProviderServer): string | null {
+function findRefusal({ requests }: ProviderServer): string | null {
   const refused = requests.find((request) => request.refused !== null)?.refused
   return refused == null ? null : `the server refused a request: ${refused.replace(/\.$/, '')}`
 }
@@ -130,7 +131,7 @@ export function formatProviderReports(reports: Readonly<Record<string, ProviderR
   const rows = [
     ['', ...columns.map(([title]) => title)],
     ...names.map((name) => [name, ...columns.map(([, report]) => cell(report, name))]),
-    ['kept', ...columns.map(([, report]) => keptOf(report))],
+    ['kept', ...columns.map(([, report]) => formatKept(report))],
   ]
   const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? []
   return rows
@@ -143,7 +144,7 @@ export function formatProviderReports(reports: Readonly<Record<string, ProviderR
     .join('\n')
 }
 
-function keptOf({ checks }: ProviderReport): string {
+function formatKept({ checks }: ProviderReport): string {
   const asked = checks.filter(({ outcome }) => outcome !== 'skipped')
   return `${asked.filter(({ outcome }) => outcome === 'kept').length} of ${asked.length}`
 }

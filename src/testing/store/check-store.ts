@@ -4,15 +4,15 @@ import { StatewrightError } from '../../core/base/errors.js'
 import { newId } from '../../core/base/new-id.js'
 import { within } from '../../core/base/time-limit.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { Broken, refuseUnknown } from '../verdict.js'
-import { anyOrderChecks } from './any-order.js'
-import { crowdChecks } from './crowd.js'
-import { inboxChecks } from './inbox.js'
-import { leaseChecks } from './lease.js'
-import { listChecks } from './list.js'
-import { logChecks } from './log.js'
-import { type Ability, asked, type Check } from './scene.js'
-import { type CheckTime, givenTime, ownTime } from './time.js'
+import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
+import { anyOrderChecks } from './any-order-checks.js'
+import { crowdChecks } from './crowd-checks.js'
+import { inboxChecks } from './inbox-checks.js'
+import { leaseChecks } from './lease-checks.js'
+import { listChecks } from './list-checks.js'
+import { logChecks } from './log-checks.js'
+import { type Ability, leaseRequest, type StoreCheckSpec } from './store-scene.js'
+import { type CheckTime, createGivenTime, createOwnTime } from './check-time.js'
 
 /** Where a store is to be opened for a check. Nothing is there yet. */
 export interface StorePlace {
@@ -57,7 +57,7 @@ export interface CheckStoreOptions {
 }
 
 /** All that is promised. */
-export const storeChecks: readonly Check[] = [
+export const storeChecks: readonly StoreCheckSpec[] = [
   ...logChecks,
   ...leaseChecks,
   ...listChecks,
@@ -84,14 +84,14 @@ export async function checkStore(
   expectArgument('checkStore(open)', open, callable('a function that opens the store'))
   expectArgument('checkStore(open, options)', options, anyOptions)
   const { skip = {} } = options
-  refuseUnknown(Object.keys(skip), storeChecks)
+  checkSkippedNames(Object.keys(skip), storeChecks)
   const checker = new StoreChecker(open, options)
-  const report: StoreReport = { clock: await checker.clock(), checks: [], broken: [] }
+  const report: StoreReport = { clock: await checker.detectClock(), checks: [], broken: [] }
   for (const check of storeChecks) {
     const { name } = check
     const why = skip[name]
     const found: StoreCheck =
-      why === undefined ? await checker.outcomeOf(check) : { name, outcome: 'skipped', problem: why }
+      why === undefined ? await checker.runCheck(check) : { name, outcome: 'skipped', problem: why }
     report.checks.push(found)
     if (found.outcome === 'broken') report.broken.push(`${name}: ${found.problem}.`)
   }
@@ -111,25 +111,25 @@ export class StoreChecker {
     options: CheckStoreOptions = {},
   ) {
     if (typeof open !== 'function')
-      throw bad('open', 'is a function that makes a store: ({ place, now }) => yourStore(…)')
+      throw badOptionError('open', 'is a function that makes a store: ({ place, now }) => yourStore(…)')
     this.#open = open
     this.#options = options
-    this.#withinMs = lasting('withinMs', options.withinMs ?? 60_000)
-    this.#leaseMs = lasting('leaseMs', options.leaseMs ?? 500)
+    this.#withinMs = checkDuration('withinMs', options.withinMs ?? 60_000)
+    this.#leaseMs = checkDuration('leaseMs', options.leaseMs ?? 500)
   }
 
-  async clock(): Promise<'given' | 'own'> {
-    return (await this.#time()).isGiven ? 'given' : 'own'
+  async detectClock(): Promise<'given' | 'own'> {
+    return (await this.#createTime()).isGiven ? 'given' : 'own'
   }
 
-  async outcomeOf(check: Check): Promise<StoreCheck> {
-    const time = await this.#time()
+  async runCheck(check: StoreCheckSpec): Promise<StoreCheck> {
+    const time = await this.#createTime()
     const { name } = check
     const { shared = true, seed = 1 } = this.#options
     let skipped: string | null = null
-    const problem = await this.#at(time, async (open) => {
+    const problem = await this.#useStores(time, async (open) => {
       const store = await open()
-      skipped = check.needs === undefined ? null : lackOf(check.needs, store, shared)
+      skipped = check.needs === undefined ? null : explainMissing(check.needs, store, shared)
       if (skipped === null) await check.run({ store, open, time, seed })
     })
     if (problem !== null) return { name, outcome: 'broken', problem }
@@ -137,24 +137,26 @@ export class StoreChecker {
   }
 
   /** Seen once from how long a lease lasts; where that cannot be seen, the checks will say what is wrong. */
-  async #time(): Promise<CheckTime> {
-    this.#makeTime ??= this.#seenTime()
+  async #createTime(): Promise<CheckTime> {
+    this.#makeTime ??= this.#detectTime()
     return (await this.#makeTime)()
   }
 
-  async #seenTime(): Promise<() => CheckTime> {
+  async #detectTime(): Promise<() => CheckTime> {
     let ahead: number | null = null
-    await this.#at(givenTime(), async (open) => {
-      const { expiresAt } = await (await open()).acquire('clock', asked)
-      const [given, own] = [givenTime().now(), Date.now()].map((now) => expiresAt - asked.ttlMs - now)
+    await this.#useStores(createGivenTime(), async (open) => {
+      const { expiresAt } = await (await open()).acquire('clock', leaseRequest)
+      const [given, own] = [createGivenTime().now(), Date.now()].map(
+        (now) => expiresAt - leaseRequest.ttlMs - now,
+      )
       if (given !== undefined && own !== undefined && Math.abs(own) < Math.abs(given)) ahead = own
     })
     const found: number | null = ahead
-    return found === null ? givenTime : () => ownTime(this.#leaseMs, found)
+    return found === null ? createGivenTime : () => createOwnTime(this.#leaseMs, found)
   }
 
   /** What is wrong with what is done with stores at a place; null when nothing is. */
-  async #at(
+  async #useStores(
     time: CheckTime,
     work: (open: () => Promise<SessionStore>) => Promise<void>,
   ): Promise<string | null> {
@@ -166,40 +168,41 @@ export class StoreChecker {
       return store
     }
     const problem =
-      (await this.#problemOf(work(open))) ??
-      (await this.#problemOf(Promise.all(opened.map(async (store) => store.close()))))
-    if (problem !== null) await Promise.allSettled(opened.map((store) => this.#problemOf(closed(store))))
+      (await this.#findProblem(work(open))) ??
+      (await this.#findProblem(Promise.all(opened.map(async (store) => store.close()))))
+    if (problem !== null)
+      await Promise.allSettled(opened.map((store) => this.#findProblem(closeStore(store))))
     await this.#options.remove?.(place)
     return problem
   }
 
-  async #problemOf(work: Promise<unknown>): Promise<string | null> {
+  async #findProblem(work: Promise<unknown>): Promise<string | null> {
     const ms = this.#withinMs
     try {
-      await within({ ms, late: () => new Broken(`it took longer than ${ms} ms`) }, work)
+      await within({ ms, late: () => new CheckFailure(`it took longer than ${ms} ms`) }, work)
       return null
     } catch (error) {
       const words = describeError(error).replace(/\.$/, '')
-      return error instanceof Broken ? error.message : `it failed: ${words}`
+      return error instanceof CheckFailure ? error.message : `it failed: ${words}`
     }
   }
 }
 
-const closed = async (store: SessionStore): Promise<void> => store.close()
+const closeStore = async (store: SessionStore): Promise<void> => store.close()
 
 /** Why a check makes no sense for a store; null when it does. */
-function lackOf(ability: Ability, store: SessionStore, shared: boolean): string | null {
+function explainMissing(ability: Ability, store: SessionStore, shared: boolean): string | null {
   if (ability === 'shared') return shared ? null : 'shared is false: each store has sessions of its own'
   if (ability === 'renewAll') return store.renewAll ? null : 'the store has no renewAll'
   if (!store.inbox) return 'the store has no inbox'
   return ability === 'inbox' || store.inbox[ability] ? null : `the inbox has no ${ability}`
 }
 
-function lasting(key: string, ms: number): number {
+function checkDuration(key: string, ms: number): number {
   if (Number.isFinite(ms) && ms > 0) return ms
-  throw bad(key, 'is a number of milliseconds above 0')
+  throw badOptionError(key, 'is a number of milliseconds above 0')
 }
 
-function bad(key: string, what: string): StatewrightError {
+function badOptionError(key: string, what: string): StatewrightError {
   return new StatewrightError('bad_option', `checkStore: ${key} ${what}.`, key)
 }

@@ -1,4 +1,4 @@
-import { ago, timestamp } from '../../../src/cli/render/ago.js'
+import { formatAgo, formatTimestamp } from '../../../src/cli/render/format-time.js'
 
 const now = Date.UTC(2026, 4, 10, 12)
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
@@ -16,9 +16,9 @@ test.each([
   [7 * day, '2026-05-03'],
   [-hour, 'just now'],
 ])('%d ms before is: %s', (ms, words) => {
-  expect(ago(now - ms, now)).toBe(words)
+  expect(formatAgo(now - ms, now)).toBe(words)
 })
 
 test('a timestamp is in UTC, to the second', () => {
-  expect(timestamp(now + 1_234)).toBe('2026-05-10 12:00:01')
+  expect(formatTimestamp(now + 1_234)).toBe('2026-05-10 12:00:01')
 })

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { HumanRenderer } from '../../../src/cli/render/human.js'
+import { HumanRenderer } from '../../../src/cli/render/human-renderer.js'
 import { wantsColor } from '../../../src/cli/render/paint.js'
 import { defaultConfig } from '../../../src/core/config/defaults.js'
 
@@ -13,7 +13,7 @@ function shown(
   options: { color?: boolean; width?: number } = {},
 ): string {
   const renderer = new HumanRenderer({ color: false, limits, ...options })
-  return announcements.map((announcement, i) => renderer.event(stamped(announcement, i))).join('')
+  return announcements.map((announcement, i) => renderer.renderEvent(stamped(announcement, i))).join('')
 }
 
 function stamped(announcement: EmittedEvent, seq: number): AgentEvent {
@@ -140,9 +140,9 @@ describe('a run for people', () => {
       sessionId: 's',
       runId: 'r',
     }
-    renderer.event(stamped(warns, 1))
-    renderer.event(stamped(warns, 26))
-    expect(renderer.result(result)).toBe(
+    renderer.renderEvent(stamped(warns, 1))
+    renderer.renderEvent(stamped(warns, 26))
+    expect(renderer.renderResult(result)).toBe(
       [
         '',
         'COMPLETED · end_turn',

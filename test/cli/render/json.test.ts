@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { jsonLine } from '../../../src/cli/render/json.js'
+import { formatJsonLine } from '../../../src/cli/render/json-renderer.js'
 
 test('a line of JSON is the same value, and holds nothing that a terminal obeys', () => {
   const unit = fc.oneof(
@@ -9,7 +9,7 @@ test('a line of JSON is the same value, and holds nothing that a terminal obeys'
   fc.assert(
     fc.property(fc.array(unit), (parts) => {
       const value = { text: parts.join('') }
-      const line = jsonLine(value)
+      const line = formatJsonLine(value)
       expect(JSON.parse(line)).toEqual(value)
       expect(line.slice(0, -1)).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u)
     }),

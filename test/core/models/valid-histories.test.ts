@@ -3,7 +3,7 @@ import type { ContentPart, Message, ToolCall } from '../../../machines/agent/mes
 import { reasoningForms } from '../../../src/core/models/openai/echo-reasoning.js'
 import { type BodyOptions, createBodyBuilder } from '../../../src/core/models/openai/request-body.js'
 import type { ChatRequest } from '../../../src/rehearsal/index.js'
-import { strictProblem } from '../../../src/rehearsal/strict.js'
+import { findStrictProblem } from '../../../src/rehearsal/request-problem.js'
 
 /** Any text: words, nothing, blanks, halves of surrogate pairs. */
 const anyText = fc.oneof(
@@ -93,7 +93,7 @@ test('whatever was said, what is sent is what every provider takes', () => {
       instructions,
       nudges,
       (messages, echoReasoning, isMistral, ...rest) => {
-        expect(strictProblem(sent(messages, { ...plain, echoReasoning, isMistral }, ...rest))).toBeNull()
+        expect(findStrictProblem(sent(messages, { ...plain, echoReasoning, isMistral }, ...rest))).toBeNull()
       },
     ),
     { numRuns: 500 },

@@ -8,7 +8,7 @@ import {
 import type { ModelRequest } from '../../../src/index.js'
 import { redactEvent } from '../../../src/diagram/index.js'
 import { inputMessages, systemInstructions } from '../../../src/otel/content.js'
-import { shownText } from '../../../src/studio/shown.js'
+import { toShownText } from '../../../src/studio/shown-values.js'
 import { redactedBy, refusal, verdictOf } from './support.js'
 
 // Put together here, so that no scanner takes them for real ones.
@@ -91,7 +91,7 @@ describe('what leaves the process', () => {
 
   it.each(examples)('has no %s, %j', (_, secret, text = `It is ${secret} and no other.`) => {
     const shown = [
-      shownText(text),
+      toShownText(text),
       redactEvent({ event: { text } }, { maxText: 4_000 }).event.text,
       inputMessages(told(text)),
       systemInstructions(told(text)) ?? '',

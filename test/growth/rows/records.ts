@@ -1,12 +1,12 @@
 import { defineAgents, memoryStore, type SessionStore, listStrandedSessions } from '../../../src/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, scripted, stepping } from '../scripted.js'
-import { Actions } from '../../../src/studio/actions.js'
-import { AttachedRuns } from '../../../src/studio/attached.js'
-import { Library } from '../../../src/studio/library.js'
-import { Views } from '../../../src/studio/views.js'
+import { SessionActions } from '../../../src/studio/session-actions.js'
+import { AttachedRuns } from '../../../src/studio/attached-runs.js'
+import { SessionLibrary } from '../../../src/studio/session-library.js'
+import { StudioViews } from '../../../src/studio/studio-views.js'
 import { chatHandler } from '../../../src/ui/index.js'
-import { sessionData } from '../../../src/studio/export-session.js'
+import { createSessionData } from '../../../src/studio/export-session.js'
 import { replaySession, createRecordedAgent, recordSession } from '../../../src/testing/index.js'
 
 interface Kept {
@@ -67,11 +67,11 @@ const write = async (n: number): Promise<void> => {
 const size = { from: 122, atMost: 488 }
 
 /** What the studio shows, read anew. */
-function studioOf(store: SessionStore): Views {
+function studioOf(store: SessionStore): StudioViews {
   const nobody = (): void => undefined
-  const library = new Library(store, () => false)
-  const actions = new Actions(undefined, undefined, library, new AttachedRuns(nobody, nobody))
-  return new Views(library, actions, { store: '', machine: undefined })
+  const library = new SessionLibrary(store, () => false)
+  const actions = new SessionActions(undefined, undefined, library, new AttachedRuns(nobody, nobody))
+  return new StudioViews(library, actions, { store: '', machine: undefined })
 }
 
 const chat = ({ agent }: Kept) => chatHandler({ agent, authorize: 'none', path: '/chat' })
@@ -188,14 +188,14 @@ export const recordRows: readonly Row[] = [
     from: 50,
     atMost: 400,
     prepare: shelf,
-    run: async ({ store }) => [await studioOf(store).sessions(), await studioOf(store).visits()],
+    run: async ({ store }) => [await studioOf(store).getSessions(), await studioOf(store).getVisits()],
   }),
   row({
     name: 'the studio: a session',
     covers: ['studio session', 'studio end'],
     ...size,
     prepare: kept,
-    run: async ({ store }) => [await studioOf(store).session('s'), await studioOf(store).end('s')],
+    run: async ({ store }) => [await studioOf(store).getSession('s'), await studioOf(store).getEnd('s')],
   }),
   row({
     name: 'the studio: a moment',
@@ -203,8 +203,8 @@ export const recordRows: readonly Row[] = [
     ...size,
     prepare: kept,
     run: async ({ store }) => [
-      await studioOf(store).moment('s', 20),
-      await studioOf(store).moments('s', 1, 20),
+      await studioOf(store).getMoment('s', 20),
+      await studioOf(store).getMoments('s', 1, 20),
     ],
   }),
   row({
@@ -213,7 +213,7 @@ export const recordRows: readonly Row[] = [
     from: 25,
     atMost: 400,
     prepare: kept,
-    run: async ({ store, agent }) => studioOf(store).compare('s', await agent.fork('s')),
+    run: async ({ store, agent }) => studioOf(store).compareSessions('s', await agent.fork('s')),
   }),
   row({
     name: 'a chat: what was said',
@@ -248,6 +248,6 @@ export const recordRows: readonly Row[] = [
     from: 25,
     atMost: 400,
     prepare: kept,
-    run: ({ store }) => sessionData(store, 's'),
+    run: ({ store }) => createSessionData(store, 's'),
   }),
 ]

@@ -1,6 +1,6 @@
-import { approvalIdOf } from '../../../src/web/approval-id.js'
+import { toApprovalId } from '../../../src/web/approval-id.js'
 import { aguiHandler } from '../../../src/agui/index.js'
-import { interruptId } from '../../../src/agui/interrupts.js'
+import { toInterruptId } from '../../../src/agui/approval-interrupts.js'
 import { chatHandler } from '../../../src/ui/index.js'
 import { passing } from '../../support/passing.js'
 import type { Place, Surface, Told, Who } from '../surface.js'
@@ -86,12 +86,12 @@ export const pageSurfaces: Surface[] = [
     body: { threadId: 'c1', runId: 'r2', messages: [{ id: 'm2', role: 'user', content: 'Again.' }] },
   })),
   surface('chatHandler', 'answer', 'say', ({ question }) => {
-    const approval = { id: approvalIdOf(question), approved: true }
+    const approval = { id: toApprovalId(question), approved: true }
     const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }
     return { body: { id: 'c1', messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
   }),
   surface('aguiHandler', 'answer', 'say', ({ question }) => {
-    const id = interruptId(question.callId, question)
+    const id = toInterruptId(question.callId, question)
     const resume = [{ interruptId: id, status: 'resolved', payload: { approved: true } }]
     return { body: { threadId: 'c1', runId: 'r2', messages: [], resume } }
   }),

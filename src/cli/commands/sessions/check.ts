@@ -1,13 +1,13 @@
 import { type CheckedSession, checkSessions } from '../../../core/drive/check-sessions.js'
 import { printable } from '../../../core/format/words.js'
-import { badUsage } from '../../cli-error.js'
+import { badUsageError } from '../../cli-error.js'
 import type { Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
 import { loadAgents } from '../../load-agents.js'
 import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions } from '../../options.js'
-import { jsonLine } from '../../render/json.js'
-import { sessionOptionSpecs } from './options.js'
+import { parseOptions } from '../../parse-options.js'
+import { formatJsonLine } from '../../render/json-renderer.js'
+import { sessionOptionSpecs } from './session-options.js'
 
 const options = {
   agents: {
@@ -29,9 +29,10 @@ export const checkCommand: Command = {
   ],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
-    if (positionals.length > 0) throw badUsage(`There is nothing to name here: '${positionals.join(' ')}'.`)
+    if (positionals.length > 0)
+      throw badUsageError(`There is nothing to name here: '${positionals.join(' ')}'.`)
     const module = text('agents')
-    if (module === undefined) throw badUsage('Whose sessions? Give --agents MODULE.', '--agents')
+    if (module === undefined) throw badUsageError('Whose sessions? Give --agents MODULE.', '--agents')
     return withSessionStore(text('store'), io, async (store) => {
       const agents = await loadAgents(module, io.cwd, store)
       const count = { all: 0, ok: 0, changed: 0 }
@@ -39,20 +40,20 @@ export const checkCommand: Command = {
         count.all += 1
         if (checked.ok) count.ok += 1
         if (checked.verdict === 'changed') count.changed += 1
-        if (has('json')) io.stdout.write(jsonLine(checked))
-        else if (!checked.ok) io.stdout.write(lineOf(checked))
+        if (has('json')) io.stdout.write(formatJsonLine(checked))
+        else if (!checked.ok) io.stdout.write(formatSession(checked))
       }
-      if (!has('json')) io.stdout.write(closing(count))
+      if (!has('json')) io.stdout.write(formatTotals(count))
       return count.ok === count.all ? exitCodes.completed : exitCodes.error
     })
   },
 }
 
-function lineOf({ session, agent, verdict, why }: CheckedSession): string {
+function formatSession({ session, agent, verdict, why }: CheckedSession): string {
   return `${printable(session)}  ${printable(agent)}  ${verdict}: ${printable(why ?? '')}\n`
 }
 
-function closing({ all, ok, changed }: { all: number; ok: number; changed: number }): string {
+function formatTotals({ all, ok, changed }: { all: number; ok: number; changed: number }): string {
   const others = changed > 0 ? ` (${changed} of them with other instructions, tools or another model)` : ''
   return `${ok} of ${all} open sessions can go on here${others}.\n`
 }

@@ -1,15 +1,15 @@
 import { systemClock } from '../../../core/base/clock.js'
 import { deleteSession } from '../../../core/sessions/delete-session.js'
-import { asker } from '../../ask.js'
-import { badUsage, CliError } from '../../cli-error.js'
+import { openTerminalPrompt } from '../../terminal-prompt.js'
+import { badUsageError, CliError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
 import { findSession } from '../../find-session.js'
 import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions } from '../../options.js'
+import { parseOptions } from '../../parse-options.js'
 import { count, shorten } from '../../../core/format/words.js'
 import type { ListedSession } from '../../../core/sessions/store/store.js'
-import { onlyId, sessionOptionSpecs } from './options.js'
+import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
   yes: { short: 'y', about: 'do not ask' },
@@ -24,9 +24,9 @@ export const deleteCommand: Command = {
   notes: ['It cannot be brought back: statewright sessions export ID keeps a copy.'],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
-    const id = onlyId(positionals)
+    const id = parseSessionId(positionals)
     if (!has('yes') && !(io.stdin.isTTY === true && io.stdout.isTTY === true)) {
-      throw badUsage(
+      throw badUsageError(
         'Nobody can be asked here: say --yes to delete the session without being asked.',
         '--yes',
       )
@@ -48,7 +48,7 @@ export const deleteCommand: Command = {
 }
 
 async function isSure({ id, head, summary }: ListedSession, io: CliIO): Promise<boolean> {
-  const { ask, close } = asker(io)
+  const { ask, close } = openTerminalPrompt(io)
   const title = shorten(summary?.name ?? summary?.title ?? '', 60)
   try {
     const answer = await ask(

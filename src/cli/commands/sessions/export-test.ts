@@ -11,16 +11,16 @@ import {
   type Recording,
 } from '../../../testing/index.js'
 import { takeRecording } from '../../../testing/play/record-session.js'
-import { badUsage, CliError } from '../../cli-error.js'
+import { badUsageError, CliError } from '../../cli-error.js'
 import type { CliIO } from '../../command.js'
 import { loadAgent } from '../../load-agent.js'
 import { loadModule } from '../../load-module.js'
 import { loadTools } from '../../load-tools.js'
-import { whyUnreadable } from '../../load-file.js'
-import { agentOfRun, type RunBefore } from './recorded-options.js'
-import { type Runner, runners, testFile } from './test-file.js'
+import { describeReadError } from '../../load-file.js'
+import { findRunAgent, type OriginalRunOptions } from './recorded-options.js'
+import { type Runner, runners, formatTestFile } from './test-file.js'
 
-export interface TestToWrite extends RunBefore {
+export interface TestExport extends OriginalRunOptions {
   agent: string | undefined
   isLive: boolean
   runner: string | undefined
@@ -33,45 +33,46 @@ export interface TestToWrite extends RunBefore {
 export async function exportTest(
   store: SessionStore,
   session: string,
-  asked: TestToWrite,
+  request: TestExport,
   io: CliIO,
 ): Promise<void> {
-  const { agent: module, isLive, tools, out, force, update } = asked
+  const { agent: module, isLive, tools, out, force, update } = request
   if (isLive && module === undefined && tools === undefined)
-    throw badUsage(
+    throw badUsageError(
       '--tools live needs tools: name their module with --tools MODULE, too, or an --agent MODULE.',
       '--tools',
     )
-  const runner = runnerOf(asked.runner)
+  const runner = parseRunner(request.runner)
   const name = session.replaceAll(/[^\w.-]/g, '_')
   const path = resolve(io.cwd, out ?? `${name}.test.mjs`)
   const fixture = path.replace(/(\.test|\.spec)?\.[cm]?[jt]sx?$/, '') + '.session.json'
-  const isThere = await exists(path)
+  const isThere = await fileExists(path)
   if (!force && !update) for (const file of [path, fixture]) await refuseReplacing(file, io)
 
-  const { recording, agent } = await recorded(store, session, asked, io)
-  const { notCompared } = await playable(agent, recording)
+  const { recording, agent } = await takeSessionRecording(store, session, request, io)
+  const { notCompared } = await checkPlayable(agent, recording)
   const at = (file: string) => importPath(dirname(path), resolve(io.cwd, file))
-  await write(fixture, `${JSON.stringify(recording, null, 1)}\n`, io)
+  await writeTestFile(fixture, `${JSON.stringify(recording, null, 1)}\n`, io)
   // What somebody has made of the test is theirs.
   const keeps = update && isThere && !force
   if (!keeps) {
-    const text = testFile({
+    const text = formatTestFile({
       session,
       runner,
       fixture: importPath(dirname(path), fixture),
-      agent: module === undefined ? null : { module: at(module), isFunction: await isFunction(module, io) },
+      agent:
+        module === undefined ? null : { module: at(module), isFunction: await exportsFunction(module, io) },
       instructions: recording.agent.instructions,
       tools: module !== undefined || tools === undefined ? null : at(tools),
       isLive,
     })
-    await write(path, text, io)
+    await writeTestFile(path, text, io)
   }
   const shown = (file: string) => relative(io.cwd, file) || file
   io.stdout.write(
     keeps
       ? `Took a new recording: ${shown(fixture)}. The test ${shown(path)} is as it was.\n`
-      : `Wrote ${shown(path)} and ${shown(fixture)}. Run it: ${commandOf(runner, shown(path))}\n`,
+      : `Wrote ${shown(path)} and ${shown(fixture)}. Run it: ${formatTestCommand(runner, shown(path))}\n`,
   )
   for (const what of notCompared) io.stderr.write(`statewright: not compared: ${what}\n`)
   if (recording.agent.instructions === undefined)
@@ -81,10 +82,10 @@ export async function exportTest(
     )
 }
 
-async function recorded(
+async function takeSessionRecording(
   store: SessionStore,
   session: string,
-  { agent: module, ...before }: TestToWrite,
+  { agent: module, ...before }: TestExport,
   io: CliIO,
 ): Promise<{ recording: Recording; agent: Pick<Agent, 'config'> }> {
   if (module !== undefined) {
@@ -95,13 +96,13 @@ async function recorded(
     }
     return { recording: await recordSession(agent, session, { store }), agent }
   }
-  const known = await agentOfRun(before, store, session, io)
-  const recording = await takeRecording(store, session, known ?? {})
+  const described = await findRunAgent(before, store, session, io)
+  const recording = await takeRecording(store, session, described ?? {})
   const tools = before.tools === undefined ? undefined : await loadTools(before.tools, io.cwd)
   return { recording, agent: createRecordedAgent(recording, { ...(tools && { tools }) }) }
 }
 
-async function playable(agent: Pick<Agent, 'config'>, recording: Recording) {
+async function checkPlayable(agent: Pick<Agent, 'config'>, recording: Recording) {
   try {
     // What was the run's own is not known apart from what the agent has changed since: limits are its own, the rest is not.
     const { check: _check, ...whole } = recording
@@ -111,23 +112,23 @@ async function playable(agent: Pick<Agent, 'config'>, recording: Recording) {
   } catch (error) {
     if (!(error instanceof ReplayError) || error.code !== 'session_differs') throw error
     // What would help whose test fails later is no help here.
-    const told = error.message.replace(/\n\n[^\n]*$/, '')
+    const message = error.message.replace(/\n\n[^\n]*$/, '')
     throw new CliError(
       'session_differs',
-      `${told}\n\nNothing was written: this is not the agent that the session was recorded with. Run the session anew, and export that.`,
+      `${message}\n\nNothing was written: this is not the agent that the session was recorded with. Run the session anew, and export that.`,
       recording.session,
       { cause: error },
     )
   }
 }
 
-function runnerOf(given = 'jest'): Runner {
+function parseRunner(given = 'jest'): Runner {
   const runner = runners.find((name) => name === given)
   if (runner) return runner
-  throw badUsage(`--runner must be ${runners.join(', ')} (is '${given}').`, '--runner')
+  throw badUsageError(`--runner must be ${runners.join(', ')} (is '${given}').`, '--runner')
 }
 
-function commandOf(runner: Runner, file: string): string {
+function formatTestCommand(runner: Runner, file: string): string {
   switch (runner) {
     case 'jest':
       return `NODE_OPTIONS=--experimental-vm-modules npx jest ${file}`
@@ -138,7 +139,7 @@ function commandOf(runner: Runner, file: string): string {
   }
 }
 
-async function isFunction(module: string, io: CliIO): Promise<boolean> {
+async function exportsFunction(module: string, io: CliIO): Promise<boolean> {
   const { default: exported } = await loadModule(
     module,
     io.cwd,
@@ -152,7 +153,7 @@ function importPath(from: string, to: string): string {
   return path.startsWith('.') ? path : `./${path}`
 }
 
-async function exists(path: string): Promise<boolean> {
+async function fileExists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     () => false,
@@ -160,19 +161,19 @@ async function exists(path: string): Promise<boolean> {
 }
 
 async function refuseReplacing(path: string, { cwd }: CliIO): Promise<void> {
-  if (!(await exists(path))) return
+  if (!(await fileExists(path))) return
   const text = `'${relative(cwd, path)}' is there already. Take a new recording for it with --update, replace all with --force, or name another file.`
   throw new CliError('unwritable_file', `--out: ${text}`, '--out')
 }
 
 /** A test belongs to those who have the program; its mode is the usual one. */
-async function write(path: string, text: string, { cwd }: CliIO): Promise<void> {
+async function writeTestFile(path: string, text: string, { cwd }: CliIO): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true })
     await writeFile(path, text)
   } catch (cause) {
     const file = relative(cwd, path) || join('.', path)
-    const why = whyUnreadable(cause, file).replace('may not be read', 'may not be written')
+    const why = describeReadError(cause, file).replace('may not be read', 'may not be written')
     throw new CliError(
       'unwritable_file',
       `--out: ${why.replace('cannot be read', 'cannot be written')}`,

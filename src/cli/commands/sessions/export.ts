@@ -2,17 +2,17 @@ import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import { readSession } from '../../../core/sessions/log/read-session.js'
-import { badUsage, CliError } from '../../cli-error.js'
+import { badUsageError, CliError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
 import { findSession } from '../../find-session.js'
-import { codeOf, whyUnreadable } from '../../load-file.js'
+import { getErrorCode, describeReadError } from '../../load-file.js'
 import { withSessionStore } from '../../open-session-store.js'
-import { type ParsedOptions, parseOptions } from '../../options.js'
-import { printableJson } from '../../render/json.js'
-import { markdown } from '../../render/markdown.js'
-import type { TestToWrite } from './export-test.js'
-import { onlyId, sessionOptionSpecs } from './options.js'
+import { type ParsedOptions, parseOptions } from '../../parse-options.js'
+import { escapeJson } from '../../render/json-renderer.js'
+import { formatMarkdown } from '../../render/session-markdown.js'
+import type { TestExport } from './export-test.js'
+import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
   markdown: { about: 'the conversation as Markdown, for people' },
@@ -55,57 +55,61 @@ export const exportCommand: Command = {
   execute: async (args, io) => {
     const given = parseOptions(args, options)
     const { positionals, has, text } = given
-    const id = onlyId(positionals)
+    const id = parseSessionId(positionals)
     const out = text('out')
-    const form = formOf(given)
+    const form = parseForm(given)
     if (form === 'test') {
-      const asked = testOf(given)
+      const asked = parseTestExport(given)
       await withSessionStore(text('store'), io, async (store) => {
         const { exportTest } = await import('./export-test.js')
         await exportTest(store, (await findSession(store, id)).id, asked, io)
       })
       return exitCodes.completed
     }
-    if (has('force') && out === undefined) throw badUsage('--force goes with --out FILE.', '--force')
+    if (has('force') && out === undefined) throw badUsageError('--force goes with --out FILE.', '--force')
     await withSessionStore(text('store'), io, async (store) => {
       const { id: found } = await findSession(store, id)
       const content =
-        form === 'html' ? await htmlOf(store, found) : await textOf(store, found, form === 'markdown')
+        form === 'html'
+          ? await formatHtml(store, found)
+          : await formatSession(store, found, form === 'markdown')
       if (out === undefined) io.stdout.write(content)
-      else await write(content, out, has('force'), io)
+      else await writeExport(content, out, has('force'), io)
     })
     return exitCodes.completed
   },
 }
 
-type Given = ParsedOptions<keyof typeof options>
+type ExportOptions = ParsedOptions<keyof typeof options>
 
 const forms = ['json', 'markdown', 'html', 'test'] as const
-const ofTests = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
+const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
 /** @throws {CliError} for forms that exclude each other, and for options that go with another one */
-function formOf({ has, text }: Given): (typeof forms)[number] {
+function parseForm({ has, text }: ExportOptions): (typeof forms)[number] {
   const asked = [
     ...(has('html') ? ['html'] : []),
     ...(has('markdown') ? ['markdown'] : []),
     text('as') ?? [],
   ].flat()
   const form = forms.find((name) => name === (asked[0] ?? 'json'))
-  if (form === undefined) throw badUsage(`--as must be ${forms.join(', ')} (is '${asked[0]}').`, '--as')
+  if (form === undefined) throw badUsageError(`--as must be ${forms.join(', ')} (is '${asked[0]}').`, '--as')
   if (asked.some((name) => name !== form))
-    throw badUsage(`${asked.map((name) => `--${name}`).join(' and ')} exclude each other: choose one form.`)
-  const stray = form === 'test' ? undefined : ofTests.find((name) => has(name))
-  if (stray !== undefined) throw badUsage(`--${stray} goes with --as test.`, `--${stray}`)
+    throw badUsageError(
+      `${asked.map((name) => `--${name}`).join(' and ')} exclude each other: choose one form.`,
+    )
+  const stray = form === 'test' ? undefined : testOnlyOptions.find((name) => has(name))
+  if (stray !== undefined) throw badUsageError(`--${stray} goes with --as test.`, `--${stray}`)
   return form
 }
 
-function testOf({ all, has, text }: Given): TestToWrite {
+function parseTestExport({ all, has, text }: ExportOptions): TestExport {
   const tools = all('tools').filter((name) => name !== 'live' && name !== 'log')
-  if (tools.length > 1) throw badUsage('--tools takes one module, and live.', '--tools')
+  if (tools.length > 1) throw badUsageError('--tools takes one module, and live.', '--tools')
   if (has('agent'))
     for (const name of ['config', 'instructions'] as const)
       if (has(name) || tools.length > 0)
-        throw badUsage(
+        throw badUsageError(
           `--agent and --${has(name) ? name : 'tools MODULE'} exclude each other: the agent has its own.`,
         )
   return {
@@ -121,22 +125,22 @@ function testOf({ all, has, text }: Given): TestToWrite {
   }
 }
 
-async function textOf(store: SessionStore, id: string, isMarkdown: boolean): Promise<string> {
+async function formatSession(store: SessionStore, id: string, isMarkdown: boolean): Promise<string> {
   const session = await readSession(store, id)
   const stored = session.toJSON()
   return isMarkdown
-    ? markdown(stored, stored.messages)
-    : `${printableJson(JSON.stringify(stored, null, 2))}\n`
+    ? formatMarkdown(stored, stored.messages)
+    : `${escapeJson(JSON.stringify(stored, null, 2))}\n`
 }
 
 /** Loaded when it is asked for: other commands do without. */
-async function htmlOf(store: SessionStore, id: string): Promise<string> {
+async function formatHtml(store: SessionStore, id: string): Promise<string> {
   const { exportSession } = await import('../../../studio/export-session.js')
   return exportSession(store, id)
 }
 
 /** A new file is for its owner only, as the store is; one that is replaced keeps its mode. */
-async function write(content: string, file: string, replace: boolean, { cwd }: CliIO): Promise<void> {
+async function writeExport(content: string, file: string, replace: boolean, { cwd }: CliIO): Promise<void> {
   const path = resolve(cwd, file)
   let isNew = false
   try {
@@ -151,9 +155,9 @@ async function write(content: string, file: string, replace: boolean, { cwd }: C
     // Half a session is no copy of it.
     if (isNew) await rm(path, { force: true }).catch(() => undefined)
     const why =
-      codeOf(cause) === 'EEXIST'
+      getErrorCode(cause) === 'EEXIST'
         ? `'${file}' is there already. Name another file, or replace it with --force.`
-        : whyUnreadable(cause, file)
+        : describeReadError(cause, file)
             .replace('there is no file', 'there is no folder for')
             .replace('may not be read', 'may not be written')
             .replace('cannot be read', 'cannot be written')

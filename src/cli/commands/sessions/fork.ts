@@ -1,12 +1,12 @@
 import { systemClock } from '../../../core/base/clock.js'
 import { fork } from '../../../core/sessions/fork.js'
-import { badUsage } from '../../cli-error.js'
+import { badUsageError } from '../../cli-error.js'
 import type { Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
 import { findSession } from '../../find-session.js'
 import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions, wholeNumber } from '../../options.js'
-import { onlyId, sessionOptionSpecs } from './options.js'
+import { parseOptions, parseWholeNumber } from '../../parse-options.js'
+import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
   at: { value: 'N', about: 'where it stood after record N of its log (default: where it stands)' },
@@ -25,12 +25,12 @@ export const forkCommand: Command = {
   ],
   execute: async (args, io) => {
     const { positionals, text } = parseOptions(args, options)
-    const id = onlyId(positionals)
-    const at = wholeNumber('--at', text('at'), 1)
+    const id = parseSessionId(positionals)
+    const at = parseWholeNumber('--at', text('at'), 1)
     await withSessionStore(text('store'), io, async (store) => {
       const { head } = await findSession(store, id)
       if (at !== undefined && at > head) {
-        throw badUsage(`--at: session '${id}' has ${head} records; there is no ${at}.`, '--at')
+        throw badUsageError(`--at: session '${id}' has ${head} records; there is no ${at}.`, '--at')
       }
       io.stdout.write(`${await fork(store, id, at, systemClock)}\n`)
     })

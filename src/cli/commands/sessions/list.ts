@@ -1,14 +1,14 @@
-import { badUsage } from '../../cli-error.js'
+import { badUsageError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
 import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions, wholeNumber } from '../../options.js'
-import { jsonLine } from '../../render/json.js'
+import { parseOptions, parseWholeNumber } from '../../parse-options.js'
+import { formatJsonLine } from '../../render/json-renderer.js'
 import { painter, wantsColor } from '../../render/paint.js'
-import { isoTime } from '../../render/ago.js'
-import { sessionTable } from '../../render/session-table.js'
-import { type SessionInList, sessionRow } from '../../session-row.js'
-import { sessionOptionSpecs } from './options.js'
+import { formatIsoTime } from '../../render/format-time.js'
+import { formatSessionTable } from '../../render/session-table.js'
+import { type SessionInList, readSessionRow } from '../../session-row.js'
+import { sessionOptionSpecs } from './session-options.js'
 
 const defaultLimit = 20
 
@@ -28,18 +28,19 @@ export const listCommand: Command = {
   ],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
-    if (positionals.length > 0) throw badUsage(`There is nothing to name here: '${positionals.join(' ')}'.`)
-    const limit = wholeNumber('--limit', text('limit'), 0) ?? defaultLimit
+    if (positionals.length > 0)
+      throw badUsageError(`There is nothing to name here: '${positionals.join(' ')}'.`)
+    const limit = parseWholeNumber('--limit', text('limit'), 0) ?? defaultLimit
     await withSessionStore(text('store'), io, async (store) => {
       const entries = await store.list()
       const shown = limit === 0 ? entries : entries.slice(0, limit)
       const rows: SessionInList[] = []
       for (const entry of shown) {
         // oxlint-disable-next-line no-await-in-loop -- however many there are, one log at a time is in memory
-        const row = await sessionRow(store, entry)
+        const row = await readSessionRow(store, entry)
         if (row !== null) rows.push(row)
       }
-      if (has('json')) for (const row of rows) io.stdout.write(jsonLine(withDates(row)))
+      if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(withDates(row)))
       else showTable(rows, entries.length - shown.length, io)
     })
     return exitCodes.completed
@@ -47,7 +48,7 @@ export const listCommand: Command = {
 }
 
 function withDates({ id, createdAt, updatedAt, ...rest }: SessionInList): object {
-  const [created, updated] = [createdAt, updatedAt].map(isoTime)
+  const [created, updated] = [createdAt, updatedAt].map(formatIsoTime)
   return { id, createdAt: created, updatedAt: updated, ...rest }
 }
 
@@ -57,6 +58,6 @@ function showTable(rows: readonly SessionInList[], more: number, { stdout, env }
     return
   }
   const paint = painter(wantsColor(stdout, env))
-  stdout.write(sessionTable(rows, { now: Date.now(), width: stdout.columns ?? 160, paint }))
+  stdout.write(formatSessionTable(rows, { now: Date.now(), width: stdout.columns ?? 160, paint }))
   if (more > 0) stdout.write(paint('dim', `${more} older: --limit 0 shows all.`) + '\n')
 }

@@ -6,51 +6,55 @@ import { openRecord } from '../../../core/sessions/log/log-record.js'
 import type { ModelProvider } from '../../../core/models/provider.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import type { ToolEntry } from '../../../core/tools/tool-set.js'
-import { recordedAgentOf } from '../../../testing/play/agent-record.js'
+import { toRecordedAgent } from '../../../testing/play/record-agent.js'
 import type { RecordedAgent } from '../../../testing/play/recording.js'
 import type { CliIO } from '../../command.js'
 import { loadConfig } from '../../load-config.js'
 import { loadTools } from '../../load-tools.js'
 
 /** The options with which a session was run, as far as they say what its agent was. */
-export interface RunBefore {
+export interface OriginalRunOptions {
   config: string | undefined
   tools: string | undefined
   instructions: string | undefined
 }
 
 /** What is known of the agent that `statewright run` has made for a session; null: nothing is. */
-export async function agentOfRun(
-  { config, tools, instructions }: RunBefore,
+export async function findRunAgent(
+  { config, tools, instructions }: OriginalRunOptions,
   store: SessionStore,
   session: string,
   io: CliIO,
 ): Promise<RecordedAgent | null> {
   if (config === undefined && tools === undefined && instructions === undefined) {
-    const { demoTools } = await import('../../demo-tools.js')
-    const demo = made({ tools: demoTools() as readonly ToolEntry[] })
-    return (await isAgentOf(demo, store, session)) ? known(demo) : null
+    const { createDemoTools } = await import('../../demo-tools.js')
+    const demo = createRehearsalAgent({ tools: createDemoTools() as readonly ToolEntry[] })
+    return (await hasStartedSession(demo, store, session)) ? describeAgent(demo) : null
   }
   const { $schema: _schema, model: _model, ...written } = await loadConfig(config, io.cwd)
   const all = tools === undefined ? [] : await loadTools(tools, io.cwd)
   const settings = written as Partial<AgentOptions>
-  const agent = made({ ...settings, ...(instructions !== undefined && { instructions }), tools: all })
-  const { tools: specs, ...rest } = known(agent)
+  const agent = createRehearsalAgent({
+    ...settings,
+    ...(instructions !== undefined && { instructions }),
+    tools: all,
+  })
+  const { tools: specs, ...rest } = describeAgent(agent)
   // Without their module, nothing is known of tools.
   return tools === undefined ? rest : { ...rest, tools: specs ?? [] }
 }
 
-function made(options: Partial<AgentOptions>): Agent {
-  return createAgent({ ...options, prices: null, model: rehearsal } as AgentOptions)
+function createRehearsalAgent(options: Partial<AgentOptions>): Agent {
+  return createAgent({ ...options, prices: null, model: rehearsalModel } as AgentOptions)
 }
 
-function known(agent: Agent): RecordedAgent {
+function describeAgent(agent: Agent): RecordedAgent {
   const parts = madeOf.get(agent)?.parts
-  return parts ? recordedAgentOf(parts, agent.config) : {}
+  return parts ? toRecordedAgent(parts, agent.config) : {}
 }
 
 /** Whether the log says that this agent began the session's runs. */
-async function isAgentOf(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
+async function hasStartedSession(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
   const parts = madeOf.get(agent)?.parts
   if (!parts) return false
   const { hash } = definitionOf(parts)(undefined)
@@ -64,7 +68,7 @@ async function isAgentOf(agent: Agent, store: SessionStore, session: string): Pr
 }
 
 /** The model that `statewright run --rehearsal` asks. */
-const rehearsal: ModelProvider = {
+const rehearsalModel: ModelProvider = {
   provider: 'rehearsal',
   model: 'rehearsal',
   request: () => Promise.reject(new Error('No model is asked here.')),

@@ -3,22 +3,22 @@ import { openRecord } from '../../../core/sessions/log/log-record.js'
 import { shownRecords } from '../../../core/sessions/shown-records.js'
 import { replay, type SessionSnapshot } from '../../../core/sessions/replay.js'
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
-import { badUsage } from '../../cli-error.js'
+import { badUsageError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
 import { findSession } from '../../find-session.js'
-import { goingOn, isAtWork, whatItWaitsFor } from '../../going-on.js'
+import { formatResumeHint, isWorking, describeWait } from '../../resume-hints.js'
 import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions, wholeNumber } from '../../options.js'
-import { ago, timestamp } from '../../render/ago.js'
-import { errorLine, type Paint, painter, wantsColor } from '../../render/paint.js'
-import { jsonLine } from '../../render/json.js'
-import { logLine } from '../../render/log-line.js'
+import { parseOptions, parseWholeNumber } from '../../parse-options.js'
+import { formatAgo, formatTimestamp } from '../../render/format-time.js'
+import { formatErrorLine, type Paint, painter, wantsColor } from '../../render/paint.js'
+import { formatJsonLine } from '../../render/json-renderer.js'
+import { formatLogLine } from '../../render/log-line.js'
 import { summary } from '../../../core/format/summary.js'
-import { transcript } from '../../render/transcript.js'
+import { formatTranscript } from '../../render/format-transcript.js'
 import { shorten } from '../../../core/format/words.js'
-import { carriedOptions } from '../common-options.js'
-import { onlyId, sessionOptionSpecs } from './options.js'
+import { formatCarriedOptions } from '../common-options.js'
+import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
   at: { value: 'N', about: 'as it stood after record N of its log' },
@@ -44,14 +44,14 @@ export const showCommand: Command = {
   ],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
-    const id = onlyId(positionals)
-    const at = wholeNumber('--at', text('at'), 1)
+    const id = parseSessionId(positionals)
+    const at = parseWholeNumber('--at', text('at'), 1)
     if (has('events') && has('json'))
-      throw badUsage('--events and --json exclude each other: choose one form.')
+      throw badUsageError('--events and --json exclude each other: choose one form.')
     await withSessionStore(text('store'), io, async (store) => {
       const entry = await findSession(store, id)
       if (at !== undefined && at > entry.head) {
-        throw badUsage(`--at: session '${id}' has ${entry.head} records; there is no ${at}.`, '--at')
+        throw badUsageError(`--at: session '${id}' has ${entry.head} records; there is no ${at}.`, '--at')
       }
       if (has('json')) await showJson(store, id, at, io)
       else if (has('events')) await showEvents(store, id, at, io)
@@ -64,7 +64,8 @@ export const showCommand: Command = {
 /** As `showEvents`, for programs: a record is told by what the whole log says of it, also of its later ones. */
 async function showJson(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
   const { records, problem } = shownRecords(await store.read(id), id)
-  for (const record of records) if (to === undefined || record.seq <= to) io.stdout.write(jsonLine(record))
+  for (const record of records)
+    if (to === undefined || record.seq <= to) io.stdout.write(formatJsonLine(record))
   if (problem !== null && (to === undefined || to > records.length)) throw problem
 }
 
@@ -75,7 +76,7 @@ async function showEvents(store: SessionStore, id: string, to: number | undefine
   for (const record of records) {
     const { seq, at } = record
     const entry = openRecord(record, last, id)
-    io.stdout.write(`${logLine({ seq, at, entry }, io.stdout.columns ?? 160)}\n`)
+    io.stdout.write(`${formatLogLine({ seq, at, entry }, io.stdout.columns ?? 160)}\n`)
     last = seq
   }
 }
@@ -89,20 +90,24 @@ function showSession(
   const { stdout, env } = io
   const paint = painter(wantsColor(stdout, env))
   const { messages } = replayed
-  const spoken = transcript(messages, { paint, width: Math.max(40, stdout.columns ?? 100) })
+  const spoken = formatTranscript(messages, { paint, width: Math.max(40, stdout.columns ?? 100) })
   stdout.write(
-    `${head(entry, replayed, paint)}\n${spoken}${spoken === '' ? '' : '\n'}${standing(entry, replayed, store, paint)}`,
+    `${formatHead(entry, replayed, paint)}\n${spoken}${spoken === '' ? '' : '\n'}${formatStatus(entry, replayed, store, paint)}`,
   )
 }
 
-function head({ id, createdAt, updatedAt }: ListedSession, { name }: SessionSnapshot, paint: Paint): string {
+function formatHead(
+  { id, createdAt, updatedAt }: ListedSession,
+  { name }: SessionSnapshot,
+  paint: Paint,
+): string {
   const title = name === undefined ? '' : ` · ${shorten(name, 80)}`
-  const when = `begun ${timestamp(createdAt)} UTC, written ${ago(updatedAt, Date.now())}`
+  const when = `begun ${formatTimestamp(createdAt)} UTC, written ${formatAgo(updatedAt, Date.now())}`
   return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
 }
 
 /** The totals of all runs, how the latest one stands, and what can be done with it. */
-function standing(
+function formatStatus(
   entry: ListedSession,
   replayed: SessionSnapshot,
   store: string | undefined,
@@ -110,21 +115,21 @@ function standing(
 ): string {
   const { seq, run, usage, snapshot } = replayed
   const { id, head: last, holder } = entry
-  const carried = carriedOptions({ store })
+  const carried = formatCarriedOptions({ store })
   if (run === null || snapshot === null) {
     return `No run has started. Begin one: statewright run --session ${id}${carried} 'Your prompt'\n`
   }
   const { limits } = (snapshot.context as AgentContext).config
-  const told = errorLine(run, paint) + summary({ ...run, usage }, limits, null, paint)
+  const told = formatErrorLine(run, paint) + summary({ ...run, usage }, limits, null, paint)
   const record = `  ${paint('dim', 'record')}  ${seq} of ${last}\n`
   if (seq < last) {
     return `${told}${record}This is how it stood then. Go on from there: statewright sessions fork ${id}${carried} --at ${seq}\n`
   }
   if (holder !== null) return `${told}${record}At work: ${shorten(holder, 200)}\n`
-  if (isAtWork(run)) {
+  if (isWorking(run)) {
     return `${told}${record}It was interrupted. Go on with: statewright resume ${id}${carried}\n`
   }
-  const waits = run.resumable ? `${whatItWaitsFor(run).replace(/^the/, 'The')}\n` : ''
-  const next = goingOn(run, carried)
+  const waits = run.resumable ? `${describeWait(run).replace(/^the/, 'The')}\n` : ''
+  const next = formatResumeHint(run, carried)
   return told + record + waits + (next === null ? '' : `${next}\n`)
 }

@@ -17,8 +17,8 @@ export interface TestFile {
 }
 
 /** A test that plays a recorded session, as a person would have written it. */
-export function testFile(of: TestFile): string {
-  const { session, runner, fixture, agent, isLive } = of
+export function formatTestFile(file: TestFile): string {
+  const { session, runner, fixture, agent, isLive } = file
   const play = `replaySession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`
   return [
     '// A session that plays as it was recorded: no model is asked, and no key is needed.',
@@ -27,23 +27,25 @@ export function testFile(of: TestFile): string {
     ...(runner === 'jest' ? [] : [`import { test } from '${runner === 'node' ? 'node:test' : 'vitest'}'`]),
     ...(agent?.isFunction ? ["import { memoryStore } from 'statewright'"] : []),
     `import { replaySession${agent ? '' : ', createRecordedAgent'} } from 'statewright/testing'`,
-    ...(agent ? [`import ${agent.isFunction ? 'makeAgent' : 'agent'} from ${quoted(agent.module)}`] : []),
-    ...(of.tools === null ? [] : [`import tools from ${quoted(of.tools)}`]),
+    ...(agent
+      ? [`import ${agent.isFunction ? 'makeAgent' : 'agent'} from ${quoteLiteral(agent.module)}`]
+      : []),
+    ...(file.tools === null ? [] : [`import tools from ${quoteLiteral(file.tools)}`]),
     '',
-    `const recording = JSON.parse(readFileSync(new URL(${quoted(fixture)}, import.meta.url), 'utf8'))`,
+    `const recording = JSON.parse(readFileSync(new URL(${quoteLiteral(fixture)}, import.meta.url), 'utf8'))`,
     ...(agent?.isFunction ? ['const agent = await makeAgent({ store: memoryStore() })'] : []),
-    ...(agent ? [] : madeOfRecording(of)),
+    ...(agent ? [] : formatRecordedAgent(file)),
     '',
-    `test(${quoted(`session ${session} plays as it was recorded`)}, async () => {`,
+    `test(${quoteLiteral(`session ${session} plays as it was recorded`)}, async () => {`,
     `  await ${play}`,
     '})',
     '',
   ].join('\n')
 }
 
-function madeOfRecording({ instructions, tools }: TestFile): string[] {
+function formatRecordedAgent({ instructions, tools }: TestFile): string[] {
   const changes = [
-    ...(instructions === undefined ? [] : [`  instructions: ${quoted(instructions ?? '')},`]),
+    ...(instructions === undefined ? [] : [`  instructions: ${quoteLiteral(instructions ?? '')},`]),
     ...(tools === null ? [] : ['  tools,']),
   ]
   return [
@@ -56,7 +58,7 @@ function madeOfRecording({ instructions, tools }: TestFile): string[] {
 }
 
 /** As a literal of the language, on one line. */
-function quoted(text: string): string {
+function quoteLiteral(text: string): string {
   const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
   return `'${inside.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}'`
 }

@@ -1,10 +1,10 @@
-import { callRules } from './calls.js'
-import { endingRules } from './ending.js'
-import { guardrailRules } from './guardrails.js'
-import { limitRules } from './limits.js'
-import type { AgentInvariant } from './rule.js'
-import { totalRules } from './total.js'
-import { transcriptRules } from './transcript.js'
+import { callRules } from './call-rules.js'
+import { endingRules } from './ending-rules.js'
+import { guardrailRules } from './guardrail-rules.js'
+import { limitRules } from './limit-rules.js'
+import type { AgentInvariant } from './invariant-rule.js'
+import { totalRules } from './totality-rules.js'
+import { transcriptRules } from './transcript-rules.js'
 
 /**
  * The rules of the agent machine, to be held over every reachable state:

@@ -1,0 +1,301 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { Json } from '../../machines/agent/json.js'
+import type { Message } from '../../machines/agent/messages.js'
+import {
+  type AgentState,
+  type PendingCall,
+  type Reason,
+  type RunResult,
+  isRestState,
+  isWorkState,
+} from '../../machines/agent/run-result.js'
+import { unclearedInput } from '../../machines/agent/screening.js'
+import { toJson } from '../core/base/to-json.js'
+import {
+  createApprovalInterrupt,
+  toInterruptId,
+  toPauseId,
+  createPauseInterrupt,
+} from './approval-interrupts.js'
+import type { Turn } from '../web/chat-turn.js'
+import { CallNames, toPageMessages } from './agui-messages.js'
+import { hasAllMessages } from './client-message-ids.js'
+import { type Mark, PageMessages } from './page-messages.js'
+import {
+  type AGUIEvent,
+  type AGUIInterrupt,
+  type AGUIMessage,
+  type AGUIUsage,
+  protocolVersion,
+} from './protocol.js'
+import { AgentOutput } from './agent-output.js'
+import { PageSubAgents } from './page-sub-agents.js'
+
+/** Where the events of one run of AG-UI begin. */
+export interface FoldStart {
+  threadId: string
+  runId: string
+  /** What was said before the first event: the transcript as it stands then. */
+  history: readonly Message[]
+  /** Whether the page is to be told all of it, whatever it has. */
+  restate?: boolean
+  /** What the page shows: it is told all of it where that is something else. Absent: it shows what it should. */
+  shown?: readonly { id: string; role: string; subagentRunId?: string }[]
+  /** How the run stands before the first event, where it has begun. */
+  status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled'>
+  /** What the page calls a message of the transcript, where that is not its own id. */
+  getMessageId?: (message: Message) => string
+  /** Whether the page has a state that a member can be added to. */
+  state?: boolean
+}
+
+/** How a run stands that tells no more: as far as it is known. */
+export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' | 'messages'>> {
+  state: AgentState
+  reason: Reason | null
+  error?: { message: string; code: string } | null
+}
+
+/**
+ * Events of a run as events of AG-UI: what `begin`, each `hear` and `end` return is told in this order, and is one whole
+ * run of that protocol. Pure: it knows nothing but what it hears.
+ */
+export class AGUIEventFold {
+  readonly #start: FoldStart
+  readonly #page: PageMessages
+  readonly #lead: AgentOutput
+  readonly #subAgents: PageSubAgents
+  readonly #usage: AGUIUsage = {
+    inputTokens: 0,
+    outputTokens: 0,
+    totalTokens: 0,
+    reasoningTokens: 0,
+    cachedInputTokens: 0,
+  }
+  readonly #asked = new Map<string, PendingCall>()
+  #state: AgentState = 'RUNNING'
+  #reason: Reason | null = null
+  #at = 0
+  #error: { message: string; code: string } | null = null
+
+  constructor(start: FoldStart) {
+    this.#start = start
+    const names = new CallNames()
+    // What no shield has looked at yet is told when one has.
+    const cleared = start.history.filter(({ content }) => content !== unclearedInput)
+    this.#page = new PageMessages(cleared.flatMap((message) => this.#toPageMessages(message, names)))
+    this.#lead = new AgentOutput(this.#page, { messages: '', calls: '' }, names)
+    for (const message of start.history) if (message.role === 'assistant') this.#lead.rememberMessage(message)
+    this.#subAgents = new PageSubAgents(this.#page, this.#lead)
+    this.#at = start.history.at(-1)?.createdAt ?? 0
+    const { status } = start
+    if (!status) return
+    this.#state = status.state
+    this.#reason = status.reason
+    this.#error = status.error
+    for (const call of status.pending) if (call.needs === 'approval') this.#asked.set(call.callId, call)
+    for (const result of status.settled) this.#lead.rememberResult(result)
+  }
+
+  begin(): AGUIEvent[] {
+    const { threadId, runId, restate, shown, status } = this.#start
+    this.#page.emit({ type: 'RUN_STARTED', threadId, runId, protocolVersion })
+    if (restate || (shown && !hasAllMessages(this.#page.all, shown))) this.#page.emitSnapshot()
+    if (status) this.#emitState()
+    return this.#page.takeEvents()
+  }
+
+  handleEvent(event: AgentEvent): AGUIEvent[] {
+    this.#at = event.at
+    this.#encodeEvent(event)
+    return this.#page.takeEvents()
+  }
+
+  /** How the events themselves say that the run stands. */
+  get status(): RunStatus {
+    const waits = this.#state === 'WAITING_FOR_INPUT'
+    const pending = waits ? [...this.#asked.values(), ...this.#listClientCalls()] : []
+    return { state: this.#state, reason: this.#reason, pending, error: this.#error }
+  }
+
+  /** The run rests, or has ended. */
+  end(status: RunStatus = this.status): AGUIEvent[] {
+    const { state, reason, pending = [], error, object } = status
+    const { interrupts, asks } = this.#createInterrupts(status)
+    this.#subAgents.end(this.#at, asks)
+    this.#lead.end(this.#at)
+    if (isWorkState(state)) return this.fail(remoteRunFailure)
+    if (state === 'ERROR')
+      return this.fail(error ?? this.#error ?? { message: 'The run failed.', code: reason ?? 'internal' })
+    const isOver = !isRestState(state)
+    if (isOver && state !== 'COMPLETED' && state !== 'CANCELLED') {
+      const { message = '', code = reason ?? '' } = error ?? this.#error ?? {}
+      this.#emitCustom('halt', { state, reason, code, message })
+    }
+    const pendingToolCallIds = pending
+      .filter(({ needs }) => needs === 'client')
+      .map(({ callId }) => this.#subAgents.getCallName(callId))
+    const { threadId, runId } = this.#start
+    this.#page.emit({
+      ...this.#mark,
+      type: 'RUN_FINISHED',
+      threadId,
+      runId,
+      outcome:
+        interrupts.length > 0
+          ? { type: 'interrupt', interrupts }
+          : isOver && state !== 'COMPLETED'
+            ? { type: 'cancelled' }
+            : { type: 'success', ...(pendingToolCallIds.length > 0 && { pendingToolCallIds }) },
+      result: { state, reason, ...(object !== undefined && { object: toJson(object) }) },
+      ...this.#getUsage(),
+    })
+    return this.#page.takeEvents()
+  }
+
+  /** The run was refused, or failed. */
+  fail({ message, code }: { message: string; code: string }): AGUIEvent[] {
+    this.#page.emit({ ...this.#mark, type: 'RUN_ERROR', message, code, ...this.#getUsage() })
+    return this.#page.takeEvents()
+  }
+
+  #encodeEvent(event: AgentEvent): void {
+    switch (event.type) {
+      case 'state_changed':
+        return this.#changeState(event)
+      case 'user_message':
+        return this.#handleUserMessage(event.message)
+      case 'child_event':
+        return this.#subAgents.handleEvent(event)
+      case 'tool_result':
+        this.#subAgents.closeCall(event.callId, event.at)
+        for (const id of this.#asked.keys()) if (isAboutCall(id, event.callId)) this.#asked.delete(id)
+        return this.#lead.handleEvent(event)
+      case 'approval_requested': {
+        const { type: _type, id: _id, runId: _runId, seq: _seq, at: _at, ...call } = event
+        this.#asked.set(event.callId, { ...call, needs: 'approval' } as PendingCall)
+        return
+      }
+      case 'usage':
+        for (const key of Object.keys(this.#usage) as (keyof AGUIUsage)[]) this.#usage[key] += event.step[key]
+        return
+      case 'error':
+        this.#error = { message: event.message, code: event.code }
+        return
+      case 'retry':
+        return this.#emitCustom('retry', { attempt: event.attempt, delayMs: event.delayMs, code: event.code })
+      case 'guardrail': {
+        const { guard, action, rule, message } = event
+        return this.#emitCustom('guardrail', { guard, action, message, ...(rule !== undefined && { rule }) })
+      }
+      case 'budget_warning': {
+        const { message, remainingTokens, remainingCost } = event
+        return this.#emitCustom('budget', { message, remainingTokens, remainingCost })
+      }
+      case 'context_fitted': {
+        const { strategy, before, after, dropped } = event
+        return this.#emitCustom('context', { strategy, before, after, dropped })
+      }
+      case 'shield': {
+        const { point, shield, action, message, callId } = event
+        const at = callId === undefined ? {} : { toolCallId: this.#subAgents.getCallName(callId) }
+        return this.#emitCustom('shield', { point, shield, action, message, ...at })
+      }
+      case 'memory':
+        return this.#emitCustom('memory', {
+          sources: event.snippets.map(({ source, score }) => ({
+            source,
+            ...(score !== undefined && { score }),
+          })),
+        })
+      case 'warning':
+        return this.#emitCustom('warning', { code: event.code })
+      default:
+        this.#lead.handleEvent(event)
+    }
+  }
+
+  #changeState({ to, reason }: Extract<AgentEvent, { type: 'state_changed' }>): void {
+    this.#state = to
+    this.#reason = reason
+    if (to !== 'WAITING_FOR_INPUT' && to !== 'WAITING_FOR_TOOL') this.#asked.clear()
+    this.#emitState()
+  }
+
+  #emitState(): void {
+    if (this.#start.state === false) return
+    const value = { state: this.#state, reason: this.#reason }
+    const delta = [{ op: 'add' as const, path: '/statewright', value }]
+    this.#page.emit({ ...(this.#at > 0 && this.#mark), type: 'STATE_DELTA', delta })
+  }
+
+  /** Who asked has his own words on the page already; what comes from elsewhere is shown. */
+  #handleUserMessage(message: Message & { role: 'user' }): void {
+    const [shown] = this.#toPageMessages(message, new CallNames())
+    if (shown?.role !== 'user' || this.#page.has(shown.id)) return
+    const isSteering = message.data?.['reason'] === 'steering'
+    if (isSteering) this.#emitCustom('steering', { messageId: shown.id, text: toJson(message.content) })
+    if (isSteering && typeof shown.content === 'string')
+      this.#page.addText(shown.id, 'user', shown.content, this.#mark)
+    else this.#page.remember(shown)
+  }
+
+  /** Calls that wait for the client tell of themselves by having no result where nobody is asked. */
+  *#listClientCalls(): Iterable<PendingCall> {
+    const asked = [...this.#asked.keys()]
+    for (const callId of this.#lead.openCalls) {
+      if (asked.some((id) => isAboutCall(id, callId))) continue
+      yield { callId, name: '' as never, arguments: '', fingerprint: '', needs: 'client' }
+    }
+  }
+
+  #createInterrupts({ state, reason, pending = [], error, messages = [] }: RunStatus): {
+    interrupts: AGUIInterrupt[]
+    asks: Map<string, string[]>
+  } {
+    const asks = new Map<string, string[]>()
+    if (state === 'PAUSED') {
+      const id = toPauseId(messages.length)
+      return { interrupts: [createPauseInterrupt(id, reason ?? 'paused', error?.message)], asks }
+    }
+    const interrupts = pending
+      .filter(({ needs }) => needs === 'approval')
+      .map((call) => {
+        const owner = this.#subAgents.findOwner(call.callId)
+        const id = toInterruptId(this.#lead.getQuestionName(call.callId), call)
+        const interrupt = createApprovalInterrupt(id, call, this.#subAgents.getCallName(call.callId), owner)
+        if (owner !== undefined) asks.set(owner, [...(asks.get(owner) ?? []), interrupt.id])
+        return interrupt
+      })
+    return { interrupts, asks }
+  }
+
+  #toPageMessages(message: Message, names: CallNames): AGUIMessage[] {
+    const { getMessageId } = this.#start
+    const shown = toPageMessages(message, names)
+    if (!getMessageId || message.role !== 'user') return shown
+    return shown.map((one) => (one.id === message.id ? { ...one, id: getMessageId(message) } : one))
+  }
+
+  #getUsage(): { usage?: AGUIUsage[] } {
+    return this.#usage.totalTokens > 0 ? { usage: [{ ...this.#usage }] } : {}
+  }
+
+  #emitCustom(name: string, value: Json): void {
+    this.#page.emit({ ...this.#mark, type: 'CUSTOM', name: `statewright.${name}`, value })
+  }
+
+  get #mark(): Mark {
+    return { timestamp: this.#at }
+  }
+}
+
+const remoteRunFailure = {
+  code: 'session_busy',
+  message: 'The run goes on where nobody hears of it: ask again.',
+}
+
+/** Whether a question is about a call, or comes from below it. */
+function isAboutCall(questionId: string, callId: string): boolean {
+  return questionId === callId || questionId.startsWith(`${callId}/`)
+}

@@ -1,0 +1,76 @@
+import type { PendingCall } from '../../machines/agent/run-result.js'
+import type { Json } from '../../machines/agent/json.js'
+import type { SessionView } from '../web/chat-service.js'
+import { collectCallNames } from './agui-messages.js'
+import type { AGUIInterrupt } from './protocol.js'
+
+/**
+ * The id by which a pending call is answered: of the call as the page names it, and of what it would do. Nobody can
+ * answer with it what was asked before or after.
+ */
+export function toInterruptId(toolCallId: string, { fingerprint }: Pick<PendingCall, 'fingerprint'>): string {
+  return `${toolCallId}~${fingerprint}`
+}
+
+/** The id by which a session that rests is let go on: of how far it has come. */
+export function toPauseId(messages: number): string {
+  return `paused~${messages}`
+}
+
+export function createApprovalInterrupt(
+  id: string,
+  call: PendingCall,
+  toolCallId: string,
+  subagentRunId: string | undefined,
+): AGUIInterrupt {
+  const { name, path = [], interrupted } = call
+  const who = [...path, name].join(' › ')
+  return {
+    id,
+    reason: 'tool_call',
+    message: interrupted
+      ? `${who} was running when its process died, and may have had its effect already. Shall it run again?`
+      : `Shall ${who} run?`,
+    toolCallId,
+    ...(subagentRunId !== undefined && { subagentRunId }),
+    responseSchema: approvalAnswerSchema,
+    metadata: {
+      statewright: { name, arguments: call.arguments, ...(path.length > 0 && { path: [...path] }) },
+    },
+  }
+}
+
+const approvalAnswerSchema: Record<string, Json> = {
+  type: 'object',
+  properties: {
+    approved: { type: 'boolean' },
+    editedArgs: { type: 'object', description: 'Replaces the arguments of the call.' },
+    reason: { type: 'string', description: 'Why it was refused; the model reads it.' },
+  },
+  required: ['approved'],
+}
+
+export function createPauseInterrupt(id: string, reason: string, message: string | undefined): AGUIInterrupt {
+  return {
+    id,
+    reason: 'paused',
+    message: message ?? 'The run is paused. Shall it go on?',
+    responseSchema: {
+      type: 'object',
+      properties: { steer: { type: 'string', description: 'What the model is told before it goes on.' } },
+    },
+    metadata: { statewright: { reason } },
+  }
+}
+
+/** What a session waits for, as its log has it. */
+export function listInterrupts({ messages, pending, state }: SessionView): AGUIInterrupt[] {
+  if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), 'paused', undefined)]
+  const names = collectCallNames(messages)
+  return pending
+    .filter(({ needs }) => needs === 'approval')
+    .map((call) => {
+      const name = names.getQuestionName(call.callId)
+      return createApprovalInterrupt(toInterruptId(name, call), call, name, undefined)
+    })
+}

@@ -1,0 +1,131 @@
+import type { PendingCall } from '../../machines/agent/run-result.js'
+import { UsageError } from '../core/base/errors.js'
+import type { CallAnswer } from '../web/call-answers.js'
+import type { SessionView } from '../web/chat-service.js'
+import { toInterruptId, toPauseId } from './approval-interrupts.js'
+import { type CallNames, collectCallNames } from './agui-messages.js'
+import { invalidInputError, type PageOutput, type AgentInput, type InterruptAnswer } from './read-input.js'
+
+/** What the answers of a page come to: answers to calls, or that a paused run goes on. */
+export type PageAnswers =
+  | { type: 'calls'; answers: readonly CallAnswer[] }
+  | { type: 'goOn'; messages: number; steer: string | undefined }
+
+/**
+ * The answers of a page, held against what the session asks now: each interrupt has to be answered, each by its own id.
+ *
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` for an id that is none of those, whether it is
+ * late or made up; `waiting_for_answers` where one is left out; `invalid_input`
+ */
+export function readAnswers({ messages, pending, state }: SessionView, input: AgentInput): PageAnswers {
+  const { resume, outputs } = input
+  const names = collectCallNames(messages)
+  if (state === 'PAUSED')
+    return { type: 'goOn', messages: messages.length, steer: readPauseAnswer(messages.length, resume, names) }
+  const asked = new Map(
+    pending.map((call) => [toInterruptId(names.getQuestionName(call.callId), call), call]),
+  )
+  const answers = resume.map((entry) => {
+    const call = asked.get(entry.interruptId)
+    if (!call) throw notAskedError(entry.interruptId, asked, names)
+    return readAnswer(call, entry)
+  })
+  const answeredIds = new Set(answers.map(({ callId }) => callId))
+  const unanswered = [...asked].find(
+    ([, { callId, needs }]) => needs === 'approval' && !answeredIds.has(callId),
+  )
+  if (unanswered) {
+    throw new UsageError(
+      'waiting_for_answers',
+      `${unanswered[1].name} waits for an answer, too: resume must answer every interrupt, ${unanswered[0]} among them.`,
+      unanswered[0],
+    )
+  }
+  return {
+    type: 'calls',
+    answers: [...answers, ...outputs.map((output) => readOutput(output, pending, names))],
+  }
+}
+
+function readAnswer(call: PendingCall, { isAbandoned, payload, at }: InterruptAnswer): CallAnswer {
+  const { callId, fingerprint, needs } = call
+  if (needs === 'client') {
+    const value = isAbandoned ? 'The user has abandoned it.' : (payload['output'] ?? payload)
+    return { type: 'toolOutput', callId, fingerprint, value, isError: isAbandoned }
+  }
+  const { approved, editedArgs, reason } = payload
+  if (isAbandoned) return { type: 'reject', callId, fingerprint }
+  if (typeof approved !== 'boolean')
+    throw invalidInputError(`${at}.payload.approved must be true or false.`, `${at}.payload.approved`)
+  if (!approved) {
+    return { type: 'reject', callId, fingerprint, ...(typeof reason === 'string' && { why: reason }) }
+  }
+  return {
+    type: 'approve',
+    callId,
+    fingerprint,
+    ...(editedArgs !== undefined && { editedInput: editedArgs }),
+  }
+}
+
+function readOutput(
+  { toolCallId, content, isError }: PageOutput,
+  pending: readonly PendingCall[],
+  names: CallNames,
+): CallAnswer {
+  const call = pending.find(
+    ({ callId, needs }) => needs === 'client' && names.getQuestionName(callId) === toolCallId,
+  )
+  if (!call) throw notWaitingError(toolCallId, names)
+  return { type: 'toolOutput', callId: call.callId, fingerprint: call.fingerprint, value: content, isError }
+}
+
+function readPauseAnswer(
+  messages: number,
+  resume: readonly InterruptAnswer[],
+  names: CallNames,
+): string | undefined {
+  const [entry, ...more] = resume
+  const id = toPauseId(messages)
+  if (!entry || more.length > 0 || entry.interruptId !== id) {
+    throw notAskedError(
+      resume.find(({ interruptId: given }) => given !== id)?.interruptId ?? '',
+      new Map(),
+      names,
+    )
+  }
+  if (entry.isAbandoned)
+    throw invalidInputError(
+      `${entry.at}.status must be resolved: a run is ended by its address with /stop.`,
+      `${entry.at}.status`,
+    )
+  const { steer } = entry.payload
+  return typeof steer === 'string' && steer.trim() !== '' ? steer : undefined
+}
+
+function notAskedError(id: string, asked: ReadonlyMap<string, PendingCall>, names: CallNames): UsageError {
+  const name = id.slice(0, Math.max(0, id.lastIndexOf('~')))
+  const other = [...asked.keys()].find((one) => one.startsWith(`${name}~`))
+  if (name !== '' && other !== undefined) {
+    return new UsageError(
+      'stale_answer',
+      `The answer to ${name} was meant for other arguments than it asks about now: look again, and answer ${other}.`,
+      id,
+    )
+  }
+  return notWaitingError(name === '' ? id : name, names)
+}
+
+function notWaitingError(name: string, names: CallNames): UsageError {
+  return names.hasName(name) || name.startsWith('paused')
+    ? new UsageError(
+        'already_answered',
+        `${name} waits for no answer any more: ask for the conversation as it is now.`,
+        name,
+      )
+    : new UsageError(
+        'unknown_call',
+        `${JSON.stringify(name.slice(0, 100))} is no question of ours: send its id back as it came.`,
+        name,
+      )
+}

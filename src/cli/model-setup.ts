@@ -1,0 +1,80 @@
+import { resolve } from 'node:path'
+import type { ConfigFile } from '../core/config/file.js'
+import type { ModelApi } from '../core/config/model-section.js'
+import type { ModelProvider } from '../core/models/provider.js'
+import type { ToolEntry } from '../core/tools/tool-set.js'
+import type { PriceOverrides } from '../core/prices/prices.js'
+import { CliError } from './cli-error.js'
+import type { CliIO } from './command.js'
+import type { CommonOptions } from './commands/common-options.js'
+import { resolveApi, resolveModelOptions, createModel } from './model-options.js'
+
+/** What a run is played with: a real model, or a rehearsal. */
+export interface ModelSetup {
+  model: ModelProvider
+  /** Tools for a run that brings none of its own. */
+  tools: readonly ToolEntry[]
+  prices?: PriceOverrides
+  /** The prompt for a run that was given none. */
+  prompt?: string
+  /** What the person should know before the run. */
+  opening?: string
+  /** What the person may want to know after it. */
+  closing?: string
+  close(): Promise<void>
+}
+
+/** Whether no model will be called: a rehearsal was asked for, or nothing is said of any model. */
+export function isRehearsal(options: CommonOptions, file: ConfigFile, { env }: CliIO): boolean {
+  return options.rehearsal !== false || resolveModelOptions(options, file, env) === null
+}
+
+/** What is played in place of a model by default has no place in a session that somebody keeps. */
+export function rejectImplicitRehearsal(options: CommonOptions, file: ConfigFile, { env }: CliIO): void {
+  if (options.rehearsal !== false || resolveModelOptions(options, file, env) !== null) return
+  throw new CliError(
+    'no_model',
+    'There is no OPENAI_API_KEY and no base URL, so no model can go on with this session. Set the key, name a ' +
+      'server with --base-url, or play a scenario with --rehearsal=FILE.',
+    'model',
+  )
+}
+
+/** Throws a CliError or ConfigError when the model is not fully said, a RehearsalError for a bad scenario. */
+export async function openModelSetup(
+  options: CommonOptions,
+  file: ConfigFile,
+  io: CliIO,
+): Promise<ModelSetup> {
+  const api = resolveApi(options, file)
+  if (options.rehearsal !== false) return openRehearsal(options.rehearsal, api, io)
+  const model = resolveModelOptions(options, file, io.env)
+  if (model === null) {
+    const setup = await openRehearsal(true, api, io)
+    return { ...setup, opening: `There is no OPENAI_API_KEY and no base URL. ${setup.opening}` }
+  }
+  return { model: createModel(api, model), tools: [], close: () => Promise.resolve() }
+}
+
+/** How to go on from the demo. */
+const realModelHint =
+  'To ask a real model:  OPENAI_API_KEY=… statewright run "Your question"\n' +
+  'or a local one:       statewright run --base-url http://localhost:11434/v1 --model NAME "Your question"'
+
+async function openRehearsal(scenario: true | string, api: ModelApi, io: CliIO): Promise<ModelSetup> {
+  const { largestExpense, loadScenario, startRehearsal } = await import('../rehearsal/index.js')
+  const { createDemoTools } = await import('./demo-tools.js')
+  const name = 'rehearsal'
+  const isBuiltIn = scenario === true
+  const script = isBuiltIn ? largestExpense : await loadScenario(resolve(io.cwd, scenario))
+  const rehearsal = await startRehearsal({ scenario: script, strict: true })
+  return {
+    model: createModel(api, { model: name, provider: name, baseURL: rehearsal.url, apiKey: name }),
+    tools: createDemoTools(),
+    prices: { [name]: { inputPerMillion: 0, outputPerMillion: 0 } },
+    prompt: isBuiltIn ? 'What was the largest expense of the quarter? It is all in the notes.' : 'Begin.',
+    opening: `This is a rehearsal: a local server plays '${script.name ?? scenario}', and no model is called.`,
+    ...(isBuiltIn && { closing: realModelHint }),
+    close: () => rehearsal.close(),
+  }
+}

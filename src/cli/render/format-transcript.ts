@@ -1,0 +1,66 @@
+import type { AssistantMessage, Message, ToolMessage } from '../../../machines/agent/messages.js'
+import { callName, shownArguments } from '../../core/format/call-words.js'
+import { messageText } from '../../core/format/message-text.js'
+import type { Paint } from '../../core/format/paint.js'
+import { firstLine, printable, shorten } from '../../core/format/words.js'
+
+/** A conversation for people: who said what, with calls and their results on a line each. */
+export function formatTranscript(
+  messages: readonly Message[],
+  { paint, width }: { paint: Paint; width: number },
+): string {
+  const names = collectToolNames(messages)
+  let speaker = ''
+  const lines: string[] = []
+  const say = (who: string, note: string, text: string): void => {
+    if (who !== speaker) lines.push(...(lines.length > 0 ? [''] : []), paint('bold', who))
+    speaker = who
+    if (text !== '') lines.push(printable(text).trimEnd() + (note && ` ${paint('dim', note)}`))
+  }
+  for (const message of messages) {
+    if (message.internal) continue
+    switch (message.role) {
+      case 'system':
+        lines.push(
+          ...messageText(message)
+            .split('\n')
+            .map((line) => paint('dim', printable(line))),
+        )
+        break
+      case 'user':
+        say('You', message.data?.reason === 'steering' ? '(while it ran)' : '', messageText(message))
+        break
+      case 'assistant':
+        say('Assistant', formatNote(message), message.content || message.refusal || '')
+        for (const { function: call } of message.tool_calls ?? []) {
+          const shown = `(${shownArguments(call.arguments, width - 12)})`
+          lines.push(`  ${paint('cyan', '→')} ${callName(call.name)}${paint('dim', shown)}`)
+        }
+        break
+      case 'tool':
+        lines.push(formatResultLine(message, names.get(message.tool_call_id) ?? '', paint, width))
+    }
+  }
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+function formatNote({ data, refusal }: AssistantMessage): string {
+  if (data?.partial === true) return '(cut off)'
+  if (data?.reason === 'shield') return '(a shield)'
+  return refusal ? '(refused)' : ''
+}
+
+function formatResultLine({ content, data }: ToolMessage, name: string, paint: Paint, width: number): string {
+  const status = typeof data?.status === 'string' ? data.status : 'ok'
+  const mark = status === 'ok' ? paint('green', '✓') : paint('red', `✗ ${printable(status)}`)
+  const shown = shorten(firstLine(content), Math.max(20, width - name.length - 12))
+  return `  ${mark} ${callName(name)}  ${paint('dim', shown)}`
+}
+
+/** Results tell only the id of their call. */
+export function collectToolNames(messages: readonly Message[]): Map<string, string> {
+  const calls = messages.flatMap((message) =>
+    message.role === 'assistant' ? (message.tool_calls ?? []) : [],
+  )
+  return new Map(calls.map(({ id, function: { name } }) => [id, name]))
+}

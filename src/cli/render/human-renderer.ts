@@ -1,0 +1,41 @@
+import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import { createEventFormatter } from '../../core/format/format-events.js'
+import { type Paint, painter } from '../../core/format/paint.js'
+import { summary } from '../../core/format/summary.js'
+import type { Renderer } from './renderer.js'
+
+export interface HumanOptions {
+  color: boolean
+  /** Columns. Default 100. */
+  width?: number
+  /** What the summary sets the totals against. */
+  limits: AgentConfig['limits']
+}
+
+/** A run as a person likes to follow it. It ends with how the run stands when the command does, also at a rest. */
+export class HumanRenderer implements Renderer {
+  readonly #format: (event: AgentEvent) => string
+  readonly #paint: Paint
+  readonly #limits: AgentConfig['limits']
+  #startedAt: number | null = null
+  #endedAt = 0
+
+  constructor({ limits, ...options }: HumanOptions) {
+    this.#format = createEventFormatter({ ...options, timings: false })
+    this.#paint = painter(options.color)
+    this.#limits = limits
+  }
+
+  renderEvent(event: AgentEvent): string {
+    this.#startedAt ??= event.at
+    this.#endedAt = event.at
+    return event.type === 'run_ended' ? '' : this.#format(event)
+  }
+
+  renderResult(result: RunResult): string {
+    const spent = this.#startedAt === null ? null : this.#endedAt - this.#startedAt
+    return `\n${summary(result, this.#limits, spent, this.#paint)}`
+  }
+}

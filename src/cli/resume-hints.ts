@@ -1,0 +1,67 @@
+import {
+  type AgentState,
+  type PendingCall,
+  type RunInProgress,
+  type RunResult,
+  isWorkState,
+} from '../../machines/agent/run-result.js'
+import { callPath, callWord, shownArguments } from '../core/format/call-words.js'
+import { formatQuestionWord } from './question-word.js'
+import { quoteShellWord } from './shell-words.js'
+
+/** What a run that rests waits for, as a sentence. */
+export function describeWait({ state, pending = [] }: RunResult): string {
+  if (state === 'PAUSED') return 'the run is paused, and nobody said that it may go on.'
+  return `the run waits: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
+}
+
+/** A run that was at work when its process ended goes on by itself. */
+export function isWorking(result: RunResult | RunInProgress): result is RunInProgress {
+  return isWorkState(result.state)
+}
+
+export function describeNeed(question: PendingCall): string {
+  const { needs, interrupted } = question
+  const call = `${describeCall(question)} [${callWord(formatQuestionWord(question))}]`
+  if (needs === 'client') return `${call} needs the client to run it`
+  return `${call} needs approval${interrupted ? ': it was interrupted, and may have run already' : ''}`
+}
+
+/** The call as it would be carried out. */
+export function describeCall(question: PendingCall): string {
+  return `${callPath(question)}(${shownArguments(question.arguments, 200)})`
+}
+
+/**
+ * The command with which a run goes on, or after one that was cancelled its session, as a line of its own; null when
+ * there is nothing to go on with. `carried`: the options that it needs; null: the session is gone with the command.
+ */
+export function formatResumeHint(
+  { state, sessionId, pending = [], resumable }: RunResult,
+  carried: string | null,
+): string | null {
+  if (carried === null) {
+    return resumable
+      ? 'Its session is not kept. To go on with such a run later, name a store: --store file:DIR'
+      : null
+  }
+  if (resumable) return `Go on with: ${formatResumeCommand(sessionId, { state, pending })}${carried}`
+  if (state === 'CANCELLED') return `Go on with: statewright run --session ${sessionId}${carried} 'Go on.'`
+  return null
+}
+
+/** Answers come as an example: the person decides. */
+export function formatResumeCommand(
+  sessionId: string,
+  { state, pending = [] }: Pick<RunResult, 'pending'> & { state: AgentState },
+): string {
+  const command = `statewright resume ${sessionId}`
+  if (state === 'WAITING_FOR_INPUT' && pending.length === 0) return `${command} 'Your message'`
+  const answers = pending.map((question) => {
+    const word = formatQuestionWord(question)
+    return question.needs === 'approval'
+      ? ` --approve ${quoteShellWord(word)}`
+      : ` --output ${quoteShellWord(`${word}=RESULT`)}`
+  })
+  return command + answers.join('')
+}

@@ -1,0 +1,360 @@
+import { type Chart, type ChartState } from './chart.js'
+import {
+  type Block,
+  type BlockContent,
+  measureBlockWidth,
+  drawBlock,
+  drawChip,
+  drawNotes,
+  measureHeadHeight,
+  listInnermostStates,
+  type Note,
+  measureNotesHeight,
+  padding,
+} from './flow-block.js'
+import {
+  drawLine,
+  drawLaneBelow,
+  measureLevelHeight,
+  drawLevelLines,
+  type Line,
+  drawUprightLines,
+  wrapWayLabels,
+  labelStep,
+} from './flow-lines.js'
+import type { Look } from './look.js'
+import { measureText, wrapWords } from './measure-text.js'
+import { type Overview, toOverview } from './overview.js'
+import { fontSizes, drawInitialMarker, drawLabel, drawStateGroup } from './svg-parts.js'
+import { palette, toneColors } from './theme.js'
+
+/** The picture of a machine, without its frame. */
+export interface Flow {
+  width: number
+  height: number
+  svg: readonly string[]
+}
+
+const margin = 24
+/** Between neighbours in a row: room for what has to happen. */
+const rowGap = 160
+const laneHeight = 30
+
+/** What a machine may have, so that each line can be short: one state that begins, few others, few inside each. */
+export function isFlow({ root }: Chart): boolean {
+  const live = root.states.filter(({ type }) => type !== 'final')
+  const [first] = root.initial
+  return (
+    root.type === 'compound' &&
+    live.some(({ id }) => id === first) &&
+    live.length <= 4 &&
+    live.every(
+      (state) =>
+        state.type !== 'history' && listInnermostStates(state).length <= 20 && measureDepth(state) <= 2,
+    ) &&
+    live.every((state) => state.id === first || listInnermostStates(state).length <= 9)
+  )
+}
+
+function measureDepth({ states }: ChartState): number {
+  return states.length === 0 ? 0 : 1 + Math.max(...states.map(measureDepth))
+}
+
+/**
+ * The state that begins on top with what is inside it, the others in a row below, and the ends on the right; a line
+ * leads to that of the main path. No line crosses another, and what leads to an end is told in its box.
+ */
+export function layOutFlow(chart: Chart, look: Look, y: number): Flow {
+  const overview = toOverview(chart, look)
+  const { states: tops } = overview
+  const first = tops.find(({ state }) => chart.root.initial.includes(state.id))
+  if (!first) throw new Error('A machine without a first state has no flow.')
+  const lines = tops.flatMap(({ state, transitions: ways }) =>
+    ways.map((way): Line => ({ ...way, from: state.id })),
+  )
+  const isEnd = (id: string): boolean => tops.some(({ state }) => state.id === id && state.type === 'final')
+  const good = first.transitions.find(({ to, main }) => main && isEnd(to))
+  const others = orderByNeighbours(
+    tops.filter(({ state }) => state !== first.state && state.type !== 'final').map(({ state }) => state),
+    lines,
+  )
+
+  const contents = others.map(
+    (state): BlockContent => ({
+      state,
+      isDescribed: true,
+      colors: { fill: palette.areas[0], line: palette.line },
+      notes: collectNotes(state, overview, { room: 200, anywhereOnly: true }),
+    }),
+  )
+  const widths = contents.map((content) => measureBlockWidth(content, 200))
+  const rowWidth = widths.reduce((sum, width) => sum + width, 0) + Math.max(0, widths.length - 1) * rowGap
+  const inner = layOutHubContent(chart, look, first.state)
+  const hubWidth = Math.max(
+    inner.width + 2 * padding,
+    rowWidth > 0 ? rowWidth - (widths.at(-1) ?? 0) + 120 : 0,
+    300,
+  )
+  const hubNotes = collectNotes(first.state, overview, { room: hubWidth - 2 * padding, anywhereOnly: true })
+  const hub = drawHub(first.state, inner, hubNotes, { x: margin, y: y + 26, width: hubWidth })
+
+  const starts = widths.map(
+    (_, index) => margin + widths.slice(0, index).reduce((sum, width) => sum + width + rowGap, 0),
+  )
+  const centres = starts.map((x, index) => (x + Math.min(x + (widths[index] ?? 0), margin + hubWidth)) / 2)
+  const pairs = others.map(({ id }) =>
+    lines.filter(({ from, to }) => hasSameEnds({ from, to }, first.state.id, id)),
+  )
+  const measureRoom = (index: number): { left: number; right: number } => {
+    const x = centres[index] ?? 0
+    const [before, after] = [centres[index - 1], centres[index + 1]]
+    return {
+      left: Math.min(170, before === undefined ? x - margin - 18 : (x - before) / 2 - 24),
+      right: Math.min(170, after === undefined ? 170 : (after - x) / 2 - 24),
+    }
+  }
+  const told = pairs.flatMap((pair, index) =>
+    pair.map(
+      (line) =>
+        wrapWayLabels(
+          line,
+          line.from === first.state.id && pair.length > 1
+            ? measureRoom(index).left
+            : measureRoom(index).right,
+        ).length,
+    ),
+  )
+  const rowY = hub.y + hub.height + Math.max(0, ...told) * labelStep + 44
+  const rowLines = lines.filter(({ from, to }) =>
+    [from, to].every((id) => others.some((state) => state.id === id)),
+  )
+  const row = drawRow(contents, widths, rowLines, { x: margin, y: rowY })
+
+  const svg = [
+    ...pairs.flatMap((pair, index) => {
+      const below = row.blocks[index]
+      return below
+        ? drawUprightLines(hub, below, pair, { x: centres[index] ?? 0, ...measureRoom(index) })
+        : []
+    }),
+    ...row.svg,
+    ...hub.svg,
+    drawInitialMarker(hub.x + 40, hub.y),
+  ]
+  const rowBottom = others.length === 0 ? hub.y + hub.height : row.bottom
+  const left = margin + Math.max(hubWidth, rowWidth) + margin
+
+  const ends = listEnds(overview, look, { first: first.state.id, good: good?.to })
+  if (ends.contents.length === 0) return { width: left, height: rowBottom + margin, svg }
+  const x = Math.max(hub.x + hub.width + 56, others.length === 0 ? 0 : margin + rowWidth + 28)
+  const needed = ends.contents.map((content) => measureHeadHeight(content, ends.width) + 3)
+  const total = needed.reduce((sum, height) => sum + height, 0)
+  const gap = Math.max(12, Math.min(26, (rowBottom - hub.y - total) / Math.max(1, needed.length - 1)))
+  let endY = hub.y
+  for (const [index, content] of ends.contents.entries()) {
+    const end = drawBlock(content, { x, y: endY, width: ends.width, height: needed[index] ?? 0 })
+    if (good && content.state.id === good.to) {
+      const at = endY + 22
+      const points = [
+        [hub.x + hub.width, at],
+        [x, at],
+      ] as const
+      svg.push(...drawLine({ ...good, from: hub.id }, points, []))
+    }
+    svg.push(...end.svg)
+    endY += (needed[index] ?? 0) + gap
+  }
+  return { width: x + ends.width + margin, height: Math.ceil(Math.max(rowBottom, endY - gap) + margin), svg }
+}
+
+/** The ends, that of the main path first, each with what leads there. */
+function listEnds(
+  overview: Overview,
+  look: Look,
+  { first, good }: { first: string; good: string | undefined },
+): { contents: BlockContent[]; width: number } {
+  const states = overview.states.map(({ state }) => state).filter(({ type }) => type === 'final')
+  const sorted = states.toSorted((a, b) => Number(b.id === good) - Number(a.id === good))
+  const heads = sorted.flatMap((state) =>
+    collectNotes(state, overview, { room: 300 }).map(({ head }) => head),
+  )
+  const room = Math.max(
+    130,
+    ...sorted.map(({ key }) => measureText(key, fontSizes.name, true)),
+    ...heads.map((head) => measureText(head, fontSizes.words)),
+  )
+  const width = Math.ceil(Math.min(320, room)) + 2 * padding
+  const contents = sorted.map((state) => ({
+    state,
+    isDescribed: false,
+    colors: toneColors[look.tones[state.id] ?? 'neutral'],
+    notes: collectNotes(state, overview, { room: width - 2 * padding, ...(state.id === good && { first }) }),
+  }))
+  return { contents, width }
+}
+
+function hasSameEnds({ from, to }: { from: string; to: string }, a: string, b: string): boolean {
+  return (from === a && to === b) || (from === b && to === a)
+}
+
+/** In the order in which most of what leads from one to another leads to a neighbour; else as the machine has them. */
+function orderByNeighbours(states: readonly ChartState[], lines: readonly Line[]): ChartState[] {
+  const strays = (order: readonly ChartState[]): number =>
+    lines.filter(({ from, to }) => {
+      const [a, b] = [order.findIndex(({ id }) => id === from), order.findIndex(({ id }) => id === to)]
+      return a !== -1 && b !== -1 && Math.abs(a - b) > 1
+    }).length
+  return listPermutations(states).reduce((best, order) => (strays(order) < strays(best) ? order : best))
+}
+
+function listPermutations<T>(items: readonly T[]): T[][] {
+  if (items.length === 0) return [[]]
+  return items.flatMap((item) =>
+    listPermutations(items.filter((other) => other !== item)).map((rest) => [item, ...rest]),
+  )
+}
+
+/** What leads to a state without a line: from every other one, or from anywhere only. */
+function collectNotes(
+  { id }: ChartState,
+  { anywhere, states: tops }: Overview,
+  { room, first, anywhereOnly = false }: { room: number; first?: string; anywhereOnly?: boolean },
+): Note[] {
+  const sources = [
+    { from: '(root)', head: 'from anywhere', ways: anywhere },
+    ...(anywhereOnly
+      ? []
+      : tops.map(({ state, transitions: ways }) => ({ from: state.id, head: `from ${state.key}`, ways }))),
+  ]
+  return sources.flatMap(({ from, head, ways }) =>
+    ways
+      .filter(({ to }) => to === id)
+      .map((way) => ({
+        head,
+        lines: wrapWayLabels(way, room),
+        way: { ...way, from },
+        hasLine: way.main && from === first,
+      })),
+  )
+}
+
+interface Row {
+  blocks: Block[]
+  svg: string[]
+  width: number
+  bottom: number
+}
+
+/** Boxes side by side, of one height where lines go round them, with the lines between them. */
+function drawRow(
+  contents: readonly BlockContent[],
+  widths: readonly number[],
+  lines: readonly Line[],
+  { x, y }: { x: number; y: number },
+): Row {
+  const states = contents.map(({ state }) => state)
+  const findPair = (index: number): Line[] =>
+    lines.filter((line) => hasSameEnds(line, states[index]?.id ?? '', states[index + 1]?.id ?? ''))
+  const far = lines.filter(({ from, to }) => {
+    const [a, b] = [states.findIndex(({ id }) => id === from), states.findIndex(({ id }) => id === to)]
+    return Math.abs(a - b) > 1
+  })
+  const heights = contents.map(
+    (content, index) => drawBlock(content, { x: 0, y: 0, width: widths[index] ?? 0 }).height,
+  )
+  const needed = states.slice(1).map((_, index) => measureLevelHeight(findPair(index), rowGap))
+  const height = Math.max(0, ...heights, ...needed)
+  let at = x
+  const blocks = contents.map((content, index) => {
+    const width = widths[index] ?? 0
+    const own = Math.max(heights[index] ?? 0, needed[index - 1] ?? 0, needed[index] ?? 0)
+    const block = drawBlock(content, { x: at, y, width, height: far.length > 0 ? height : own })
+    at += width + rowGap
+    return block
+  })
+  const findBlock = (id: string): Block | undefined => blocks.find((block) => block.id === id)
+  return {
+    blocks,
+    width: at - rowGap - x,
+    bottom: y + height + far.length * laneHeight + (far.length > 0 ? 4 : 0),
+    svg: [
+      ...blocks.flatMap((block, index) => {
+        const next = blocks[index + 1]
+        return next ? drawLevelLines(block, next, findPair(index)) : []
+      }),
+      ...far.flatMap((line, index) => {
+        const [from, to] = [findBlock(line.from), findBlock(line.to)]
+        return from && to ? drawLaneBelow(from, to, line, y + height + (index + 1) * laneHeight - 4) : []
+      }),
+      ...blocks.flatMap(({ svg }) => svg),
+    ],
+  }
+}
+
+interface HubContent {
+  width: number
+  height: number
+  draw(x: number, y: number, width: number): string[]
+}
+
+/** What is inside the state that begins: its regions in a row, or a row of chips. */
+function layOutHubContent(chart: Chart, look: Look, state: ChartState): HubContent {
+  const regions = state.states.filter(({ type }) => type !== 'history')
+  if (regions.length === 0) return { width: 0, height: 0, draw: () => [] }
+  if (regions.every(({ states }) => states.length === 0)) {
+    const widths = regions.map(({ key }) => Math.ceil(measureText(key, 13)) + 24)
+    const width = widths.reduce((sum, each) => sum + each + 8, -8)
+    return {
+      width,
+      height: 26,
+      draw: (x, y) =>
+        regions.flatMap((region, index) =>
+          drawChip(region, {
+            x: x + widths.slice(0, index).reduce((sum, each) => sum + each + 8, 0),
+            y,
+            width: widths[index] ?? 0,
+          }),
+        ),
+    }
+  }
+  const names = new Set(regions.map(({ id }) => id))
+  const lines = toOverview(chart, look, state.id).states.flatMap((top) =>
+    top.transitions
+      .filter(({ to }) => names.has(to) && names.has(top.state.id))
+      .map((way): Line => ({ ...way, from: top.state.id })),
+  )
+  const contents = regions.map(
+    (region): BlockContent => ({
+      state: region,
+      isDescribed: false,
+      colors: { fill: palette.areas[1], line: palette.line },
+    }),
+  )
+  const widths = contents.map((content) => measureBlockWidth(content, 150))
+  const draw = (x: number, y: number): Row => drawRow(contents, widths, lines, { x, y })
+  const { width, bottom } = draw(0, 0)
+  return { width, height: bottom, draw: (x, y, room) => draw(x + Math.max(0, (room - width) / 2), y).svg }
+}
+
+function drawHub(
+  state: ChartState,
+  inside: HubContent,
+  notes: readonly Note[],
+  { x, y, width }: { x: number; y: number; width: number },
+): Block {
+  const room = width - 2 * padding
+  const words = wrapWords(state.description, room, fontSizes.words)
+  const toldAt = 26 + words.length * 17
+  const top = toldAt + measureNotesHeight(notes) + 14
+  const height = top + (inside.height > 0 ? inside.height + padding : 0)
+  const parts = [
+    `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="12" fill="${palette.areas[0]}" stroke="${palette.line}" stroke-width="1.4"/>`,
+    drawLabel(state.key, x + padding, y + 24, { size: fontSizes.name, bold: true, width: room }),
+    ...words.map((each, index) =>
+      drawLabel(each, x + padding, y + 43 + index * 17, { color: palette.quiet, width: room }),
+    ),
+    ...drawNotes(notes, { x: x + padding, y: y + toldAt, room }),
+    ...inside.draw(x + padding, y + top, room),
+  ]
+  return { id: state.id, x, y, width, height, svg: drawStateGroup(state, `state ${state.type}`, parts) }
+}

@@ -1,0 +1,186 @@
+import type { ChartState, ChartTransition } from './chart.js'
+import type { TransitionCounts } from './transition-counts.js'
+import { isMainTransition, type Look } from './look.js'
+import { palette, toneColors } from './theme.js'
+
+/**
+ * A state as a table for Graphviz: what it is and what it invokes, then a row for each transition. An edge starts at
+ * the row that it stands for, so no label ever lies on a line.
+ */
+export class CardRenderer {
+  readonly #look: Look
+  readonly #counts: TransitionCounts | undefined
+  readonly #order: ReadonlyMap<string, number> | undefined
+
+  /** With the places of transitions, the cells of a row are named by its own: `#t3`. */
+  constructor(look: Look, counts?: TransitionCounts, order?: ReadonlyMap<string, number>) {
+    this.#look = look
+    this.#counts = counts
+    this.#order = order
+  }
+
+  #countColumns(state: ChartState): number {
+    return 2 + (hasEvents(state) ? 1 : 0) + (this.#counts ? 1 : 0)
+  }
+
+  /** A state without nested ones; `isRegion`: one of those in which a parallel state is at once. */
+  drawAtomic(state: ChartState, isRegion = false): string {
+    if (state.type === 'history')
+      return drawPill(
+        `${toBold(state.history === 'deep' ? 'H*' : 'H')} ${escapeXml(state.key)}`,
+        palette.quiet,
+      )
+    const tone = state.type === 'final' ? toneColors[this.#look.tones[state.id] ?? 'neutral'] : undefined
+    const rows = this.#drawRows(state)
+    return drawTable(
+      {
+        border: tone ? 2 : 1,
+        style: isRegion ? 'rounded,dashed' : 'rounded',
+        color: tone?.line ?? palette.line,
+        bgcolor: tone?.fill ?? palette.card,
+      },
+      `${drawHead(state, { width: 46, colspan: this.#countColumns(state) })}${rows === '' ? '' : `<hr/>${rows}`}`,
+    )
+  }
+
+  /** The heading of a compound state, at the top of the area that holds its nested states. */
+  drawHeading(state: ChartState, size: number): string {
+    const space = '<tr><td height="8"></td></tr>'
+    return drawTable(
+      { border: 0 },
+      `${drawHead(state, { width: 72, size, colspan: this.#countColumns(state) })}${this.#drawRows(state)}${space}`,
+    )
+  }
+
+  #drawRows(state: ChartState): string {
+    return state.transitions.map((transition, index) => this.#drawRow(state, transition, index)).join('')
+  }
+
+  #drawRow(state: ChartState, transition: ChartTransition, index: number): string {
+    const { on, when, targets } = transition
+    const main = !this.#counts && isMainTransition(this.#look, transition)
+    const count = this.#counts?.get(transition.id) ?? 0
+    const place = this.#order?.get(transition.id)
+    const fill = {
+      ...(this.#counts && count === 0 && { bgcolor: palette.missedFill }),
+      ...(place !== undefined && { href: `#t${place}` }),
+    }
+    const guard = toColored(main ? palette.main : palette.text, escapeXml(`[${when}]`) + gap)
+    const condition = when === null ? (on === '' ? 'always' : '') : when === 'else' ? 'else' : null
+    const to = targets.map((id) => this.#drawTarget(id, state, main)).join(' ')
+    const cells = [
+      // Text of one kind a cell: only then do all cells of a row share a baseline.
+      ...(hasEvents(state) ? [drawCell(toBold(escapeXml(on) + gap), fill)] : []),
+      drawCell(condition === null ? guard : toColored(palette.quiet, condition + gap), fill),
+      drawCell(to === '' ? toColored(palette.quiet, 'stays') : to, fill),
+      ...(this.#counts
+        ? [
+            drawCell(
+              count > 0 ? toColored(palette.taken, `${count}×`) : toColored(palette.missed, 'never'),
+              fill,
+            ),
+          ]
+        : []),
+    ]
+    return `<tr>${addPorts(cells, index).join('')}</tr>`
+  }
+
+  #drawTarget(id: string, from: ChartState, main: boolean): string {
+    const tone = this.#look.tones[id]
+    const name = escapeXml(`→ ${toRelativeName(id, from)}`)
+    const color = tone ? toneColors[tone].line : main ? palette.main : palette.text
+    return toColored(color, main ? toBold(name + gap) : name)
+  }
+}
+
+/** Where the line of a state's transition starts. */
+export function rowPort(index: number, side: 'left' | 'right' = 'right'): string {
+  return `${side}${index}`
+}
+
+function addPorts(cells: readonly string[], row: number): string[] {
+  return cells.map((each, column) => {
+    const side = column === 0 ? 'left' : column === cells.length - 1 ? 'right' : undefined
+    return side === undefined ? each : each.replace('<td ', `<td port="${rowPort(row, side)}" `)
+  })
+}
+
+function hasEvents({ transitions }: ChartState): boolean {
+  return transitions.some(({ on }) => on !== '')
+}
+
+/** What a card begins with: name, description, actors. */
+export function drawHead(
+  { key, type, description, invokes }: ChartState,
+  { width, size = 17, colspan = 1 }: { width: number; size?: number; colspan?: number },
+): string {
+  const lines = [
+    `<font point-size="${size}">${toBold(escapeXml(key) + gap)}</font>`,
+    ...(type === 'parallel' ? [toColored(palette.quiet, 'in all of these at once')] : []),
+    ...wrapWords(description, width).map((line) => toColored(palette.quiet, escapeXml(line))),
+    ...invokes.map(({ src }) => `${toColored(palette.quiet, 'invoke')} ${toBold(escapeXml(src))}`),
+  ]
+  return lines.map((line) => `<tr>${drawCell(line, { colspan })}</tr>`).join('')
+}
+
+/** Siblings go by their own name, everything else by its whole path. */
+function toRelativeName(id: string, { id: from }: ChartState): string {
+  const parent = from.slice(0, from.lastIndexOf('.') + 1)
+  return parent !== '' && id.startsWith(parent) ? id.slice(parent.length) : id
+}
+
+/** A small label of its own, with a dashed border. */
+export function drawPill(content: string, color: string): string {
+  return drawTable(
+    { border: 1, style: 'rounded,dashed', color },
+    `<tr>${drawCell(toColored(color, content))}</tr>`,
+  )
+}
+
+/** Between the columns; some fonts are wider than the one that Graphviz measures. */
+export const gap = '&#160;&#160;'
+
+type Attributes = Readonly<Record<string, string | number>>
+
+export function drawTable(attributes: Attributes, content: string): string {
+  return `<table cellborder="0" cellspacing="0" cellpadding="3" ${formatAttributes(attributes)}>${content}</table>`
+}
+
+export function drawCell(content: string, attributes: Attributes = {}): string {
+  return `<td align="left" ${formatAttributes(attributes)}>${content}</td>`
+}
+
+function formatAttributes(attributes: Attributes): string {
+  return Object.entries(attributes)
+    .map(([name, value]) => `${name}="${value}"`)
+    .join(' ')
+}
+
+function toColored(color: string, content: string): string {
+  if (content === '') return ''
+  return `<font color="${color}">${content}</font>`
+}
+
+/** By the font's name: Graphviz sets `<b>` on another baseline. */
+export function toBold(content: string): string {
+  return content === '' ? '' : `<font face="Helvetica-Bold">${content}</font>`
+}
+
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+/** Escaped for HTML-like labels and XML; what no XML document may hold is left out. */
+export function escapeXml(plain: string): string {
+  return plain
+    .replaceAll(/[^\P{Cc}\t\n\r]|\p{Cs}|[\ufffe\uffff]/gu, '')
+    .replaceAll(/[&<>"]/g, (character) => escapes[character] ?? '')
+}
+
+function wrapWords(words: string, width: number): string[] {
+  const lines: string[] = []
+  for (const word of words.split(/\s+/).filter(Boolean)) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + word.length < width) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}

@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto'
+import type { ProviderApi } from '../provider-api.js'
+import { listCalls, countUsage, isUnfinished, type Envelope, splitText } from '../chat-completion.js'
+import type { ChatRequest } from '../chat-request.js'
+import type { TurnEncoder } from '../planned-response.js'
+import type { Turn } from '../turn-schema.js'
+import { toChatRequest, readGeminiRequest } from './gemini-request.js'
+
+const pathPattern = /^\/v1beta\/models\/(.+):(generateContent|streamGenerateContent)$/
+
+/** Gemini's API: model and stream are in the path. */
+export const geminiApi: ProviderApi = {
+  name: 'gemini',
+  idPrefix: 'gemini-rehearsal-',
+  readRequest(sent, path) {
+    const [, model = '', method] = pathPattern.exec(path) ?? []
+    return toChatRequest(
+      readGeminiRequest(sent),
+      decodeURIComponent(model),
+      method === 'streamGenerateContent',
+    )
+  },
+  findStrictProblem: (sent, { model }) => findUnsignedCall(sent, model),
+  createEncoder: createGeminiEncoder,
+  formatRefusal: ({ status, code, message }) => formatError(status, undefined, `${code}: ${message}`),
+}
+
+export function isGeminiPath(path: string): boolean {
+  return pathPattern.test(path)
+}
+
+function createGeminiEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
+  return {
+    encodeBody: () => ({
+      ...toChunk(envelope, toParts(turn, envelope).flat(), toFinishReason(turn)),
+      ...toUsage(turn, request),
+    }),
+    encodeEvents: (stop) => encodeEvents(turn, request, envelope, stop),
+    encodeError: (error, status) => formatError(status === 200 ? 500 : status, error?.type, error?.message),
+  }
+}
+
+function encodeEvents(
+  turn: Turn,
+  request: ChatRequest,
+  envelope: Envelope,
+  stop: number | undefined,
+): string[] {
+  const failure = turn.errorInStream
+  const deltas = toParts(turn, envelope).slice(0, failure?.after ?? stop)
+  const events: object[] = deltas.map((parts) => toChunk(envelope, parts, null))
+  if (failure) events.push(formatError(500, failure.error.type, failure.error.message))
+  else if (stop === undefined && !isUnfinished(turn))
+    events.push({ ...toChunk(envelope, [{ text: '' }], toFinishReason(turn)), ...toUsage(turn, request) })
+  return events.map((event) => `data: ${JSON.stringify(event)}\r\n\r\n`)
+}
+
+/** Parts by delta: a call comes whole. Of a turn with thoughts, the first call is signed, as Gemini does it. */
+function toParts(turn: Turn, envelope: Envelope): object[][] {
+  const { reasoning = '', text = '', refusal = '', chunkSize = 16 } = turn
+  const calls = listCalls(turn, envelope).map(({ function: { name, arguments: input } }, i) => {
+    const call = { functionCall: { name, args: parseJson(input) } }
+    return i === 0 ? { ...call, thoughtSignature: createSignature(call.functionCall) } : call
+  })
+  return [
+    ...splitText(reasoning, chunkSize).map((piece) => [{ text: piece, thought: true }]),
+    ...splitText(text + refusal, chunkSize).map((piece) => [{ text: piece }]),
+    ...calls.map((call) => [call]),
+  ]
+}
+
+function toChunk({ id, model }: Envelope, parts: object[], finishReason: string | null): object {
+  return {
+    candidates: [
+      { content: { role: 'model', parts }, index: 0, ...(finishReason !== null && { finishReason }) },
+    ],
+    modelVersion: model,
+    responseId: id,
+  }
+}
+
+const finishReasons: Readonly<Record<string, string>> = {
+  stop: 'STOP',
+  tool_calls: 'STOP',
+  length: 'MAX_TOKENS',
+  content_filter: 'SAFETY',
+}
+
+function toFinishReason(turn: Turn): string | null {
+  const { finishReason = 'stop' } = turn
+  return isUnfinished(turn) ? null : (finishReasons[finishReason] ?? finishReason)
+}
+
+/** Thoughts are beside the tokens of the answer here, not in them. */
+function toUsage(turn: Turn, request: ChatRequest): object {
+  if (turn.usage === null) return {}
+  const { input, output, cached, reasoning } = countUsage(turn, request)
+  return {
+    usageMetadata: {
+      promptTokenCount: input,
+      candidatesTokenCount: Math.max(0, output - reasoning),
+      totalTokenCount: input + output,
+      ...(cached > 0 && { cachedContentTokenCount: cached }),
+      ...(reasoning > 0 && { thoughtsTokenCount: reasoning }),
+    },
+  }
+}
+
+const statusNames: Readonly<Record<number, string>> = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  429: 'RESOURCE_EXHAUSTED',
+  500: 'INTERNAL',
+  503: 'UNAVAILABLE',
+}
+
+function formatError(
+  code: number,
+  status = statusNames[code] ?? 'UNKNOWN',
+  message = 'The request failed.',
+): object {
+  return { error: { code, message, status } }
+}
+
+function createSignature(call: { name: string; args?: unknown }): string {
+  const said = JSON.stringify([call.name, call.args ?? {}])
+  return createHash('sha256').update(`rehearsal:${said}`).digest('base64')
+}
+
+/** What Gemini takes in the place of a signature, for calls that it did not make. */
+const anySignature = 'skip_thought_signature_validator'
+
+/**
+ * A call that came with a signature comes back with that one, and to Gemini 3 not without: the first of each batch, of the turn
+ * that is under way.
+ */
+function findUnsignedCall(sent: unknown, model: string): ReturnType<ProviderApi['findStrictProblem']> {
+  const { contents } = readGeminiRequest(sent)
+  const turn = contents.findLastIndex(
+    ({ role, parts }) => role === 'user' && parts.some(({ text }) => text !== undefined),
+  )
+  for (const [i, { role, parts }] of contents.entries()) {
+    const at = parts.findIndex(({ functionCall }) => functionCall !== undefined)
+    const call = parts[at]
+    if (i < turn || role !== 'model' || call?.functionCall === undefined) continue
+    if ([createSignature(call.functionCall), anySignature].includes(call.thoughtSignature ?? '')) continue
+    if (call.thoughtSignature === undefined && !model.startsWith('gemini-3')) continue
+    const param = `contents[${i}].parts[${at}]`
+    return { param, message: `${param}: Function call is missing a thought_signature in functionCall parts.` }
+  }
+  return null
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return { invalid: text }
+  }
+}

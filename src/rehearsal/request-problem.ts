@@ -1,0 +1,202 @@
+import { deepest, isDeeper } from '../core/models/plain-extra.js'
+import { isWellFormed } from '../core/models/well-formed.js'
+import { findHistoryProblem } from './wire-history.js'
+import type { ChatRequest, WireMessage } from './chat-request.js'
+
+/** What is wrong with a request, and where. */
+export interface RequestProblem {
+  /** One sentence, which begins with the path. */
+  message: string
+  /** The path, `messages[2].tool_calls[0].function.name`. */
+  param: string
+}
+
+/** The longest text and the longest lists that OpenAI takes. */
+const maxTextLength = 10_485_760
+const maxTools = 128
+const chatLimits = { calls: 128, id: 40 }
+
+/** How many calls a message may have, and how long their ids may be. */
+export interface CallLimits {
+  calls: number
+  id: number
+}
+
+/**
+ * What some provider would refuse in a request, or null: each rule is one that OpenAI, Mistral, Anthropic's or Google's
+ * compatible APIs, or the chat templates of open models keep, so that a history without a problem goes everywhere.
+ * Besides what `findHistoryProblem` asks for: valid names of calls and tools, arguments that are JSON objects, unique ids, no
+ * blank content, whole surrogate pairs, the system first, users and answers in turns, a user or results last, and sizes.
+ */
+export function findStrictProblem(
+  request: ChatRequest,
+  limits: CallLimits = chatLimits,
+): RequestProblem | null {
+  const { messages, tools } = request
+  // Others are the provider's own, whose form it knows itself.
+  const functions = (tools ?? []).filter(({ type }) => type === 'function')
+  return (
+    findRequestProblem(request) ??
+    findFirstProblem(functions, (tool, i) => findToolProblem(tool, i, functions)) ??
+    findFirstProblem(
+      messages,
+      (message, i) => findMessageProblem(message, `messages[${i}]`, limits) ?? findTurnProblem(messages, i),
+    ) ??
+    findUnpairedCall(messages)
+  )
+}
+
+type Tool = NonNullable<ChatRequest['tools']>[number]
+type Call = NonNullable<WireMessage['tool_calls']>[number]
+
+function findRequestProblem({ tools, ...rest }: ChatRequest): RequestProblem | null {
+  if (tools?.length === 0) return createProblem('tools', 'is an empty list: leave it out.')
+  if (tools && tools.length > maxTools)
+    return createProblem('tools', `has ${tools.length} tools of at most ${maxTools}.`)
+  if (!tools && rest['tool_choice'] != null) return createProblem('tool_choice', 'stands without tools.')
+  const key = Object.keys(rest).find((name) => name !== 'messages' && !isWellFormed(rest[name]))
+  return key === undefined ? null : createProblem(key, torn)
+}
+
+function findToolProblem(tool: Tool, i: number, tools: readonly Tool[]): RequestProblem | null {
+  const at = `tools[${i}]`
+  const { name, parameters }: { name?: string; parameters?: unknown } = tool.function ?? {}
+  if (!isWellFormed(tool)) return createProblem(at, torn)
+  if (name === undefined || !isValidName(name))
+    return createProblem(`${at}.function.name`, describeBadName(name))
+  if (tools.findIndex((other) => other.function?.name === name) < i)
+    return createProblem(`${at}.function.name`, `is '${name}', like that of another tool.`)
+  const { type } = (parameters ?? { type: 'object' }) as { type?: unknown }
+  return type === 'object'
+    ? null
+    : createProblem(`${at}.function.parameters`, "must be a schema of type 'object'.")
+}
+
+function findMessageProblem(message: WireMessage, at: string, limits: CallLimits): RequestProblem | null {
+  const { role, content, tool_calls: calls } = message
+  const isCalling = calls != null && calls.length > 0
+  // Within the message, its parts or calls, and what is in them.
+  if (isDeeper(message, deepest + 4)) return createProblem(at, tooDeep)
+  if (!isWellFormed(message)) return createProblem(at, torn)
+  if (role === 'tool' && !message.tool_call_id) return createProblem(`${at}.tool_call_id`, 'is missing.')
+  if (calls && calls.length > limits.calls)
+    return createProblem(`${at}.tool_calls`, `has ${calls.length} calls of at most ${limits.calls}.`)
+  if (content == null && role !== 'assistant') return createProblem(`${at}.content`, 'is missing.')
+  if (content == null && !isCalling) return createProblem(at, 'must have either content or tool_calls.')
+  const blank = content == null ? null : findTextProblem(content, role, `${at}.content`)
+  return (
+    blank ??
+    findFirstProblem(calls ?? [], (call, i) => findCallProblem(call, `${at}.tool_calls[${i}]`, limits.id))
+  )
+}
+
+function findTextProblem(
+  content: NonNullable<WireMessage['content']>,
+  role: string,
+  at: string,
+): RequestProblem | null {
+  if (typeof content === 'string') {
+    if (content.length > maxTextLength)
+      return createProblem(at, `has ${content.length} characters of at most ${maxTextLength}.`)
+    return content.trim() === ''
+      ? createProblem(at, `is blank: a message of the role ${role} has to say something.`)
+      : null
+  }
+  if (content.length === 0) return createProblem(at, 'is an empty list of parts.')
+  return findFirstProblem(content, (part, i) => {
+    if (part.type !== 'text') return null
+    if (typeof part['text'] !== 'string') return createProblem(`${at}[${i}].text`, 'is missing.')
+    return findTextProblem(part['text'], role, `${at}[${i}].text`)
+  })
+}
+
+function findCallProblem(
+  { id, function: { name, arguments: text } }: Call,
+  at: string,
+  longestId: number,
+): RequestProblem | null {
+  if (id === '' || id.length > longestId)
+    return createProblem(`${at}.id`, `must have 1 to ${longestId} characters, but has ${id.length}.`)
+  if (!isValidName(name)) return createProblem(`${at}.function.name`, describeBadName(name))
+  const input = parseJson(text)
+  if (typeof input !== 'object' || input === null || Array.isArray(input))
+    return createProblem(
+      `${at}.function.arguments`,
+      `must be the text of a JSON object, but is ${quoteText(text)}.`,
+    )
+  if (isDeeper(input, deepest)) return createProblem(`${at}.function.arguments`, tooDeep)
+  return isWellFormed(input) ? null : createProblem(`${at}.function.arguments`, torn)
+}
+
+/** The system first, then a user, then users and answers in turns; and something to answer at the end. */
+function findTurnProblem(messages: readonly WireMessage[], i: number): RequestProblem | null {
+  const at = `messages[${i}]`
+  const role = getRole(messages[i])
+  const before = getRole(messages[i - 1])
+  if (role === 'system' && before !== undefined)
+    return createProblem(
+      at,
+      `has the role system after the role ${before}: one such message may stand, and first.`,
+    )
+  if (role === 'assistant' && (before === undefined || before === 'system'))
+    return createProblem(
+      at,
+      "is an answer that nobody asked for: the first message after that of the system is a user's.",
+    )
+  if (role === before && (role === 'user' || role === 'assistant'))
+    return createProblem(
+      at,
+      `has the role ${role}, like the message before it: users and assistants take turns.`,
+    )
+  const isLast = i === messages.length - 1
+  return isLast && role !== 'user' && role !== 'tool'
+    ? createProblem(at, `has the role ${role}: the last message is a user's or a tool's.`)
+    : null
+}
+
+function getRole(message: WireMessage | undefined): string | undefined {
+  return message?.role === 'developer' ? 'system' : message?.role
+}
+
+function findUnpairedCall(messages: readonly WireMessage[]): RequestProblem | null {
+  const sentence = findHistoryProblem(messages)
+  return sentence === null ? null : { message: sentence, param: 'messages' }
+}
+
+function findFirstProblem<Item>(
+  items: readonly Item[],
+  look: (item: Item, index: number) => RequestProblem | null,
+): RequestProblem | null {
+  for (const [i, item] of items.entries()) {
+    const found = look(item, i)
+    if (found !== null) return found
+  }
+  return null
+}
+
+function createProblem(param: string, what: string): RequestProblem {
+  return { message: `${param} ${what}`, param }
+}
+
+const tooDeep = `is nested deeper than ${deepest} levels.`
+const torn = 'has half of a surrogate pair in it, which is no text in UTF-8.'
+
+function isValidName(name: string): boolean {
+  return /^[a-zA-Z0-9_-]{1,64}$/.test(name)
+}
+
+function describeBadName(name: string | undefined): string {
+  return `must have 1 to 64 letters, digits, _ and -, but is ${quoteText(name ?? '')}.`
+}
+
+function quoteText(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,125 @@
+import * as z from 'zod'
+import { parseRequest, type ChatRequest, type WireMessage } from '../chat-request.js'
+
+const item = z.looseObject({
+  type: z.string().optional(),
+  role: z.enum(['system', 'developer', 'user', 'assistant']).optional(),
+  content: z.unknown().optional(),
+  id: z.string().nullish(),
+  call_id: z.string().nullish(),
+  name: z.string().optional(),
+  server_label: z.string().optional(),
+  arguments: z.unknown().optional(),
+  output: z.unknown().optional(),
+})
+
+const responsesRequest = z.looseObject({
+  model: z.string().min(1),
+  input: z.union([z.string(), z.array(item).min(1)], 'expected a text or a list of items'),
+  instructions: z.string().nullish(),
+  stream: z.boolean().nullish(),
+  store: z.boolean().nullish(),
+  include: z.array(z.string()).nullish(),
+  tools: z.array(z.looseObject({ type: z.string(), name: z.string().optional() })).nullish(),
+  user: z.string().nullish(),
+})
+
+export type ResponsesRequest = z.infer<typeof responsesRequest>
+export type InputItem = z.infer<typeof item>
+
+/** Checks the body of a request. @throws Refusal */
+export function readResponsesRequest(sent: unknown): ResponsesRequest {
+  return parseRequest(responsesRequest, sent)
+}
+
+/** The items of a request; a bare text is what the user says. */
+export function listItems({ input }: ResponsesRequest): readonly InputItem[] {
+  return typeof input === 'string' ? [{ role: 'user', content: input } as InputItem] : input
+}
+
+/**
+ * The request as a chat would have it, so that it is looked at by the same eyes: what the model said, thought and called
+ * between two messages of others is one message.
+ */
+export function toChatRequest(request: ResponsesRequest): ChatRequest {
+  const { input: _input, instructions, tools, ...rest } = request
+  const messages: WireMessage[] = instructions ? [{ role: 'system', content: instructions }] : []
+  let answer: WireMessage | null = null
+  for (const item of listItems(request)) {
+    if (isModelItem(item)) {
+      if (answer === null) messages.push((answer = { role: 'assistant' }))
+      addToAnswer(answer, item)
+      continue
+    }
+    answer = null
+    messages.push(toToolMessage(item) ?? { role: item.role ?? 'user', content: toParts(item.content) })
+  }
+  return {
+    ...rest,
+    messages,
+    ...(tools && {
+      tools: tools.map(({ type, name, description, parameters, ...others }) =>
+        type === 'function'
+          ? { type, function: { name: name ?? '', description, parameters } }
+          : { type, name, ...others },
+      ),
+    }),
+  }
+}
+
+/** What a call was answered with: the output of a function, or whether it may be made. */
+function toToolMessage({ type, call_id, output, ...item }: InputItem): WireMessage | null {
+  if (type === 'function_call_output')
+    return { role: 'tool', tool_call_id: call_id ?? '', content: toParts(output) }
+  if (type !== 'mcp_approval_response') return null
+  const { approval_request_id: id, approve, reason } = item
+  const words =
+    approve === true ? 'Approved.' : `Rejected. ${typeof reason === 'string' ? reason : ''}`.trim()
+  return { role: 'tool', tool_call_id: String(id), content: words }
+}
+
+/** Everything but what others say: messages of theirs, outputs of functions, and whether calls may be made. */
+export function isModelItem({ type = 'message', role }: InputItem): boolean {
+  if (type === 'message') return role === 'assistant'
+  return type !== 'function_call_output' && type !== 'mcp_approval_response'
+}
+
+function addToAnswer(
+  answer: WireMessage,
+  { type = 'message', id, call_id, name, arguments: input, content, server_label: server }: InputItem,
+): void {
+  if (type === 'function_call' || type === 'mcp_approval_request') {
+    const called = type === 'function_call' ? (name ?? '') : `${server ?? ''}_${name ?? ''}`
+    const call = {
+      id: (type === 'function_call' ? call_id : id) ?? '',
+      function: { name: called, arguments: typeof input === 'string' ? input : '' },
+    }
+    answer.tool_calls = [...(answer.tool_calls ?? []), { type: 'function', ...call }]
+  } else if (type === 'message') {
+    const parts = typeof content === 'string' ? [{ type: 'output_text', text: content }] : toList(content)
+    const refusal = parts.find((part) => part['type'] === 'refusal')?.['refusal']
+    if (typeof refusal === 'string') {
+      answer['refusal'] = refusal
+      answer.content ??= [{ type: 'refusal', refusal }]
+    }
+    const text = parts.map((part) => (typeof part['text'] === 'string' ? part['text'] : '')).join('')
+    const before = typeof answer.content === 'string' ? `${answer.content}\n\n` : ''
+    if (text !== '') answer.content = before + text
+  }
+}
+
+/** Content in the form that chats have. */
+function toParts(content: unknown): WireMessage['content'] {
+  if (typeof content === 'string') return content
+  return toList(content).map(({ type, ...part }) => {
+    if (type === 'input_text' || type === 'output_text') return { type: 'text', ...part }
+    if (type === 'input_image')
+      return { type: 'image_url', image_url: { url: part['image_url'], detail: part['detail'] } }
+    if (type === 'input_file') return { type: 'file', file: part }
+    return { type: String(type), ...part }
+  })
+}
+
+function toList(content: unknown): Record<string, unknown>[] {
+  return Array.isArray(content) ? (content as Record<string, unknown>[]) : []
+}

@@ -1,0 +1,183 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { describeError } from '../core/base/describe-error.js'
+import type { ProviderApi } from './provider-api.js'
+import { chatApi } from './chat-api.js'
+import { answerOrigin } from './cross-origin.js'
+import { findUnmetExpectation } from './expectations.js'
+import { geminiApi, isGeminiPath } from './gemini/gemini-api.js'
+import { findHistoryProblem } from './wire-history.js'
+import { messagesApi } from './messages/messages-api.js'
+import type { RehearsalSettings } from './rehearsal-options.js'
+import { sendResponse } from './send-response.js'
+import { type Cue, Playback } from './playback.js'
+import { Refusal } from './refusal.js'
+import { readBody, type RecordedRequest } from './chat-request.js'
+import { planResponse } from './planned-response.js'
+import { responsesApi } from './responses/responses-api.js'
+import { parseTurn } from './scenario.js'
+import { findStrictProblem } from './request-problem.js'
+import type { Turn } from './turn-schema.js'
+
+/** The API that a path belongs to. */
+function findApi(path: string): ProviderApi | undefined {
+  if (path === '/v1/chat/completions') return chatApi
+  if (path === '/v1/responses') return responsesApi
+  if (path === '/v1/messages') return messagesApi
+  return isGeminiPath(path) ? geminiApi : undefined
+}
+
+/** What happens between a request and its response. */
+export class ScenarioPlayer {
+  readonly requests: RecordedRequest[] = []
+  readonly #settings: RehearsalSettings
+  readonly #playbacks = new Map<string, Playback>()
+  #completions = 0
+
+  constructor(settings: RehearsalSettings) {
+    this.#settings = settings
+  }
+
+  get remaining(): number {
+    return this.#settings.scenarios.has('') ? this.#getPlayback('', '').remaining : 0
+  }
+
+  reset(): void {
+    this.requests.length = 0
+    this.#playbacks.clear()
+    this.#completions = 0
+  }
+
+  /** Never rejects. */
+  async answerRequest(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on('error', ignoreError)
+    try {
+      await this.#route(incoming, response)
+    } catch (error) {
+      if (response.headersSent || response.destroyed) return void response.destroy()
+      const refusal =
+        error instanceof Refusal ? error : new Refusal(400, 'rehearsal_failed', describeError(error))
+      sendJson(response, refusal.status, (findApi(getPath(incoming)) ?? chatApi).formatRefusal(refusal))
+    }
+  }
+
+  async #route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET' } = incoming
+    if (answerOrigin(incoming, response, this.#settings.origins)) return
+    const path = getPath(incoming)
+    const api = findApi(path)
+    if (method === 'GET' && path === '/v1/models') return sendJson(response, 200, this.#listModels())
+    if (method === 'POST' && api !== undefined) return this.#completeRequest(api, incoming, response)
+    throw new Refusal(
+      404,
+      'unknown_url',
+      `Unknown request URL: ${method} ${path}. There is POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/NAME:generateContent, and GET /v1/models.`,
+    )
+  }
+
+  #listModels() {
+    const ids = Array.from(this.#settings.scenarios.keys(), (name) =>
+      name === '' ? 'rehearsal' : `rehearsal/${name}`,
+    )
+    return {
+      object: 'list',
+      data: ids.map((id) => ({ id, object: 'model', created: 0, owned_by: 'rehearsal' })),
+    }
+  }
+
+  async #completeRequest(
+    api: ProviderApi,
+    incoming: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { clock, conversation } = this.#settings
+    const sent = await readBody(incoming)
+    const body = api.readRequest(sent, getPath(incoming))
+    const { headers } = incoming
+    const request: RecordedRequest = {
+      body,
+      api: api.name,
+      sent,
+      headers,
+      at: clock.now(),
+      conversation: conversation(body, headers),
+      scenario: this.#findScenarioName(body.model),
+      turn: null,
+      refused: null,
+      aborted: false,
+    }
+    this.requests.push(request)
+    let isCut = false
+    response.on('close', () => {
+      request.aborted = !isCut && !response.writableFinished
+    })
+    try {
+      const cue = this.#takeCue(request, api)
+      request.turn = cue.index
+      const id = `${api.idPrefix}${++this.#completions}`
+      const turn = await resolveTurn(cue, request)
+      const created = Math.floor(request.at / 1000)
+      const envelope = { id, created, model: body.model, callPrefix: `call_${cue.play}_` }
+      const planned = planResponse(turn, body.stream === true, api.createEncoder(turn, body, envelope))
+      isCut = planned.ending === 'cut'
+      await sendResponse(response, planned, turn, clock)
+    } catch (error) {
+      request.refused = describeError(error)
+      throw error
+    }
+  }
+
+  /** The next turn for a request that deserves one. */
+  #takeCue({ body, sent, conversation, scenario }: RecordedRequest, api: ProviderApi): Cue {
+    const found = this.#settings.strict
+      ? (api.findStrictProblem(sent, body) ?? findStrictProblem(body, api.limits))
+      : null
+    if (found !== null) throw new Refusal(400, 'rehearsal_invalid_history', found.message, found.param)
+    const problem = this.#settings.strictHistory ? findHistoryProblem(body.messages) : null
+    if (problem !== null) throw new Refusal(400, 'rehearsal_invalid_history', problem, 'messages')
+    return this.#getPlayback(scenario, conversation).takeNext()
+  }
+
+  /** `rehearsal/NAME` plays NAME, every other model the default scenario. */
+  #findScenarioName(model: string): string {
+    const { scenarios } = this.#settings
+    const name = model.startsWith('rehearsal/') ? model.slice('rehearsal/'.length) : ''
+    if (scenarios.has(name)) return name
+    const known = this.#listModels().data.map(({ id }) => id)
+    const message = `The model '${model}' does not exist. There is ${known.join(', ')}.`
+    throw new Refusal(404, 'model_not_found', message, 'model')
+  }
+
+  #getPlayback(name: string, conversation: string): Playback {
+    const key = JSON.stringify([name, conversation])
+    const scenario = this.#settings.scenarios.get(name) ?? { turns: [] }
+    const playback = this.#playbacks.get(key) ?? new Playback(scenario)
+    this.#playbacks.set(key, playback)
+    return playback
+  }
+}
+
+/** The turn itself: a function is asked, and its expectations are checked. */
+async function resolveTurn({ turn: cued, index }: Cue, request: RecordedRequest): Promise<Turn> {
+  const refuse = (code: string, what: string): never => {
+    throw new Refusal(400, code, `turns[${index}] ${what}`)
+  }
+  let turn: Turn
+  try {
+    turn = typeof cued === 'function' ? parseTurn(await cued(request)) : cued
+  } catch (error) {
+    return refuse('rehearsal_turn_failed', `failed: ${describeError(error)}`)
+  }
+  const unmet = turn.expect && findUnmetExpectation(turn.expect, request.body)
+  return unmet ? refuse('rehearsal_unexpected_request', `${unmet}.`) : turn
+}
+
+function getPath({ url = '/' }: IncomingMessage): string {
+  return url.split('?')[0] ?? '/'
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(body))
+}
+
+function ignoreError(): void {}

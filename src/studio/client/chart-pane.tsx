@@ -1,0 +1,212 @@
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { ChartTransition, ChartView, MomentView, RecordRow, VisitsView } from '../protocol.js'
+import { Outline } from './outline.js'
+import { type Highlights, Picture } from './picture.js'
+import { StatelyEditor } from './stately.js'
+import { formatStatePath } from './format.js'
+
+export type Overlay = 'run' | 'stored' | 'tests' | 'never'
+
+const overlays: Record<Overlay, string> = {
+  run: 'This run',
+  stored: 'All sessions',
+  tests: 'Tests',
+  never: 'Never',
+}
+
+interface ChartProps {
+  chart: ChartView
+  /** Where the machine is; null on the screen of the chart alone. */
+  row: RecordRow | null
+  /** The first place at which a state was entered, or a transition taken. */
+  first: ReadonlyMap<string, number>
+  place: number
+  /** Milliseconds for the token's way; 0 to jump. */
+  ms: number
+  /** What stored sessions did; null while nobody knows. */
+  visits: VisitsView | null
+  overlays: readonly Overlay[]
+  onOverlay?: (overlay: Overlay) => void
+  onState: (path: string) => void
+  onTransition: (ids: readonly string[]) => void
+  /** What Stately's editor is told, where the chart has one. */
+  moment?: MomentView | null
+}
+
+/** The chart as a picture or as an outline, with the state that is active lit. */
+export function ChartPane(props: ChartProps) {
+  const { chart, visits, row, first, place, onState, onTransition } = props
+  const { editor } = chart
+  const canEdit = editor !== undefined && props.moment !== undefined
+  const [sheet, setSheet] = useState(canEdit ? 'stately' : 'overview')
+  const [isSilent, setSilent] = useState(false)
+  const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
+  const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
+  const active = row?.to ?? []
+  const followed = sheet === 'follow' ? (findSheet(chart, active[0]) ?? chart.sheets[0]) : undefined
+  const shown = followed ?? chart.sheets.find(({ id }) => id === sheet) ?? chart.sheets[0]
+  const markOf = useMemo(
+    () => createMarker({ chart, visits }, overlay, first, place),
+    [chart, visits, overlay, first, place],
+  )
+  return (
+    <section class="chart" aria-label="Chart">
+      <div class="chart-bar">
+        <label>
+          <span class="sr">Picture</span>
+          <select value={sheet} onChange={(event) => setSheet(event.currentTarget.value)}>
+            {canEdit && <option value="stately">Stately's editor</option>}
+            <option value="overview">Overview</option>
+            {row && <option value="follow">Follow the active state</option>}
+            <option value="outline">Outline</option>
+            <optgroup label="Sheets">
+              {chart.sheets.slice(1).map(({ id, title }) => (
+                <option key={id} value={id}>
+                  {title}
+                </option>
+              ))}
+            </optgroup>
+          </select>
+        </label>
+        <div class="segments" role="group" aria-label="What is marked">
+          {props.overlays.map((one) => (
+            <button
+              key={one}
+              type="button"
+              aria-pressed={overlay === one}
+              onClick={() => {
+                setOverlay(one)
+                props.onOverlay?.(one)
+              }}
+            >
+              {overlays[one]}
+            </button>
+          ))}
+        </div>
+      </div>
+      {canEdit && sheet === 'stately' && row && props.moment && (
+        <StatelyEditor
+          editor={editor}
+          row={row}
+          moment={props.moment}
+          isDone={chart.states.some(({ path, type }) => path === row.to[0] && type === 'final')}
+          onSilent={setSilent}
+        />
+      )}
+      {canEdit && sheet === 'stately' && !isSilent ? null : sheet === 'outline' || !shown ? (
+        <Outline chart={chart} active={active} markOf={markOf} onState={onState} />
+      ) : (
+        <Sheet
+          key={shown.id}
+          svg={shown.svg}
+          lit={{ active, taken: row?.taken ?? [], markOf }}
+          row={row}
+          ms={props.ms}
+          transitions={transitions}
+          onState={onState}
+          onTransition={onTransition}
+        />
+      )}
+    </section>
+  )
+}
+
+interface SheetProps {
+  svg: string
+  lit: Highlights
+  row: RecordRow | null
+  ms: number
+  transitions: ReadonlyMap<string, ChartTransition>
+  onState: (path: string) => void
+  onTransition: (ids: readonly string[]) => void
+}
+
+export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }: SheetProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const picture = useMemo(() => new Picture(svg), [svg])
+  useLayoutEffect(() => {
+    box.current?.replaceChildren(picture.svg)
+  }, [picture])
+  useLayoutEffect(() => {
+    picture.highlight(lit)
+    picture.svg.setAttribute('aria-label', `The chart. Active: ${formatStatePath(lit.active) || 'nothing'}.`)
+  }, [picture, lit.active, lit.taken, lit.markOf])
+  useLayoutEffect(() => {
+    picture.moveToken(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
+    const [state] = row?.to ?? []
+    const frame = box.current
+    // All of the overview is there, but on a small page, where it is as wide as its words need.
+    if (state === undefined || !frame || (picture.isOverview && !small.matches)) return
+    const [around, at] = [frame.getBoundingClientRect(), picture.findBox(state)]
+    if (!at) return
+    frame.scrollBy({
+      left: at.left + at.width / 2 - around.left - around.width / 2,
+      top: picture.isOverview ? 0 : at.top + at.height / 2 - around.top - around.height / 2,
+      behavior: ms > 0 ? 'smooth' : 'instant',
+    })
+    // Where the token goes depends on the record alone: a new overlay moves nothing.
+  }, [picture, row])
+  const click = ({ target }: MouseEvent): void => {
+    if (!(target instanceof Element)) return
+    const way = target.closest('[data-transition]')
+    const state = target.closest('[data-state]')
+    if (way) onTransition((way.getAttribute('data-transition') ?? '').split('\n'))
+    else if (state) onState(state.getAttribute('data-state') ?? '')
+  }
+  return <div class={picture.isOverview ? 'picture fits' : 'picture'} ref={box} onClick={click} />
+}
+
+const small = matchMedia('(max-width: 1020px)')
+
+/** The smallest sheet that shows a state. */
+function findSheet(chart: ChartView, state: string | undefined): ChartView['sheets'][number] | undefined {
+  for (let at = state ?? ''; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
+    const sheet = chart.sheets.find(({ id }) => id === at)
+    if (sheet) return sheet
+  }
+  return undefined
+}
+
+/** How often stored sessions were in a state; of one that is only passed, how often it was. */
+export function countStateVisits(
+  { transitions }: Pick<ChartView, 'transitions'>,
+  { counts }: VisitsView,
+  path: string,
+): number {
+  const into = transitions.filter(({ target, source }) => target === path && source !== path)
+  return Math.max(
+    counts[path] ?? 0,
+    into.reduce((sum, { id }) => sum + (counts[id] ?? 0), 0),
+  )
+}
+
+function createMarker(
+  { chart, visits }: { chart: ChartView; visits: VisitsView | null },
+  overlay: Overlay,
+  first: ReadonlyMap<string, number>,
+  place: number,
+): Highlights['markOf'] {
+  if (overlay === 'run') return (id) => ((first.get(id) ?? Infinity) <= place ? 'was' : '')
+  const { states, transitions } = chart
+  if (overlay === 'tests') {
+    const tested = new Set([
+      ...states.filter(({ isTested }) => isTested).map(({ path }) => path),
+      ...transitions.filter(({ isTested }) => isTested).map(({ id }) => id),
+    ])
+    return (id) => (tested.has(id) ? 'tested' : '')
+  }
+  if (visits === null) return () => ''
+  const known = new Map<string, number>([
+    ...states.map(({ path }) => [path, countStateVisits(chart, visits, path)] as const),
+    ...transitions.map(({ id }) => [id, visits.counts[id] ?? 0] as const),
+  ])
+  const most = Math.max(1, ...transitions.map(({ id }) => visits.counts[id] ?? 0))
+  return (id) => {
+    const count = known.get(id)
+    if (count === undefined) return ''
+    if (overlay === 'never') return count === 0 && first.get(id) === undefined ? 'never' : ''
+    if (count === 0) return ''
+    const heat = Math.ceil((Math.log(count + 1) / Math.log(most + 1)) * 4)
+    return heat <= 1 ? 'heat1' : heat === 2 ? 'heat2' : heat === 3 ? 'heat3' : 'heat4'
+  }
+}

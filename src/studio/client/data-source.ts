@@ -1,0 +1,133 @@
+import type {
+  Answer,
+  ChartView,
+  CompareView,
+  Done,
+  EndView,
+  ExportedSession,
+  ForkRequest,
+  LiveMessage,
+  PackedMoments,
+  Refusal,
+  SessionsView,
+  SessionView,
+  VisitsView,
+} from '../protocol.js'
+import { lazily } from '../../core/base/load.js'
+import { paths } from '../routes.js'
+
+/** Where the page has its data from: a server, or the file itself. */
+export interface Source {
+  /** Whether this is an exported file: one session, and nothing to do. */
+  isFile: boolean
+  chart(): Promise<ChartView>
+  sessions(): Promise<SessionsView>
+  visits(): Promise<VisitsView>
+  /** What is to be seen first. */
+  end(id: string): Promise<EndView>
+  session: (id: string) => Promise<SessionView>
+  moments(id: string, from: number, to: number): Promise<PackedMoments>
+  compare(a: string, b: string): Promise<CompareView>
+  answer(id: string, answer: Answer): Promise<Done>
+  fork(id: string, request: ForkRequest): Promise<Done>
+  /** Returns what ends it. */
+  live(session: { id: string; after: number } | null, hear: (message: LiveMessage) => void): () => void
+}
+
+/** What the server has refused, or that it cannot be reached. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError'
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+export function createServerSource(): Source {
+  return {
+    isFile: false,
+    chart: lazily(() => getJson<ChartView>(paths.chart)),
+    sessions: () => getJson(paths.sessions),
+    visits: () => getJson(paths.visits),
+    end: (id) => getJson(paths.end(id)),
+    session: (id) => getJson(paths.session(id)),
+    moments: (id, from, to) => getJson(paths.moments(id, from, to)),
+    compare: (a, b) => getJson(paths.compare(a, b)),
+    answer: (id, answer) => postJson(paths.answers(id), answer),
+    fork: (id, request) => postJson(paths.fork(id), request),
+    live: (session, hear) => {
+      const address = session ? paths.live(session.id, session.after) : paths.live()
+      const events = new EventSource(`.${address}`)
+      let isLost = false
+      events.addEventListener('message', ({ data }: MessageEvent<string>) => {
+        hear(JSON.parse(data) as LiveMessage)
+      })
+      events.addEventListener('open', () => {
+        if (isLost) hear({ type: 'store', problem: null })
+        isLost = false
+      })
+      events.addEventListener('error', () => {
+        isLost = true
+        hear({
+          type: 'store',
+          problem:
+            'The studio does not answer. Its process may have ended; this page goes on when it is back.',
+        })
+      })
+      return () => events.close()
+    },
+  }
+}
+
+/** What is held by the page that this runs in; null where it holds nothing. */
+export function createFileSource(island: { textContent: string | null } | null): Source | null {
+  if (!island) return null
+  const { chart, visits, session, moments } = JSON.parse(island.textContent ?? '') as ExportedSession
+  const refuse = (): Promise<never> =>
+    Promise.reject(new SourceError('read_only', 'This file has one session, to be read.'))
+  return {
+    isFile: true,
+    chart: () => Promise.resolve(chart),
+    sessions: () =>
+      Promise.resolve({ store: 'this file', readOnly: 'This is a file.', sessions: [session.session] }),
+    visits: () => Promise.resolve(visits),
+    end: (id) => (id === session.session.id ? Promise.resolve({ view: session, moment: null }) : refuse()),
+    session: (id) => (id === session.session.id ? Promise.resolve(session) : refuse()),
+    moments: () => Promise.resolve(moments),
+    compare: refuse,
+    answer: refuse,
+    fork: refuse,
+    live: () => () => undefined,
+  }
+}
+
+function getJson<T>(address: string): Promise<T> {
+  return sendRequest<T>(address, {})
+}
+
+function postJson<T>(address: string, body: unknown): Promise<T> {
+  return sendRequest<T>(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+}
+
+async function sendRequest<T>(address: string, init: RequestInit): Promise<T> {
+  let response: Response
+  try {
+    // Below the page's own address, which is none that others know.
+    response = await fetch(`.${address}`, init)
+  } catch {
+    throw new SourceError('unreachable', 'The studio does not answer. Is its process still running?')
+  }
+  const value: unknown = await response.json().catch(() => null)
+  if (response.ok) return value as T
+  const { error } = (value ?? {}) as Partial<Refusal>
+  throw new SourceError(
+    error?.code ?? String(response.status),
+    error?.message ?? `The studio answered with status ${response.status}.`,
+  )
+}

@@ -1,0 +1,87 @@
+/** Numbers, times and states as people read them. */
+
+const wholeNumberFormat = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
+
+export function formatCount(value: number, one: string, many = `${one}s`): string {
+  return `${wholeNumberFormat.format(value)} ${value === 1 ? one : many}`
+}
+
+export function formatNumber(value: number): string {
+  return wholeNumberFormat.format(value)
+}
+
+/** `1,234`, `12.3k`, `4.5M`. */
+export function formatShort(value: number): string {
+  if (value < 10_000) return wholeNumberFormat.format(value)
+  if (value < 1_000_000) return `${(value / 1000).toFixed(1).replace(/\.0$/, '')}k`
+  return `${(value / 1_000_000).toFixed(1).replace(/\.0$/, '')}M`
+}
+
+/** USD; an em dash where it is not known. */
+export function formatMoney(value: number | null): string {
+  if (value === null) return '—'
+  if (value === 0) return '$0'
+  if (value < 0.01) return `$${value.toFixed(4)}`
+  return `$${value.toFixed(value < 10 ? 3 : 2)}`
+}
+
+/** `340 ms`, `2.1 s`, `4 min`, `3 h`, `2 d`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`
+  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h`
+  return `${Math.floor(ms / 86_400_000)} d`
+}
+
+export function formatAgo(at: number, now: number): string {
+  const ms = Math.max(0, now - at)
+  return ms < 5000 ? 'just now' : `${formatDuration(ms)} ago`
+}
+
+const clockFormat = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+export function formatClock(at: number): string {
+  return clockFormat.format(at)
+}
+
+/** The last part of a path: `requesting`. */
+export function getLastPart(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1)
+}
+
+/** `RUNNING › asking › requesting`; of several at once, each. */
+export function formatStatePath(paths: readonly string[]): string {
+  return paths.map((path) => path.split('.').join(' › ')).join(', ')
+}
+
+/** What a state means for its colour. */
+export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait' | 'off' | 'busy' {
+  switch (state) {
+    case 'COMPLETED':
+      return 'good'
+    case 'MAX_STEPS':
+    case 'TIMED_OUT':
+    case 'BUDGET_EXCEEDED':
+      return 'limit'
+    case 'ERROR':
+    case 'BLOCKED':
+      return 'bad'
+    case 'WAITING_FOR_INPUT':
+    case 'PAUSED':
+      return 'wait'
+    case 'CANCELLED':
+    case null:
+      return 'off'
+    default:
+      return 'busy'
+  }
+}
+
+/** Text of JSON set out to be read; text that is no JSON as it is. */
+export function formatJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}

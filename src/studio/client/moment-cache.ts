@@ -1,0 +1,84 @@
+import { unpackMoment } from '../pack-moments.js'
+import type { MomentView, PackedMoments } from '../protocol.js'
+import type { Source } from './data-source.js'
+
+/** Moments are asked for in blocks of so many records. */
+const blockSize = 128
+
+/** The moments of one session: those that are here, and the blocks that are on their way. */
+export class MomentCache {
+  readonly #source: Source
+  readonly #id: string
+  readonly #blocks = new Map<number, Promise<PackedMoments>>()
+  readonly #kept = new Map<number, PackedMoments>()
+  readonly #read = new Map<number, MomentView>()
+
+  constructor(source: Source, id: string, known: MomentView | null) {
+    this.#source = source
+    this.#id = id
+    if (known) this.#read.set(known.seq, known)
+  }
+
+  /** Null while it is on its way. */
+  findMoment(seq: number): MomentView | null {
+    const known = this.#read.get(seq)
+    if (known) return known
+    const packed = this.#kept.get(toBlock(seq))
+    const moment = packed ? unpackMoment(packed, seq) : null
+    if (moment) this.#read.set(seq, moment)
+    return moment
+  }
+
+  /** Asks for the block of this record, and quietly for the next and the one before; the first time for it alone, too. */
+  async loadMoment(seq: number, last: number): Promise<MomentView | null> {
+    const known = this.findMoment(seq)
+    if (known) {
+      this.#prefetchNear(seq, last)
+      return known
+    }
+    if (this.#blocks.size === 0) {
+      const moment = unpackMoment(await this.#source.moments(this.#id, seq, seq), seq)
+      if (moment) this.#read.set(seq, moment)
+      this.#prefetchNear(seq, last)
+      return moment
+    }
+    await this.#fetchBlock(toBlock(seq), last)
+    this.#prefetchNear(seq, last)
+    return this.findMoment(seq)
+  }
+
+  #prefetchNear(seq: number, last: number): void {
+    for (const near of [toBlock(seq), toBlock(seq) + 1, toBlock(seq) - 1]) {
+      if (near >= 0 && near * blockSize < last) this.#fetchBlock(near, last).catch(() => undefined)
+    }
+  }
+
+  /** The last record may have become another moment, or there are more records in its block. */
+  forgetFrom(seq: number): void {
+    for (const at of this.#blocks.keys()) {
+      if (at < toBlock(seq)) continue
+      this.#blocks.delete(at)
+      this.#kept.delete(at)
+    }
+    for (const known of this.#read.keys()) if (known >= seq) this.#read.delete(known)
+  }
+
+  async #fetchBlock(at: number, last: number): Promise<void> {
+    let asked = this.#blocks.get(at)
+    if (!asked) {
+      asked = this.#source.moments(this.#id, at * blockSize + 1, Math.min(last, (at + 1) * blockSize))
+      this.#blocks.set(at, asked)
+    }
+    try {
+      const packed = await asked
+      if (this.#blocks.get(at) === asked) this.#kept.set(at, packed)
+    } catch (error) {
+      if (this.#blocks.get(at) === asked) this.#blocks.delete(at)
+      throw error
+    }
+  }
+}
+
+function toBlock(seq: number): number {
+  return Math.floor((seq - 1) / blockSize)
+}

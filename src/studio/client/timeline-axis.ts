@@ -1,0 +1,135 @@
+import type { RecordRow, SessionView } from '../protocol.js'
+import type { PlacedBar } from './timeline-layout.js'
+import { formatDuration } from './format.js'
+
+/** Where things are on the timeline: 0 is its left end, 1 its right one. */
+export interface Axis {
+  /** Of a record. */
+  at(place: number): number
+  /** Where a stretch begins that begins with this record; of their number: the end. */
+  edge(place: number): number
+  /** Where a bar begins and ends. */
+  span(placed: Pick<PlacedBar, 'bar' | 'from' | 'to'>): readonly [from: number, to: number]
+  /** The record to which somebody points there. */
+  placeAt(x: number): number
+  /** How long after the first record it is there. */
+  ticks: readonly { x: number; text: string }[]
+  /** Times without work that are drawn shorter than they were. */
+  cuts: readonly { from: number; to: number; ms: number }[]
+}
+
+/** Every record has as much room as any other. */
+export function createRecordAxis(rows: readonly RecordRow[]): Axis {
+  const count = Math.max(1, rows.length)
+  const share = (place: number): number => place / count
+  return {
+    at: (place) => share(place + 0.5),
+    edge: share,
+    span: ({ from, to }) => [share(from + 0.5), share(from + 0.5 + Math.max(0.5, to - from))],
+    placeAt: (x) => clampPlace(Math.floor(x * count), rows),
+    ticks: createTicks(
+      rows.length < mostTicks ? rows.map((_, place) => place) : spreadPlaces(rows.length),
+      rows,
+      (place) => share(place + 0.5),
+    ),
+    cuts: [],
+  }
+}
+
+/** Of the time of a run, the most that a time without work gets. */
+const shareOfRest = 0.1
+
+/** What has not ended yet has some room behind the last record. */
+const roomAtEnd = 0.04
+
+/** Records lie where they were in time. Waits for people, and times without a process, are cut short. */
+export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['gaps']): Axis {
+  const lengths = rows.slice(1).map((row, i) => {
+    const before = rows[i] ?? row
+    const ms = Math.max(0, row.at - before.at)
+    const isLost = gaps.some(({ from, to }) => from <= before.at && to >= row.at)
+    return { ms, isRest: isLost || !atWork.has(before.state) }
+  })
+  const work = lengths.reduce((sum, { ms, isRest }) => sum + (isRest ? 0 : ms), 0)
+  const longest = Math.max(1, work * shareOfRest)
+  const widths = lengths.map(({ ms, isRest }) => (isRest ? Math.min(ms, longest) : ms))
+  const whole = widths.reduce((sum, width) => sum + width, 0)
+  if (whole === 0) return createRecordAxis(rows)
+  const places = [0]
+  for (const width of widths) places.push((places.at(-1) ?? 0) + (width / whole) * (1 - roomAtEnd))
+  const at = (place: number): number => places[place] ?? 1
+  const timeAt = (time: number): number => {
+    // The last record that was there by then.
+    const next = rows.findIndex((row) => row.at > time)
+    const place = next === -1 ? rows.length - 1 : Math.max(0, next - 1)
+    const [from, to] = [rows[place], rows[place + 1]]
+    if (!from || !to || to.at <= from.at) return at(place)
+    return at(place) + ((time - from.at) / (to.at - from.at)) * (at(place + 1) - at(place))
+  }
+  return {
+    at,
+    edge: (place) => (place >= rows.length ? 1 : at(place)),
+    span: ({ bar }) => {
+      const from = Math.max(0, timeAt(bar.from))
+      return [from, bar.to === null ? 1 : Math.max(from, timeAt(bar.to))]
+    },
+    placeAt: (x) => {
+      const next = places.findIndex((place) => place > x)
+      if (next === -1) return clampPlace(rows.length - 1, rows)
+      const before = Math.max(0, next - 1)
+      return clampPlace(x - at(before) < at(next) - x ? before : next, rows)
+    },
+    ticks: createTicks(
+      Array.from({ length: mostTicks }, (_, i) =>
+        findNearest(places, (i / (mostTicks - 1)) * (1 - roomAtEnd)),
+      ),
+      rows,
+      at,
+    ),
+    cuts: lengths.flatMap(({ ms, isRest }, i) =>
+      isRest && ms > longest ? [{ from: at(i), to: at(i + 1), ms }] : [],
+    ),
+  }
+}
+
+const atWork = new Set(['', 'RUNNING', 'WAITING_FOR_TOOL'])
+
+const mostTicks = 9
+
+function spreadPlaces(count: number): number[] {
+  return Array.from({ length: mostTicks }, (_, i) => Math.round((i / (mostTicks - 1)) * (count - 1)))
+}
+
+function findNearest(places: readonly number[], x: number): number {
+  const next = places.findIndex((place) => place >= x)
+  if (next <= 0) return next === 0 ? 0 : places.length - 1
+  return x - (places[next - 1] ?? 0) < (places[next] ?? 0) - x ? next - 1 : next
+}
+
+/** One where there is room for it, and none that says what the one before has said. */
+function createTicks(
+  places: readonly number[],
+  rows: readonly RecordRow[],
+  at: (place: number) => number,
+): Axis['ticks'] {
+  const start = rows[0]?.at ?? 0
+  const ticks: { x: number; text: string }[] = []
+  for (const place of places) {
+    const row = rows[place]
+    if (!row) continue
+    const [x, text] = [at(place), `+${formatDuration(Math.max(0, row.at - start))}`]
+    const last = ticks.at(-1)
+    if (!last || (x - last.x > 0.06 && text !== last.text)) ticks.push({ x, text })
+  }
+  // The words of the last one stand before it.
+  const [before, last] = ticks.slice(-2)
+  if (before && last && isAtEnd(last) && last.x - before.x < 0.13) ticks.splice(-2, 1)
+  return ticks
+}
+
+/** Whether there is no room for words behind it. */
+export const isAtEnd = ({ x }: { x: number }): boolean => x > 0.93
+
+function clampPlace(place: number, rows: readonly RecordRow[]): number {
+  return Math.max(0, Math.min(rows.length - 1, place))
+}

@@ -1,0 +1,98 @@
+import type { Bar, ChartTransition, RecordRow } from '../protocol.js'
+
+/** A stretch of records in one state. */
+export interface Stretch {
+  /** `RUNNING.asking`: two parts at most. */
+  state: string
+  /** Places of records, the second one excluded. */
+  from: number
+  to: number
+}
+
+/** The records as stretches in which the machine stays in one state, its regions told apart. */
+export function listStretches(rows: readonly RecordRow[]): Stretch[] {
+  const stretches: Stretch[] = []
+  for (const [index, row] of rows.entries()) {
+    const state = (row.to[0] ?? row.state).split('.').slice(0, 2).join('.')
+    const name = state.startsWith('RUNNING') ? state : (state.split('.')[0] ?? state)
+    const last = stretches.at(-1)
+    if (last?.state === name) last.to = index + 1
+    else stretches.push({ state: name, from: index, to: index + 1 })
+  }
+  return stretches
+}
+
+/** A bar with the places of its records and the line of its lane, from 0. */
+export interface PlacedBar {
+  bar: Bar
+  from: number
+  to: number
+  line: number
+}
+
+const maxLines = 4
+
+/** Bars of one lane that overlap lie on lines of their own; above four, they share the last. */
+export function placeBars(
+  bars: readonly Bar[],
+  placeOf: (seq: number) => number,
+  count: number,
+): PlacedBar[] {
+  const ends: number[] = []
+  return bars
+    .map((bar) => ({
+      bar,
+      from: placeOf(bar.fromSeq),
+      to: bar.toSeq === null ? count : Math.max(placeOf(bar.toSeq), placeOf(bar.fromSeq) + 0.6),
+    }))
+    .toSorted((a, b) => a.from - b.from)
+    .map((placed) => {
+      const free = ends.findIndex((end) => end <= placed.from)
+      const line = free === -1 ? Math.min(ends.length, maxLines - 1) : free
+      ends[line] = Math.max(ends[line] ?? 0, placed.to)
+      return { ...placed, line }
+    })
+}
+
+/** The place of the first record of the step after this one's, or of the step before. */
+export function findStepStart(rows: readonly RecordRow[], place: number, by: 1 | -1): number {
+  const isStart = (at: number): boolean => {
+    const [row, before] = [rows[at], rows[at - 1]]
+    return row !== undefined && (before === undefined || before.step !== row.step || before.run !== row.run)
+  }
+  for (let at = place + by; at > 0 && at < rows.length; at += by) if (isStart(at)) return at
+  return by > 0 ? rows.length - 1 : 0
+}
+
+/** The newer of two lists of records: what came takes the place of what is there. */
+export function mergeRows(rows: readonly RecordRow[], came: readonly RecordRow[]): RecordRow[] {
+  const [first] = came
+  if (!first) return [...rows]
+  return [...rows.filter(({ seq }) => seq < first.seq), ...came]
+}
+
+/** Bars that came take the place of those that are the same. */
+export function mergeBars(bars: readonly Bar[], came: readonly Bar[]): Bar[] {
+  const newer = new Map(came.map((bar) => [bar.id, bar]))
+  const kept = bars.map((bar) => {
+    const other = newer.get(bar.id)
+    newer.delete(bar.id)
+    return other ?? bar
+  })
+  return [...kept, ...newer.values()]
+}
+
+/** All states of a record, those included that were only passed, and those that contain them. */
+export function listStates(
+  { to, taken }: Pick<RecordRow, 'to' | 'taken'>,
+  transitions: ReadonlyMap<string, ChartTransition>,
+): Set<string> {
+  const passed = taken.flatMap((id) => [transitions.get(id)?.source ?? '', transitions.get(id)?.target ?? ''])
+  return new Set([...to, ...passed].flatMap(listAncestors))
+}
+
+/** `a.b.c`, `a.b` and `a`; none for the machine itself. */
+export function listAncestors(path: string): string[] {
+  if (path === '' || path === '(root)') return []
+  return path.split('.').map((_, index, parts) => parts.slice(0, index + 1).join('.'))
+}

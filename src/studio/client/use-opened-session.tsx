@@ -1,0 +1,60 @@
+import { useEffect } from 'preact/hooks'
+import type { EndView, RecordRow, SessionView } from '../protocol.js'
+import { type LoadedState, useLoaded } from './loading.js'
+import type { Source } from './data-source.js'
+
+/** A session: the end of a long one at once, and the rest of it as soon as it is there. */
+export function useOpenedSession(source: Source, id: string, seq: number | null): LoadedState<EndView> {
+  const opened = useLoaded(`session ${id}`, async (): Promise<EndView> => {
+    if (seq !== null) return { view: await source.session(id), moment: null }
+    const { view, moment } = await source.end(id)
+    return { view: addBlankRows(view), moment }
+  })
+  const isPart = opened.value?.view.isPart === true
+  useEffect(() => {
+    if (!isPart) return undefined
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let isOver = false
+    const ask = (): void => {
+      source.session(id).then(
+        (view) => isOver || opened.set(() => ({ view, moment: null })),
+        () => {
+          if (!isOver) timer = setTimeout(ask, 1_000)
+        },
+      )
+    }
+    ask()
+    return () => {
+      isOver = true
+      clearTimeout(timer)
+    }
+  }, [source, id, isPart])
+  return opened
+}
+
+/** With a blank for each record that is still to come: places on the timeline stay as they are. */
+function addBlankRows(view: SessionView): SessionView {
+  const [first] = view.rows
+  if (!view.isPart || !first) return view
+  const blanks = Array.from({ length: first.seq - 1 }, (_, i) => ({
+    ...blank,
+    seq: i + 1,
+    at: first.at,
+    run: first.run,
+  }))
+  return { ...view, rows: [...blanks, ...view.rows] }
+}
+
+const blank: Omit<RecordRow, 'seq' | 'at' | 'run'> = {
+  type: 'event',
+  label: '…',
+  from: [],
+  to: [],
+  taken: [],
+  state: '',
+  step: 0,
+  tokens: 0,
+  cost: null,
+  flags: [],
+  started: [],
+}

@@ -1,0 +1,137 @@
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import { maskContext } from '../../machines/agent/mask-uncleared.js'
+import { findTool } from '../core/run/edited-arguments.js'
+import type { RecordContent } from '../core/sessions/log/record-content.js'
+import type { WrittenEdit } from '../core/sessions/fork-edit.js'
+import type { ToolSet } from '../core/tools/tool-set.js'
+import { createGauges } from './budget-gauges.js'
+import { createGuardViews } from './guard-views.js'
+import type { MomentView, PendingView } from './protocol.js'
+import { toShownText, toShownValue, createTranscript } from './shown-values.js'
+import type { SessionStep } from './session-step.js'
+
+/** What a moment is seen with. */
+export interface MomentOptions {
+  /** Of the agent that answers; undefined without one. */
+  tools: ToolSet | undefined
+  /** What is otherwise in this session than in the one that it was forked from. */
+  edit: WrittenEdit | undefined
+  /** How long calls took, by the ids of their results. */
+  durations: ReadonlyMap<string, number>
+  actions: MomentView['actions']
+}
+
+/** A session as it stood after one record of its log. */
+export function createMomentView(
+  step: SessionStep,
+  { tools, edit, durations, actions }: MomentOptions,
+): MomentView {
+  const { record, before, after } = step
+  const context = after.standing.run?.context ?? null
+  const then = before.standing.run?.context ?? null
+  return {
+    seq: record.seq,
+    transcript: createTranscript(after, edit, durations),
+    record: createRecordView(step),
+    context: context && createContextView(context),
+    changed: context === null ? [] : listChanges(then ?? {}, context),
+    guards: context === null ? [] : createGuardViews(context),
+    budget: context === null ? [] : createGauges(context, after.children, record.at),
+    pending: context === null ? [] : createPendingViews(context, tools),
+    actions,
+  }
+}
+
+/** What never changes, and what the transcript shows already. */
+const hiddenKeys = ['messages', 'config', 'tools', 'features'] as const
+
+const shownValues = new WeakMap<object, unknown>()
+
+function createContextView(context: AgentContext): unknown {
+  const { messages, config, tools, features, ...rest } = maskContext(context)
+  return {
+    ...(toShownValue(rest) as object),
+    messages: `${messages.length} messages`,
+    config: toShownOnce(config),
+    tools: toShownOnce(tools),
+    features,
+  }
+}
+
+/** It is the same in every moment of a run. */
+function toShownOnce(value: object): unknown {
+  const known = shownValues.get(value) ?? toShownValue(value)
+  shownValues.set(value, known)
+  return known
+}
+
+const unclearedNote = '[withheld: a shield decides what of it may be read]'
+
+function createRecordView({ record: { seq, at, type }, entry }: SessionStep): unknown {
+  return { seq, at, type, ...(toShownValue(getContent(entry)) as object) }
+}
+
+/** A record as it was written, but for states in it, which the moment itself shows. */
+function getContent(entry: RecordContent): object {
+  const { type: _type, ...content } = entry
+  switch (entry.type) {
+    case 'opened': {
+      const { state, forkedFrom, version, name } = entry
+      const brought = state && `${state.messages.length} messages`
+      return { version, name, ...(brought && { state: brought }), ...(forkedFrom && { forkedFrom }) }
+    }
+    case 'start': {
+      const { config: _config, tools: _tools, features, ...input } = entry.input
+      return { input: features.inputShields ? { ...input, input: unclearedNote } : input }
+    }
+    case 'snapshot':
+      return { version: entry.version, runs: entry.runs, state: entry.state.value }
+    default: {
+      const { event } = entry
+      if (!event.withheld) return content
+      return {
+        event: {
+          type: event.type,
+          ...('callId' in event && { callId: event.callId }),
+          withheld: unclearedNote,
+        },
+      }
+    }
+  }
+}
+
+/** Paths below which two states differ; of lists and texts as a whole. */
+function listChanges(before: object, after: object, depth = 3): string[] {
+  const [a, b] = [before as Record<string, unknown>, after as Record<string, unknown>]
+  const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])]
+  return keys.flatMap((key) => {
+    const [was, is] = [a[key], b[key]]
+    if (was === is || (hiddenKeys as readonly string[]).slice(1).includes(key)) return []
+    if (depth > 1 && isPlainObject(was) && isPlainObject(is))
+      return listChanges(was, is, depth - 1).map((inner) => `${key}.${inner}`)
+    return isSame(was, is) ? [] : [key]
+  })
+}
+
+const isPlainObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Equal texts say nothing about long lists that have grown: their ends do. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a) && Array.isArray(b) && (a.length !== b.length || a.length > 50)) {
+    return a.length === b.length && a.every((item, i) => item === b[i])
+  }
+  return JSON.stringify(a) === JSON.stringify(b)
+}
+
+function createPendingViews(context: AgentContext, tools: ToolSet | undefined): PendingView[] {
+  return listAnswerableCalls(context).map((call) => ({
+    callId: call.callId,
+    name: call.name,
+    needs: call.needs,
+    arguments: toShownText(call.arguments),
+    fingerprint: call.fingerprint,
+    schema: (tools && findTool(call, tools))?.parameters ?? null,
+  }))
+}

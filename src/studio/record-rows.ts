@@ -1,0 +1,170 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import { isRestState } from '../../machines/agent/run-result.js'
+import { describeEventType } from '../core/chart/labels.js'
+import { messageText } from '../core/format/message-text.js'
+import { shorten } from '../core/format/words.js'
+import { listActivePaths, type SessionStep } from './session-step.js'
+import type { RecordRow } from './protocol.js'
+import { toShownText } from './shown-values.js'
+
+/** A record as a row: what it says, in a few words, and what the chart made of it. */
+export function createRow(step: SessionStep): RecordRow {
+  const { record, entry, before, after, taken } = step
+  const context = after.standing.run?.context ?? null
+  const usage = context?.usage.session ?? after.standing.state.usage
+  const to = listActivePaths(after.standing.run)
+  const isAsking = to.some((path) => /^RUNNING\.(preparing|asking)/.test(path))
+  return {
+    seq: record.seq,
+    at: record.at,
+    type: entry.type,
+    label: formatLabel(step),
+    from: listActivePaths(before.standing.run),
+    to,
+    taken,
+    state: context === null ? '' : (context.state ?? 'RUNNING'),
+    step: context === null ? 0 : context.steps + (isAsking ? 1 : 0),
+    run: after.standing.runs,
+    tokens: usage.totalTokens,
+    cost: usage.cost,
+    flags: listFlags(step),
+    started: listStarted(step),
+  }
+}
+
+function formatLabel({ entry, before, after }: SessionStep): string {
+  switch (entry.type) {
+    case 'opened': {
+      const { forkedFrom, state } = entry
+      if (forkedFrom) return `forked from ${forkedFrom.sessionId} at ${forkedFrom.seq}`
+      return state ? `opened with ${state.messages.length} messages` : 'opened'
+    }
+    case 'start': {
+      const { features, input } = entry.input
+      const words = features.inputShields ? '' : input.map((message) => messageText(message)).join(' ')
+      return toShownText(shorten(`run ${after.standing.runs}: ${words}`.replace(/: $/, ''), 90))
+    }
+    case 'snapshot':
+      return 'snapshot'
+    default:
+      return formatEventLabel(entry.event, before.standing.run?.context ?? null)
+  }
+}
+
+function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null): string {
+  switch (event.type) {
+    case 'xstate.done.actor.model':
+    case 'xstate.done.actor.conclusion': {
+      const { toolCalls, refusal, text } = event.output.response
+      const count = toolCalls.length
+      if (count > 0) return `answer: ${count} ${count === 1 ? 'call' : 'calls'}`
+      if (refusal !== null) return 'answer: refusal'
+      return text === '' ? 'answer: empty' : 'answer'
+    }
+    case 'xstate.error.actor.model':
+    case 'xstate.error.actor.conclusion':
+      return `model failed: ${event.error.code}`
+    case 'TOOL_RESULT':
+      return `${getCallName(event.callId, context)} ${event.result.status}`
+    case 'CHILD_USAGE':
+      return `${getCallName(event.callId, context)} has used ${event.usage.totalTokens} tokens`
+    case 'CHILD_RESTS':
+      return `${getCallName(event.callId, context)} rests`
+    case 'APPROVE':
+      return `approved ${getCallName(event.callId, context)}${event.arguments === undefined ? '' : ', edited'}`
+    case 'REJECT':
+      return `rejected ${getCallName(event.callId, context)}`
+    case 'TOOL_OUTPUT':
+      return `output of ${getCallName(event.callId, context)}`
+    default:
+      return (
+        eventWords[event.type] ?? describeEventType(event.type).replace('backOff done', 'the wait is over')
+      )
+  }
+}
+
+const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
+  RESUMED: 'resumed in a new process',
+  LEFT: 'left to another process',
+  RESUME: 'resumed',
+  PAUSE: 'pause asked for',
+  STEER: 'steered',
+  REPLY: 'replied',
+  CANCEL: 'cancelled',
+  DEADLINE: 'the time is up',
+  STORE_FAILED: 'the store failed',
+  BATCH_DONE: 'batch done',
+}
+
+/** A name that the model has made up is its own words: it is shown where the transcript shows it. */
+function getCallName(callId: string, context: AgentContext | null): string {
+  const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))
+  if (call === undefined) return 'call'
+  return call.unchecked && !Object.hasOwn(context?.tools ?? {}, call.name) ? 'call' : shorten(call.name, 60)
+}
+
+function listFlags({ entry, before, after, taken }: SessionStep): RecordRow['flags'] {
+  const [then, now] = [before.standing.run?.context ?? null, after.standing.run?.context ?? null]
+  const flags = new Set<RecordRow['flags'][number]>()
+  if (entry.type === 'opened' && entry.forkedFrom) flags.add('fork')
+  if (now === null || entry.type === 'opened' || entry.type === 'snapshot') return [...flags]
+  const event = entry.type === 'event' ? entry.event : null
+  const leads = (to: string): boolean => taken.some((id) => id.endsWith(`→ ${to}`))
+  if (leads('RUNNING.asking.backingOff') || taken.some((id) => id.includes('[pausesRetry]')))
+    flags.add('retry')
+  if (now.nudges.length > 0 && now.nudges !== then?.nudges) flags.add('nudge')
+  if (hasRefusedCall(then, now)) flags.add('block')
+  if (leads('RUNNING.judging.halting')) flags.add('halt')
+  const isSpent = now.state === 'BUDGET_EXCEEDED' && then?.state !== 'BUDGET_EXCEEDED'
+  if (isSpent || (now.warnedOfBudget && then?.warnedOfBudget === false)) flags.add('budget')
+  if (event?.type === 'RESUMED' || event?.type === 'RESUME') flags.add('resume')
+  const isError = now.state === 'ERROR' && then?.state !== 'ERROR'
+  if (isError || event?.type.startsWith('xstate.error.') === true) flags.add('error')
+  const isCut = now.response === 'truncated' || now.response === 'truncatedCalls'
+  if (isCut && event?.type.startsWith('xstate.done.actor.') === true) flags.add('truncated')
+  if (isRestState(now.state) && !isRestState(then?.state)) flags.add('wait')
+  return [...flags]
+}
+
+/** Whether a guard or a shield has refused a call: it is at hand, or in the transcript already. */
+function hasRefusedCall(then: AgentContext | null, now: AgentContext): boolean {
+  const atHand = ({ calls }: AgentContext): string[] =>
+    calls.filter(({ result }) => result?.status === 'blocked').map(({ id }) => id)
+  const settled = now.messages
+    .slice(then?.messages.length ?? 0)
+    .flatMap((message) =>
+      message.role === 'tool' && message.data?.['status'] === 'blocked' ? [message.tool_call_id] : [],
+    )
+  const known = new Set(then ? atHand(then) : [])
+  return [...atHand(now), ...settled].some((id) => !known.has(id))
+}
+
+/** What waits in a state: its name for people. */
+const waitLabels: Record<string, string> = {
+  'RUNNING.preparing.screeningInput': 'shields: input',
+  'RUNNING.preparing.retrieving': 'memory',
+  'RUNNING.preparing.fittingContext': 'context window',
+  'RUNNING.asking.requesting': 'request',
+  'RUNNING.asking.backingOff': 'wait before the next attempt',
+  'RUNNING.asking.concluding': 'last request',
+  'RUNNING.asking.screeningOutput': 'shields: answer',
+  'RUNNING.judging.consultingOnCalls': 'guards of your own',
+  'WAITING_FOR_TOOL.screeningCalls': 'shields: arguments',
+  'WAITING_FOR_TOOL.screeningResults': 'shields: results',
+  'WAITING_FOR_TOOL.consultingOnResults': 'guards of your own',
+}
+
+function listStarted({ before, after, taken, entry }: SessionStep): string[] {
+  const context = after.standing.run?.context
+  if (context === undefined || entry.type === 'snapshot' || entry.type === 'opened') return []
+  const isBack = entry.type === 'event' && entry.event.type === 'RESUMED'
+  const entered = listActivePaths(after.standing.run).filter(
+    (path) => isBack || taken.some((id) => id.endsWith(`→ ${path}`)),
+  )
+  const running = before.standing.run?.context.calls ?? []
+  const calls = context.calls.filter(
+    (call) => call.started && !call.result && !running.some(({ id, started }) => id === call.id && started),
+  )
+  return [...entered.flatMap((path) => waitLabels[path] ?? []), ...calls.map(({ name }) => shorten(name, 60))]
+}

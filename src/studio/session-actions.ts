@@ -1,0 +1,288 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { Agent } from '../core/agent/agent-options.js'
+import type { Message } from '../../machines/agent/messages.js'
+import { messageText } from '../core/format/message-text.js'
+import { madeOf } from '../core/agent/made-of.js'
+import { acceptsDefinition, type AgentLabel } from '../core/sessions/definition.js'
+import { stranded } from '../core/sessions/refusals.js'
+import type { Standing } from '../core/sessions/standing.js'
+import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { getAwaitedCall } from '../core/run/awaited-call.js'
+import type { SessionMessage } from '../core/sessions/inbox/message.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import { parseEditedArguments } from '../core/run/edited-arguments.js'
+import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
+import type { AttachableRun, AttachedRuns } from './attached-runs.js'
+import type { SessionLibrary } from './session-library.js'
+import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
+import { findGap } from './shown-values.js'
+
+/** An agent of any output, tools and context. */
+export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
+  /** What it wants as options depends on what its tools want as `context`. */
+  resume(sessionId: string, options: never): Promise<AttachableRun>
+  /** Reaches sessions that another process holds. */
+  tell?: Agent['tell']
+}
+
+/** What people do with sessions, by way of the agent; every refusal is a StatewrightError. */
+export class SessionActions {
+  readonly #agent: StudioAgent | undefined
+  readonly #library: SessionLibrary
+  readonly #runs: AttachedRuns
+
+  readonly #context: unknown
+
+  constructor(agent: StudioAgent | undefined, context: unknown, library: SessionLibrary, runs: AttachedRuns) {
+    this.#agent = agent
+    this.#context = context
+    this.#library = library
+    this.#runs = runs
+  }
+
+  /** Why nothing can be done here; null where it can. */
+  get readOnly(): string | null {
+    if (this.#agent) return null
+    const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
+    return this.#runs.isEmpty
+      ? `Without an agent nothing can be answered here: ${how}`
+      : `Live runs of this program can be answered here, others only with an agent: ${how}`
+  }
+
+  get tools() {
+    return this.#agent && madeOf.get(this.#agent)?.tools
+  }
+
+  /** What a person may do about a run that stands so; `isHeld`: some process works on it. */
+  listPossible(
+    { run, definition }: Pick<Standing, 'run' | 'definition'>,
+    { id, isHeld }: { id: string; isHeld: boolean },
+  ): MomentView['actions'] {
+    const context = run?.context ?? null
+    if (context === null || (!this.#agent && !this.#runs.has(id))) return []
+    // Another agent than the one that began it ends it at most.
+    const isStranded = !isHeld && !this.#runs.has(id) && !acceptsDefinition(this.#label, definition)
+    if (isStranded) return hasEnded(context) || !this.#canTell ? [] : ['cancel']
+    switch (context.state) {
+      case 'WAITING_FOR_INPUT': {
+        const ends: Answer['type'][] = context.pausing ? ['resume', 'cancel'] : ['cancel']
+        if (context.reason === 'message') return ['reply', ...ends]
+        return context.reason === 'approval' ? ['approve', 'reject', ...ends] : ['tool_output', ...ends]
+      }
+      case 'PAUSED':
+        return ['resume', 'steer', 'cancel']
+      case null:
+      case 'RUNNING':
+      case 'WAITING_FOR_TOOL':
+        if (this.#runs.has(id) || (isHeld && this.#canTell))
+          return ['approve', 'reject', 'tool_output', context.pausing ? 'resume' : 'pause', 'steer', 'cancel']
+        return isHeld ? [] : ['resume', 'cancel']
+      default:
+        return []
+    }
+  }
+
+  async applyAnswer(id: string, answer: Answer): Promise<Done> {
+    const { standing } = (await this.#library.readFold(id)).now
+    const context = standing.run?.context
+    const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
+    const isRemote = isHeld && this.#canTell
+    // Before anything is resumed: an answer that comes late must not set a run going.
+    this.#checkAnswer(context, answer, isRemote)
+    await this.#checkEdit(context, answer)
+    // To cancel takes the store alone: no agent, right or wrong, has to bring the run back for that.
+    const isTold = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canTell)
+    if (isTold && (await this.#tellOtherProcess(await this.#checkOwnStore(id), answer)))
+      return { sessionId: id }
+    const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
+    // A run that was interrupted goes on by being brought back.
+    if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing) applyToRun(run, answer)
+    return { sessionId: id }
+  }
+
+  /** Whether somebody else has heard it, or will; false: nobody holds the session any more. */
+  async #tellOtherProcess(id: string, answer: Answer): Promise<boolean> {
+    const receipt = await this.#getAgent().tell?.(id, toSessionMessage(answer))
+    if (receipt?.status !== 'waiting') return receipt !== undefined
+    // It is heard first by whoever brings the run back.
+    await this.#resumeRun(id)
+    return true
+  }
+
+  /** How `defineAgents` calls the agent. */
+  get #label(): AgentLabel | undefined {
+    return this.#agent && madeOf.get(this.#agent)?.label
+  }
+
+  get #canTell(): boolean {
+    const agent = this.#agent
+    return agent?.tell !== undefined && madeOf.get(agent)?.store?.inbox !== undefined
+  }
+
+  #checkAnswer(context: AgentContext | undefined, answer: Answer, isRemote: boolean): void {
+    switch (answer.type) {
+      case 'approve':
+      case 'reject':
+      case 'tool_output': {
+        const { callId, fingerprint } = answer
+        getAwaitedCall(context, callId, answer.type === 'tool_output' ? 'client' : 'approval', {
+          fingerprint,
+        })
+        return
+      }
+      case 'reply':
+        if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
+        throw wrongStateError('it waits for no message', context)
+      case 'resume':
+        if ((context?.state !== 'WAITING_FOR_INPUT' || context.pausing) && !hasEnded(context)) return
+        throw wrongStateError('there is nothing to resume', context)
+      case 'pause':
+        if (context && (isRemote || this.#runs.has(context.sessionId)) && !hasEnded(context)) return
+        throw wrongStateError('only a run that some process works on can be paused', context)
+      default:
+        if (hasEnded(context)) throw wrongStateError('it has ended', context)
+    }
+  }
+
+  /** A schema may take its time: whoever edits is told here what does not fit. */
+  async #checkEdit(context: AgentContext | undefined, answer: Answer): Promise<void> {
+    const { tools } = this
+    if (answer.type !== 'approve' || answer.arguments === undefined || !tools) return
+    const call = getAwaitedCall(context, answer.callId, 'approval', answer)
+    checkGaps(answer.arguments, call.arguments, call.callId)
+    const problem = await parseEditedArguments(answer.arguments, call, tools).problem
+    if (problem) throw problem
+  }
+
+  async #resumeRun(id: string): Promise<AttachableRun> {
+    const run = await this.#getAgent().resume(id, { context: this.#context } as never)
+    this.#runs.attach(run, { isOurs: true })
+    await run.started
+    return run
+  }
+
+  async forkSession(id: string, { at, edit, run }: ForkRequest): Promise<Done> {
+    const agent = this.#getAgent()
+    await this.#checkOwnStore(id)
+    if (run) await this.#checkRun(id, at)
+    const changed = edit && (await this.#createEdit(id, at, edit))
+    const sessionId = await agent.fork(id, at, changed && { edit: changed, context: this.#context })
+    if (run) await this.#resumeRun(sessionId)
+    // From here on the other session knows of it.
+    await this.#library.readRow(sessionId)
+    return { sessionId }
+  }
+
+  /**
+   * The agent has a store of its own, which may be another one.
+   * @throws {StoreError} `unknown_session` where the session that is shown is not there
+   */
+  async #checkOwnStore(id: string): Promise<string> {
+    const store = this.#agent && madeOf.get(this.#agent)?.store
+    const [shown, own] = await Promise.all([this.#library.readRow(id), store?.get(id)])
+    if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return id
+    const text = `The agent's store is not the one that is shown here: session '${id}' is not in it. Give the studio the agent's store, or none.`
+    throw new StoreError('unknown_session', text, id)
+  }
+
+  /** A fork that cannot be run is not made: whoever asks again would make another. */
+  async #checkRun(id: string, at: number): Promise<void> {
+    const { run, definition } = (await this.#library.readFold(id)).findStep(at)?.after.standing ?? {}
+    if (run === undefined) return
+    if (!acceptsDefinition(this.#label, definition ?? null))
+      throw stranded(id, definition ?? null, [this.#label])
+    if (run?.status === 'active') return
+    const text = `No run is under way at record ${at}, so a fork from there has none to go on with. Fork without running it, or from a record before the end.`
+    throw new UsageError('nothing_to_resume', text, id)
+  }
+
+  /** The words of a message change; what else is in it, pictures for example, stays. */
+  async #createEdit(id: string, at: number, edit: ForkEdit): Promise<Edit> {
+    const { standing } = (await this.#library.readFold(id)).findStep(at)?.after ?? {}
+    const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
+    if (!('message' in edit)) {
+      const call = standing?.run?.context.calls.find((one) => one.id === edit.call)
+      if ('result' in edit)
+        checkGaps(edit.result, call?.result?.content ?? findResultText(messages, edit.call), edit.call)
+      else checkGaps(edit.arguments, call?.arguments ?? '', edit.call)
+      return edit
+    }
+    const message = messages.find((one) => one.id === edit.message)
+    if (message) checkGaps(edit.text, messageText(message), edit.message)
+    const parts = message?.role === 'user' && Array.isArray(message.content) ? message.content : []
+    const others = parts.filter((part) => part.type !== 'text')
+    const content = others.length === 0 ? edit.text : [{ type: 'text' as const, text: edit.text }, ...others]
+    return { message: edit.message, content }
+  }
+
+  #getAgent(): StudioAgent {
+    if (this.#agent) return this.#agent
+    throw new StatewrightError('read_only', this.readOnly ?? '', 'agent')
+  }
+}
+
+function findResultText(messages: readonly Message[], callId: string): string {
+  const result = messages.findLast((one) => one.role === 'tool' && one.tool_call_id === callId)
+  return result ? messageText(result) : ''
+}
+
+/** @throws {UsageError} `invalid_input` for an edit of what is shown without all that is there */
+function checkGaps(given: unknown, before: string, subject: string): void {
+  const text = typeof given === 'string' ? given : (JSON.stringify(given) ?? '')
+  const gap = findGap(text, before)
+  if (gap !== null) throw new UsageError('invalid_input', gap, subject)
+}
+
+/** The same for a run that another process has. */
+function toSessionMessage(answer: Answer): SessionMessage {
+  switch (answer.type) {
+    case 'approve': {
+      const { arguments: editedInput, ...call } = answer
+      return editedInput === undefined ? call : { ...call, editedInput }
+    }
+    case 'tool_output':
+      return { ...answer, type: 'toolOutput' }
+    case 'reply':
+      return { type: 'reply', input: answer.text }
+    default:
+      return answer
+  }
+}
+
+function applyToRun(run: AttachableRun, answer: Answer): void {
+  switch (answer.type) {
+    case 'approve':
+      run.approve(answer, answer.arguments)
+      return
+    case 'reject':
+      run.reject(answer, answer.why)
+      return
+    case 'tool_output':
+      run.addToolOutput(answer, answer.value)
+      return
+    case 'reply':
+      run.reply(answer.text)
+      return
+    case 'steer':
+      run.steer(answer.text)
+      return
+    case 'pause':
+      run.pause()
+      return
+    case 'resume':
+      run.resume()
+      return
+    default:
+      run.cancel(answer.why)
+  }
+}
+
+function hasEnded(context: AgentContext | undefined): boolean {
+  if (context === undefined) return true
+  return !['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED', null].includes(context.state)
+}
+
+function wrongStateError(why: string, context: AgentContext | undefined): UsageError {
+  const state = context?.state ?? 'not begun'
+  return new UsageError('wrong_state', `The run is ${state}: ${why}.`, context?.sessionId)
+}

@@ -1,0 +1,240 @@
+import { createActor } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
+import { observe } from '../core/chart/observe.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import type { LogRecord } from '../core/sessions/store/store.js'
+import type { RecordContent } from '../core/sessions/log/record-content.js'
+import {
+  apply,
+  applyOpened,
+  before,
+  faultIn,
+  type FoldedRun,
+  type Folding,
+  type Standing,
+} from '../core/sessions/standing.js'
+import { TimelineBars } from './timeline-bars.js'
+import type { Bar, RecordRow } from './protocol.js'
+import { createRow } from './record-rows.js'
+import type { Moment, SessionStep } from './session-step.js'
+
+/** Every so many records the state is kept: any moment is less than that many folds away. */
+const momentInterval = 64
+
+/** Milliseconds at a stretch for a long log: runs of this process and other pages have their turn in between. */
+const stretchMs = 8
+
+/**
+ * A session's log through the pure machine, record by record: what each of them did, and the way back to any of them.
+ * What cannot be read ends it, and all before that stays to be looked at. It may begin at a snapshot, where only the end
+ * of a long log is wanted at once.
+ */
+export class SessionFold {
+  readonly rows: RecordRow[] = []
+  /** How many records there are before the first that it was given. */
+  readonly base: number
+  readonly #id: string
+  readonly #records: OpenedRecord[] = []
+  /** Where somebody looked last: the next moment is one record away. */
+  #last: { seq: number; moment: Moment } | undefined
+  /** How long calls took, by the ids that their results have in the transcript. */
+  readonly durations = new Map<string, number>()
+  readonly #moments: Moment[] = []
+  readonly #bars = new TimelineBars()
+  #received = { count: 0, check: '' }
+  #now: Moment
+  #problem: StoreError | undefined
+  #origin: Origin
+
+  /** `first`: with a snapshot in it, the fold begins there; `origin` is then what the log's first record says. */
+  constructor(id: string, first: readonly LogRecord[] = [], origin?: Origin) {
+    this.#id = id
+    this.#now = { standing: before(first), children: noUsage }
+    this.base = this.#now.standing.head
+    this.#origin = origin
+    this.#moments.push(this.#now)
+  }
+
+  get head(): number {
+    return this.base + this.#records.length
+  }
+
+  /** Of the last record; a log that begins anew is noticed by it. */
+  get check(): string {
+    return this.#records.at(-1)?.record.check ?? ''
+  }
+
+  /** Of record `seq`; none of one that there is not. */
+  getCheck(seq: number): string {
+    return this.#findRecord(seq)?.record.check ?? ''
+  }
+
+  get now(): Moment {
+    return this.#now
+  }
+
+  get bars(): readonly Bar[] {
+    return this.#bars.all
+  }
+
+  get gaps(): readonly { from: number; to: number }[] {
+    return this.#bars.gaps
+  }
+
+  /** Where it was forked from, and what is otherwise here. */
+  get origin() {
+    return this.#origin
+  }
+
+  /** Why the log cannot be read on from there. */
+  get problem(): StoreError | null {
+    return this.#problem ?? null
+  }
+
+  /** Whether these are all the records that it was given, the last of which may be one that cannot be read. */
+  hasRead(records: readonly LogRecord[]): boolean {
+    return records.length === this.#received.count && records.at(-1)?.check === this.#received.check
+  }
+
+  /**
+   * Takes records that follow, a stretch at a time; `rest` is what it waits for in between, and false ends it. Only one
+   * such call may be under way.
+   */
+  async addRecords(records: readonly LogRecord[], rest = yieldToOthers): Promise<boolean> {
+    const last = records.at(-1)
+    if (last) this.#received = { count: this.#received.count + records.length, check: last.check }
+    let until = performance.now() + stretchMs
+    for (const record of records) {
+      if (this.#problem) return true
+      if (performance.now() > until) {
+        // oxlint-disable-next-line no-await-in-loop -- this is what gives way
+        if (!(await rest())) return false
+        until = performance.now() + stretchMs
+      }
+      this.#addRecord(record)
+    }
+    if (!this.#problem) this.#checkStanding()
+    return true
+  }
+
+  #addRecord(record: LogRecord): void {
+    const earlier = this.#now
+    const standing: Standing = { ...earlier.standing }
+    try {
+      takenTransitions = []
+      const entry = apply(standing, record, this.#id, folding)
+      const taken = takenTransitions
+      this.#now = { standing, children: updateChildUsage(earlier.children, entry) }
+      this.#records.push({ record, entry })
+      if (this.#records.length % momentInterval === 0) this.#moments.push(this.#now)
+      if (entry.type === 'opened') this.#origin = entry.forkedFrom
+      // A snapshot changes nothing, also where it is the first that is known.
+      const isFirst = this.base > 0 && record.seq === this.base + 1
+      const done: SessionStep = {
+        record,
+        entry,
+        before: isFirst ? this.#now : earlier,
+        after: this.#now,
+        taken,
+      }
+      this.rows.push(createRow(done))
+      this.#bars.addStep(done)
+      this.#recordDuration(done)
+    } catch (error) {
+      this.#problem = toStoreError(error, this.#id)
+    }
+  }
+
+  /** Another program may have written what no run can be. */
+  #checkStanding(): void {
+    const fault = faultIn(this.#now.standing)
+    if (fault === null) return
+    const text = `The log of session '${this.#id}' leads nowhere (${fault}).`
+    this.#problem = new StoreError('corrupt_log', text, this.#id)
+  }
+
+  #recordDuration({ entry, before: { standing } }: SessionStep): void {
+    if (entry.type !== 'event' || entry.event.type !== 'TOOL_RESULT') return
+    const { callId, result } = entry.event
+    const { calls = [], batchNumber = 0 } = standing.run?.context ?? {}
+    const place = calls.findIndex(({ id }) => id === callId)
+    if (place >= 0) this.durations.set(`m${batchNumber + 1 + place}`, result.durationMs)
+  }
+
+  /** What record `seq` says, and how the session stood before and after it; null: there is no such record here. */
+  findStep(seq: number): SessionStep | null {
+    if (this.#findRecord(seq) === undefined) return null
+    const nearest = Math.floor((seq - this.base - 1) / momentInterval)
+    let from = this.base + nearest * momentInterval
+    let moment = this.#moments[nearest] ?? this.#now
+    if (this.#last && this.#last.seq >= from && this.#last.seq < seq) ({ seq: from, moment } = this.#last)
+    for (let next = from + 1; next < seq; next += 1) moment = this.#replayRecord(moment, next).after
+    const step = this.#replayRecord(moment, seq)
+    this.#last = { seq, moment: step.after }
+    return step
+  }
+
+  #findRecord(seq: number): OpenedRecord | undefined {
+    return this.#records[seq - this.base - 1]
+  }
+
+  #replayRecord(before: Moment, seq: number): SessionStep {
+    const { record, entry } = this.#findRecord(seq) as OpenedRecord
+    const standing: Standing = { ...before.standing }
+    takenTransitions = []
+    applyOpened(standing, record, entry, this.#id, folding)
+    const after = { standing, children: updateChildUsage(before.children, entry) }
+    const isFirst = this.base > 0 && seq === this.base + 1
+    return { record, entry, before: isFirst ? after : before, after, taken: takenTransitions }
+  }
+}
+
+/** What else there is to do has its turn. */
+function yieldToOthers(): Promise<boolean> {
+  return new Promise((resolve) => {
+    setImmediate(resolve, true)
+  })
+}
+
+export type Origin = Extract<RecordContent, { type: 'opened' }>['forkedFrom']
+
+interface OpenedRecord {
+  record: LogRecord
+  entry: RecordContent
+}
+
+/** The machine with somebody who sees which transitions it takes. Nothing of it is of one session. */
+const observedMachine = observe(agentMachine)
+let takenTransitions: string[] = []
+
+const folding: Folding = {
+  start: (input) => recordTransitions(observedMachine.start(input)),
+  step: (run, event) => recordTransitions(observedMachine.step(run, event)),
+  revive: (state) =>
+    createActor(observedMachine.machine, {
+      snapshot: state as never,
+      input: undefined,
+    }).getSnapshot() as FoldedRun,
+}
+
+function recordTransitions({ snapshot, taken }: ReturnType<typeof observedMachine.step>): FoldedRun {
+  takenTransitions = taken.map(({ declared }) => declared.id)
+  return snapshot as unknown as FoldedRun
+}
+
+function updateChildUsage(children: Usage, entry: RecordContent): Usage {
+  if (entry.type === 'start') return noUsage
+  if (entry.type !== 'event') return children
+  const { event } = entry
+  const isChild = event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE'
+  return isChild && event.usage ? addUsage(children, event.usage) : children
+}
+
+function toStoreError(error: unknown, id: string): StoreError {
+  if (error instanceof StoreError) return error
+  const why = error instanceof Error ? error.message : String(error)
+  return new StoreError('corrupt_log', `The log of session '${id}' cannot be read: ${why}`, id, {
+    cause: error,
+  })
+}

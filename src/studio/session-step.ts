@@ -1,0 +1,34 @@
+import type { StateValue } from 'xstate'
+import type { Usage } from '../../machines/agent/usage.js'
+import type { RecordContent } from '../core/sessions/log/record-content.js'
+import type { FoldedRun, Standing } from '../core/sessions/standing.js'
+import type { LogRecord } from '../core/sessions/store/store.js'
+
+/** How a session stood after a record. */
+export interface Moment {
+  standing: Readonly<Standing>
+  /** What sub-agents of the latest run have used. */
+  children: Usage
+}
+
+/** One record, and what it did. */
+export interface SessionStep {
+  record: LogRecord
+  entry: RecordContent
+  before: Moment
+  after: Moment
+  /** Ids of the transitions taken. */
+  taken: string[]
+}
+
+/** Paths of the innermost states that are active. */
+export function listActivePaths(run: FoldedRun | null): string[] {
+  return run === null ? [] : listLeaves(run.value as StateValue)
+}
+
+function listLeaves(value: StateValue, above = ''): string[] {
+  if (typeof value === 'string') return [`${above}${value}`]
+  return Object.entries(value).flatMap(([key, inner]) =>
+    inner === undefined ? [] : listLeaves(inner, `${above}${key}.`),
+  )
+}

@@ -1,0 +1,173 @@
+import { truncate } from '../../guards/lib/cut.js'
+import { scrubSecrets } from '../core/shields/scrub-secrets.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { Message } from '../../machines/agent/messages.js'
+import type { BatchCall } from '../../machines/agent/batch-calls.js'
+import { withheldResult } from '../../machines/agent/screening.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
+import { messageText } from '../core/format/message-text.js'
+import type { WrittenEdit } from '../core/sessions/fork-edit.js'
+import { redactEvent } from '../diagram/redact.js'
+import type { ShownMessage } from './protocol.js'
+import type { Moment } from './session-step.js'
+
+/** The longest text of a view, in characters: what a tool has returned may be megabytes. */
+const maxTextLength = 20_000
+
+/** A text as it may be shown: without secrets, and cut. */
+export function toShownText(text: string, length = maxTextLength): string {
+  return scrubSecrets(truncate(text, length))
+}
+
+/**
+ * Why an edit of `before` cannot be taken, in a sentence; null where it can. The person saw it as it is shown, without its
+ * secrets and its end: what is missing would be lost, and what stands in its place would be taken for what is meant.
+ */
+export function findGap(given: string, before: string): string | null {
+  if (before.length > maxTextLength) {
+    const [whole, shown] = [before.length, maxTextLength].map((count) => count.toLocaleString('en-US'))
+    return (
+      `This text has ${whole} characters, and the studio shows the first ${shown}: an edit here would lose the others. ` +
+      'Edit it with agent.fork(session, record, { edit }).'
+    )
+  }
+  const gaps = (text: string): number => text.split('[redacted]').length
+  if (toShownText(before) === before || gaps(given) <= gaps(before)) return null
+  return (
+    "A secret is not shown here. '[redacted]' in its place would be taken for what you mean: write that part out, or " +
+    'leave all as it is.'
+  )
+}
+
+/** Any value as it may be shown: plain JSON, without secrets, its texts and lists cut. */
+export function toShownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
+  return redactEvent({ event: value }, options).event
+}
+
+/** The transcript of a session as it stood, each call with its result. */
+export function createTranscript(
+  { standing }: Moment,
+  edit: WrittenEdit | undefined,
+  durations: ReadonlyMap<string, number>,
+): ShownMessage[] {
+  const context = standing.run?.context ?? null
+  const messages = context ? maskMessages(context) : standing.state.messages
+  const shown: ShownMessage[] = []
+  for (const [i, message] of messages.entries()) {
+    const asked = shown.at(-1)
+    if (message.role === 'tool') {
+      if (asked) shown[shown.length - 1] = addResult(asked, message, edit, durations)
+      continue
+    }
+    const plain = addEditMark(toShownMessage(message), edit)
+    shown.push(context !== null && i === context.batchAt ? addBatch(plain, context) : plain)
+  }
+  return shown
+}
+
+/** A message is looked at once: it stands in every moment from the one that brought it. */
+const shownByMessage = new WeakMap<Message, ShownMessage>()
+
+function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessage {
+  const before = shownByMessage.get(message)
+  if (before) return before
+  const { role, id, createdAt: at, internal, data = {} } = message
+  const said = role === 'assistant' ? message : null
+  const refusal = said?.refusal ?? ''
+  const marks = [
+    ...(internal ? ['internal'] : []),
+    ...(data['partial'] === true ? ['partial'] : []),
+    ...(data['withheld'] === true ? ['withheld'] : []),
+    ...(refusal === '' ? [] : ['refusal']),
+    ...(typeof data['reason'] === 'string' ? [data['reason']] : []),
+  ]
+  const text = messageText({ content: message.content ?? '' } as Message)
+  const shown: ShownMessage = {
+    role,
+    id,
+    at,
+    text: toShownText(text === '' ? refusal : text),
+    reasoning: toShownText(said?.reasoning ?? ''),
+    calls: (said?.tool_calls ?? []).map((call) => ({
+      id: call.id,
+      name: toShownText(call.function.name, 200),
+      arguments: toShownText(call.function.arguments),
+      result: null,
+      status: null,
+      durationMs: null,
+    })),
+    marks,
+  }
+  shownByMessage.set(message, shown)
+  return shown
+}
+
+function addEditMark(message: ShownMessage, edit: WrittenEdit | undefined): ShownMessage {
+  const isMeant = edit !== undefined && 'message' in edit && edit.message === message.id
+  return isMeant ? { ...message, marks: [...message.marks, 'edited'] } : message
+}
+
+const textByResult = new WeakMap<object, string>()
+
+function getResultText(of: object, content: string): string {
+  const text = textByResult.get(of) ?? toShownText(content)
+  textByResult.set(of, text)
+  return text
+}
+
+/** With the result before it, a message is the same in every moment from there. */
+const shownByResult = new WeakMap<Message, { asked: ShownMessage; shown: ShownMessage }>()
+
+function addResult(
+  asked: ShownMessage,
+  message: Extract<Message, { role: 'tool' }>,
+  edit: WrittenEdit | undefined,
+  durations: ReadonlyMap<string, number>,
+): ShownMessage {
+  const before = shownByResult.get(message)
+  if (before?.asked === asked) return before.shown
+  const status = message.data?.['status']
+  const isEdited = edit !== undefined && 'call' in edit && edit.call === message.tool_call_id
+  const outcome = {
+    result: getResultText(message, message.content),
+    status: typeof status === 'string' ? status : 'ok',
+    durationMs: durations.get(message.id) ?? null,
+  }
+  const shown = {
+    ...asked,
+    ...(isEdited && { marks: [...asked.marks, 'edited'] }),
+    calls: asked.calls.map((call) => (call.id === message.tool_call_id ? { ...call, ...outcome } : call)),
+  }
+  shownByResult.set(message, { asked, shown })
+  return shown
+}
+
+/** What has come of the calls at hand: results are in the transcript only when the whole batch is. */
+function addBatch(asked: ShownMessage, { calls }: AgentContext): ShownMessage {
+  const byId = new Map(calls.map((call) => [call.id, call]))
+  return {
+    ...asked,
+    calls: asked.calls.map((call) => {
+      const now = byId.get(call.id)
+      return now ? { ...call, ...toOutcome(now) } : call
+    }),
+  }
+}
+
+function toOutcome({
+  result,
+  unscreened,
+  started,
+  needs,
+}: BatchCall): Partial<ShownMessage['calls'][number]> {
+  if (result === undefined) {
+    const waits = needs === 'nobody' || needs === 'child' ? 'waits' : `waits for ${needs}`
+    return { status: started ? 'running' : waits }
+  }
+  if (unscreened) return { status: 'withheld', result: withheldResult, durationMs: result.durationMs }
+  return {
+    status: result.status,
+    result: getResultText(result, result.content),
+    durationMs: result.durationMs,
+  }
+}

@@ -1,0 +1,104 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createHash } from 'node:crypto'
+import { packageRoot } from './package-root.js'
+import type { ExportedSession } from './protocol.js'
+
+/** What the build has made of the page's own code. */
+export interface ClientCode {
+  script: string
+  style: string
+}
+
+/** Null where it was not built: the sources alone, without `npm run build`. */
+export async function readClient(): Promise<ClientCode | null> {
+  const folder = join(packageRoot, 'dist/src/studio')
+  try {
+    const [script, style] = await Promise.all(
+      ['client.js', 'client.css'].map((name) => readFile(join(folder, name), 'utf8')),
+    )
+    return { script: script ?? '', style: style ?? '' }
+  } catch {
+    return null
+  }
+}
+
+/** What every answer of the server says to browsers. */
+export const commonHeaders: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+}
+
+/** Only what comes from here, and nothing to anybody else; but for Stately's editor in a frame, where it was asked for. */
+export function pagePolicy(editor: string | undefined): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    ...(editor === undefined ? [] : [`frame-src ${new URL(editor).origin}`]),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
+
+export const pageHtml = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>Statewright studio</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="client.css">
+<div id="app"></div>
+<noscript>The studio needs JavaScript.</noscript>
+<script type="module" src="client.js"></script>
+`
+
+/** In place of the page where its code was not built. */
+export const unbuiltPageHtml = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Statewright studio</title>
+<h1>Statewright studio</h1>
+<p>The page was not built: npm run build. What it would show is at <a href="api/sessions">api/sessions</a>.</p>
+`
+
+/** One file with a session in it: it asks nobody for anything. */
+export function createExportedPage({ script, style }: ClientCode, data: ExportedSession): string {
+  // In a script element only `</script` and `<!--` mean something.
+  const json = JSON.stringify(data).replaceAll('<', '\\u003c')
+  const code = script.replaceAll(/<\/(script)/gi, '<\\/$1').replaceAll('<!--', '\\x3c!--')
+  const policy = [
+    "default-src 'none'",
+    `script-src ${createHashSource(code)}`,
+    `style-src ${createHashSource(style)}`,
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join('; ')
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="content-security-policy" content="${policy}">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>Statewright session</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+<div id="app"></div>
+<noscript>This file needs JavaScript.</noscript>
+<script type="application/json" id="statewright">${json}</script>
+<script type="module">${code}</script>
+`
+}
+
+function createHashSource(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+}

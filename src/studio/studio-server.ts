@@ -1,0 +1,281 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { StatewrightError } from '../core/base/errors.js'
+import { describeError } from '../core/base/describe-error.js'
+import { isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
+import type { SessionActions } from './session-actions.js'
+import type { Prefetcher } from './prefetch.js'
+import type { LiveFeed } from './live-feed.js'
+import {
+  type ClientCode,
+  commonHeaders,
+  pageHtml,
+  pagePolicy,
+  readClient,
+  unbuiltPageHtml,
+} from './studio-page.js'
+import { readAnswer, readForkRequest } from './read-body.js'
+import type { Refusal } from './protocol.js'
+import { type Route, parseRoute } from './routes.js'
+import { toShownText } from './shown-values.js'
+import type { StudioViews } from './studio-views.js'
+
+/** The longest body of a request, in bytes. */
+const maxBodyBytes = 1_000_000
+
+export interface ServerParts {
+  views: StudioViews
+  actions: SessionActions
+  feed: LiveFeed
+  prefetcher: Prefetcher
+  /** The address of Stately's editor, which the page may then hold in a frame. */
+  editor: string | undefined
+}
+
+/** What listens. */
+export interface StudioServer {
+  /** With a token that nobody has opened yet. */
+  url(): string
+  close(): Promise<void>
+}
+
+/**
+ * Serves the studio to the browsers of this machine's user alone: on 127.0.0.1, to whoever has opened the address with its
+ * token first, under no other name, and from no other page.
+ *
+ * @throws {StatewrightError} `cannot_listen`
+ */
+export async function serveStudio(parts: ServerParts, wanted: number): Promise<StudioServer> {
+  const [place, visitor] = [newSecret(), newSecret()]
+  const tokens = new AccessTokens()
+  const client = await readClient()
+  const server = createServer((request, response) => {
+    handleRequest(request, response).catch((error: unknown) => {
+      sendError(response, error)
+    })
+  })
+  const port = await listenHere(server, wanted, 'The studio')
+  // Cookies know no ports: a server on another one would be sent ours, and could put its own in place of it. None can
+  // where it is for a path that nobody guesses.
+  const base = `/${place}/`
+  const cookie = `statewright-${port}`
+
+  async function handleRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '' } = request
+    if (!isForHere(request, port) || !isFromHere(request, port)) return sendForbidden(response)
+    if (method === 'GET' && url.startsWith('/?token=')) {
+      const use = tokens.useToken(url.slice('/?token='.length))
+      if (use === 'unknown') return sendForbidden(response)
+      // A browser that has opened it before has the cookie; another one gets none.
+      const given = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
+      response
+        .writeHead(303, { ...commonHeaders, location: base, ...(use === 'first' && { 'set-cookie': given }) })
+        .end()
+      return
+    }
+    if (!url.startsWith(base)) return sendForbidden(response)
+    const path = url.slice(base.length - 1)
+    if (!listCookies(request, cookie).some((one) => isSecret(one, visitor)))
+      return sendForbidden(response, 'opened')
+    if (path !== '/' && isCrossSite(request)) return sendForbidden(response)
+    const file = method === 'GET' ? findFile(path, client, parts.editor) : null
+    if (file) {
+      response.writeHead(200, { ...commonHeaders, ...file.headers }).end(file.body)
+      return
+    }
+    const route = parseRoute(method, path)
+    if (route === null)
+      throw new StatewrightError('not_found', `There is nothing at ${method} ${toShownText(path, 200)}.`)
+    if (route.to === 'live') {
+      openFeed(parts, route, response)
+      return
+    }
+    const body = route.method === 'POST' ? await readBody(request) : undefined
+    parts.prefetcher.noteRequest()
+    const value = await resolveRoute(parts, route, body)
+    parts.prefetcher.noteRequest()
+    if (route.method === 'POST') parts.feed.pollSoon()
+    response
+      .writeHead(200, { ...commonHeaders, 'content-type': 'application/json; charset=utf-8' })
+      .end(JSON.stringify(value))
+  }
+
+  return {
+    url: () => `http://127.0.0.1:${port}/?token=${tokens.fresh}`,
+    close: () => {
+      parts.prefetcher.close()
+      return closeStudioServer(server, parts.feed)
+    },
+  }
+}
+
+function resolveRoute(
+  { views, actions, feed, prefetcher }: ServerParts,
+  route: Exclude<Route, { to: 'live' }>,
+  body: unknown,
+): Promise<object> {
+  switch (route.to) {
+    case 'chart':
+      return views.getChart()
+    case 'visits':
+      return views.getVisits()
+    case 'sessions':
+      return views.getSessions().then((view) => {
+        feed.noteListed(view.sessions)
+        void prefetcher.prefetch(view.sessions)
+        return view
+      })
+    case 'session':
+      return views.getSession(route.id)
+    case 'end':
+      return views.getEnd(route.id)
+    case 'moment':
+      return views.getMoment(route.id, route.seq)
+    case 'moments':
+      return views.getMoments(route.id, route.first, route.last)
+    case 'compare':
+      return views.compareSessions(route.a, route.b)
+    case 'answers':
+      return actions.applyAnswer(route.id, readAnswer(body))
+    default:
+      return actions.forkSession(route.id, readForkRequest(body))
+  }
+}
+
+function openFeed(
+  { feed }: ServerParts,
+  route: Extract<Route, { to: 'live' }>,
+  response: ServerResponse,
+): void {
+  response.writeHead(200, { ...commonHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
+  // Browsers try again after so many milliseconds.
+  response.write('retry: 1000\n\n')
+  feed.addViewer(response, route.id, route.after)
+}
+
+function findFile(
+  url: string,
+  client: ClientCode | null,
+  editor: string | undefined,
+): { headers: Record<string, string>; body: string } | null {
+  const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': pagePolicy(editor) }
+  switch (url) {
+    case '/':
+      return { headers: html, body: client ? pageHtml : unbuiltPageHtml }
+    case '/client.js':
+      return client && { headers: { 'content-type': 'text/javascript; charset=utf-8' }, body: client.script }
+    case '/client.css':
+      return client && { headers: { 'content-type': 'text/css; charset=utf-8' }, body: client.style }
+    default:
+      return null
+  }
+}
+
+/** A page of another port is of the same site: it gets the cookie, and sends no origin with what it only loads. */
+function isCrossSite({ headers }: IncomingMessage): boolean {
+  return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
+}
+
+/** All of that name: somebody else may have set one, too. */
+function listCookies({ headers: { cookie = '' } }: IncomingMessage, name: string): string[] {
+  const all = cookie.split(';').map((one) => one.trim())
+  return all.filter((one) => one.startsWith(`${name}=`)).map((one) => one.slice(name.length + 1))
+}
+
+/** Each token opens one browser; whoever finds it later, in a terminal or a log, gets nothing for it. */
+class AccessTokens {
+  readonly #used: string[] = []
+  #fresh = newSecret()
+
+  get fresh(): string {
+    return this.#fresh
+  }
+
+  useToken(given: string): 'first' | 'again' | 'unknown' {
+    if (isSecret(given, this.#fresh)) {
+      this.#used.push(this.#fresh)
+      this.#fresh = newSecret()
+      return 'first'
+    }
+    return this.#used.some((one) => isSecret(given, one)) ? 'again' : 'unknown'
+  }
+}
+
+/** What comes from a page of ours is JSON, and says where it comes from. */
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  const { origin, 'content-type': type = '' } = request.headers
+  if (origin === undefined || !/^application\/json(;|$)/i.test(type)) {
+    throw new StatewrightError('forbidden', 'Only a page of the studio may post, and only JSON.')
+  }
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxBodyBytes) {
+      throw new StatewrightError('too_large', `A request may have ${maxBodyBytes} bytes.`)
+    }
+    chunks.push(chunk)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch (cause) {
+    throw new StatewrightError('invalid_input', 'The request is no JSON.', undefined, { cause })
+  }
+}
+
+const forbiddenMessages = {
+  stranger: 'Open the address that the studio has printed, with its token.\n',
+  opened:
+    'This address has been opened already, and only the browser that did may look. For another one: press Enter where ' +
+    'statewright studio runs, or read studio.url once more.\n',
+}
+
+function sendForbidden(response: ServerResponse, why: keyof typeof forbiddenMessages = 'stranger'): void {
+  response
+    .writeHead(403, { ...commonHeaders, 'content-type': 'text/plain; charset=utf-8' })
+    .end(forbiddenMessages[why])
+}
+
+const statusByCode: Record<string, number> = {
+  forbidden: 403,
+  read_only: 403,
+  not_found: 404,
+  unknown_session: 404,
+  too_large: 413,
+  invalid_input: 400,
+  invalid_option: 400,
+  store_unavailable: 503,
+}
+
+/** What was refused, in words: never where in the code that was. */
+function sendError(response: ServerResponse, error: unknown): void {
+  const isTyped = error instanceof StatewrightError
+  const code = isTyped ? error.code : 'internal'
+  const refusal: Refusal = {
+    error: {
+      code,
+      message: toShownText(isTyped ? error.message : describeError(error), 2_000),
+      ...(isTyped && error.subject !== undefined && { key: toShownText(error.subject, 200) }),
+    },
+  }
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  // The rest of a body that is too long is not read.
+  const closing = code === 'too_large' ? { connection: 'close' } : {}
+  response
+    .writeHead(statusByCode[code] ?? (isTyped ? 409 : 500), {
+      ...commonHeaders,
+      ...closing,
+      'content-type': 'application/json; charset=utf-8',
+    })
+    .end(JSON.stringify(refusal))
+}
+
+async function closeStudioServer(server: Server, feed: LiveFeed): Promise<void> {
+  feed.close()
+  const closed = new Promise((resolve) => server.close(resolve))
+  server.closeIdleConnections()
+  server.closeAllConnections()
+  await closed
+}

@@ -1,0 +1,208 @@
+import type { Agent } from '../core/agent/agent-options.js'
+import type { SessionActions } from './session-actions.js'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { toMachineJson } from '../diagram/index.js'
+import { createChartView, countVisits, drawChart, type DrawnChart } from './chart-view.js'
+import { createCompareView } from './compare-sessions.js'
+import type { SessionFold } from './session-fold.js'
+import type { SessionLibrary } from './session-library.js'
+import { createMomentView, type MomentOptions } from './moment-view.js'
+import { MomentPacker } from './pack-moments.js'
+import type {
+  ChartView,
+  CompareView,
+  EndView,
+  ExportedSession,
+  MomentView,
+  PackedMoments,
+  SessionsView,
+  SessionView,
+  VisitsView,
+} from './protocol.js'
+import { UsageError } from '../core/base/errors.js'
+import { unknownSession } from '../core/sessions/store/refusals.js'
+
+export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
+
+type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
+
+/** Milliseconds for reading logs before a list is shown: what is left is told live. */
+const readingMs = 100
+
+/** Milliseconds at a stretch for what takes longer. */
+const stretchMs = 8
+
+/** The most moments that are sent at once. */
+const maxMoments = 256
+
+/** Logs that are read to say how often sessions were in a state: those written last, and as many as there is time for. */
+const maxCounted = 200
+const countingMs = 2_000
+
+/** What the page asks for. */
+export class StudioViews {
+  readonly #library: SessionLibrary
+  readonly #actions: SessionActions
+  readonly #store: string
+  readonly #machine: AnyMachine | undefined
+  readonly #editor: Editor | undefined
+  #drawn: Promise<DrawnChart> | undefined
+  readonly #counted = new Map<string, { head: number; visits: ReadonlyMap<string, number> }>()
+  #counting: Promise<VisitsView> | undefined
+
+  constructor(
+    library: SessionLibrary,
+    actions: SessionActions,
+    {
+      store,
+      machine,
+      editor,
+    }: { store: string; machine: AnyMachine | undefined; editor?: Editor | undefined },
+  ) {
+    this.#library = library
+    this.#actions = actions
+    this.#store = store
+    this.#machine = machine
+    this.#editor = editor
+  }
+
+  async getSessions(): Promise<SessionsView> {
+    return {
+      store: this.#store,
+      readOnly: this.#actions.readOnly,
+      sessions: await this.#library.listRows(readingMs),
+    }
+  }
+
+  async getSession(id: string): Promise<SessionView> {
+    return this.#createSessionView(id, await this.#library.readFold(id))
+  }
+
+  /** What is to be seen first: how the session stands now, and its records from the last snapshot on. */
+  async getEnd(id: string): Promise<EndView> {
+    const fold = await this.#library.readEnd(id)
+    return {
+      view: await this.#createSessionView(id, fold),
+      moment: fold.head === 0 ? null : await this.#createMoment(id, fold, fold.head),
+    }
+  }
+
+  async #createSessionView(id: string, fold: SessionFold): Promise<SessionView> {
+    const session = await this.#library.readRow(id, fold)
+    if (session === null) throw unknownSession(id)
+    const isLost = session.standing === 'interrupted'
+    return {
+      session: { ...session, problem: session.problem ?? fold.problem?.message ?? null },
+      readOnly: this.#actions.readOnly,
+      isPart: fold.base > 0,
+      rows: fold.rows,
+      bars: fold.bars.map((bar) =>
+        isLost && bar.to === null && bar.status === 'running' ? { ...bar, status: 'interrupted' } : bar,
+      ),
+      gaps: [...fold.gaps],
+      forks: this.#library.listForks(id),
+    }
+  }
+
+  /** @throws {UsageError} `invalid_option` for a record that there is not */
+  async getMoment(id: string, seq: number): Promise<MomentView> {
+    const fold = await this.#library.readFold(id)
+    const view = await this.#createMoment(id, fold, seq)
+    if (view) return view
+    const text = `Session '${id}' has ${fold.head} records; there is no ${seq}.`
+    throw new UsageError('invalid_option', text, 'seq')
+  }
+
+  async getMoments(id: string, first: number, last: number): Promise<PackedMoments> {
+    const fold = await this.#library.readFold(id)
+    return this.#packMoments(id, fold, first, Math.min(last, first + maxMoments - 1))
+  }
+
+  async #packMoments(id: string, fold: SessionFold, first: number, last: number): Promise<PackedMoments> {
+    const packer = new MomentPacker()
+    let until = performance.now() + stretchMs
+    for (let seq = first; seq <= Math.min(last, fold.head); seq += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- it waits for nothing but the last of them
+      const view = await this.#createMoment(id, fold, seq)
+      if (view) packer.addMoment(view)
+      if (performance.now() > until) {
+        // oxlint-disable-next-line no-await-in-loop -- others have their turn
+        await new Promise((resolve) => setImmediate(resolve))
+        until = performance.now() + stretchMs
+      }
+    }
+    return packer.packed
+  }
+
+  async #createMoment(id: string, fold: SessionFold, seq: number): Promise<MomentView | null> {
+    const step = fold.findStep(seq)
+    if (step === null) return null
+    const { durations, origin } = fold
+    const sight: MomentOptions = { tools: this.#actions.tools, edit: origin?.edit, durations, actions: [] }
+    if (seq === fold.head && !fold.problem) {
+      const isHeld = (await this.#library.readRow(id, fold))?.holder != null
+      sight.actions = this.#actions.listPossible(step.after.standing, { id, isHeld })
+    }
+    return createMomentView(step, sight)
+  }
+
+  async compareSessions(a: string, b: string): Promise<CompareView> {
+    const one = { view: await this.getSession(a), fold: await this.#library.readFold(a) }
+    const two = { view: await this.getSession(b), fold: await this.#library.readFold(b) }
+    return createCompareView(one, two)
+  }
+
+  /** Drawn once, when it is first asked for. */
+  async getChart(): Promise<ChartView> {
+    this.#drawn ??= drawChart(this.#machine)
+    const view = createChartView(await this.#drawn)
+    if (this.#editor === undefined) return view
+    const machine = JSON.parse(toMachineJson(this.#machine ?? agentMachine)) as object
+    return { ...view, editor: { ...this.#editor, machine } }
+  }
+
+  /** What sessions did on the chart; nobody knows it of a machine that is not theirs. */
+  async getVisits(): Promise<VisitsView> {
+    if (this.#machine !== undefined) return { sessions: 0, counts: {} }
+    this.#counting ??= this.#countVisits().finally(() => {
+      this.#counting = undefined
+    })
+    return this.#counting
+  }
+
+  async #countVisits(): Promise<VisitsView> {
+    const rows = await this.#library.listRows()
+    const until = performance.now() + countingMs
+    const latest = rows.toSorted((a, b) => b.updatedAt - a.updatedAt).slice(0, maxCounted)
+    const sum = new Map<string, number>()
+    let sessions = 0
+    for (const { id, records } of latest) {
+      if (this.#counted.get(id)?.head !== records && performance.now() < until) {
+        // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
+        const fold = await this.#library.readForCounting(id)
+        const visits = new Map<string, number>()
+        if (fold) countVisits(visits, fold)
+        this.#counted.set(id, { head: records, visits })
+      }
+      const counted = this.#counted.get(id)
+      if (!counted) continue
+      sessions += 1
+      for (const [what, count] of counted.visits) sum.set(what, (sum.get(what) ?? 0) + count)
+    }
+    return { sessions, counts: Object.fromEntries(sum) }
+  }
+
+  /** A whole session, to be put into one file. */
+  async exportSession(id: string): Promise<ExportedSession> {
+    const session = await this.getSession(id)
+    const fold = await this.#library.readFold(id)
+    const visits = new Map<string, number>()
+    countVisits(visits, fold)
+    return {
+      chart: await this.getChart(),
+      visits: { sessions: 1, counts: Object.fromEntries(visits) },
+      session,
+      moments: await this.#packMoments(id, fold, 1, fold.head),
+    }
+  }
+}

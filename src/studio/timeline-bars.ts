@@ -1,0 +1,118 @@
+import { isWorkState } from '../../machines/agent/run-result.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { BatchCall } from '../../machines/agent/batch-calls.js'
+import { shorten } from '../core/format/words.js'
+import { childSessionId } from '../core/sessions/child-session.js'
+import { listActivePaths, type SessionStep } from './session-step.js'
+import type { Bar } from './protocol.js'
+
+type Activity = Pick<Bar, 'lane' | 'label'> & { sessionId?: string }
+
+/** What is done in a state. */
+const activityByState: Record<string, Activity> = {
+  'RUNNING.preparing.screeningInput': { lane: 'shields', label: 'input' },
+  'RUNNING.preparing.retrieving': { lane: 'memory', label: 'search' },
+  'RUNNING.preparing.fittingContext': { lane: 'memory', label: 'context window' },
+  'RUNNING.asking.requesting': { lane: 'model', label: 'request' },
+  'RUNNING.asking.concluding': { lane: 'model', label: 'last request' },
+  'RUNNING.asking.backingOff': { lane: 'waits', label: 'retry' },
+  'RUNNING.asking.screeningOutput': { lane: 'shields', label: 'answer' },
+  'RUNNING.judging.consultingOnCalls': { lane: 'shields', label: 'guards of your own' },
+  'WAITING_FOR_TOOL.screeningCalls': { lane: 'shields', label: 'arguments' },
+  'WAITING_FOR_TOOL.screeningResults': { lane: 'shields', label: 'results' },
+  'WAITING_FOR_TOOL.consultingOnResults': { lane: 'shields', label: 'guards of your own' },
+  'WAITING_FOR_INPUT.approval': { lane: 'waits', label: 'approval' },
+  'WAITING_FOR_INPUT.toolOutput': { lane: 'waits', label: 'client' },
+  'WAITING_FOR_INPUT.message': { lane: 'waits', label: 'message' },
+  PAUSED: { lane: 'waits', label: 'paused' },
+}
+
+/** The bars of a session's timeline, drawn from its log alone. */
+export class TimelineBars {
+  readonly all: Bar[] = []
+  /** Times in which no process had the run. */
+  readonly gaps: { from: number; to: number }[] = []
+  readonly #open = new Map<string, Bar>()
+  #last = 0
+
+  addStep(step: SessionStep): void {
+    const { record, entry, before, after } = step
+    const event = entry.type === 'event' ? entry.event : null
+    const then = before.standing.run
+    const isBack = event?.type === 'RESUMED'
+    if (isBack && then !== null && isWorking(then.context))
+      this.gaps.push({ from: this.#last, to: record.at })
+    this.#last = record.at
+    const activities = listActivities(
+      after.standing.run?.context ?? null,
+      listActivePaths(after.standing.run),
+    )
+    const isNewRequest = /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(event?.type ?? '')
+    for (const [key, bar] of this.#open) {
+      const goesOn = activities.has(key) && !isBack && !(isNewRequest && bar.lane === 'model')
+      if (!goesOn) this.#closeBar(key, bar, step)
+    }
+    for (const [key, { lane, label, sessionId }] of activities) {
+      if (this.#open.has(key)) continue
+      const status = lane === 'waits' ? 'waiting' : 'running'
+      const bar: Bar = {
+        id: this.all.length + 1,
+        lane,
+        label,
+        from: record.at,
+        to: null,
+        fromSeq: record.seq,
+        toSeq: null,
+        status,
+        ...(sessionId !== undefined && { sessionId }),
+      }
+      this.all.push(bar)
+      this.#open.set(key, bar)
+    }
+  }
+
+  #closeBar(key: string, bar: Bar, { record, entry, after }: SessionStep): void {
+    this.#open.delete(key)
+    bar.to = record.at
+    bar.toSeq = record.seq
+    const event = entry.type === 'event' ? entry.event : null
+    if (event?.type === 'TOOL_RESULT' && key.startsWith(`call ${event.callId} `)) {
+      const { status, durationMs } = event.result
+      bar.status = status === 'ok' ? 'ok' : 'failed'
+      // It may have waited for its turn.
+      if (durationMs > 0) bar.from = Math.max(bar.from, record.at - durationMs)
+    } else if (bar.lane !== 'waits') bar.status = getEndStatus(event, after.standing.run?.context ?? null)
+  }
+}
+
+function getEndStatus(event: { type: string } | null, context: AgentContext | null): Bar['status'] {
+  const type = event?.type ?? ''
+  if (type.startsWith('xstate.error.')) return 'failed'
+  const isCut = ['RESUMED', 'CANCEL', 'DEADLINE', 'STORE_FAILED', ''].includes(type)
+  return isCut || context === null ? 'interrupted' : 'ok'
+}
+
+function isWorking({ state }: AgentContext): boolean {
+  return state === null || isWorkState(state)
+}
+
+function listActivities(context: AgentContext | null, paths: readonly string[]): Map<string, Activity> {
+  const all = new Map<string, Activity>()
+  if (context === null) return all
+  for (const path of paths) {
+    const doing = activityByState[path]
+    if (doing) all.set(path, doing)
+  }
+  for (const call of context.calls) {
+    if (call.result || !(call.started || call.questions)) continue
+    all.set(`call ${call.id} ${context.batchNumber}`, toActivity(call, context))
+  }
+  return all
+}
+
+function toActivity(call: BatchCall, context: AgentContext): Activity {
+  const known = Object.hasOwn(context.tools, call.name)
+  const label = known ? shorten(call.name, 60) : 'call'
+  if (!known || !context.tools[call.name]?.delegate) return { lane: 'tools', label }
+  return { lane: 'children', label, sessionId: childSessionId(context, call.id) }
+}

@@ -1,0 +1,189 @@
+import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
+import type { CompactionOutput } from '../../../machines/agent/fit.js'
+import {
+  type ModelActorError,
+  createModelFailure,
+  type ModelOutput,
+} from '../../../machines/agent/model-response.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+
+/** What a model can answer: the text, the calls, or how little of it arrived. */
+export const modelOutcomes = {
+  text: createModelOutput({ text: 'Done.' }),
+  call: createModelOutput({ calls: [['a', 'read']] }),
+  'another call': createModelOutput({ calls: [['b', 'look']] }),
+  'calls of every kind': createModelOutput({
+    text: 'Working.',
+    calls: [
+      ['a', 'read'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'pick', 'client'],
+    ],
+  }),
+  'two approvals': createModelOutput({
+    calls: [
+      ['a', 'transfer', 'approval'],
+      ['b', 'transfer', 'approval'],
+    ],
+  }),
+  'two calls': createModelOutput({
+    calls: [
+      ['a', 'read'],
+      ['b', 'look'],
+    ],
+  }),
+  'two client calls': createModelOutput({
+    calls: [
+      ['a', 'pick', 'client'],
+      ['b', 'pick', 'client'],
+    ],
+  }),
+  truncated: createModelOutput({ text: 'Do', finishReason: 'length' }),
+  'truncated call': createModelOutput({ calls: [['a', 'read']], finishReason: 'length' }),
+  filtered: createModelOutput({ text: 'Do', finishReason: 'content_filter' }),
+  'filtered call': createModelOutput({ calls: [['a', 'read']], finishReason: 'content_filter' }),
+  refusal: createModelOutput({ refusal: 'I will not.' }),
+  'refusal with a call': createModelOutput({ refusal: 'I will not.', calls: [['a', 'read']] }),
+  empty: createModelOutput({}),
+  'text over budget': createModelOutput({ text: 'Done.', tokens: 1_000 }),
+  'call over budget': createModelOutput({ calls: [['a', 'read']], tokens: 1_000 }),
+} satisfies Record<string, ModelOutput>
+
+/** Where a person can change one call before another is decided, and shields look at what is changed. */
+export const screenedOutcomes = {
+  'a call and two approvals': createModelOutput({
+    calls: [
+      ['a', 'read'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'transfer', 'approval'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
+/** The same for an agent that has a sub-agent. */
+export const delegationOutcomes = {
+  text: modelOutcomes.text,
+  'two delegations': createModelOutput({
+    calls: [
+      ['a', 'research'],
+      ['b', 'research'],
+    ],
+  }),
+  'a delegation, an approval and a client call': createModelOutput({
+    calls: [
+      ['a', 'research'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'pick', 'client'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
+/** The same for an agent with an output schema, an object with `done`. */
+export const objectOutcomes = {
+  object: createModelOutput({ text: '{"done":true}', problem: null }),
+  'no object': createModelOutput({ text: 'Done.', problem: 'The answer is not a JSON object.' }),
+  'no object, over budget': createModelOutput({
+    text: 'Done.',
+    problem: 'It is not a JSON object.',
+    tokens: 1_000,
+  }),
+  'nothing for an object': createModelOutput({ problem: 'The answer is empty.' }),
+  'half an object': createModelOutput({ text: '{"do', finishReason: 'length' }),
+  'call before an object': modelOutcomes.call,
+  'refusal of an object': modelOutcomes.refusal,
+} satisfies Record<string, ModelOutput>
+
+export const modelFailures = {
+  'recoverable error': createFailure('transient', 'http_503'),
+  'rate limit': createFailure('rate_limit', 'http_429'),
+  'fatal error': createFailure('fatal', 'invalid_api_key'),
+  'fatal error midway': addPartialText(createFailure('fatal', 'invalid_prompt')),
+  'context overflow': createFailure('context_overflow', 'context_length_exceeded'),
+  'context overflow midway': addPartialText(createFailure('context_overflow', 'context_length_exceeded')),
+  'incomplete answer': createCutOff(10),
+  'incomplete answer over budget': createCutOff(1_000),
+} satisfies Record<string, ModelActorError>
+
+export const toolOutcomes = {
+  ok: { status: 'ok', content: 'The result.', durationMs: 1 },
+  changed: { status: 'ok', content: 'Another result.', durationMs: 1 },
+  error: { status: 'error', errorKind: 'failed', content: 'It broke.', durationMs: 1 },
+  denied: { status: 'denied', errorKind: 'policy_denied', content: 'Not allowed.', durationMs: 1 },
+  'child out of quota': {
+    status: 'error',
+    errorKind: 'failed',
+    content: 'The sub-agent failed.',
+    durationMs: 1,
+    child: { state: 'ERROR', code: 'provider_quota', message: 'The account is exhausted.' },
+  },
+  'transient error': { status: 'error', errorKind: 'transient', content: 'Not now.', durationMs: 1 },
+} satisfies Record<string, ToolResult>
+
+function createModelOutput(answer: {
+  text?: string
+  refusal?: string
+  calls?: [id: string, name: string, needs?: 'approval' | 'client'][]
+  finishReason?: string
+  tokens?: number
+  problem?: string | null
+}): ModelOutput {
+  const { text = '', refusal = null, calls = [], finishReason = 'stop', tokens = 10 } = answer
+  return {
+    response: {
+      text,
+      reasoning: '',
+      refusal,
+      toolCalls: calls.map(([id, name]) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: '{"n":1}' },
+      })),
+      finishReason,
+      complete: true,
+      model: 'm',
+      usage: createUsage(tokens),
+    },
+    calls: calls.map(([id, , needs]) => ({ id, needs: needs ?? 'nobody' })),
+    ...(answer.problem !== undefined && { outputProblem: answer.problem }),
+  }
+}
+
+export function createFailure(kind: ModelActorError['kind'], code: string): ModelActorError {
+  return { ...createModelFailure({ kind, code, message: `It failed: ${code}.` }), usage: null, jitter: 1 }
+}
+
+/** A failure that comes when a part of the answer has arrived. */
+function addPartialText(error: ModelActorError): ModelActorError {
+  return { ...error, partialText: 'Do' }
+}
+
+/** A stream that closed without an end, though it told what it cost. */
+function createCutOff(tokens: number): ModelActorError {
+  return { ...addPartialText(createFailure('incomplete', 'incomplete_response')), usage: createUsage(tokens) }
+}
+
+export function createUsage(tokens: number): Usage {
+  return {
+    inputTokens: tokens - 1,
+    outputTokens: 1,
+    totalTokens: tokens,
+    cachedInputTokens: 0,
+    reasoningTokens: 0,
+    cost: 0,
+    estimated: false,
+  }
+}
+
+export function createFitOutput(fit: CompactionOutput['fit']): CompactionOutput {
+  return { fit, strategy: 'compact', before: 20, after: 10, usage: null, warning: null }
+}
+
+/** What the user's guards answer: one of them speaks, and remembers that it was asked. */
+export function createConsultation(
+  action?: UserFinding['action'],
+  onHalt: UserFinding['onHalt'] = 'error',
+): UserGuardsOutput {
+  const finding = { guard: 'own', evidence: 'own: seen', message: 'Not that.', onHalt, callIds: null }
+  return { states: { own: 1 }, findings: action ? [{ action, ...finding }] : [], warnings: [] }
+}

@@ -1,0 +1,194 @@
+import type { AnyEventObject, SnapshotFrom } from 'xstate'
+import { isWatching } from '../../../guards/state.js'
+import type { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { PartialAnswer } from '../../../machines/agent/machine-events.js'
+import { expectArgument } from '../../core/base/expect-argument.js'
+import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
+import { listAnswerEvents } from './answer-events.js'
+import { stampEvent, type Events, late } from './stamp-event.js'
+import {
+  delegatingModel,
+  listModelEvents,
+  modelActorEvents,
+  screenedModel,
+  twoCalls,
+  watchedModel,
+} from './model-events.js'
+import { createConsultation, createFailure, createFitOutput, createUsage } from './actor-outcomes.js'
+import { createCallsAllowed, listShieldEvents, createScreening } from './shield-events.js'
+import { agentSnapshot } from './agent-state-key.js'
+import {
+  allOutcomes,
+  listChildEnd,
+  listLeftEvents,
+  listChildEvents,
+  listToolEvents,
+  chooseOutcomes,
+} from './tool-events.js'
+
+/** An actor that must not fail has failed. */
+const brokenActor = createFailure('fatal', 'internal')
+
+/**
+ * Every event that the agent machine can meet in a state, under names that people use: `model: text`, `cancel`,
+ * `tool: denied`. What cannot happen there is left out, because each event multiplies the states: nothing is late
+ * without a deadline, and where guards watch the calls, the model only calls and speaks.
+ *
+ * @example
+ * const { inputs } = agentSpace({ only: ['watching progress'], maxSteps: 1 })
+ * const { paths } = generatePaths(agentMachine, { inputs, alphabet: listAgentEvents, serializeState: serializeAgentState, limit: 100_000 })
+ */
+export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Record<string, AnyEventObject> {
+  expectArgument('listAgentEvents(snapshot)', snapshot, agentSnapshot)
+  const { context, value } = snapshot
+  const { config, state, deadline } = context
+  const asked = isModelAsked(value)
+  if (isWatching(config.guardrails)) {
+    return {
+      cancel,
+      ...(asked && { ...watchedModel, ...modelActorEvents.conclusion.inTime }),
+      ...(asked && config.guardrails.terminalDelegation && twoCalls),
+      ...watchedActors,
+      ...createCallsAllowed(context),
+      ...(isExecuting(value) && listToolEvents(context, chooseOutcomes(config))),
+      ...(isExecuting(value) && config.guardrails.terminalDelegation && listChildEnd(context)),
+      ...((state === 'PAUSED' || context.pausing) && { resume }),
+    }
+  }
+  if (isDelegating(context)) {
+    return {
+      cancel,
+      ...(!context.pausing && { pause }),
+      ...(canSteer(context) && { steer }),
+      'resumed in time': resumed,
+      ...(asked && { ...delegatingModel, 'left midway': leftMidway }),
+      ...(isExecuting(value) && {
+        ...listToolEvents(context, ['ok']),
+        ...listChildEvents(context),
+        ...listLeftEvents(context),
+      }),
+      ...(canAnswer(value) && listAnswerEvents(context)),
+      ...((state === 'PAUSED' || context.pausing) && { resume }),
+    }
+  }
+  const hurried = deadline !== null
+  return {
+    cancel,
+    ...(!context.pausing && { pause }),
+    ...(canSteer(context) && { steer }),
+    'resumed in time': createResumed(context),
+    'store failed': storeFailed,
+    ...(hurried && { deadline: deadlinePassed, 'resumed too late': { ...resumed, now: late } }),
+    ...(asked && { ...stoppedMidway, ...listModelEvents(context, hurried) }),
+    ...(asked && context.features.callShields && screenedModel),
+    ...(asked && hurried && { 'deadline midway': { ...deadlinePassed, partial } }),
+    ...actors,
+    ...listShieldEvents(context),
+    ...(isExecuting(value) && listToolEvents(context, allOutcomes)),
+    ...(canAnswer(value) && listAnswerEvents(context)),
+    ...((state === 'PAUSED' || context.pausing) && { resume }),
+  }
+}
+
+const cancel = stampEvent({ type: 'CANCEL' })
+const partial: PartialAnswer = { text: 'Half an', usage: null }
+const pause = stampEvent({ type: 'PAUSE' })
+const resume = stampEvent({ type: 'RESUME' })
+const steer = stampEvent({ type: 'STEER', text: 'Hurry.' })
+const resumed = stampEvent({ type: 'RESUMED' })
+/** By a program that has one tool more. */
+function createResumed({ tools }: AgentContext): AnyEventObject {
+  return { ...resumed, tools: { ...tools, write: { readOnly: false, idempotent: false, polling: false } } }
+}
+
+/** A process stops in the middle of a request. */
+const leftMidway = stampEvent({ type: 'LEFT', usage: createUsage(10) })
+
+const deadlinePassed = stampEvent({ type: 'DEADLINE' }, late)
+const storeFailed = stampEvent({
+  type: 'STORE_FAILED',
+  failure: { code: 'disk_full', message: 'The disk is full.' },
+})
+
+const stoppedMidway: Events = {
+  'cancel midway': { ...cancel, partial },
+  'store failed midway': { ...storeFailed, partial },
+}
+
+const actors: Events = {
+  'back-off over': stampEvent(createDoneActorEvent('backOff')),
+  'back-off failed': stampEvent(createErrorActorEvent('backOff', brokenActor)),
+  'input blocked': stampEvent(
+    createDoneActorEvent('inputShields', [
+      { ...createScreening('block', 'Not that.'), index: 0, part: null },
+    ]),
+  ),
+  'input shield failed': stampEvent(createErrorActorEvent('inputShields', brokenActor)),
+  retrieved: stampEvent(createDoneActorEvent('retrieval', [{ source: 'handbook', text: 'What it says.' }])),
+  'retrieval failed': stampEvent(createErrorActorEvent('retrieval', brokenActor)),
+  'all of it fits': stampEvent(createDoneActorEvent('fitting', createFitOutput(null))),
+  fitted: stampEvent(
+    createDoneActorEvent('fitting', createFitOutput({ head: 1, from: 2, note: 'One message was left out.' })),
+  ),
+  'fitted by a summary over budget': stampEvent(
+    createDoneActorEvent('fitting', { ...createFitOutput(null), usage: createUsage(1_000) }),
+  ),
+  'does not fit': stampEvent(
+    createErrorActorEvent('fitting', createFailure('context_overflow', 'context_overflow')),
+  ),
+  'fitting failed': stampEvent(createErrorActorEvent('fitting', brokenActor)),
+  'call shield failed': stampEvent(createErrorActorEvent('callShields', brokenActor)),
+  'output cleared': stampEvent(createDoneActorEvent('outputShields', createScreening('redact', 'Done.'))),
+  'output blocked': stampEvent(createDoneActorEvent('outputShields', createScreening('block', 'Not that.'))),
+  'output shield failed': stampEvent(createErrorActorEvent('outputShields', brokenActor)),
+  'result shield failed': stampEvent(createErrorActorEvent('resultShields', brokenActor)),
+  'own guards let the calls pass': stampEvent(createDoneActorEvent('callGuards', createConsultation())),
+  'an own guard refuses the calls': stampEvent(
+    createDoneActorEvent('callGuards', createConsultation('block')),
+  ),
+  'an own guard halts on the calls': stampEvent(
+    createDoneActorEvent('callGuards', createConsultation('halt')),
+  ),
+  'own guards failed on the calls': stampEvent(createErrorActorEvent('callGuards', brokenActor)),
+  'own guards let the results pass': stampEvent(createDoneActorEvent('resultGuards', createConsultation())),
+  'an own guard nudges on the results': stampEvent(
+    createDoneActorEvent('resultGuards', createConsultation('nudge')),
+  ),
+  'an own guard halts on the results': stampEvent(
+    createDoneActorEvent('resultGuards', createConsultation('halt', 'pause')),
+  ),
+  'own guards failed on the results': stampEvent(createErrorActorEvent('resultGuards', brokenActor)),
+  'tool runner ended': stampEvent(createDoneActorEvent('tools')),
+  'tool runner failed': stampEvent(createErrorActorEvent('tools', brokenActor)),
+}
+
+const watchedActors: Events = Object.fromEntries(
+  Object.entries(actors).filter(([name]) => /^(output cleared|own guards let the .* pass)$/.test(name)),
+)
+
+/** Sub-agents double what can happen: they are on their own. */
+function isDelegating({ tools }: AgentContext): boolean {
+  return tools['research']?.delegate === true
+}
+
+/** Where input is screened, each piece of steering is a state of its own: one is enough. */
+function canSteer({ steering, features, messages }: AgentContext): boolean {
+  const isScreened = features.inputShields && messages.some(({ data }) => data?.['reason'] === 'steering')
+  return steering.length === 0 && !isScreened
+}
+
+/** Where calls wait for somebody, or may by and by. */
+function canAnswer(value: unknown): boolean {
+  const { WAITING_FOR_INPUT: rest, WAITING_FOR_TOOL: work } = value as Record<string, string | undefined>
+  return rest !== undefined || (work !== undefined && work.startsWith('screening')) || isExecuting(value)
+}
+
+function isModelAsked(value: unknown): boolean {
+  const state = (value as { RUNNING?: { asking?: string } }).RUNNING?.asking
+  return state === 'requesting' || state === 'concluding'
+}
+
+function isExecuting(value: unknown): boolean {
+  return (value as { WAITING_FOR_TOOL?: string }).WAITING_FOR_TOOL === 'executing'
+}

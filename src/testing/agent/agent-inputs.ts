@@ -1,0 +1,157 @@
+import { noGuards } from '../../../guards/roster.js'
+import { getInitialGuardrails } from '../../../guards/state.js'
+import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
+import { type AgentInput, type Features, noFeatures } from '../../../machines/agent/context.js'
+import { noUsage } from '../../../machines/agent/usage.js'
+import { resolveConfig } from '../../core/config/schema.js'
+import { early } from './stamp-event.js'
+import { noDetectors } from './no-detectors.js'
+
+/** One thing is watched for, and acted on as soon as can be. */
+const eagerStaleness = {
+  ...noDetectors,
+  stale: { nudgeAt: 1, blockAt: 1, haltAt: 2 },
+  memory: 2,
+} as const satisfies NonNullable<AgentConfigInput['guardrails']>['progress']
+
+/** Nothing is tried twice: each counter multiplies the states. */
+const noRetries = {
+  retry: { maxAttempts: 1, rateLimitAttempts: 1 },
+  guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
+} as const satisfies AgentConfigInput
+
+const tokenBudget = 500
+
+const tools = {
+  read: createTraits(false),
+  look: createTraits(true),
+  transfer: createTraits(false),
+  pick: createTraits(false),
+}
+
+/**
+ * What the agent machine is explored from: each input switches one thing on, with counters small enough that every
+ * limit is near.
+ *
+ * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['with an output schema', 'watching progress'], maxSteps: 1 }))
+ */
+export const agentInputs: Readonly<Record<string, AgentInput>> = {
+  plain: createInput({
+    limits: { maxSteps: 2, tokenBudget },
+    retry: { maxAttempts: 2, rateLimitAttempts: 2 },
+    guardrails: { ...noGuards, maxTokensRecoveries: 1, emptyAnswer: { reprompts: 1, retries: 1 } },
+  }),
+  'with a deadline': createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 500_000 } }),
+  'with every shield': createInput(
+    {
+      ...noRetries,
+      limits: { maxSteps: 1, onLimit: 'conclude' },
+      guardrails: { ...noRetries.guardrails, emptyAnswer: { reprompts: 0, retries: 0 } },
+    },
+    {
+      inputShields: true,
+      outputShields: true,
+      callShields: true,
+      retrieval: true,
+      fitting: true,
+    },
+  ),
+  'with result shields': createInput({ ...noRetries, limits: { maxSteps: 1 } }, { resultShields: true }),
+  'with input shields': createInput({ ...noRetries, limits: { maxSteps: 1 } }, { inputShields: true }),
+  'with retrieval': createInput({ ...noRetries, limits: { maxSteps: 1 } }, { retrieval: true }),
+  'summing up, nearly spent': createInput(
+    { ...noRetries, limits: { maxSteps: 1, tokenBudget }, retry: { maxAttempts: 2, rateLimitAttempts: 1 } },
+    { fitting: true },
+  ),
+  'with guards of its own': createInput({ ...noRetries, limits: { maxSteps: 2 } }, { userGuards: true }),
+  'with guards of its own and shields': createInput(
+    { ...noRetries, limits: { maxSteps: 1 } },
+    { userGuards: true, callShields: true },
+  ),
+  'with an output schema': createInput(
+    { ...noRetries, limits: { maxSteps: 2, tokenBudget }, completion: { maxOutputRepairs: 1 } },
+    { structuredOutput: true },
+  ),
+  'asking about interrupted calls': createInput({
+    ...noRetries,
+    limits: { maxSteps: 1 },
+    toolCalls: { onInterrupted: 'approval' },
+  }),
+  'with sub-agents': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget } }),
+    tools: { ...tools, research: { ...createTraits(false), delegate: true } },
+  },
+  interactive: createInput({ ...noRetries, limits: { maxSteps: 1 }, interactive: true }),
+  'asked to conclude': createInput({ ...noRetries, limits: { maxSteps: 1, onLimit: 'conclude' } }),
+  'spent before it starts': {
+    ...createInput(
+      { ...noRetries, limits: { maxSteps: 1, outputTokens: tokenBudget } },
+      { fitting: true, inputShields: true },
+    ),
+    usage: { ...noUsage, outputTokens: tokenBudget, totalTokens: tokenBudget },
+  },
+  'nearly spent, and careful': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget }, budget: { preflight: true } }),
+    usage: { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: tokenBudget - 1 },
+  },
+  'finishing the batch': createInput({
+    ...noRetries,
+    limits: { maxSteps: 2, tokenBudget },
+    budget: { finishBatch: true, onOvershoot: 'complete' },
+  }),
+  'watching repetition, beside guards of its own': createWatchingInput(
+    { repeatedCall: {} },
+    {},
+    { userGuards: true },
+  ),
+  'watching repetition, halting at once': createWatchingInput(
+    { repeatedCall: { haltAt: 'reached', onHalt: 'pause', lastWords: false } },
+    { onLimit: 'conclude' },
+    { userGuards: true },
+  ),
+  'watching repetition, concluding': createWatchingInput(
+    { repeatedCall: {} },
+    { onLimit: 'conclude' },
+    { outputShields: true },
+  ),
+  'watching progress': createWatchingInput({ progress: eagerStaleness }),
+  'watching progress, with every answer screened': createWatchingInput(
+    { progress: eagerStaleness },
+    {},
+    { outputShields: true },
+  ),
+  'watching sub-agents': createWatchingInput({ terminalDelegation: {} }, { tokenBudget }),
+}
+
+function createWatchingInput(
+  guards: AgentConfigInput['guardrails'],
+  limits: AgentConfigInput['limits'] = {},
+  features: Partial<Features> = {},
+): AgentInput {
+  const config: AgentConfigInput = {
+    ...noRetries,
+    limits: { maxSteps: 4, ...limits },
+    guardrails: { ...noRetries.guardrails, maxRepeatedToolSteps: 2, ...guards },
+  }
+  return createInput(config, features)
+}
+
+function createInput(config: AgentConfigInput, features: Partial<Features> = {}): AgentInput {
+  return {
+    now: early,
+    runId: 'run',
+    sessionId: 'session',
+    config: resolveConfig(config) satisfies AgentConfig,
+    tools,
+    features: { ...noFeatures, ...features },
+    messages: [],
+    input: [{ content: 'Go.' }],
+    usage: noUsage,
+    guardrails: getInitialGuardrails(),
+    warnedOfBudget: false,
+  }
+}
+
+function createTraits(readOnly: boolean): AgentInput['tools'][string] {
+  return { readOnly, idempotent: readOnly, polling: false }
+}

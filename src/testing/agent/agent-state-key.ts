@@ -1,0 +1,67 @@
+import { expectArgument, objectWith } from '../../core/base/expect-argument.js'
+import type { SnapshotFrom } from 'xstate'
+import type { agentMachine } from '../../../machines/agent.machine.js'
+import { isInDoubt } from '../../../machines/agent/in-doubt.js'
+import { listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
+import { findBudgetReason } from '../../../machines/agent/budget-totals.js'
+import { isWatching } from '../../../guards/state.js'
+
+export const agentSnapshot = objectWith(['context', 'value'], 'a snapshot of the agent machine')
+
+/**
+ * What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows.
+ *
+ * @example
+ * checkInvariants(agentMachine, agentInvariants, { ...agentSpace({ only: ['watching progress'], maxSteps: 1 }), serializeState: serializeAgentState })
+ */
+export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>): string {
+  expectArgument('serializeAgentState(snapshot)', snapshot, agentSnapshot)
+  const { context } = snapshot
+  const { guardrails, steps, attempt, rateLimits } = context
+  const { recoveries, reprompts, emptyRetries, outputRepairs } = context
+  const watching = isWatching(context.config.guardrails)
+  return JSON.stringify([
+    getNumber(context.config),
+    getNumber(context.features),
+    [
+      steps,
+      attempt,
+      attempt > 1 && context.backOffUntil,
+      rateLimits,
+      recoveries,
+      reprompts,
+      emptyRetries,
+      outputRepairs,
+    ],
+    [context.state, context.reason, context.lastBatchFailed, context.pausing],
+    [context.deadline, context.timeLeft, findBudgetReason(context)],
+    [
+      context.retrieved !== null,
+      context.held !== null,
+      context.untold !== null,
+      listUnclearedInput(context).length,
+    ],
+    [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
+    context.calls.map((call) => [
+      watching && call.name,
+      call.needs,
+      call.started,
+      call.unscreened,
+      call.unchecked,
+      isInDoubt(context, call),
+      call.questions?.map((question) => [question.needs, question.answer !== undefined]),
+      call.result && (watching ? [call.result.status, call.result.content] : call.result.status === 'ok'),
+    ]),
+    watching && guardrails,
+  ])
+}
+
+const numbers = new WeakMap<object, number>()
+let lastNumber = 0
+
+/** Configurations never change within a run, so their identity stands for them. */
+function getNumber(value: object): number {
+  const known = numbers.get(value) ?? ++lastNumber
+  numbers.set(value, known)
+  return known
+}

@@ -1,0 +1,198 @@
+import type { AgentContext } from '../../../../machines/agent/context.js'
+import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
+import { isRunnable, type BatchCall } from '../../../../machines/agent/batch-calls.js'
+import {
+  type AgentInvariant,
+  listAnnounced,
+  type Change,
+  listOpenCalls,
+  createRule,
+  hasStarted,
+} from './invariant-rule.js'
+
+/** Which calls run, who decides about them, and what becomes of their results. */
+export const callRules: readonly AgentInvariant[] = [
+  createRule('only whole calls that need nobody are started, and all of them', (change) => {
+    const { after } = change
+    if (!hasStarted(change, 'runTools')) return null
+    const open = after.calls.filter(({ result }) => result === undefined)
+    if (after.response !== 'calls') return `the answer was ${after.response}`
+    if (after.verdict) return `a guard has halted the run (${after.verdict.guard})`
+    const wrong = open.filter((call) => isRunnable(call) !== (call.started === true))
+    if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} should not stand as it does`
+    return !open.some(({ started }) => started) && 'there is nothing to run'
+  }),
+  createRule('calls that need nobody run before anybody is asked', ({ before, after }) => {
+    const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
+    const runnable = isAsking ? listRunnable(after) : []
+    return runnable.length > 0 && `${runnable.join()} could run`
+  }),
+  createRule('calls that can run have run before shields look at the results of the others', (change) => {
+    const runnable = hasTakenBranch(change, 'hasResultsToScreen') ? listRunnable(change.after) : []
+    return runnable.length > 0 && `${runnable.join()} could run`
+  }),
+  createRule(
+    'shields look anew when a person hands in one more result, or refuses one more call',
+    (change) => {
+      const { event, state, transitions } = change
+      const isAnswer = event.type === 'TOOL_OUTPUT' || event.type === 'REJECT'
+      const isOneMore = isAnswer && state === 'WAITING_FOR_TOOL.screeningResults'
+      return isOneMore && transitions.length > 0 && !hasStarted(change, 'screenResults') && 'they do not'
+    },
+  ),
+  createRule(
+    'shields look at what people have changed when everybody has decided, and no sooner',
+    (change) => {
+      const calls = hasTakenBranch(change, 'hasCallsToScreen') ? listAnswerableCalls(change.after) : []
+      const asked = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)
+      return asked.length > 0 && `${asked.join()} waits for an approval`
+    },
+  ),
+  createRule('no call is started twice, unless the run is resumed', (change) => {
+    const { event, before, after } = change
+    if (!hasStarted(change, 'runTools') || event.type === 'RESUMED') return null
+    const again = after.calls.find(
+      ({ id, result, started }) => !result && started && findCall(before?.calls, id)?.started,
+    )
+    return again && `'${again.id}' is`
+  }),
+  createRule('a resumed run starts no call again that may not run twice', (change) => {
+    const { event, before, after } = change
+    if (!hasStarted(change, 'runTools') || event.type !== 'RESUMED') return null
+    const again = after.calls.find(({ id, name, result, started }) => {
+      const isAgain = started && !result && findCall(before?.calls, id)?.started
+      const { readOnly, idempotent, delegate } = after.tools[name] ?? {}
+      return isAgain && !readOnly && !idempotent && !delegate
+    })
+    return again && `'${again.id}' is started again`
+  }),
+  createRule('a call that needs somebody runs only when it was approved', ({ before, after, event }) => {
+    const freed = after.calls.filter(
+      ({ id, needs }) => needs === 'nobody' && findCall(before?.calls, id)?.needs === 'approval',
+    )
+    const wrong = freed.find(({ id }) => !(event.type === 'APPROVE' && event.callId === id))
+    return wrong && !isNewBatch(event.type) && `'${wrong.id}' was freed by ${event.type}`
+  }),
+  createRule('an answer of a person or a client counts for its call', (change) => {
+    const { event, before } = change
+    if (!('callId' in event)) return null
+    const call = findCall(before?.calls, event.callId)
+    if (call === undefined || call.result || change.transitions.length === 0) return null
+    const now = findCall(change.after.calls, event.callId)
+    const told = listAnnounced(change, 'tool_result').find(({ callId }) => callId === event.callId)
+    if (now?.unscreened) return told && 'its result is told before a shield has seen it'
+    switch (event.type) {
+      case 'APPROVE':
+        if (now?.needs !== 'nobody') return 'it is not approved'
+        return event.arguments !== undefined && now.arguments !== event.arguments && 'the edit is lost'
+      case 'REJECT':
+        return !(told?.status === 'rejected' && told.content.includes(event.why)) && 'it is not rejected'
+      case 'TOOL_OUTPUT':
+        return !(told?.status === 'ok' && told.content === event.content) && 'its output is lost'
+      case 'TOOL_RESULT':
+        return told?.content !== event.result.content && 'its result is lost'
+      default:
+        return null
+    }
+  }),
+  createRule('whoever is needed can answer, and only for calls that wait for him', (change) => {
+    const { event, before, transitions } = change
+    const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
+    if (needs === undefined || !('callId' in event) || !before) return null
+    const isAsked = listAnswerableCalls(before).some(
+      (one) => one.callId === event.callId && one.needs === needs,
+    )
+    return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
+  }),
+  createRule('a result is never replaced', ({ before, after, event }) => {
+    if (isNewBatch(event.type)) return null
+    const changed = before?.calls.find(
+      ({ id, result, unscreened }) =>
+        result && !unscreened && findCall(after.calls, id) && findCall(after.calls, id)?.result !== result,
+    )
+    return changed && `that of '${changed.id}' was`
+  }),
+  createRule('when the runner ends, what it had started is closed, and nothing else', (change) => {
+    const { event, before, after } = change
+    if (
+      !/^(BATCH_DONE|xstate\.(done|error)\.actor\.tools)$/.test(event.type) ||
+      change.transitions.length === 0
+    )
+      return null
+    const told = listAnnounced(change, 'tool_result').map(({ callId }) => callId)
+    const left = before?.calls.filter(({ started, result }) => started && !result).map(({ id }) => id) ?? []
+    if (left.some((id) => !told.includes(id))) return `${left.join()} stay open`
+    const others = listOpenCalls(before?.calls.filter(({ started }) => !started))
+    return (
+      after.state === 'WAITING_FOR_INPUT' && others.some((id) => told.includes(id)) && 'others were closed'
+    )
+  }),
+  createRule('everybody is asked for an approval, once', (change) => {
+    const asked = listAnnounced(change, 'approval_requested').map(({ callId }) => callId)
+    const isEntered =
+      change.state === 'WAITING_FOR_INPUT.approval' && change.before?.state !== 'WAITING_FOR_INPUT'
+    const open = isEntered ? listAsked('approval', change.after) : []
+    return asked.sort().join() !== open.sort().join() && `asked for ${asked.join()}, open are ${open.join()}`
+  }),
+  createRule('a run waits for somebody only while there is something to wait for', ({ state, after }) => {
+    if (state === 'WAITING_FOR_INPUT.approval')
+      return listAsked('approval', after).length === 0 && 'no call waits'
+    return (
+      state === 'WAITING_FOR_INPUT.toolOutput' && listAsked('client', after).length === 0 && 'no call waits'
+    )
+  }),
+  createRule(
+    'a sub-agent that rests keeps its call open, and goes on only when it has all its answers',
+    (change) => {
+      const { event, before, after } = change
+      if (event.type === 'CHILD_RESTS' && change.transitions.length > 0) {
+        const call = findCall(after.calls, event.callId)
+        const isKept = call?.needs === 'child' && !call.result && !call.started
+        return !isKept && `'${event.callId}' does not rest`
+      }
+      const freed = after.calls.filter(
+        ({ id, needs }) => needs === 'nobody' && findCall(before?.calls, id)?.needs === 'child',
+      )
+      const early = freed.find(({ questions = [] }) => questions.some(({ answer }) => answer === undefined))
+      if (early) return `'${early.id}' has questions left`
+      const wrong = freed.find(({ questions = [] }) =>
+        questions.length === 0 ? !/^(RESUME|STEER)$/.test(event.type) : !('callId' in event),
+      )
+      return wrong && !isNewBatch(event.type) && `'${wrong.id}' was freed by ${event.type}`
+    },
+  ),
+  createRule('an answer to a sub-agent is kept for it, and is no result of its call', (change) => {
+    const { event, before, after, transitions } = change
+    const answers = /^(APPROVE|REJECT|TOOL_OUTPUT)$/.test(event.type) && 'callId' in event
+    if (!answers || !event.callId.includes('/') || transitions.length === 0) return null
+    const [id, inside] = event.callId.split('/')
+    const kept = (calls: readonly BatchCall[] = []): unknown =>
+      findCall(calls, id ?? '')?.questions?.find(({ callId }) => callId === inside)?.answer
+    if (kept(before?.calls) !== undefined) return 'it was answered before'
+    if (listAnnounced(change, 'tool_result').length > 0) return 'it is told as a result'
+    return kept(after.calls) === undefined && 'it is lost'
+  }),
+]
+
+function hasTakenBranch({ transitions }: Change, guard: string): boolean {
+  return transitions.some((id) => id.startsWith(`WAITING_FOR_TOOL.dispatching: always [${guard}]`))
+}
+
+function findCall(calls: readonly BatchCall[] | undefined, callId: string): BatchCall | undefined {
+  return calls?.find(({ id }) => id === callId)
+}
+
+function listRunnable({ calls }: AgentContext): string[] {
+  return calls.filter(isRunnable).map(({ id }) => id)
+}
+
+/** Ids of what is asked, the questions of sub-agents included. */
+function listAsked(needs: BatchCall['needs'], context: AgentContext): string[] {
+  return listPendingCalls(context)
+    .filter((one) => one.needs === needs)
+    .map(({ callId }) => callId)
+}
+
+function isNewBatch(type: Change['event']['type']): boolean {
+  return type === 'xstate.done.actor.model' || type === 'xstate.done.actor.conclusion'
+}

@@ -1,0 +1,171 @@
+import { guardNames } from '../../../../guards/roster.js'
+import type { Reason } from '../../../../machines/agent/run-result.js'
+import { findBudgetReason } from '../../../../machines/agent/budget-totals.js'
+import { toRunResult } from '../../../../machines/agent/to-result.js'
+import { type AgentInvariant, listAnnounced, type Change, createRule } from './invariant-rule.js'
+
+const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit']
+const halts: readonly Reason[] = [...guardNames, 'user_guard']
+
+/** Why a run may stand where it stands. */
+const reasons: Readonly<Record<string, readonly Reason[]>> = {
+  COMPLETED: ['end_turn', 'max_tokens', 'refusal', 'content_filter'],
+  CANCELLED: ['cancelled'],
+  TIMED_OUT: ['timeout'],
+  MAX_STEPS: ['max_steps'],
+  BUDGET_EXCEEDED: budget,
+  BLOCKED: ['shield'],
+  ERROR: [
+    'provider_error',
+    'incomplete_response',
+    'context_overflow',
+    'empty_response',
+    'invalid_output',
+    'max_tokens',
+    'internal',
+    'store_error',
+    ...halts,
+  ],
+  PAUSED: ['paused', ...halts],
+  'WAITING_FOR_INPUT.approval': ['approval'],
+  'WAITING_FOR_INPUT.toolOutput': ['tool_output'],
+  'WAITING_FOR_INPUT.message': ['message'],
+  'RUNNING.asking.concluding': ['max_steps', ...halts],
+}
+
+/** How runs end, and what they say of it. */
+export const endingRules: readonly AgentInvariant[] = [
+  createRule('one terminal event, the last, and it says how the run ended', (change) => {
+    const { announced, isFinal, after } = change
+    const ends = listAnnounced(change, 'run_ended')
+    if (ends.length !== (isFinal ? 1 : 0)) return `${ends.length} were announced`
+    if (!isFinal) return null
+    const last = announced.at(-1)
+    const isRight = last?.type === 'run_ended' && last.state === after.state && last.reason === after.reason
+    return !isRight && `the last event is ${JSON.stringify(last)}`
+  }),
+  createRule('a result has what the type of its state says', ({ after, isFinal }) => {
+    const { state, error, pending, outputProblem, resumable } = toRunResult(after)
+    const isWaiting = state === 'WAITING_FOR_INPUT'
+    if ((pending !== undefined) !== isWaiting) return 'pending does not fit'
+    if (resumable !== (isWaiting || state === 'PAUSED')) return 'resumable does not fit'
+    if (isWaiting && error !== undefined) return `it waits with the error ${String(error)}`
+    if (resumable && outputProblem !== undefined) return 'outputProblem does not fit'
+    const needsError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
+    return needsError && error === undefined && 'the error is missing'
+  }),
+  createRule('every final state but COMPLETED and CANCELLED is explained by one error event', (change) => {
+    const { after, isFinal, state } = change
+    const errors = listAnnounced(change, 'error')
+    const isError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
+    if (errors.length !== (isError ? 1 : 0)) return `${errors.length} error events`
+    return isFinal && (after.error !== null) !== isError && 'context.error does not fit'
+  }),
+  createRule(
+    'a context that cannot be fitted ends the run, and says whether it was too long',
+    ({ event, after }) => {
+      if (event.type !== ('xstate.error.actor.fitting' as string) || after.state !== 'ERROR') return null
+      const { kind } = (event as unknown as { error: { kind: string } }).error
+      const reason = kind === 'context_overflow' ? 'context_overflow' : 'internal'
+      return after.reason !== reason && `the failure was ${kind}, the reason is ${after.reason}`
+    },
+  ),
+  createRule(
+    'a log that cannot be written ends the run in ERROR, wherever it is',
+    ({ event, state, after }) => {
+      const isRight = state === 'ERROR' && after.reason === 'store_error' && after.error?.code === 'disk_full'
+      return event.type === 'STORE_FAILED' && !isRight && `it led to ${state} (${after.reason})`
+    },
+  ),
+  createRule('CANCEL reaches CANCELLED from wherever it comes', ({ event, state }) => {
+    return event.type === 'CANCEL' && state !== 'CANCELLED' && `it led to ${state}`
+  }),
+  createRule('nothing starts when a run ends, and nothing runs while it rests', (change) => {
+    const { isFinal, isRest, started, running } = change
+    const begun = started.filter(({ src }) => src !== 'deadline').map(({ id }) => id)
+    if (isFinal && begun.length > 0) return `started: ${begun.join(', ')}`
+    return isRest && !isFinal && running.length > 0 && `running: ${running.join(', ')}`
+  }),
+  createRule(
+    'whoever rests or concludes says why, in the word that fits; whoever runs has no reason',
+    (change) => {
+      const { state, after } = change
+      const expected = reasons[state]
+      if (expected === undefined) {
+        // Each way out of these substates sets the reason anew.
+        const isEnding = after.state === 'RUNNING' && after.reason !== null
+        return isEnding && !isAboutToEnd(change) && `${state} with reason ${after.reason}`
+      }
+      return !(after.reason && expected.includes(after.reason)) && `${state} with reason ${after.reason}`
+    },
+  ),
+  createRule(
+    'a run that a guard has paused says which, and one whose budget is spent which it was',
+    (change) => {
+      const { state, after } = change
+      if (state === 'PAUSED')
+        return after.verdict && after.reason !== after.verdict.guard && `${after.reason}`
+      const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? 'token_budget') : after.reason
+      return after.reason !== spent && `it says ${after.reason}, spent is ${spent}`
+    },
+  ),
+  createRule(
+    'a run completes only by an answer that was accepted, and for the reason that the answer gives',
+    (change) => {
+      const { state, after, event } = change
+      if (state !== 'COMPLETED') return null
+      if (event.type.startsWith('xstate.error.')) return `it completed by ${event.type}`
+      const fitting = {
+        answer: 'end_turn',
+        refusal: 'refusal',
+        filtered: 'content_filter',
+        truncated: 'max_tokens',
+      }
+      // An empty answer is one, where no guard minds it.
+      const kind =
+        after.response === 'empty' && !after.config.guardrails.emptyAnswer ? 'answer' : after.response
+      const reason = fitting[kind as keyof typeof fitting]
+      if (after.outputProblem !== null) return 'the answer does not fit the output schema'
+      return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
+    },
+  ),
+  createRule('no run ends by itself before steering is heard', ({ state, after, event }) => {
+    const isEnd = state === 'COMPLETED' || state === 'WAITING_FOR_INPUT.message'
+    return isEnd && event.type.startsWith('xstate.') && after.steering.length > 0 && 'steering waits'
+  }),
+  createRule(
+    'a failed request ends the run for the reason that the failure gives',
+    ({ event, state, after }) => {
+      if (event.type !== 'xstate.error.actor.model' || state !== 'ERROR') return null
+      const fitting = { context_overflow: 'context_overflow', incomplete: 'incomplete_response' }
+      const reason = fitting[event.error.kind as keyof typeof fitting] ?? 'provider_error'
+      return reason !== after.reason && `the failure was ${event.error.kind}, the reason is ${after.reason}`
+    },
+  ),
+  createRule('what an actor failed with is what the user reads', ({ event, state, after }) => {
+    const { error } = event as { error?: { code: string; message: string } }
+    const isRefused = state === 'BUDGET_EXCEEDED' && error?.code === 'token_budget'
+    const isFailed = event.type.startsWith('xstate.error.') && state === 'ERROR' && !after.verdict
+    if (!isRefused && !isFailed) return null
+    return after.error?.message !== error?.message && `the user reads ${after.error?.message}`
+  }),
+  createRule('only a part that must not fail makes a run end for an internal reason', ({ event, after }) => {
+    const internal =
+      /^xstate\.error\.actor\.(inputShields|retrieval|fitting|callShields|resultShields|callGuards|resultGuards|outputShields|backOff)$/
+    return after.reason === 'internal' && !internal.test(event.type) && `by ${event.type}`
+  }),
+  createRule('changes of state are announced, one after the other', (change) => {
+    let at = change.before?.state ?? null
+    for (const { from, to } of listAnnounced(change, 'state_changed')) {
+      if (from !== at) return `from ${from}, though the run was in ${at}`
+      at = to
+    }
+    if (change.before === undefined && change.announced[0]?.type !== 'run_started') return 'no run_started'
+    return at !== change.after.state && `the last one says ${at}, the run is in ${change.after.state}`
+  }),
+]
+
+/** A reason that was set before the end is let stand until the end comes or steering is heard. */
+function isAboutToEnd({ state }: Change): boolean {
+  return state === 'RUNNING.asking.screeningOutput'
+}

@@ -1,0 +1,165 @@
+import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
+import type { GuardrailsState } from '../../../../guards/state.js'
+import { getInitialGuardrails, resetGuard } from '../../../../guards/state.js'
+import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
+import { type AgentInvariant, listAnnounced, type Change, createRule, hasStarted } from './invariant-rule.js'
+
+/** What guards, shields and recoveries owe to the user and to the model. */
+export const guardrailRules: readonly AgentInvariant[] = [
+  createRule('a halt is announced, and explains itself', (change) => {
+    const halts = listAnnounced(change, 'guardrail').filter(({ action }) => action === 'halt')
+    const isHalted = hasTaken(change, 'RUNNING.judging.halting')
+    if (halts.length !== (isHalted ? 1 : 0)) return `${halts.length} were announced`
+    return (
+      isHalted &&
+      change.after.error?.code !== change.after.verdict?.guard &&
+      'the error does not say which guard'
+    )
+  }),
+  createRule(
+    'whoever goes on after a halt has that guard anew, and that guard alone',
+    ({ before, after, event, isFinal }) => {
+      if (before?.state !== 'PAUSED' || !['RESUME', 'STEER'].includes(event.type) || isFinal) return null
+      if (after.verdict || after.error) return 'the halt stands'
+      const { verdict, guardrails } = before
+      const expected = verdict ? resetGuard(guardrails, verdict.guard, verdict.userGuard) : guardrails
+      return toText(after.guardrails) !== toText(expected) && 'the guards do not stand as they should'
+    },
+  ),
+  createRule(
+    'a sub-agent that no second try can help halts the run at once, where that is guarded',
+    (change) => {
+      const { event, after, transitions } = change
+      if (event.type !== 'TOOL_RESULT' || transitions.length === 0) return null
+      if (!after.config.guardrails.terminalDelegation || !event.result.child) return null
+      return !hasTaken(change, 'RUNNING.judging.halting') && `it led to ${change.state}`
+    },
+  ),
+  createRule('nobody is asked about a run that a guard has halted', (change) => {
+    return hasStarted(change, 'consultGuards') && change.after.verdict && change.after.verdict.guard
+  }),
+  createRule("what the user's own guards say is heeded", (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
+      return null
+    const { states, findings } = event.output
+    if (Object.entries(states).some(([name, state]) => after.guardrails.user[name] !== state))
+      return 'what they remember is lost'
+    const said = listAnnounced(change, 'guardrail').filter(({ guard }) => guard === 'user_guard')
+    if (said.length !== findings.length) return `${said.length} of ${findings.length} findings are announced`
+    const hints = findings.filter(({ action }) => action === 'nudge').length
+    if (after.nudges.length !== (before?.nudges.length ?? 0) + hints) return 'the model is not told'
+    const blocks = findings.some(({ action, callIds }) => action === 'block' && callIds === null)
+    const left = after.calls.some(({ result }) => result === undefined)
+    return blocks && left && 'refused calls stay open'
+  }),
+  createRule('what is repaired is announced and counted', (change) => {
+    const { before, after } = change
+    const repairs = listAnnounced(change, 'guardrail').filter(({ action }) => action === 'recover').length
+    const isRepaired = hasTaken(change, 'RUNNING.judging.recovering')
+    if (repairs !== (isRepaired ? 1 : 0)) return `${repairs} were announced`
+    return isRepaired && countRecoveries(after) !== countRecoveries(before) + 1 && 'it was not counted'
+  }),
+  createRule('a model that is to go on is told so', (change) => {
+    if (!hasTaken(change, 'RUNNING.judging.recovering')) return null
+    const { before, after } = change
+    const isTold = after.messages.some(({ internal }, i) => internal && i >= (before?.messages.length ?? 0))
+    return after.emptyRetries === before?.emptyRetries && !isTold && 'it is not'
+  }),
+  createRule(
+    'what a shield has blocked is answered in the words of the shield',
+    ({ state, event, after }) => {
+      if (state !== 'BLOCKED') return null
+      const { output } = event as { output?: { message: string } | { message: string }[] }
+      const [said] = [output].flat()
+      const answer = after.messages.findLast(({ role }) => role === 'assistant')
+      const isSaid = answer?.content === said?.message && after.error?.code === 'shield'
+      return !isSaid && 'it is not'
+    },
+  ),
+  createRule('what a shield has refused of the input is not kept', ({ state, event, before, after }) => {
+    if (state !== 'BLOCKED' || event.type !== 'xstate.done.actor.inputShields' || !before) return null
+    const refused = listUnclearedInput(before).map(({ id }) => id)
+    const kept = after.messages.filter(({ id, data }) => refused.includes(id) && data?.['withheld'] !== true)
+    return kept.length > 0 && `${kept.length} messages are`
+  }),
+  createRule('what the shields have found in an answer is told', (change) => {
+    const { event, before } = change
+    if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
+    const found = event.output.findings.filter(({ action }) => action !== 'allow').length
+    const told = listAnnounced(change, 'shield').length
+    return told !== found && `${told} of ${found} findings`
+  }),
+  createRule('a sub-agent that cannot go on halts the run at once', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'TOOL_RESULT' || event.result.child?.code !== 'provider_quota') return null
+    const isOpen = before?.calls.some(({ id, result }) => id === event.callId && result === undefined)
+    const isWatched = after.config.guardrails.terminalDelegation !== null
+    const isHalted = (change.isFinal || change.isRest) && after.reason === 'terminal_delegation'
+    return isOpen && isWatched && !isHalted && `it stands in ${change.state} (${after.reason})`
+  }),
+  createRule('what no shield has cleared is neither told nor in the transcript', (change) => {
+    const { event, after } = change
+    if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
+    if (after.held === null) return null
+    if (listAnnounced(change, 'assistant_message').length > 0) return 'it is told'
+    return after.messages.at(-1)?.content === after.held.text && 'it is in the transcript'
+  }),
+  createRule('arguments that no shield has seen are neither told nor in the transcript', (change) => {
+    const { after } = change
+    const message = after.messages[after.batchAt]
+    const asked = (message?.role === 'assistant' && message.tool_calls) || []
+    const told = listAnnounced(change, 'tool_call').map(({ call }) => call)
+    const isShown = ({ id, arguments: text }: BatchCall) =>
+      [...asked, ...told].some(({ id: one, function: { arguments: shown } }) => one === id && shown === text)
+    const shown = after.calls.find((call) => call.unchecked && !call.edited && isShown(call))
+    return shown && `those of '${shown.id}' are`
+  }),
+  createRule('what the shields have cleared takes its place, and is told once', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
+    if (after.held !== null) return 'it is still held'
+    const told = listAnnounced(change, 'assistant_message')
+    // Its calls may have to be cleared, too.
+    if (after.untold !== null) return told.length > 0 && 'its calls are told'
+    return (
+      (told.length !== 1 || told[0]?.message.data?.['withheld'] === true) &&
+      `${told.length} messages were told`
+    )
+  }),
+  createRule('a last answer that fails is a warning, not the reason of the end', (change) => {
+    const isFailed = change.event.type === 'xstate.error.actor.conclusion'
+    const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'no_conclusion').length
+    return warnings !== (isFailed ? 1 : 0) && `${warnings} warnings`
+  }),
+  createRule('each user message starts the counters anew', (change) => {
+    const { before, after, event } = change
+    const isNew = before === undefined || (event.type === 'REPLY' && change.transitions.length > 0)
+    if (!isNew || !hasStarted(change, 'requestModel')) return null
+    const isFresh =
+      after.steps === 0 && after.attempt === 1 && countRecoveries(after) === 0 && !after.lastBatchFailed
+    return !(isFresh && toText(after.guardrails) === toText(getInitialGuardrails())) && 'it does not'
+  }),
+  createRule('a batch that failed is remembered until the next', ({ before, after, transitions }) => {
+    if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.judgingResults'))) return null
+    const inCalls = after.calls.map(({ result }) => result?.status !== 'ok')
+    const inMessages = after.messages
+      .slice((before?.batchAt ?? 0) + 1)
+      .map(({ role, data }) => role === 'tool' && data?.['status'] !== undefined)
+    return after.lastBatchFailed !== [...inCalls, ...inMessages].includes(true) && 'it is not'
+  }),
+]
+
+function hasTaken({ transitions }: Change, target: string): boolean {
+  return transitions.some((id) => id.endsWith(`→ ${target}`))
+}
+
+function countRecoveries(counters: Change['before']): number {
+  if (!counters) return 0
+  const { recoveries, reprompts, emptyRetries, outputRepairs } = counters
+  return recoveries + reprompts + emptyRetries + outputRepairs
+}
+
+function toText(guardrails: GuardrailsState): string {
+  return JSON.stringify(guardrails)
+}

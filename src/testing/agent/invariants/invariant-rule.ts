@@ -1,0 +1,113 @@
+import type { SnapshotFrom } from 'xstate'
+import type { agentMachine } from '../../../../machines/agent.machine.js'
+import type { EmittedEvent } from '../../../../machines/agent/announcements.js'
+import type { AgentContext } from '../../../../machines/agent/context.js'
+import { type AgentMachineEvent, getEventTime } from '../../../../machines/agent/machine-events.js'
+import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
+import { describeValue } from '../../../core/chart/labels.js'
+import type { Arrival, Invariant } from '../../check-invariants.js'
+
+type Snapshot = SnapshotFrom<typeof agentMachine>
+
+/** One event and what it made of the run. */
+export interface Change {
+  event: AgentMachineEvent
+  /** Milliseconds since the epoch. */
+  now: number
+  /** The context before; undefined at the start of a run. */
+  before: AgentContext | undefined
+  after: AgentContext
+  /** Where the machine is: `RUNNING.asking.requesting`, `CANCELLED`. */
+  state: string
+  isFinal: boolean
+  /** A final state, PAUSED or WAITING_FOR_INPUT. */
+  isRest: boolean
+  announced: readonly EmittedEvent[]
+  /** The actors that were started by this event, as the chart names them. */
+  started: readonly StartedActor[]
+  /** Ids of the actors that run now. */
+  running: readonly string[]
+  /** Ids of the transitions taken. */
+  transitions: readonly string[]
+}
+
+export interface StartedActor {
+  id: string
+  src: string
+  input: unknown
+}
+
+export type AgentInvariant = Invariant<typeof agentMachine>
+
+/** A rule of the agent machine: what is wrong with a change, as a sentence; nothing when all is well. */
+export function createRule(
+  name: string,
+  problem: (change: Change) => string | false | null | undefined,
+): AgentInvariant {
+  return { name, holds: (snapshot, arrival) => problem(getChange(snapshot, arrival)) || undefined }
+}
+
+/** The rules ask the same questions about the same arrival. */
+const changes = new WeakMap<object, Change>()
+
+function getChange(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Change {
+  const known = changes.get(arrival)
+  if (known) return known
+  const { context, value, status, children } = snapshot
+  const event = arrival.event as AgentMachineEvent
+  const change: Change = {
+    event,
+    now: getEventTime(event),
+    before: arrival.previous?.context,
+    after: context,
+    state: describeValue(value),
+    isFinal: status === 'done',
+    isRest: status === 'done' || context.state === 'PAUSED' || context.state === 'WAITING_FOR_INPUT',
+    announced: arrival.actions
+      .filter(({ type }) => type === 'xstate.emit')
+      .map(({ params }) => (params as { event: EmittedEvent }).event),
+    started: arrival.actions
+      .filter(({ type }) => type === 'xstate.spawnChild')
+      .map(({ params }) => params as StartedActor),
+    running: Object.keys(children),
+    transitions: arrival.transitions,
+  }
+  changes.set(arrival, change)
+  return change
+}
+
+export function listAnnounced<Type extends EmittedEvent['type']>(
+  { announced }: Change,
+  type: Type,
+): Extract<EmittedEvent, { type: Type }>[] {
+  return announced.filter((one): one is Extract<EmittedEvent, { type: Type }> => one.type === type)
+}
+
+export function hasStarted({ started }: Change, src: string): boolean {
+  return started.some((actor) => actor.src === src)
+}
+
+/** Whether the run has just left the one safe point of the loop for a request. */
+export function hasBegunStep({ transitions }: Change): boolean {
+  return transitions.some((id) =>
+    /^RUNNING\.preparing\.checkingLimits: .*→ RUNNING\.(asking\.requesting|preparing\.fittingContext)$/.test(
+      id,
+    ),
+  )
+}
+
+/** Ids of the calls that have no result yet. */
+export function listOpenCalls(calls: readonly BatchCall[] = []): string[] {
+  return calls.filter(({ result }) => result === undefined).map(({ id }) => id)
+}
+
+/** The calls that the model has just asked for. */
+export function listAskedCalls({ event }: Change): string[] {
+  return event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
+    ? event.output.response.toolCalls.map(({ id }) => id)
+    : []
+}
+
+export function isEqual(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.length === other.length && one.every((item, i) => item === other[i])
+}

@@ -1,0 +1,201 @@
+import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
+import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
+import { isNearBudget, findBudgetReason } from '../../../../machines/agent/budget-totals.js'
+import { type AgentInvariant, listAnnounced, hasBegunStep, createRule, hasStarted } from './invariant-rule.js'
+
+/** Every limit is kept. */
+export const limitRules: readonly AgentInvariant[] = [
+  createRule('steps never exceed maxSteps, or by one to conclude', ({ after }) => {
+    const { maxSteps, onLimit } = after.config.limits
+    const most = (maxSteps ?? Infinity) + (onLimit === 'conclude' ? 1 : 0)
+    return after.steps > most && `${after.steps} steps`
+  }),
+  createRule('no request is made past the step limit or the budget', (change) => {
+    const { after, state } = change
+    if (!hasStarted(change, 'requestModel')) return null
+    const reason = findBudgetReason(after)
+    if (reason !== null) return `${reason} is spent`
+    return (
+      state === 'RUNNING.asking.requesting' &&
+      after.steps >= (after.config.limits.maxSteps ?? Infinity) &&
+      'no step is left'
+    )
+  }),
+  createRule('no step begins past the deadline, or when a pause was asked for', (change) => {
+    const { after, now, event } = change
+    if (!hasBegunStep(change)) return null
+    if (after.pausing && event.type !== 'PAUSE') return 'a pause was asked for'
+    return after.deadline !== null && now >= after.deadline && 'the deadline has passed'
+  }),
+  createRule(
+    'the safe point looks at the deadline first, then at the pause, the steps and the budget',
+    (change) => {
+      const { before, after, now, state, event } = change
+      const way = change.transitions.findLast((id) => id.startsWith('RUNNING.preparing.checkingLimits: '))
+      if (way === undefined) return null
+      const isForgotten = /^(REPLY|RESUME)$/.test(event.type) || before?.state === 'PAUSED'
+      const expected =
+        after.deadline !== null && now >= after.deadline
+          ? /^TIMED_OUT$/
+          : before?.pausing && !isForgotten
+            ? /^PAUSED$/
+            : after.steps >= (after.config.limits.maxSteps ?? Infinity)
+              ? /^(MAX_STEPS|RUNNING\.asking\.concluding)$/
+              : findBudgetReason(after) !== null
+                ? /^BUDGET_EXCEEDED$/
+                : listUnclearedInput(after).length > 0
+                  ? /^RUNNING\.preparing\.screeningInput$/
+                  : after.attempt > 1 && now < after.backOffUntil
+                    ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
+                    : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
+      return !expected.test(state) && `it led to ${state}`
+    },
+  ),
+  createRule(
+    'what may pass is tried again, as long as attempts and budget are left',
+    ({ event, before, after, state }) => {
+      if (
+        event.type !== 'xstate.error.actor.model' ||
+        before === undefined ||
+        findBudgetReason(after) !== null
+      )
+        return null
+      const { maxAttempts, rateLimitAttempts } = after.config.retry
+      const { kind } = event.error
+      const isLeft =
+        kind === 'rate_limit'
+          ? before.rateLimits + 1 < rateLimitAttempts
+          : (kind === 'transient' || kind === 'incomplete') &&
+            before.attempt - before.rateLimits < maxAttempts
+      // A pause that waits comes before the back-off; resumed, the run tries again.
+      const next = before.pausing ? 'PAUSED' : 'RUNNING.asking.backingOff'
+      return isLeft !== (state === next) && `it led to ${state}`
+    },
+  ),
+  createRule('a truncated answer is continued as long as recoveries are left', ({ event, before, after }) => {
+    const isCut = after.response === 'truncated' || after.response === 'truncatedCalls'
+    if (event.type !== 'xstate.done.actor.model' || !before || !isCut || findBudgetReason(after) !== null)
+      return null
+    const isLeft = before.recoveries < after.config.guardrails.maxTokensRecoveries
+    return isLeft !== after.recoveries > before.recoveries && `${after.recoveries} recoveries`
+  }),
+  createRule('an answer that does not fit is asked for again as long as repairs are left', (change) => {
+    const { event, before, after, state } = change
+    if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
+    if (after.outputProblem !== event.output.outputProblem) return 'nobody remembers what does not fit'
+    if (findBudgetReason(after) !== null) return null
+    const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs
+    if (isLeft !== after.outputRepairs > before.outputRepairs) return `${after.outputRepairs} repairs`
+    return !isLeft && after.reason !== 'invalid_output' && `it led to ${state} (${after.reason})`
+  }),
+  createRule(
+    'a response that crosses the budget is the last, unless the configuration lets it end',
+    (change) => {
+      const { after, state, event } = change
+      if (event.type !== 'xstate.done.actor.model' || findBudgetReason(after) === null) return null
+      const { finishBatch, onOvershoot } = after.config.budget
+      if (after.response === 'calls' && finishBatch) return null
+      const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
+      if (isEnd && onOvershoot === 'complete') return null
+      return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
+    },
+  ),
+  createRule(
+    'a run does not go on when a sub-agent has used its budget up',
+    ({ event, after, state, transitions }) => {
+      const isSpent =
+        event.type === 'CHILD_USAGE' || (event.type === 'TOOL_RESULT' && event.usage !== undefined)
+      if (!isSpent || transitions.length === 0 || findBudgetReason(after) === null) return null
+      return state !== 'BUDGET_EXCEEDED' && after.reason !== 'terminal_delegation' && `it led to ${state}`
+    },
+  ),
+  createRule('attempts, recoveries and re-prompts stay within their limits', ({ after }) => {
+    const { retry, guardrails } = after.config
+    const { attempt, rateLimits, recoveries, reprompts, emptyRetries, outputRepairs } = after
+    if (attempt - rateLimits > retry.maxAttempts || rateLimits > retry.rateLimitAttempts - 1)
+      return `attempt ${attempt}, ${rateLimits} of them after a rate limit`
+    if (recoveries > guardrails.maxTokensRecoveries) return `${recoveries} recoveries`
+    if (outputRepairs > after.config.completion.maxOutputRepairs) return `${outputRepairs} repairs`
+    const { emptyAnswer } = guardrails
+    return (
+      (reprompts > (emptyAnswer?.reprompts ?? 0) || emptyRetries > (emptyAnswer?.retries ?? 0)) &&
+      `${reprompts} re-prompts, ${emptyRetries} retries of an empty answer`
+    )
+  }),
+  createRule('a retry is announced, counted, and waits as long as it says', (change) => {
+    const { before, after, event, now } = change
+    const retries = listAnnounced(change, 'retry')
+    const isRetry =
+      event.type === 'xstate.error.actor.model' &&
+      ['RUNNING.asking.backingOff', 'PAUSED'].includes(change.state)
+    if (retries.length !== (isRetry ? 1 : 0)) return `${retries.length} were announced`
+    if (!isRetry) return null
+    const limited = event.error.kind === 'rate_limit' ? 1 : 0
+    if (after.attempt !== (before?.attempt ?? 0) + 1) return 'the attempt is not counted'
+    if (after.rateLimits !== (before?.rateLimits ?? 0) + limited) return 'the rate limit is not counted apart'
+    const delayMs = retries[0]?.delayMs ?? 0
+    return (delayMs <= 0 || after.backOffUntil !== now + delayMs) && `it waits until ${after.backOffUntil}`
+  }),
+  createRule('an accepted response begins the attempts anew', ({ event, after }) => {
+    return event.type === 'xstate.done.actor.model' && after.attempt + after.rateLimits !== 1 && 'it does not'
+  }),
+  createRule(
+    'the deadline passes only while the clock runs, and then it ends the run',
+    ({ event, before, state }) => {
+      if (event.type !== 'DEADLINE' || before === undefined) return null
+      return (state === 'TIMED_OUT') !== (before.timeLeft === null) && `it led to ${state}`
+    },
+  ),
+  createRule('a run that is resumed after its deadline is over', ({ event, before, after, now, state }) => {
+    const isOver = before && before.timeLeft === null && now >= (before.deadline ?? Infinity)
+    return event.type === 'RESUMED' && isOver && after.state !== 'TIMED_OUT' && `it stands in ${state}`
+  }),
+  createRule('a run that is resumed knows the tools of the program that goes on with it', (change) => {
+    const { event, after, isFinal, transitions } = change
+    if (event.type !== 'RESUMED' || !event.tools || isFinal || transitions.length === 0) return null
+    return after.tools !== event.tools && 'it knows those of the one that began'
+  }),
+  createRule('a run that its steps have stopped was not halted by a guard besides', ({ after }) => {
+    return after.reason === 'max_steps' && after.verdict && `${after.verdict.guard} has halted it`
+  }),
+  createRule('the clock stands still while the run rests, and runs otherwise', (change) => {
+    const { before, after, isRest, isFinal, now, running, started, event } = change
+    if (isFinal) return null
+    const hasLimit = after.config.limits.timeoutMs > 0
+    if (running.includes('deadline') !== (hasLimit && !isRest)) return 'its actor does not fit'
+    if ((after.timeLeft !== null) !== (hasLimit && isRest)) return `time left: ${after.timeLeft}`
+    if (event.type === 'RESUMED' && hasLimit && !isRest && !started.some(({ id }) => id === 'deadline'))
+      return 'the deadline of a resumed run is not started'
+    if (!before || !hasLimit) return null
+    if (before.timeLeft === null && after.timeLeft !== null)
+      return after.timeLeft !== Math.max(0, (before.deadline ?? 0) - now) && `held at ${after.timeLeft}`
+    return (
+      before.timeLeft !== null &&
+      after.timeLeft === null &&
+      after.deadline !== now + before.timeLeft &&
+      `released to ${after.deadline}`
+    )
+  }),
+  createRule('a pause is remembered until the run rests', ({ event, before, after, isRest, state }) => {
+    if (event.type === 'PAUSE' && state !== 'PAUSED' && !after.pausing) return 'it is forgotten'
+    if (state === 'PAUSED') return after.pausing && 'it would pause again'
+    return (
+      before?.pausing &&
+      !after.pausing &&
+      !isRest &&
+      !/^(REPLY|RESUME|STEER)$/.test(event.type) &&
+      'it is forgotten'
+    )
+  }),
+  createRule('no sub-agent stays in a pause that is withdrawn', ({ event, before, after }) => {
+    const isWithdrawn = event.type === 'RESUME' && before?.pausing
+    return isWithdrawn && after.calls.some(isChildPaused) && 'a sub-agent stays paused'
+  }),
+  createRule('a session hears once that its budget is nearly used up', (change) => {
+    const { before, after, event } = change
+    const warnings = listAnnounced(change, 'budget_warning').length
+    if (warnings > (before?.warnedOfBudget ? 0 : 1)) return `${warnings} warnings`
+    const isAnswered = event.type === 'xstate.done.actor.model'
+    return isAnswered && isNearBudget(after) && !after.warnedOfBudget && 'it has not heard'
+  }),
+]

@@ -1,0 +1,36 @@
+import { type AgentInvariant, createRule } from './invariant-rule.js'
+
+/** The machine never breaks, and its context is data. */
+export const totalRules: readonly AgentInvariant[] = [
+  {
+    name: 'no event breaks the machine',
+    holds: ({ status, error }) =>
+      status === 'error' ? `it stands in status error: ${String(error)}` : undefined,
+  },
+  createRule(
+    'the context is plain JSON',
+    ({ after }) => !isPlainJson(after) && 'it holds something that JSON cannot',
+  ),
+  createRule('the context knows the state that the chart is in', ({ after, state }) => {
+    return state.split('.')[0] !== after.state && `the chart is in ${state}, the context says ${after.state}`
+  }),
+]
+
+/** Contexts share most of their parts: each is looked at once. */
+const known = new WeakSet<object>()
+
+/** Whether a value survives JSON unchanged: no functions, dates, NaN, undefined array items or classes. */
+function isPlainJson(value: unknown): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object') return false
+  if (known.has(value)) return true
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (!Array.isArray(value) && prototype !== null && prototype !== Object.prototype) return false
+  const parts: unknown[] = Array.isArray(value)
+    ? value
+    : Object.values(value).filter((part) => part !== undefined)
+  if (!parts.every(isPlainJson)) return false
+  known.add(value)
+  return true
+}

@@ -1,0 +1,155 @@
+import type { AgentContext } from '../../../../machines/agent/context.js'
+import type { Message } from '../../../../machines/agent/messages.js'
+import { isUnderWay } from '../../../../machines/agent/in-doubt.js'
+import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
+import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
+import type { Usage } from '../../../../machines/agent/usage.js'
+import { findHistoryProblem } from '../history-problem.js'
+import {
+  type AgentInvariant,
+  listAnnounced,
+  listAskedCalls,
+  hasBegunStep,
+  type Change,
+  listOpenCalls,
+  createRule,
+  hasStarted,
+} from './invariant-rule.js'
+
+/** What is said and what is paid for is in the transcript and in the totals, once. */
+export const transcriptRules: readonly AgentInvariant[] = [
+  createRule(
+    'at every rest each call has its one result, in call order, or waits for somebody',
+    ({ isRest, after }) => {
+      return isRest && findHistoryProblem(after.messages, listOpenCalls(after.calls))
+    },
+  ),
+  createRule(
+    'only a run that waits for input, or pauses with its sub-agents, leaves calls open',
+    (change) => {
+      const { isRest, after } = change
+      const isPaused = after.state === 'PAUSED' && after.reason === 'paused'
+      const open = listOpenCalls(after.calls.filter(({ needs }) => !(isPaused && needs === 'child')))
+      return isRest && after.state !== 'WAITING_FOR_INPUT' && open.length > 0 && `open: ${open.join(', ')}`
+    },
+  ),
+  createRule('a model is only asked with a valid history', (change) => {
+    return hasStarted(change, 'requestModel') && findHistoryProblem(change.after.messages)
+  }),
+  createRule('an accepted response is one step, in the transcript, and announced', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return null
+    const { text, refusal, toolCalls } = event.output.response
+    const isEmpty = text === '' && refusal === null && toolCalls.length === 0
+    const message = after.messages[before?.messages.length ?? 0]
+    if (after.steps !== (before?.steps ?? 0) + 1) return `steps went from ${before?.steps} to ${after.steps}`
+    if (listAnnounced(change, 'usage').length !== 1) return 'its usage was not announced'
+    if (isEmpty) return null
+    if (message?.role !== 'assistant') return 'it is not in the transcript'
+    // What the shields hold back is announced when they clear it.
+    const times = after.untold === null ? 1 : 0
+    return listAnnounced(change, 'assistant_message').length !== times && 'it was not announced once'
+  }),
+  createRule(
+    'whatever a model was asked is paid for, be it answered, failed or stopped, and whatever a sub-agent was',
+    (change) => {
+      const { before, after } = change
+      if (before === undefined) return null
+      const owed = before.usage.session.totalTokens + (getCost(change)?.totalTokens ?? 0)
+      const isRight =
+        after.usage.session.totalTokens === owed &&
+        after.usage.session.totalTokens - before.usage.session.totalTokens ===
+          after.usage.run.totalTokens - before.usage.run.totalTokens
+      return (
+        !isRight &&
+        `the session should stand at ${owed} tokens, but stands at ${after.usage.session.totalTokens}`
+      )
+    },
+  ),
+  createRule('the partial text of a stopped answer is kept and marked', (change) => {
+    const text = getPartialText(change)
+    // A last answer is not asked for again: what came of it is kept where it leads to a pause, too.
+    const isLast = change.isFinal || change.event.type === 'xstate.error.actor.conclusion'
+    if (text === '' || !isLast) return null
+    const kept = change.after.messages.at(-1)
+    return (
+      !(kept?.role === 'assistant' && kept.content === text && kept.data?.['partial'] === true) &&
+      'it is lost'
+    )
+  }),
+  createRule(
+    'every user message that joins the transcript is announced when shields have seen it, and no other',
+    (change) => {
+      const { before, after } = change
+      const joined = after.messages.slice(before?.messages.length ?? 0).filter(isFromUser).length
+      const waited = before ? listUnclearedInput(before).length : 0
+      const told = listAnnounced(change, 'user_message').length
+      const expected = joined + waited - listUnclearedInput(after).length
+      return told !== expected && `${joined} joined, ${told} of ${expected} were told`
+    },
+  ),
+  createRule('what people say is heard: at the next request at the latest', (change) => {
+    const { before, after, event } = change
+    const isHeard = change.isFinal || listUserInput(change).every((said) => isKept(said, after))
+    if (!isHeard) return `what ${event.type} said is lost`
+    if (hasBegunStep(change) && after.inbox.length > 0) return 'the inbox still holds messages'
+    if (hasBegunStep(change) && after.steering.length > 0) return 'steering still waits'
+    return before === undefined && !after.messages.some(isFromUser) && 'the input is lost'
+  }),
+  createRule('what a fit leaves out is left out of the requests that follow', ({ event, after }) => {
+    if (event.type !== 'xstate.done.actor.fitting') return null
+    return JSON.stringify(after.fit) !== JSON.stringify(event.output.fit) && 'it is not'
+  }),
+  createRule('each call is told its one result', (change) => {
+    const open = new Set(listUnannounced(change.after.calls))
+    const closed = [...listUnannounced(change.before?.calls), ...listAskedCalls(change)].filter(
+      (id) => !open.has(id),
+    )
+    const told = listAnnounced(change, 'tool_result').map(({ callId }) => callId)
+    return closed.sort().join() !== told.sort().join() && `closed: ${closed.join()}; told: ${told.join()}`
+  }),
+]
+
+/** Ids of the calls whose result nobody has heard yet. */
+function listUnannounced(calls: readonly BatchCall[] = []): string[] {
+  return calls
+    .filter((call) => call.result === undefined || call.unscreened || call.unchecked)
+    .map(({ id }) => id)
+}
+
+/** What somebody says with this event. A reply that nobody waits for says nothing. */
+function listUserInput({ event, transitions }: Change): unknown[] {
+  if (event.type === 'STEER') return [event.text]
+  return event.type === 'REPLY' && transitions.length > 0 ? event.messages.map(({ content }) => content) : []
+}
+
+function isKept(said: unknown, { steering, messages }: AgentContext): boolean {
+  return steering.some((text) => text === said) || messages.some(({ content }) => content === said)
+}
+
+function isFromUser({ role, ...message }: Message): boolean {
+  return role === 'user' && !('internal' in message)
+}
+
+function getCost({ event, transitions, before }: Change): Usage | null {
+  if (event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion')
+    return event.output.response.usage
+  if (event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion')
+    return event.error.usage
+  if (event.type === 'xstate.done.actor.fitting') return event.output.usage
+  const isTaken = transitions.length > 0
+  if (event.type === 'CHILD_USAGE') {
+    const isRunning = before?.calls.some((call) => call.id === event.callId && isUnderWay(call))
+    return isRunning ? event.usage : null
+  }
+  if (event.type === 'LEFT') return (isTaken && event.usage) || null
+  if (event.type === 'TOOL_RESULT') return (isTaken && event.usage) || null
+  return isTaken && 'partial' in event ? (event.partial?.usage ?? null) : null
+}
+
+function getPartialText({ event }: Change): string {
+  if (event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion') {
+    return event.error.partialText
+  }
+  return 'partial' in event ? (event.partial?.text ?? '') : ''
+}

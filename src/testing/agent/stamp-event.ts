@@ -1,0 +1,12 @@
+import type { AnyEventObject } from 'xstate'
+
+/** Events under names that people use. */
+export type Events = Record<string, AnyEventObject>
+
+/** When everything of an exploration happens, and a time after every deadline. */
+export const early = 1_000
+export const late = 1_000_000
+
+export function stampEvent(event: AnyEventObject, now = early): AnyEventObject {
+  return { ...event, now }
+}

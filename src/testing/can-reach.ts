@@ -1,0 +1,138 @@
+import { expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { pathToStateValue, type AnyMachineSnapshot, type AnyStateMachine, type SnapshotFrom } from 'xstate'
+import { assertMachine } from './assert-machine.js'
+import { PathError } from './errors.js'
+import { exploreMachine } from './explore.js'
+import type { Vertex } from './machine-path.js'
+import { describeState } from '../core/chart/labels.js'
+import { observe } from '../core/chart/observe.js'
+import { createPathTo, formatPath, type MachinePath } from './machine-path.js'
+import { resolveSpace, type ExploreOptions } from './explore-options.js'
+import { allStateNodes, stateName } from '../core/chart/transitions.js'
+
+/** Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells. */
+export type StateCondition<TMachine extends AnyStateMachine = AnyStateMachine> =
+  | string
+  | ((snapshot: SnapshotFrom<TMachine>) => boolean)
+
+/** An answer of `canReach`. */
+export interface ReachReport {
+  /** Whether a `to` state can be reached from every reachable `from` state. */
+  holds: boolean
+  /** How many reachable states are `from` and `to` states. */
+  from: number
+  /** As `from`. */
+  to: number
+  /** How many `from` states have no way. */
+  stuck: number
+  /** The shortest way to one that has none. */
+  example?: MachinePath
+  /** The answer as a sentence, with the example. */
+  message: string
+}
+
+/**
+ * Every state, for `canReach`.
+ *
+ * @example
+ * const { holds, message } = canReach(machine, anyState, isFinal, { alphabet })
+ */
+export const anyState = (): boolean => true
+
+/**
+ * The states in which the machine is done, for `canReach`.
+ *
+ * @example
+ * const { holds, message } = canReach(machine, anyState, isFinal, { alphabet })
+ */
+export const isFinal = (snapshot: { status: string }): boolean => {
+  expectArgument('isFinal(snapshot)', snapshot, objectWith(['status'], 'a snapshot'))
+  return snapshot.status === 'done'
+}
+
+/**
+ * Whether from every reachable state that is `from`, some state that is `to` can be reached.
+ *
+ * ```ts
+ * canReach(machine, anyState, isFinal, { alphabet }).holds
+ * ```
+ *
+ * @throws {PathError} `unknown_state` for a name that the machine does not have, and what `generatePaths` throws
+ */
+export function canReach<TMachine extends AnyStateMachine>(
+  machine: TMachine,
+  from: StateCondition<TMachine>,
+  to: StateCondition<TMachine>,
+  options: ExploreOptions<TMachine>,
+): ReachReport {
+  assertMachine(machine)
+  const isFrom = createPredicate(machine, from as StateCondition, 'from')
+  const isTo = createPredicate(machine, to as StateCondition, 'to')
+  const { vertices } = exploreMachine(observe(machine), resolveSpace(options))
+  const origins = vertices.filter(({ snapshot }) => isFrom(snapshot))
+  const targets = vertices.filter(({ snapshot }) => isTo(snapshot))
+  const reaching = findReaching(vertices, targets)
+  const stuck = origins.filter((vertex) => !reaching.has(vertex))
+  const [first] = stuck
+  const counts = { from: origins.length, to: targets.length, stuck: stuck.length }
+  if (origins.length === 0)
+    return { ...counts, holds: false, message: `No reachable state is ${formatWhere(from)}.` }
+  if (first === undefined) {
+    const message = `From each of ${origins.length} states there is a way to ${formatWhere(to)}.`
+    return { ...counts, holds: true, message }
+  }
+  const example = createPathTo(first)
+  const none = to === isFinal && !hasFinal(machine) ? ': the machine declares no final state' : ''
+  const what =
+    targets.length === 0
+      ? `No reachable state is ${formatWhere(to)}${none}.`
+      : `${stuck.length} of ${origins.length} states have no way to ${formatWhere(to)}; the nearest is ${describeState(first.snapshot)}:`
+  const message = targets.length === 0 ? what : `${what}\n${formatPath(example)}`
+  return { ...counts, holds: false, example, message }
+}
+
+function createPredicate(
+  machine: AnyStateMachine,
+  where: StateCondition,
+  option: string,
+): (snapshot: AnyMachineSnapshot) => boolean {
+  if (typeof where === 'function') return (snapshot) => where(snapshot)
+  if (typeof where !== 'string') {
+    const text = `'${option}' must be the dotted path of a state, or a function of the snapshot.`
+    throw new PathError('bad_option', text, option)
+  }
+  const names = allStateNodes(machine).map(stateName)
+  if (!names.includes(where)) {
+    const last = where.split('.').at(-1) ?? ''
+    const close = names.filter((name) => name.split('.').at(-1)?.toLowerCase() === last.toLowerCase())
+    const hint =
+      close.length > 0 ? ` Did you mean ${close.join(' or ')}?` : ` It has ${names.slice(1).join(', ')}.`
+    throw new PathError('unknown_state', `The machine has no state '${where}'.${hint}`, where)
+  }
+  if (where === '(root)') return anyState
+  const value = pathToStateValue(where.split('.'))
+  return (snapshot) => snapshot.matches(value)
+}
+
+function findReaching(vertices: readonly Vertex[], targets: readonly Vertex[]): Set<Vertex> {
+  const into = new Map<Vertex, Vertex[]>()
+  for (const edge of vertices.flatMap(({ out }) => out)) {
+    const sources = into.get(edge.to)
+    if (sources) sources.push(edge.from)
+    else into.set(edge.to, [edge.from])
+  }
+  const reaching = new Set(targets)
+  for (const vertex of reaching) for (const source of into.get(vertex) ?? []) reaching.add(source)
+  return reaching
+}
+
+function hasFinal(machine: AnyStateMachine): boolean {
+  return Object.values(machine.root.states).some((node) => node.type === 'final')
+}
+
+function formatWhere(where: unknown): string {
+  if (typeof where === 'string') return where
+  if (where === isFinal) return 'final'
+  if (where === anyState) return 'a state'
+  return typeof where === 'function' && where.name !== '' ? `a '${where.name}' state` : 'a matching state'
+}

@@ -1,0 +1,165 @@
+import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
+import { assertMachine } from './assert-machine.js'
+import { PathError, getErrorMessage } from './errors.js'
+import { exploreMachine, type Visit } from './explore.js'
+import { observe, type MachineAction } from '../core/chart/observe.js'
+import { createPathAlong, createPathTo, formatPath, type MachinePath } from './machine-path.js'
+import { resolveSpace, type ExploreOptions } from './explore-options.js'
+
+/**
+ * How the machine came to the state. At a start there is no `previous`, and `event` is `xstate.init`.
+ *
+ * @example
+ * const noSilentEnd = {
+ *   name: 'an end says so',
+ *   holds: (after: { status: string }, { actions }: Arrival) => after.status !== 'done' || actions.length > 0,
+ * }
+ * checkInvariants(machine, [noSilentEnd], { alphabet })
+ */
+export interface Arrival<TMachine extends AnyStateMachine = AnyStateMachine> {
+  /** The state before the event. */
+  previous: SnapshotFrom<TMachine> | undefined
+  /** What has just happened. */
+  event: AnyEventObject
+  /** What the machine would have executed: `xstate.emit`, `xstate.spawnChild`, custom ones by their name. */
+  actions: readonly MachineAction[]
+  /** Ids of the transitions taken, in order. */
+  transitions: readonly string[]
+  /** The way here, as short as can be. */
+  readonly path: MachinePath
+}
+
+/**
+ * A rule that is to hold in every reachable state.
+ *
+ * @example const rule: Invariant = { name: 'never both', holds: ({ context }) => !(context.a && context.b) }
+ */
+export interface Invariant<TMachine extends AnyStateMachine = AnyStateMachine> {
+  /** The rule as a sentence. */
+  name: string
+  /**
+   * Asked at every start and after every event that can happen in a reachable state. It is violated by returning
+   * false, by returning a sentence that says what is wrong, or by throwing (so a test's `expect` will do).
+   */
+  holds: (snapshot: SnapshotFrom<TMachine>, arrival: Arrival<TMachine>) => boolean | string | void
+}
+
+/** The shortest way to break an invariant. */
+export interface Counterexample {
+  /** Its name. */
+  invariant: string
+  /** What is wrong. */
+  reason: string
+  /** From the start to where it is broken. */
+  path: MachinePath
+  /** Invariant, reason and path, to print. */
+  toString(): string
+}
+
+/** Whether the rules hold, and how they are broken. */
+export interface InvariantReport {
+  /** True when no rule is broken. */
+  holds: boolean
+  /** At most one an invariant. */
+  violations: Counterexample[]
+  /** Distinct states and events that were tried. Fewer than there are when every invariant is violated. */
+  states: number
+  /** As `states`. */
+  events: number
+}
+
+/**
+ * Checks that rules hold in every reachable state, after every event.
+ *
+ * ```ts
+ * const report = checkInvariants(machine, [{ name: 'the cap is kept', holds: (s) => s.context.steps <= 2 }], { alphabet })
+ * if (!report.holds) throw new Error(report.violations.join('\n'))
+ * ```
+ *
+ * @throws {PathError}
+ */
+export function checkInvariants<TMachine extends AnyStateMachine>(
+  machine: TMachine,
+  invariants: readonly Invariant<TMachine>[],
+  options: ExploreOptions<TMachine>,
+): InvariantReport {
+  assertMachine(machine)
+  assertInvariants(invariants)
+  const space = resolveSpace(options)
+  const open = new Set(invariants)
+  const violations: Counterexample[] = []
+  const exploration = exploreMachine(observe(machine), space, (visit) => {
+    const arrival = createArrival(visit) as Arrival<TMachine>
+    for (const invariant of open) {
+      const reason = findBreach(invariant, visit.snapshot as SnapshotFrom<TMachine>, arrival)
+      if (reason === undefined) continue
+      open.delete(invariant)
+      violations.push(createCounterexample(invariant.name, reason, arrival.path))
+    }
+    return open.size > 0
+  })
+  return {
+    holds: violations.length === 0,
+    violations,
+    states: exploration.vertices.length,
+    events: exploration.events,
+  }
+}
+
+function assertInvariants(invariants: readonly Invariant[]): void {
+  const fine =
+    Array.isArray(invariants) &&
+    invariants.length > 0 &&
+    invariants.every((invariant: unknown) => typeof (invariant as Invariant | null)?.holds === 'function')
+  if (fine) return
+  throw new PathError('bad_option', 'Pass at least one invariant: { name, holds(snapshot) }.', 'invariants')
+}
+
+function createArrival({ vertex, snapshot, actions, edge, taken }: Visit): Arrival {
+  return {
+    previous: edge?.from.snapshot,
+    event: edge?.event.event ?? createPathTo(vertex).steps[0]?.event ?? { type: 'xstate.init' },
+    actions,
+    transitions: taken.map(({ declared }) => declared.id),
+    get path() {
+      if (!edge) return createPathAlong(vertex, taken, [])
+      const way = createPathTo(edge.from)
+      const step = createPathAlong(edge.from, [], [{ ...edge, to: { ...vertex, snapshot } }])
+      const name = step.name
+      return {
+        ...way,
+        name,
+        state: snapshot,
+        steps: [...way.steps, ...step.steps.slice(1)],
+        weight: way.weight + 1,
+      }
+    },
+  }
+}
+
+function findBreach<TMachine extends AnyStateMachine>(
+  invariant: Invariant<TMachine>,
+  snapshot: SnapshotFrom<TMachine>,
+  arrival: Arrival<TMachine>,
+): string | undefined {
+  let verdict: unknown
+  try {
+    verdict = invariant.holds(snapshot, arrival)
+  } catch (error) {
+    return getErrorMessage(error)
+  }
+  if (typeof verdict === 'object' && verdict !== null && 'then' in verdict) {
+    const text = `The invariant '${invariant.name}' is asynchronous. It must answer at once.`
+    throw new PathError('bad_option', text, invariant.name)
+  }
+  return verdict === false ? 'does not hold' : typeof verdict === 'string' ? verdict : undefined
+}
+
+function createCounterexample(invariant: string, reason: string, path: MachinePath): Counterexample {
+  return {
+    invariant,
+    reason,
+    path,
+    toString: () => `${invariant}: ${reason}\nStarting with ${path.input}:\n${formatPath(path)}`,
+  }
+}

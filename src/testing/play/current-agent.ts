@@ -1,0 +1,248 @@
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import { type ModelOutput, classifyResponse } from '../../../machines/agent/model-response.js'
+import type { BatchCall, ToolResult, ToolTraits } from '../../../machines/agent/batch-calls.js'
+import { featuresOf } from '../../core/agent/features-of.js'
+import { systemClock } from '../../core/base/clock.js'
+import { describeError } from '../../core/base/describe-error.js'
+import type { AgentParts } from '../../core/live/agent-parts.js'
+import type { RecordContent } from '../../core/sessions/log/record-content.js'
+import { wholeInput } from '../../core/sessions/log/whole-context.js'
+import { readOutput } from '../../core/structured/read-output.js'
+import { parseArguments } from '../../core/tools/parse-arguments.js'
+import { prepareCalls } from '../../core/tools/prepare-calls.js'
+import { mergeConfig } from './record-agent.js'
+import { maskVolatile } from './digest-message.js'
+import type { LiveTools } from './live-tools.js'
+import { ReplayError, type SessionDifference } from './play-error.js'
+import type { StandIn } from './recorded-agent.js'
+import type { ReadableRecording } from './recording.js'
+import { formatCall, needsNowWords, needsThenWords, formatTextDifference } from './difference-text.js'
+
+/** What is played, and on what. */
+export interface PlayScene {
+  recording: ReadableRecording
+  parts: AgentParts
+  config: AgentConfig
+  /** What of the agent is made of the recording itself: what that cannot know is as it was recorded. */
+  standIn: StandIn
+  isLive: boolean
+  appContext: unknown
+  limits: Partial<AgentConfig['limits']>
+  isSame: ((recorded: string, now: string, call: { name: string; arguments: string }) => boolean) | undefined
+}
+
+export type RecordingRow = ReadableRecording['records'][number]
+export type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
+type AnswerEvent = Extract<
+  AgentMachineEvent,
+  { type: 'xstate.done.actor.model' | 'xstate.done.actor.conclusion' }
+>
+type ResultEvent = Extract<AgentMachineEvent, { type: 'TOOL_RESULT' }>
+
+/** What the agent, as it is made now, makes of what a recording says. */
+export class CurrentAgent {
+  /** Calls and messages of which somebody was told already that they differ. */
+  readonly reported = new Set<string>()
+  readonly notes = new Set<string>()
+  readonly #scene: PlayScene
+  readonly #live: LiveTools | null
+  /** Calls whose arguments nobody may read. */
+  readonly #uncleared = new Set<string>()
+
+  constructor(scene: PlayScene, live: LiveTools | null) {
+    this.#scene = scene
+    this.#live = live
+  }
+
+  /** What happens now where the recording has this. */
+  async adaptEntry(
+    entry: RecordContent,
+    row: RecordingRow,
+    context: AgentContext | undefined,
+    found: FoundDifference[],
+  ): Promise<RecordContent> {
+    switch (entry.type) {
+      case 'start': {
+        const input = wholeInput(entry.input)
+        return { ...entry, input: { ...input, ...this.#createRunParts(input) } }
+      }
+      case 'snapshot': {
+        const then = entry.state.context as AgentContext
+        const made = this.#createRunParts(wholeInput({ ...then, now: 0, input: [] }))
+        return { ...entry, state: { ...entry.state, context: { ...then, ...made } } }
+      }
+      case 'event':
+        return { ...entry, event: await this.#adaptEvent(entry.event, row, context, found) }
+      default:
+        return entry
+    }
+  }
+
+  /** What a run knows of its agent. */
+  #createRunParts(
+    then: Pick<AgentContext, 'config' | 'tools'>,
+  ): Pick<AgentContext, 'config' | 'tools' | 'features'> {
+    const { parts, config: own, recording, limits } = this.#scene
+    const config = mergeConfig(then.config, recording.agent.config, own, limits)
+    return { config, tools: this.#createTraits(then.tools), features: featuresOf(parts, config) }
+  }
+
+  /** Whether there was a store for the logs of sub-agents is as it was. */
+  #createTraits(then: Record<string, ToolTraits>): Record<string, ToolTraits> {
+    const wasKept = Object.values(then).some(({ delegate }) => delegate)
+    const wasNested = Object.values(then).some(({ nested }) => nested)
+    return Object.fromEntries(
+      Object.entries(this.#scene.parts.tools.traits).map(([name, { delegate, nested, ...traits }]) => [
+        name,
+        { ...traits, ...(delegate && wasKept && { delegate }), ...(nested && wasNested && { nested }) },
+      ]),
+    )
+  }
+
+  async #adaptEvent(
+    event: AgentMachineEvent,
+    row: RecordingRow,
+    context: AgentContext | undefined,
+    found: FoundDifference[],
+  ): Promise<AgentMachineEvent> {
+    if (!context) return event
+    switch (event.type) {
+      case 'xstate.done.actor.model':
+      case 'xstate.done.actor.conclusion':
+        return { ...event, output: await this.#adaptAnswer(event, context, row, found) } as AgentMachineEvent
+      case 'TOOL_RESULT': {
+        const call = context.calls.find(({ id }) => id === event.callId)
+        const result = call && (await this.#adaptResult(event, call, context, row, found))
+        return result ? { ...event, result } : event
+      }
+      case 'RESUMED':
+        return event.tools ? { ...event, tools: this.#createTraits(event.tools) } : event
+      default:
+        return event
+    }
+  }
+
+  /** An answer as it was, and who has to act on its calls now. */
+  async #adaptAnswer(
+    { output }: AnswerEvent,
+    { config }: AgentContext,
+    row: RecordingRow,
+    found: FoundDifference[],
+  ): Promise<ModelOutput> {
+    const { parts, appContext, standIn } = this.#scene
+    const { toolCalls } = output.response
+    if (row.hidden) {
+      for (const { id } of toolCalls) this.#uncleared.add(id)
+      return output
+    }
+    const fit = standIn.output ? {} : await this.#checkOutput(output, found)
+    if (standIn.tools) return { ...output, ...fit }
+    const needs = await prepareCalls(toolCalls, parts.tools, {
+      context: appContext,
+      defaultTimeoutMs: config.toolCalls.timeoutMs,
+      clock: systemClock,
+    })
+    const calls = output.calls.map((then, i) => {
+      const now = needs[i]
+      const called = toolCalls[i]?.function
+      if (now === undefined || called === undefined || then.undecided || then.needs === now.needs) return then
+      const asks = parts.tools.get(called.name)?.needsApproval
+      const hint =
+        typeof asks === 'function' && appContext === undefined
+          ? ' (Its needsApproval was asked without the app’s own object: give it as { context }.)'
+          : ''
+      const [recorded, present] = [needsThenWords[then.needs], needsNowWords[now.needs]]
+      const message = `${formatCall(called)} ${recorded}, and ${present} now.${hint}`
+      found.push({ by: 'approval', subject: called.name, recorded, now: present, message })
+      return now
+    })
+    return { ...output, calls, ...fit }
+  }
+
+  /** Whether an answer fits the output schema now. */
+  async #checkOutput(
+    output: ModelOutput,
+    found: FoundDifference[],
+  ): Promise<Pick<ModelOutput, 'outputProblem'>> {
+    const { parts } = this.#scene
+    const kind = classifyResponse(output.response)
+    if (!parts.output || (kind !== 'answer' && kind !== 'empty')) return {}
+    await parts.output.ready?.()
+    const reading = await readOutput(output.response.text, parts.output.validate, parts.output.schema)
+    const now = reading.ok ? null : reading.problem
+    const then = output.outputProblem ?? null
+    if ((now === null) !== (then === null)) {
+      const message =
+        now === null
+          ? `The answer fits the output schema now; it did not when it was recorded: ${then ?? ''}`
+          : `The answer does not fit the output schema any more: ${now}`
+      found.push({ by: 'output', subject: 'output', recorded: then ?? 'fits', now: now ?? 'fits', message })
+    }
+    return { outputProblem: now }
+  }
+
+  /** What came of a call, as it would come now; undefined: as it was recorded. */
+  async #adaptResult(
+    { result }: ResultEvent,
+    call: BatchCall,
+    context: AgentContext,
+    row: RecordingRow,
+    found: FoundDifference[],
+  ): Promise<ToolResult | undefined> {
+    const { parts, standIn } = this.#scene
+    const tool = parts.tools.get(call.name)
+    if (call.hosted || tool?.delegate || tool?.client || this.#uncleared.has(call.id)) return undefined
+    const live = this.#live?.getResult(context, call.id)
+    if (live) return this.#compareLiveResult(result, await live, call, context, row, found)
+    const { status, durationMs } = result
+    const hasRun = status === 'ok' || status === 'error' || status === 'denied' || status === 'timeout'
+    if (standIn.tools || (!hasRun && status !== 'invalid_arguments')) return undefined
+    if (!tool) this.reported.add(call.id)
+    if (!tool) return { status: 'unknown_tool', content: `There is no tool '${call.name}'.`, durationMs }
+    const parsed = await parseArguments(tool, call.arguments)
+    if (parsed.ok === hasRun) return undefined
+    const [recorded, now] = parsed.ok ? ['did not fit', 'fit'] : ['fit', 'do not fit']
+    const words = parsed.ok ? 'fit the schema of the tool now' : 'do not fit the schema of the tool any more'
+    const why = parsed.ok ? result.content : parsed.message
+    const message = `The arguments of ${formatCall(call)} ${words}: ${why}`
+    this.reported.add(call.id)
+    found.push({ by: 'arguments', subject: call.name, recorded, now, message })
+    return parsed.ok ? undefined : { status: 'invalid_arguments', content: parsed.message, durationMs }
+  }
+
+  #compareLiveResult(
+    then: ToolResult,
+    now: ToolResult | null,
+    call: BatchCall,
+    { features }: AgentContext,
+    row: RecordingRow,
+    found: FoundDifference[],
+  ): ToolResult | undefined {
+    if (now === null) return undefined
+    const isScreened = features.resultShields || row.hidden === true
+    if (isScreened) this.notes.add(`what ${call.name} returns: shields look at it before it is kept`)
+    const isOther =
+      then.status !== now.status ||
+      (!isScreened &&
+        (!this.#isSame(then.content, now.content, call) ||
+          JSON.stringify(then.media ?? []) !== JSON.stringify(now.media ?? [])))
+    if (!isOther) return undefined
+    this.reported.add(call.id)
+    const statuses = then.status === now.status ? '' : ` (${then.status} then, ${now.status} now)`
+    const message = `${formatCall(call)} returns something else${statuses}:\n${formatTextDifference(then.content, now.content)}`
+    found.push({ by: 'result', subject: call.name, recorded: then.content, now: now.content, message })
+    return { ...now, durationMs: then.durationMs }
+  }
+
+  #isSame(then: string, now: string, { name, arguments: text }: BatchCall): boolean {
+    const { isSame } = this.#scene
+    if (!isSame) return maskVolatile(then) === maskVolatile(now)
+    try {
+      return isSame(then, now, { name, arguments: text })
+    } catch (cause) {
+      throw new ReplayError('invalid_option', `isSame threw: ${describeError(cause)}`, 'isSame', { cause })
+    }
+  }
+}

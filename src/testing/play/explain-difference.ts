@@ -1,0 +1,36 @@
+import type { Features } from '../../../machines/agent/context.js'
+import type { Standing } from '../../core/sessions/standing.js'
+import { listLeafChanges } from './record-agent.js'
+import { formatValue } from './difference-text.js'
+
+const featureWords: Record<keyof Features, string> = {
+  inputShields: 'shields that look at what the user says',
+  outputShields: 'shields that look at answers',
+  callShields: 'shields that look at calls',
+  resultShields: 'shields that look at results',
+  retrieval: 'a memory',
+  fitting: 'a context window to fit',
+  userGuards: 'guards of its own',
+  structuredOutput: 'an output schema',
+}
+
+/** Why the agent's loop may go another way, each in a line: what a run knows of its agent, then and now. */
+export function explainDifference({ run: one }: Standing, { run: other }: Standing): string[] {
+  if (!one || !other) return []
+  const [then, now] = [one.context, other.context]
+  const settings = listLeafChanges(then.config, now.config).map(
+    ({ path, before, after }) => `${path} was ${formatValue(before)}, and is ${formatValue(after)}`,
+  )
+  const features = listLeafChanges(then.features, now.features).map(({ path, after }) => {
+    const words = featureWords[path as keyof Features] ?? path
+    return after === true ? `it has ${words} now` : `it has ${words} no more`
+  })
+  const tools = Object.keys(then.tools)
+    .filter((name) => now.tools[name] !== undefined)
+    .flatMap((name) =>
+      listLeafChanges(then.tools[name], now.tools[name]).map(
+        ({ path, after }) => `tool '${name}' ${after === true ? 'is' : 'is not'} ${path} now`,
+      ),
+    )
+  return [...settings, ...features, ...tools]
+}

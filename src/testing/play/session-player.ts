@@ -1,0 +1,213 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { StatewrightError } from '../../core/base/errors.js'
+import { describeState } from '../../core/chart/labels.js'
+import type { RecordContent } from '../../core/sessions/log/record-content.js'
+import { applyOpened, before, faultIn, pure, type Standing } from '../../core/sessions/standing.js'
+import { CurrentAgent, type FoundDifference, type RecordingRow, type PlayScene } from './current-agent.js'
+import { digestMessage } from './digest-message.js'
+import { LiveTools } from './live-tools.js'
+import { ReplayError, type SessionDifference } from './play-error.js'
+import { explainDifference } from './explain-difference.js'
+import { describeEntry, formatTextDifference } from './difference-text.js'
+
+/**
+ * Two runs side by side on the pure machine: the session as it was recorded, and as it goes with the agent as it is made
+ * now. Both are told the same events; where the agent has a say in them, the second one is told what it says now.
+ */
+export class SessionPlayer {
+  readonly differences: Omit<SessionDifference, 'path'>[] = []
+  readonly #scene: PlayScene
+  readonly #then: Standing
+  readonly #now: Standing
+  readonly #live: LiveTools | null
+  readonly #agent: CurrentAgent
+  #calls = 0
+  #isOver = false
+
+  constructor(scene: PlayScene) {
+    const { recording, parts, isLive, appContext } = scene
+    this.#scene = scene
+    const first = [{ ...toRecord(recording.records[0]), check: '' }]
+    this.#then = before(first)
+    this.#now = before(first)
+    this.#live = isLive ? new LiveTools(parts, appContext) : null
+    this.#agent = new CurrentAgent(scene, this.#live)
+  }
+
+  get standing(): Standing {
+    return this.#now
+  }
+
+  /** What could not be compared. */
+  get notes(): ReadonlySet<string> {
+    return this.#agent.notes
+  }
+
+  /** Calls that have got a result. */
+  get calls(): number {
+    return this.#calls
+  }
+
+  async playAll(): Promise<void> {
+    try {
+      for (const row of this.#scene.recording.records) {
+        // oxlint-disable-next-line no-await-in-loop -- one record after the other
+        await this.#playRow(row)
+        if (this.#isOver) return
+      }
+      this.#compareEnd()
+    } finally {
+      this.#live?.stopAll()
+    }
+  }
+
+  async #playRow(row: RecordingRow): Promise<void> {
+    const { seq: _seq, at: _at, hidden, reached, ...entry } = row
+    // It sums up what is known already.
+    if (entry.type === 'snapshot' && this.#now.run) return
+    if (hidden) this.#agent.notes.add(`record ${row.seq}: shields have withheld or changed what was there`)
+    const found: FoundDifference[] = []
+    const now = await this.#agent
+      .adaptEntry(entry as RecordContent, row, this.#now.run?.context, found)
+      .catch((error: unknown) => {
+        throw error instanceof StatewrightError ? error : this.#damagedError(row, error)
+      })
+    this.#applyEntry(this.#then, row, entry as RecordContent)
+    this.#applyEntry(this.#now, row, now)
+    for (const one of found) this.#addDifference(row, one)
+    this.#comparePlaces(row, entry as RecordContent, reached, found)
+    if (this.#isOver) return
+    if (entry.type === 'event' && /^TOOL_(RESULT|OUTPUT)$/.test(entry.event.type)) this.#calls += 1
+    const { run } = this.#now
+    if (run && this.#live) this.#live.startCalls(run.context)
+    this.#compareMessages(row)
+  }
+
+  #applyEntry(standing: Standing, row: RecordingRow, entry: RecordContent): void {
+    const { session } = this.#scene.recording
+    try {
+      applyOpened(standing, { ...toRecord(row), check: '' }, entry, session, pure)
+    } catch (error) {
+      throw this.#damagedError(row, error)
+    }
+  }
+
+  #damagedError({ seq }: RecordingRow, cause: unknown): ReplayError {
+    const { session } = this.#scene.recording
+    const text = `The recording of session '${session}' cannot be read on from record ${seq}: ${describeError(cause)}`
+    return new ReplayError('damaged_recording', text, session, { cause })
+  }
+
+  /** Where the run stands: by the log with this machine, and with this agent. */
+  #comparePlaces(
+    row: RecordingRow,
+    entry: RecordContent,
+    reached: string | null | undefined,
+    found: FoundDifference[],
+  ): void {
+    const then = getPlace(this.#then)
+    const now = getPlace(this.#now)
+    const after = describeEntry(
+      entry,
+      (id) => this.#then.run?.context.calls.find((call) => call.id === id)?.name,
+    )
+    if (reached !== undefined && reached !== then) {
+      const [recorded, present] = [reached ?? 'nowhere', then ?? 'nowhere']
+      const message =
+        `After ${after} (record ${row.seq}) the run stood in ${recorded}; this version of Statewright leads to ` +
+        `${present}.`
+      this.#addDifference(row, { by: 'chart', subject: null, recorded, now: present, message })
+      this.#isOver = true
+    } else if (then !== now) {
+      const [recorded, present] = [then ?? 'nowhere', now ?? 'nowhere']
+      const reasons = explainDifference(this.#then, this.#now)
+      const why =
+        reasons.length > 0
+          ? `\nWhat has changed of the agent:\n${reasons.map((line) => `  ${line}`).join('\n')}`
+          : found.length > 0
+            ? ' That follows from the difference above.'
+            : ''
+      const message = `After ${after} (record ${row.seq}) the run stood in ${recorded}, and stands in ${present} now.${why}`
+      this.#addDifference(row, { by: 'state', subject: null, recorded, now: present, message })
+      this.#isOver = true
+    }
+  }
+
+  /** What the model is about to be asked, or somebody reads at a rest. */
+  #compareMessages(row: RecordingRow): void {
+    const [then, now] = [this.#then.run?.context, this.#now.run?.context]
+    if (!then || !now || !comparableStates.test(getPlace(this.#now) ?? '')) return
+    for (const [i, message] of now.messages.entries()) {
+      const other = then.messages[i]
+      if (other === message || (other && digestMessage(other) === digestMessage(message))) continue
+      const key = message.role === 'tool' ? message.tool_call_id : message.id
+      if (this.#agent.reported.has(key)) continue
+      this.#agent.reported.add(key)
+      const [recorded, present] = [other, message].map((one) =>
+        one ? JSON.stringify(getContent(one)) : '(none)',
+      ) as [string, string]
+      const text = `Message ${message.id} (${message.role}) is another one:\n${formatTextDifference(recorded, present)}`
+      this.#addDifference(row, { by: 'message', subject: message.id, recorded, now: present, message: text })
+    }
+    const [before, after] = [then.nudges.join('\n\n'), now.nudges.join('\n\n')]
+    if (before === after) return
+    const text = `What the guards tell the model with this request is something else:\n${formatTextDifference(before, after)}`
+    this.#addDifference(row, { by: 'guidance', subject: null, recorded: before, now: after, message: text })
+  }
+
+  /** What this version of Statewright makes of the same log. */
+  #compareEnd(): void {
+    const { recording } = this.#scene
+    const fault = faultIn(this.#then)
+    if (fault !== null) {
+      const text = `The recording of session '${recording.session}' leads nowhere (${fault}). Take it again.`
+      throw new ReplayError('damaged_recording', text, recording.session)
+    }
+    const last = recording.records.at(-1)
+    if (recording.messages === null || !last) return
+    const messages = this.#then.run?.context.messages ?? this.#then.state.messages
+    const at = recording.messages.findIndex(
+      (made, i) => messages[i] === undefined || digestMessage(messages[i]) !== made,
+    )
+    if (at < 0 && messages.length === recording.messages.length) return
+    const message = messages[at < 0 ? recording.messages.length : at]
+    const now = message ? JSON.stringify(getContent(message)) : '(none)'
+    const text =
+      `Message m${(at < 0 ? recording.messages.length : at) + 1} is otherwise with this version of Statewright; now it ` +
+      `is:\n  ${now}`
+    this.#addDifference(last, {
+      by: 'chart',
+      subject: message?.id ?? null,
+      recorded: '(a fingerprint)',
+      now,
+      message: text,
+    })
+  }
+
+  #addDifference({ seq }: RecordingRow, found: FoundDifference): void {
+    const { run, runs } = this.#now
+    this.differences.push({ ...found, run: runs || null, step: run?.context.steps || null, record: seq })
+  }
+}
+
+/** A request is about to be made, or the run rests. */
+const comparableStates = /asking\.(requesting|concluding)$|^WAITING_FOR_INPUT|^[A-Z_]+( \(done\))?$/
+
+function toRecord(row: RecordingRow | undefined): {
+  seq: number
+  at: number
+  type: RecordingRow['type']
+  data: string
+} {
+  return { seq: row?.seq ?? 1, at: row?.at ?? 0, type: row?.type ?? 'opened', data: '' }
+}
+
+/** Where the run of a session stands; null before the first. */
+export function getPlace({ run }: Standing): string | null {
+  return run && describeState(run)
+}
+
+function getContent({ id: _id, createdAt: _createdAt, ...rest }: AgentContext['messages'][number]): object {
+  return rest
+}

@@ -1,0 +1,153 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import type { AnyEventObject, StateValue } from 'xstate'
+import { getErrorMessage } from './errors.js'
+import { describeEvent, describeState } from '../core/chart/labels.js'
+
+/** What is compared: where the machine is. A snapshot is one. */
+export interface RestingState {
+  value: StateValue
+  status: 'active' | 'done' | 'error' | 'stopped'
+}
+
+/** What is replayed: a path of ours, of `@xstate/graph`, or one read from a generated test. */
+export interface ReplayPath {
+  /** The first step's event is `{ type: 'xstate.init', input }`. */
+  steps: readonly { event: AnyEventObject; state: RestingState }[]
+}
+
+/** The live machine with its real actors, and the hands that make the world do what a path says. */
+export interface ReplayHarness {
+  /** Starts the actor. */
+  start: (input: unknown) => unknown
+  /**
+   * Causes the event in the real world: the model answers, a tool fails, a person presses a button.
+   * `index` counts from 1, the first event after the start.
+   */
+  perform: (event: AnyEventObject, index: number) => unknown
+  /** Resolves when the machine has come to rest. `expected` is where the path says that it will. */
+  settled: (expected: RestingState) => unknown
+  snapshot: () => RestingState
+  /** Called at the end, whatever happened. */
+  stop: () => unknown
+}
+
+/** How long a harness may take. */
+export interface ReplayOptions {
+  /** Milliseconds that each call of the harness may take. Default 10,000. */
+  timeoutMs?: number
+  /** The timers of the time-out. Default: the platform's. */
+  clock?: ReplayClock
+}
+
+/** `SimulatedClock` of xstate is one. */
+export interface ReplayClock {
+  setTimeout(fn: () => void, ms: number): unknown
+  clearTimeout(id: unknown): void
+}
+
+/** Index 0 is the start. */
+export type ReplayResult =
+  | { ok: true; steps: number }
+  | {
+      ok: false
+      /** The first step that went differently. */
+      step: number
+      event: AnyEventObject
+      expected: RestingState
+      actual: RestingState | undefined
+      message: string
+    }
+
+const platformClock: ReplayClock = {
+  setTimeout: (fn, ms) => setTimeout(fn, ms),
+  clearTimeout: (id) => clearTimeout(id as ReturnType<typeof setTimeout>),
+}
+
+/**
+ * Plays a path on the live machine and compares state by state, up to the first difference. It never rejects and
+ * never hangs: what the harness throws, and a call that takes too long, is a failure at that step.
+ *
+ * ```ts
+ * for (const path of paths) expect(await replay(path, createHarness())).toMatchObject({ ok: true })
+ * ```
+ */
+export async function replay(
+  path: ReplayPath,
+  harness: ReplayHarness,
+  options: ReplayOptions = {},
+): Promise<ReplayResult> {
+  expectArgument('replay(path)', path, objectWith(['steps'], 'a path of generatePaths(…).paths'))
+  expectArgument(
+    'replay(path, harness)',
+    harness,
+    objectWith(['start', 'perform', 'snapshot', 'stop'], 'a harness'),
+  )
+  expectArgument('replay(path, harness, options)', options, anyOptions)
+  const { timeoutMs = 10_000, clock = platformClock } = options
+  const within = <T>(call: () => T, name: string): Promise<Awaited<T>> =>
+    callInTime(call, name, timeoutMs, clock)
+  const result = await playPath(path, harness, within)
+  try {
+    await within(() => harness.stop(), 'stop()')
+    return result
+  } catch (error) {
+    const last = path.steps.at(-1)
+    if (!result.ok || !last) return result
+    const expected = toRestingState(last.state)
+    const message = `every state was as expected, but ${getErrorMessage(error)}`
+    return { ok: false, step: result.steps - 1, event: last.event, expected, actual: expected, message }
+  }
+}
+
+type Within = <T>(call: () => T, name: string) => Promise<Awaited<T>>
+
+async function playPath(path: ReplayPath, harness: ReplayHarness, within: Within): Promise<ReplayResult> {
+  for (const [step, { event, state }] of path.steps.entries()) {
+    const expected = toRestingState(state)
+    let actual: RestingState | undefined
+    let message: string
+    try {
+      if (step === 0) await within(() => harness.start(event.input), 'start()')
+      else await within(() => harness.perform(event, step), 'perform()')
+      await within(() => harness.settled(expected), 'settled()')
+      actual = toRestingState(harness.snapshot())
+      if (isSame(expected, actual)) continue
+      message = `${describeEvent(event)} should lead to ${describeState(expected)}, but led to ${describeState(actual)}`
+    } catch (error) {
+      message = `${describeEvent(event)} should lead to ${describeState(expected)}, but ${getErrorMessage(error)}`
+    }
+    return { ok: false, step, event, expected, actual, message }
+  }
+  return { ok: true, steps: path.steps.length }
+}
+
+function toRestingState({ value, status }: RestingState): RestingState {
+  return { value, status }
+}
+
+function isSame(one: RestingState, other: RestingState): boolean {
+  return one.status === other.status && isSameValue(one.value, other.value)
+}
+
+function isSameValue(one: StateValue | undefined, other: StateValue | undefined): boolean {
+  if (typeof one !== 'object' || typeof other !== 'object') return one === other
+  const keys = Object.keys(one)
+  return keys.length === Object.keys(other).length && keys.every((key) => isSameValue(one[key], other[key]))
+}
+
+async function callInTime<T>(
+  call: () => T,
+  name: string,
+  ms: number,
+  clock: ReplayClock,
+): Promise<Awaited<T>> {
+  let timer: unknown
+  const late = new Promise<never>((_, reject) => {
+    timer = clock.setTimeout(() => reject(new Error(`${name} of the harness took longer than ${ms} ms`)), ms)
+  })
+  try {
+    return await Promise.race([call(), late])
+  } finally {
+    clock.clearTimeout(timer)
+  }
+}

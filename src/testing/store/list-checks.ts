@@ -1,0 +1,241 @@
+import type { ListedSession } from '../../core/sessions/store/store.js'
+import { expectTrue, expectSame, formatValue } from '../check-assertions.js'
+import {
+  leaseRequest,
+  type StoreCheckSpec,
+  createRecord,
+  createRecords,
+  expectRefusal,
+  strangeIds,
+  createSummary,
+} from './store-scene.js'
+
+const listIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
+
+/** Whether who holds a session is told, in words with these in them; null: nobody does. */
+function expectHolder(what: string, listed: ListedSession | null | undefined, holder: string | null): void {
+  if (holder === null) expectSame(`the holder of ${what}`, listed?.holder, null)
+  else
+    expectTrue(
+      listed?.holder?.includes(holder) === true,
+      `the holder of ${what} should name '${holder}', but is ${formatValue(listed?.holder)}`,
+    )
+}
+
+/** What every store tells of its sessions, and how they are deleted. */
+export const listChecks: readonly StoreCheckSpec[] = [
+  {
+    name: 'the list has every session with a record, the one written last first, and tells who writes to it',
+    async run({ store, time }) {
+      const times: number[] = []
+      const leases = []
+      for (const id of ['a', 'b', 'c']) {
+        await time.pass(10)
+        const lease = await store.acquire(id, { holder: `writer of ${id}`, ttlMs: time.ms(300) })
+        times.push(time.now())
+        await store.append(lease, createRecords(1, 2), createSummary(`about ${id}`))
+        leases.push(lease)
+      }
+      await store.acquire('not-written', leaseRequest)
+      const [a, b] = leases
+      if (!a || !b) return
+      await time.pass(10)
+      const [ofA = 0, ofB = 0, ofC = 0] = times
+      const later = time.now()
+      await store.append(a, [createRecord(3)])
+      await store.release(b)
+
+      const list = await store.list()
+      expectSame('the list, the last written first', listIds(list), ['a', 'c', 'b'])
+      const [first, second, third] = list
+      expectSame(
+        'the heads',
+        list.map(({ head }) => head),
+        [3, 2, 2],
+      )
+      for (const [listed, created, updated] of [
+        [first, ofA, later],
+        [second, ofC, ofC],
+        [third, ofB, ofB],
+      ] as const) {
+        time.same(`createdAt of ${listed?.id}`, listed?.createdAt ?? Number.NaN, created)
+        time.same(`updatedAt of ${listed?.id}`, listed?.updatedAt ?? Number.NaN, updated)
+      }
+      expectSame(
+        'the summaries',
+        list.map((entry) => entry.summary),
+        ['a', 'c', 'b'].map((id) => createSummary(`about ${id}`)),
+      )
+      expectHolder('a session that is written to', first, 'writer of a')
+      expectHolder('a session that was released', third, null)
+
+      await time.pass(300)
+      expectSame(
+        'the holders, when all leases have run out',
+        (await store.list()).map(({ holder }) => holder),
+        [null, null, null],
+      )
+    },
+  },
+  {
+    name: 'the list has what is told of one session alone; of one without a record, nothing',
+    async run({ store, time }) {
+      const listed = async () => (await store.list()).find(({ id }) => id === 's') ?? null
+      expectSame('what is told of no session', await store.get('s'), null)
+      const lease = await store.acquire('s', leaseRequest)
+      expectSame('what is told of a session that was only acquired', await store.get('s'), null)
+      await store.append(lease, createRecords(1, 2), createSummary('about s'))
+      await store.append(await store.acquire('other', leaseRequest), createRecords(1, 3))
+      const told = await store.get('s')
+      expectSame('what is told of a session, as the list tells it', told, await listed())
+      expectSame('the head and the summary', [told?.head, told?.summary], [2, createSummary('about s')])
+      expectHolder('a session that is written to', told, 'run 1')
+      await time.pass(10)
+      await store.release(lease)
+      expectSame('what is told of a session that was released', await store.get('s'), await listed())
+      expectHolder('a session that was released', await store.get('s'), null)
+      expectSame('whether it was deleted', await store.delete('s'), true)
+      expectSame('what is told of a session that was deleted', await store.get('s'), null)
+      for (const strange of ['S', ...strangeIds])
+        expectSame(`what is told of ${formatValue(strange)}`, await store.get(strange), null)
+    },
+  },
+  {
+    name: 'the list is told by state and agent, page by page, and nothing twice',
+    async run({ store, time }) {
+      const states = ['RUNNING', 'PAUSED', 'COMPLETED', 'WAITING_FOR_INPUT'] as const
+      const held: string[] = []
+      for (let n = 0; n < 40; n += 1) {
+        const id = `s${n}`
+        // Several of one moment: the id decides.
+        if (n % 3 === 0) await time.pass(10)
+        const lease = await store.acquire(id, leaseRequest)
+        const told = {
+          ...createSummary(id),
+          state: states[n % 4] ?? null,
+          ...(n % 5 === 0 && { agent: 'billing' }),
+        }
+        await store.append(lease, [createRecord(1)], told)
+        if (n % 7 === 0) {
+          await time.pass(1)
+          await store.append(lease, [createRecord(2)])
+        }
+        if (n % 6 === 0) held.push(id)
+        else await store.release(lease)
+      }
+      const all = await store.list()
+      expectSame('how many are listed', all.length, 40)
+      const newestFirst = [...all].sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
+      expectSame('the list, by updatedAt and then by id', listIds(all), listIds(newestFirst))
+      const holders = all.filter(({ holder }) => holder !== null)
+      expectSame('the sessions that somebody holds', listIds(holders).sort(), held.sort())
+      for (const state of [
+        undefined,
+        'PAUSED',
+        ['RUNNING', 'COMPLETED', 'RUNNING'],
+        ['ERROR'],
+        [],
+      ] as const) {
+        for (const agent of [undefined, 'billing', 'nobody']) {
+          const wanted = all.filter(
+            ({ summary: told }) =>
+              (state === undefined || [state].flat().includes(told?.state as never)) &&
+              (agent === undefined || told?.agent === agent),
+          )
+          const asks = formatValue({ state, agent })
+          expectSame(`the list of ${asks}`, await store.list({ state, agent }), wanted)
+          const pages: ListedSession[] = []
+          // A store that begins anew with each page would go on for ever.
+          while (pages.length <= wanted.length) {
+            const page = await store.list({ state, agent, limit: 3, cursor: pages.at(-1) })
+            pages.push(...page)
+            if (page.length < 3) break
+          }
+          expectSame(`the list of ${asks} by pages of three`, listIds(pages), listIds(wanted))
+          expectSame(`what the pages of ${asks} tell`, pages, wanted)
+        }
+      }
+    },
+  },
+  {
+    name: 'the list refuses options that make no sense',
+    async run({ store }) {
+      for (const [key, value] of [
+        ['state', 7],
+        ['state', 'WAITING'],
+        ['state', ['PAUSED', 'paused']],
+        ['user', 'ann'],
+        ['agent', 7],
+        ['limit', 0],
+        ['limit', 1.5],
+        ['cursor', 's'],
+        ['cursor', { id: 's' }],
+      ] as const) {
+        const asks = `list(${formatValue({ [key]: value })})`
+        const error = await expectRefusal(asks, 'invalid_option', () => store.list({ [key]: value }))
+        expectSame(`the subject of what ${asks} is refused with`, error.subject, key)
+      }
+    },
+  },
+  {
+    name: 'the list has the last summary that was written, or none',
+    async run({ store }) {
+      const told = async () => {
+        const [listed] = await store.list()
+        return [listed?.head, listed?.summary]
+      }
+      const lease = await store.acquire('s', leaseRequest)
+      await store.append(lease, [createRecord(1)])
+      expectSame('head and summary, when none was written', await told(), [1, null])
+      const first = createSummary('Quotes \' " \\ \u0000 and \u{1F600}')
+      await store.append(lease, [createRecord(2)], first)
+      await store.append(lease, [createRecord(3)])
+      expectSame('head and summary, when a record followed', await told(), [3, first])
+      const renamed = { ...first, name: 'renamed', cost: 0.25 }
+      await store.append(lease, [], renamed)
+      expectSame('head and summary, when another was written without records', await told(), [3, renamed])
+    },
+  },
+  {
+    name: 'deleting removes a session with all its records, and says whether there was one',
+    async run({ store }) {
+      const lease = await store.acquire('s', leaseRequest)
+      await store.append(lease, createRecords(1, 3), createSummary('gone'))
+      await store.release(lease)
+      await store.append(await store.acquire('kept', leaseRequest), [createRecord(1)])
+
+      expectSame('the first delete', await store.delete('s'), true)
+      expectSame('the second delete', await store.delete('s'), false)
+      expectSame('a delete of what never was', await store.delete('nobody'), false)
+      expectSame('the log of a session that was deleted', await store.read('s'), [])
+      expectSame('the list', listIds(await store.list()), ['kept'])
+
+      await store.append(await store.acquire('s', leaseRequest), [createRecord(1)])
+      expectSame('the log of a session that began anew', await store.read('s'), [createRecord(1)])
+      const again = (await store.list()).find(({ id }) => id === 's')
+      expectSame('the summary of a session that began anew', again?.summary, null)
+    },
+  },
+  {
+    name: 'deleting is refused while somebody writes to the session',
+    async run({ store, time }) {
+      const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
+      await store.append(lease, [createRecord(1)])
+      const error = await expectRefusal('a delete', 'session_busy', () => store.delete('s'))
+      expectTrue(
+        error.message.includes('run 4f2a'),
+        `the message of session_busy should name the holder, 'run 4f2a', but is ${formatValue(error.message)}`,
+      )
+      expectSame('the log', await store.read('s'), [createRecord(1)])
+      await time.pass(100)
+      expectSame('a delete, when the lease has run out', await store.delete('s'), true)
+      await expectRefusal('the renewal of a lease of what was deleted', 'lease_lost', () =>
+        store.renew(lease, 100),
+      )
+      await expectRefusal('an append to what was deleted', 'lease_lost', () =>
+        store.append(lease, [createRecord(2)]),
+      )
+      expectSame('the log of what was deleted', await store.read('s'), [])
+    },
+  },
+]

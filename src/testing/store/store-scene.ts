@@ -1,0 +1,87 @@
+import { describeError } from '../../core/base/describe-error.js'
+import { UsageError } from '../../core/base/errors.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
+import type { LogRecord, SessionStore, SessionSummary } from '../../core/sessions/store/store.js'
+import { CheckFailure, formatValue } from '../check-assertions.js'
+import type { CheckTime } from './check-time.js'
+
+/** What a check has to work with: an empty place, and a store that is opened there. */
+export interface StoreScene {
+  store: SessionStore
+  /** Another store at the same place. */
+  open: () => Promise<SessionStore>
+  time: CheckTime
+  /** What the choices of checks begin with that make them at random. */
+  seed: number
+}
+
+/** What a check is called, which is what it promises; what it needs of a store; and how it is found out. */
+export interface StoreCheckSpec {
+  name: string
+  /** What not every store has: a check of it is skipped. */
+  needs?: Ability
+  run(scene: StoreScene): Promise<void>
+}
+
+/** What a store may leave out; `shared`: that stores of one place see the same sessions. */
+export type Ability = 'inbox' | 'findUnread' | 'listUnread' | 'renewAll' | 'shared'
+
+export function createRecord(
+  seq: number,
+  data = JSON.stringify({ seq }),
+  type: LogRecord['type'] = 'event',
+): LogRecord {
+  return { seq, at: 1_700_000_000_000 + seq, type, data, check: `check-${seq}` }
+}
+
+export const createRecords = (from: number, to: number): LogRecord[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => createRecord(from + index))
+
+export const createSummary = (title: string): SessionSummary => ({
+  title,
+  state: 'RUNNING',
+  reason: null,
+  runs: 1,
+  messages: 2,
+  totalTokens: 3,
+  cost: null,
+})
+
+export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
+
+/** Ids that no session has, and that no question may be made of. */
+export const strangeIds = ['', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]
+
+/** What a store refuses with: of usage where a caller could have known, of the store where it depends on what is there. */
+type RefusalCode =
+  | StoreError['code']
+  | 'invalid_record'
+  | 'invalid_lease'
+  | 'invalid_session'
+  | 'invalid_option'
+
+/** The error that a call ends with, thrown or rejected. @throws Broken when it is another, or none */
+export async function expectRefusal(
+  what: string,
+  code: RefusalCode,
+  work: () => unknown,
+): Promise<StoreError | UsageError> {
+  const kind = code.startsWith('invalid_') ? UsageError : StoreError
+  let answer: unknown
+  try {
+    answer = await work()
+  } catch (error) {
+    if (error instanceof kind && error.code === code) return error
+    const found = error instanceof Error ? `${error.name} ${getCode(error)}` : typeof error
+    const words = describeError(error).replace(/\.$/, '')
+    throw new CheckFailure(
+      `${what} should be refused with a ${kind.name} ${code}, but was with ${found.trim()}: ${words}`,
+    )
+  }
+  throw new CheckFailure(
+    `${what} should be refused with a ${kind.name} ${code}, but was answered with ${formatValue(answer)}`,
+  )
+}
+
+export const getCode = (error: unknown): string =>
+  error instanceof Error ? String(Reflect.get(error, 'code') ?? '') : ''

@@ -1,0 +1,91 @@
+import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { Subscription } from '../web/subscription.js'
+import type { AnyRun } from '../web/live-runs.js'
+import { subscribeToRun } from '../web/subscribe-to-run.js'
+import { createSseResponse } from '../web/sse.js'
+import { toFrames, type EncodedStream, encodeEvents } from '../web/encode-stream.js'
+import { AnswerFold } from './answer-fold.js'
+import type { Protocol, UIMessageChunk } from './ui-message-chunks.js'
+
+export interface UIStreamOptions {
+  /** Default: `'v7'`. */
+  protocol?: Protocol
+}
+
+/**
+ * What a run tells up to its next rest, as the chunks of one message for `useChat`. Take it right after `run()`, or after an
+ * answer to a run that rests: the message is then the one that asked. The run goes on whether or not anybody reads.
+ *
+ * @example
+ * const run = agent.run('What changed?')
+ * for await (const chunk of toUIMessageStream(run)) if (chunk.type === 'text-delta') process.stdout.write(chunk.delta)
+ */
+export function toUIMessageStream(
+  run: AnyRun,
+  options: UIStreamOptions = {},
+): ReadableStream<UIMessageChunk> {
+  expectArgument(
+    'toUIMessageStream(run)',
+    run,
+    objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
+  )
+  expectArgument('toUIMessageStream(run, options)', options, anyOptions)
+  const chunks = encodeChunks(subscribeToRun(run), options)
+  return new ReadableStream<UIMessageChunk>(
+    {
+      pull: async (controller) => {
+        const next = await chunks.next()
+        if (next === null) controller.close()
+        else for (const chunk of next) controller.enqueue(chunk)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/**
+ * The same as an answer to a request, in the form that `useChat` reads. A page that goes away does not stop the run.
+ *
+ * @example
+ * const handler = async (request: Request) => {
+ *   const { text } = (await request.json()) as { text: string }
+ *   return toUIMessageStreamResponse(agent.run(text))
+ * }
+ */
+export function toUIMessageStreamResponse(run: AnyRun, options: UIStreamOptions = {}): Response {
+  expectArgument(
+    'toUIMessageStreamResponse(run)',
+    run,
+    objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
+  )
+  expectArgument('toUIMessageStreamResponse(run, options)', options, anyOptions)
+  return createChatResponse(subscribeToRun(run), options)
+}
+
+/** An answer that is looked at, as the answer to a request. */
+export function createChatResponse(answer: Subscription, options: UIStreamOptions): Response {
+  const leave = (): void => answer.unsubscribe?.()
+  const frames = toFrames(encodeChunks(answer, options), { leave, last: 'data: [DONE]\n\n' })
+  return createSseResponse(frames, { 'x-vercel-ai-ui-message-stream': 'v1' })
+}
+
+function encodeChunks(
+  { turn, showsTurn, answeredQuestions, reader }: Subscription,
+  { protocol = 'v7' }: UIStreamOptions,
+): EncodedStream<UIMessageChunk> {
+  const chunks: UIMessageChunk[] = []
+  const fold = new AnswerFold({ protocol, turn, showsTurn, answered: answeredQuestions }, (chunk) => {
+    chunks.push(chunk)
+  })
+  const takeChunks = (): UIMessageChunk[] => chunks.splice(0)
+  const encode = (event: AgentEvent): UIMessageChunk[] => {
+    fold.handleEvent(event)
+    return takeChunks()
+  }
+  const finish = (): UIMessageChunk[] => {
+    fold.end()
+    return takeChunks()
+  }
+  return encodeEvents(reader, { encode, finish }, takeChunks())
+}

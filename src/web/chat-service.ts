@@ -1,0 +1,421 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import { type AgentState, type PendingCall, isWorkState } from '../../machines/agent/run-result.js'
+import type { Message } from '../../machines/agent/messages.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import type { Agent } from '../core/agent/agent-options.js'
+import { madeOf } from '../core/agent/made-of.js'
+import type { Clock } from '../core/base/clock.js'
+import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import type { RunInput } from '../core/sessions/history.js'
+import type { UserInputMessage } from '../core/sessions/input.js'
+import { applyAnswers, type CallAnswer, checkAnswers } from './call-answers.js'
+import { followRemoteRun, type StoredContext } from './follow-remote.js'
+import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
+import {
+  createFinishedSubscription,
+  type Subscription,
+  subscribeFromNow,
+  subscribeFromStart,
+} from './subscription.js'
+import {
+  alreadySentError,
+  runInProgressError,
+  messageChangedError,
+  answersPendingError,
+} from './chat-errors.js'
+import { type AnyRun, type Caller, LiveRuns } from './live-runs.js'
+import { findClientId, isTurnOpening, type Turn, toTurn } from './chat-turn.js'
+
+/** An agent of any output, tools and context; it has a store. */
+export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell' | 'watch'> & {
+  /** What they want as options depends on what its tools want as `context`. */
+  run(input: RunInput, options: never): AnyRun
+  resume(sessionId: string, options: never): Promise<AnyRun>
+}
+
+/** A user's message from a page. */
+export interface IncomingMessage {
+  content: UserInputMessage['content']
+  /** As the page calls it: the same message is said once. */
+  clientId: string | undefined
+}
+
+/** A session as it stands. */
+export interface SessionView {
+  messages: readonly Message[]
+  pending: readonly PendingCall[]
+  /** Calls that somebody has let run while others still wait. */
+  approved: readonly string[]
+  state: AgentState | null
+}
+
+interface ChatInternals {
+  store: SessionStore
+  clock: Clock
+}
+
+/** Those of one agent are known to every handler that serves it. */
+const serviceByAgent = new WeakMap<object, ChatService>()
+
+/**
+ * The sessions of an agent, as pages talk in them: a message is said once, however often it is sent, and everybody who
+ * comes sees the same answer, from its log and then live. Whoever goes away stops nothing.
+ *
+ * @throws {ConfigError} `invalid_config` for an agent without a store
+ */
+export function getChatService(agent: ChatAgent): ChatService {
+  const existing = serviceByAgent.get(agent)
+  if (existing) return existing
+  if (typeof agent?.run !== 'function')
+    throw new ConfigError('invalid_config', 'agent must be what createAgent() returns.', 'agent')
+  const internals = madeOf.get(agent)
+  if (internals?.store === undefined) {
+    throw new ConfigError(
+      'invalid_config',
+      'The agent has no store, and what a page is shown comes from there: createAgent({ store: fileStore({ dir }) }).',
+      'agent',
+    )
+  }
+  const service = new ChatService(agent, { store: internals.store, clock: internals.parts.clock })
+  serviceByAgent.set(agent, service)
+  return service
+}
+
+export class ChatService {
+  readonly #agent: ChatAgent
+  readonly #internals: ChatInternals
+  readonly #liveRuns = new LiveRuns()
+  /** What is being done with a session now: one thing after the other. */
+  readonly #pending = new Map<string, Promise<unknown>>()
+
+  constructor(agent: ChatAgent, made: ChatInternals) {
+    this.#agent = agent
+    this.#internals = made
+  }
+
+  /**
+   * What the user says: it starts a run, or goes on with one that waits for it. A message that was said before is not said
+   * again: its answer is joined.
+   *
+   * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `message_changed`, `already_said`
+   */
+  sendMessage(sessionId: string, message: IncomingMessage, caller: Caller): Promise<Subscription> {
+    return this.#serialize(sessionId, () => this.#sendMessage(sessionId, message, caller))
+  }
+
+  /**
+   * Answers to calls that wait: all of them are checked before any is given.
+   *
+   * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
+   */
+  answerCalls(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<Subscription> {
+    return this.#serialize(sessionId, () => this.#answerCalls(sessionId, answers, caller))
+  }
+
+  /**
+   * The answer that is under way, from its beginning; null where none is. Of one that another process gives it is what the
+   * log says. One whose process has died goes on here with `mayContinue`; otherwise it is watched, and waits.
+   */
+  subscribe(
+    sessionId: string,
+    caller: Caller,
+    { mayContinue }: { mayContinue: boolean },
+  ): Promise<Subscription | null> {
+    return this.#serialize(sessionId, async () => {
+      const live = this.#liveRuns.get(sessionId)
+      if (live) return subscribeFromStart(live)
+      const stored = await this.#readStored(sessionId)
+      if (stored === null || !isWorking(stored.context.state)) return null
+      return mayContinue
+        ? this.#resumeOrFollow(sessionId, caller)
+        : this.#followRemote(sessionId, stored, null)
+    })
+  }
+
+  /**
+   * Lets a paused run go on, with something to tell the model where there is. `messages`: how many there are where it rests.
+   *
+   * @throws {UsageError} `already_answered` where it does not rest there
+   */
+  resumePaused(
+    sessionId: string,
+    { messages, steer }: { messages: number; steer?: string | undefined },
+    caller: Caller,
+  ): Promise<Subscription> {
+    return this.#serialize(sessionId, async () => {
+      const context = this.#liveRuns.get(sessionId) ? null : await this.#readContext(sessionId)
+      if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
+        throw new UsageError(
+          'already_answered',
+          'It does not rest there any more: ask for the conversation as it is now.',
+          sessionId,
+        )
+      }
+      return this.#resumeWith(sessionId, caller, { clientId: undefined }, (run) => {
+        if (steer === undefined) run.resume()
+        else run.steer(steer)
+      })
+    })
+  }
+
+  /** A session that is at rest, as an answer that tells no more; null where there is none. */
+  async subscribeAtRest(sessionId: string): Promise<Subscription | null> {
+    const context = await this.#readContext(sessionId)
+    return context && createFinishedSubscription(toTurn(context))
+  }
+
+  /** Cancels the run of a session that has not ended. */
+  cancelRun(sessionId: string, caller: Caller): Promise<void> {
+    return this.#serialize(sessionId, async () => {
+      const why = 'The user has stopped it.'
+      const live = this.#liveRuns.get(sessionId)
+      if (live) return live.run.cancel(why)
+      try {
+        await this.#agent.tell(sessionId, { type: 'cancel', why })
+      } catch (error) {
+        if (hasCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return
+        if (!hasCode(error, 'no_inbox')) throw error
+        // A store of one's own, in which nobody can be told anything: the run is taken up, and ended.
+        const run = await this.#resumeWhenReleased(sessionId, caller)
+        run.cancel(why)
+        await run.result
+      }
+    })
+  }
+
+  /** A session as it stands; null where there is none. */
+  async readSession(sessionId: string): Promise<SessionView | null> {
+    try {
+      const { messages, run, snapshot } = await this.#agent.replay(sessionId)
+      const { calls = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
+      const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
+      return { messages, pending: run?.pending ?? [], approved, state: run?.state ?? null }
+    } catch (error) {
+      if (isUnknownSession(error)) return null
+      throw error
+    }
+  }
+
+  async #sendMessage(
+    sessionId: string,
+    message: IncomingMessage,
+    caller: Caller,
+    attempt = 1,
+  ): Promise<Subscription> {
+    const { clientId } = message
+    const live = this.#liveRuns.get(sessionId)
+    if (live && clientId !== undefined && live.clientIds.has(clientId)) return subscribeFromStart(live)
+    const context = await this.#readContext(sessionId)
+    const earlier = context && (await this.#findEarlierAnswer(sessionId, context, message, caller))
+    if (earlier) return earlier
+    if (live) throw runInProgressError(sessionId)
+    switch (context?.state) {
+      case 'RUNNING':
+      case 'WAITING_FOR_TOOL':
+        throw runInProgressError(sessionId)
+      case 'WAITING_FOR_INPUT':
+        if (context.reason !== 'message') throw answersPendingError(listAnswerableCalls(context))
+        return this.#resumeWith(sessionId, caller, message, (run) => {
+          run.reply([toInputMessage(message)])
+        })
+      case 'PAUSED':
+        return this.#resumeWith(sessionId, caller, message, (run) => {
+          run.steer(toText(message))
+        })
+      default:
+        return this.#startRun(sessionId, message, caller, attempt)
+    }
+  }
+
+  async #startRun(
+    sessionId: string,
+    message: IncomingMessage,
+    caller: Caller,
+    attempt: number,
+  ): Promise<Subscription> {
+    const run = this.#agent.run([toInputMessage(message)], {
+      session: sessionId,
+      context: caller.context,
+    } as never)
+    const live = this.#liveRuns.follow(run, null, caller, message.clientId)
+    this.#liveRuns.removeAtRest(live)
+    try {
+      await run.started
+    } catch (error) {
+      // Another process may have been told the same a moment ago, or has just ended what it did there.
+      if (!isSessionTaken(error) || attempt >= maxAttempts) throw error
+      await waitForNextAttempt(this.#internals.clock)
+      return this.#sendMessage(sessionId, message, caller, attempt + 1)
+    }
+    return subscribeFromStart(live)
+  }
+
+  async #findEarlierAnswer(
+    sessionId: string,
+    context: AgentContext,
+    { clientId, content }: IncomingMessage,
+    caller: Caller,
+  ): Promise<Subscription | null> {
+    if (clientId === undefined) return null
+    const openingMessages = context.messages.filter(isTurnOpening)
+    const earlier = openingMessages.find((message) => findClientId(message) === clientId)
+    if (!earlier) return null
+    if (earlier.data?.['withheld'] !== true && toText({ content }) !== toText(earlier)) {
+      throw messageChangedError(clientId)
+    }
+    if (earlier !== openingMessages.at(-1)) {
+      throw alreadySentError(clientId)
+    }
+    const live = this.#liveRuns.get(sessionId)
+    if (live) return subscribeFromStart(live)
+    return isWorking(context.state)
+      ? this.#resumeOrFollow(sessionId, caller)
+      : createFinishedSubscription(toTurn(context))
+  }
+
+  async #answerCalls(
+    sessionId: string,
+    answers: readonly CallAnswer[],
+    caller: Caller,
+  ): Promise<Subscription> {
+    const live = this.#liveRuns.get(sessionId)
+    if (live) {
+      applyAnswers(live.run, checkAnswers(findContext(live.run), answers))
+      return subscribeFromNow(live)
+    }
+    const newAnswers = checkAnswers((await this.#readContext(sessionId)) ?? undefined, answers)
+    const run = await this.#resumeWhenReleased(sessionId, caller)
+    const resumed = this.#liveRuns.follow(run, findTurn(run), caller)
+    try {
+      applyAnswers(run, newAnswers)
+    } finally {
+      this.#liveRuns.removeAtRest(resumed)
+    }
+    return subscribeFromNow(resumed, { isContinued: true })
+  }
+
+  async #resumeWith(
+    sessionId: string,
+    caller: Caller,
+    { clientId }: Pick<IncomingMessage, 'clientId'>,
+    apply: (run: AnyRun) => void,
+  ): Promise<Subscription> {
+    const run = await this.#resumeWhenReleased(sessionId, caller)
+    const turn = run.state === 'PAUSED' ? findTurn(run) : null
+    apply(run)
+    const live = this.#liveRuns.follow(run, turn, caller, clientId)
+    this.#liveRuns.removeAtRest(live)
+    return turn === null ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
+  }
+
+  /** A run that is at work: it goes on here, unless another process has it, or it is another agent's: then it is watched. */
+  async #resumeOrFollow(sessionId: string, caller: Caller): Promise<Subscription> {
+    try {
+      return await this.#resumeInterrupted(sessionId, caller)
+    } catch (error) {
+      const isStranded = hasCode(error, 'stranded')
+      const stored = isStranded || hasCode(error, 'session_busy') ? await this.#readStored(sessionId) : null
+      if (stored === null) throw error
+      return isWorking(stored.context.state)
+        ? this.#followRemote(sessionId, stored, isStranded ? null : caller)
+        : createFinishedSubscription(toTurn(stored.context))
+    }
+  }
+
+  /** `caller`: who continues it once no process has it; null: it is only watched. */
+  #followRemote(sessionId: string, stored: StoredContext, caller: Caller | null): Subscription {
+    const resumeHere = (by: Caller): Promise<void> =>
+      this.#serialize(sessionId, async () => {
+        if (this.#liveRuns.get(sessionId) || (await this.#internals.store.get(sessionId))?.holder !== null)
+          return
+        const stored = await this.#readContext(sessionId)
+        if (stored && isWorking(stored.state)) await this.#resumeInterrupted(sessionId, by)
+      })
+    return followRemoteRun(stored, {
+      clock: this.#internals.clock,
+      watch: (options) => this.#agent.watch(sessionId, options),
+      ...(caller && { resumeHere: () => resumeHere(caller) }),
+    })
+  }
+
+  /** Brings back a run that was at work when its process ended. */
+  async #resumeInterrupted(sessionId: string, caller: Caller): Promise<Subscription> {
+    const run = await this.#resumeWhenReleased(sessionId, caller)
+    const turn = findTurn(run)
+    if (turn && !isWorking(turn.state)) return createFinishedSubscription(turn)
+    const live = this.#liveRuns.follow(run, turn, caller, turn?.clientId)
+    this.#liveRuns.removeAtRest(live)
+    return subscribeFromStart(live)
+  }
+
+  /** At a rest, whoever has written it may have the session a moment longer. */
+  async #resumeWhenReleased(sessionId: string, caller: Caller): Promise<AnyRun> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#agent.resume(sessionId, { context: caller.context } as never)
+      } catch (error) {
+        if (!hasCode(error, 'session_busy') || attempt >= maxAttempts) throw error
+        const context = await this.#readContext(sessionId)
+        if (context && isWorking(context.state)) throw error
+        await waitForNextAttempt(this.#internals.clock)
+      }
+    }
+  }
+
+  async #readContext(sessionId: string): Promise<AgentContext | null> {
+    return (await this.#readStored(sessionId))?.context ?? null
+  }
+
+  async #readStored(sessionId: string): Promise<StoredContext | null> {
+    try {
+      const { seq, snapshot } = await this.#agent.replay(sessionId)
+      return snapshot && { seq, context: snapshot.context as AgentContext }
+    } catch (error) {
+      if (isUnknownSession(error)) return null
+      throw error
+    }
+  }
+
+  /** Of several requests for one session each finds what the one before it has done. */
+  async #serialize<Value>(sessionId: string, task: () => Promise<Value>): Promise<Value> {
+    const previous = this.#pending.get(sessionId)
+    const current = (previous ?? Promise.resolve()).then(task, task)
+    this.#pending.set(sessionId, current)
+    try {
+      return await current
+    } finally {
+      if (this.#pending.get(sessionId) === current) this.#pending.delete(sessionId)
+    }
+  }
+}
+
+function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
+  return (run.snapshot() as { context?: AgentContext } | undefined)?.context
+}
+
+function findTurn(run: AnyRun): Turn | null {
+  const context = findContext(run)
+  return context ? toTurn(context) : null
+}
+
+function toInputMessage({ content, clientId }: IncomingMessage): UserInputMessage {
+  return { content, ...(clientId !== undefined && { clientId }) }
+}
+
+/** What of a message is text. */
+function toText({ content }: { content: string | readonly { type: string; text?: unknown }[] }): string {
+  if (typeof content === 'string') return content
+  return content.flatMap(({ type, text }) => (type === 'text' ? [String(text)] : [])).join('\n')
+}
+
+function isWorking(state: AgentState | null): boolean {
+  return state === null || isWorkState(state)
+}
+
+const hasCode = (error: unknown, ...codes: string[]): boolean =>
+  error instanceof StatewrightError && codes.includes(error.code)
+
+const isUnknownSession = (error: unknown): boolean => hasCode(error, 'unknown_session')
+
+const isSessionTaken = (error: unknown): boolean => hasCode(error, 'session_busy', 'unfinished_run')

@@ -1,0 +1,87 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
+import type { AgentState, PendingCall, Reason, RunFailure } from '../../machines/agent/run-result.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import type { ResultStatus } from '../../machines/agent/batch-calls.js'
+import { maskMessages } from '../../machines/agent/uncleared-input.js'
+
+/** The result of a call that is in no message yet: others of its batch still run, or wait. */
+export interface SettledResult {
+  callId: string
+  name: string
+  status: ResultStatus
+  content: string
+  media?: MediaPart[]
+  publicMessage?: string
+}
+
+/** What a session says in answer to its last user message, as far as its log knows. */
+export interface Turn {
+  /** Of the page's message for it: the same while it grows, after a reload, and in every process. */
+  messageId: string
+  /** The user's message by the id that the page gave it. */
+  clientId: string | undefined
+  /** The conversation up to that message, and with it. */
+  before: readonly Message[]
+  /** What came after that message. */
+  messages: readonly Message[]
+  settled: readonly SettledResult[]
+  /** The calls that wait for somebody. */
+  pending: readonly PendingCall[]
+  state: AgentState
+  reason: Reason | null
+  error: RunFailure | null
+}
+
+/** The present turn of a run. */
+export function toTurn(context: AgentContext): Turn {
+  const all = maskMessages(context)
+  const at = all.findLastIndex(isTurnOpening)
+  const opening = all[at]
+  const messages = all.slice(at + 1)
+  return {
+    messageId: opening ? toAnswerId(opening) : `${context.runId}.answer`,
+    clientId: opening && findClientId(opening),
+    before: all.slice(0, at + 1),
+    messages,
+    settled: listSettledResults(context, messages),
+    pending: listAnswerableCalls(context),
+    state: context.state ?? 'RUNNING',
+    reason: context.reason,
+    error: context.error,
+  }
+}
+
+/** The page's message that answers a user message. */
+export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
+
+/** The id that a page gave a message. */
+export function findClientId({ data }: Pick<Message, 'data'>): string | undefined {
+  const id = data?.['clientId']
+  return typeof id === 'string' ? id : undefined
+}
+
+/** What a person is shown of a result: without the note to the model that a person has changed the call. */
+export function getShownContent({ content, data }: Pick<ToolMessage, 'content' | 'data'>): string {
+  const length = data?.['noteLength']
+  return typeof length === 'number' ? content.slice(length) : content
+}
+
+/** Whether an answer of its own follows: steering is heard in the middle of one. */
+export function isTurnOpening(message: Message): message is UserMessage {
+  return message.role === 'user' && !message.internal && !isSteering(message)
+}
+
+export const isSteering = ({ data }: Pick<Message, 'data'>): boolean => data?.['reason'] === 'steering'
+
+function listSettledResults({ calls }: AgentContext, messages: readonly Message[]): SettledResult[] {
+  const messageCallIds = new Set(
+    messages.map((message) => (message.role === 'tool' ? message.tool_call_id : '')),
+  )
+  return calls.flatMap(({ id: callId, name, result, unscreened, unchecked }) => {
+    if (!result || unscreened || unchecked || messageCallIds.has(callId)) return []
+    const { status, content, media, publicMessage } = result
+    const toPages = publicMessage === undefined ? {} : { publicMessage }
+    return [{ callId, name, status, content, ...toPages, ...(media && { media }) }]
+  })
+}

@@ -1,0 +1,57 @@
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { EventReader } from './replay-buffer.js'
+import { type FrameSource, formatSseFrame } from './sse.js'
+
+/** What a protocol makes of an answer's events. */
+export interface EventEncoder<Told> {
+  encode(event: AgentEvent): readonly Told[]
+  finish(): readonly Told[] | Promise<readonly Told[]>
+}
+
+/** What there is to tell, whenever it is asked for; null once there is nothing more. */
+export interface EncodedStream<Told> {
+  next(): Promise<Told[] | null>
+}
+
+/** An answer as its page is told it, `first` before anything is heard. */
+export function encodeEvents<Told>(
+  reader: EventReader,
+  encoder: EventEncoder<Told>,
+  first: readonly Told[] = [],
+): EncodedStream<Told> {
+  let encoded: Told[] = [...first]
+  let isOver = false
+  return {
+    next: async () => {
+      while (encoded.length === 0 && !isOver) {
+        const events = reader.takeEvents()
+        if (events === null) {
+          isOver = true
+          encoded.push(...(await encoder.finish()))
+        } else if (events.length === 0) await reader.waitForEvents()
+        else for (const event of events) encoded.push(...encoder.encode(event))
+      }
+      const taken = encoded
+      encoded = []
+      return taken.length === 0 && isOver ? null : taken
+    },
+  }
+}
+
+/** The same as frames of an event stream; `last` is sent after everything else. */
+export function toFrames(
+  stream: EncodedStream<object>,
+  { leave, last = null }: { leave: () => void; last?: string | null },
+): FrameSource {
+  let isOver = false
+  return {
+    next: async () => {
+      if (isOver) return null
+      const next = await stream.next()
+      if (next !== null) return next.map((each) => formatSseFrame(each)).join('')
+      isOver = true
+      return last
+    },
+    cancel: leave,
+  }
+}

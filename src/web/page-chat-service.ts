@@ -1,0 +1,99 @@
+import type { CallAnswer } from './call-answers.js'
+import type { ChatService, SessionView, IncomingMessage } from './chat-service.js'
+import { type ExposeOptions, PageView } from './exposure.js'
+import type { Subscription } from './subscription.js'
+import type { Caller } from './live-runs.js'
+
+/** How one request may use the sessions of an agent, and what of them its page may see. */
+export interface PageRights extends Caller {
+  mayContinue: boolean
+  expose: ExposeOptions
+}
+
+/** The sessions of an agent as one request sees them: what its page may not see is masked. */
+export class PageChatService {
+  readonly #service: ChatService
+  readonly #rights: PageRights
+
+  constructor(chats: ChatService, rights: PageRights) {
+    this.#service = chats
+    this.#rights = rights
+  }
+
+  /** As `Chats.say`. */
+  async sendMessage(sessionId: string, message: IncomingMessage): Promise<Subscription> {
+    return this.#mask(sessionId, await this.#service.sendMessage(sessionId, message, this.#rights))
+  }
+
+  /** As `Chats.answer`. */
+  async answerCalls(sessionId: string, answers: readonly CallAnswer[]): Promise<Subscription> {
+    return this.#mask(sessionId, await this.#service.answerCalls(sessionId, answers, this.#rights))
+  }
+
+  /** As `Chats.goOn`. */
+  async resumePaused(
+    sessionId: string,
+    options: Parameters<ChatService['resumePaused']>[1],
+  ): Promise<Subscription> {
+    return this.#mask(sessionId, await this.#service.resumePaused(sessionId, options, this.#rights))
+  }
+
+  /** As `Chats.attach`. `hasAnswered`: the same request has made the run work. */
+  async subscribe(sessionId: string, { hasAnswered = false } = {}): Promise<Subscription | null> {
+    const mayContinue = hasAnswered || this.#rights.mayContinue
+    const subscription = await this.#service.subscribe(sessionId, this.#rights, { mayContinue })
+    return subscription && this.#mask(sessionId, subscription)
+  }
+
+  /** As `Chats.standing`. */
+  async subscribeAtRest(sessionId: string): Promise<Subscription | null> {
+    const subscription = await this.#service.subscribeAtRest(sessionId)
+    return subscription && this.#mask(sessionId, subscription)
+  }
+
+  /** As `Chats.read`. */
+  async readSession(sessionId: string): Promise<SessionView | null> {
+    const session = await this.#service.readSession(sessionId)
+    return session && { ...session, messages: this.#createView(sessionId).maskMessages(session.messages) }
+  }
+
+  /** As `Chats.stop`. */
+  cancelRun(sessionId: string): Promise<void> {
+    return this.#service.cancelRun(sessionId, this.#rights)
+  }
+
+  #createView(sessionId: string): PageView {
+    return new PageView(this.#rights.expose, sessionId)
+  }
+
+  #mask(sessionId: string, subscription: Subscription): Subscription {
+    return maskSubscription(subscription, this.#createView(sessionId))
+  }
+}
+
+/** An answer as a page may see it. */
+export function maskSubscription(subscription: Subscription, view: PageView): Subscription {
+  const { before, turn, reader } = subscription
+  return {
+    ...subscription,
+    before: view.maskMessages(before),
+    turn: turn && {
+      ...turn,
+      before: view.maskMessages(turn.before),
+      messages: view.maskMessages(turn.messages),
+      settled: turn.settled.map((result) => view.maskResult(result)),
+      error: view.maskRunFailure(turn.error),
+    },
+    reader: {
+      takeEvents: () => {
+        for (;;) {
+          const taken = reader.takeEvents()
+          if (taken === null || taken.length === 0) return taken
+          const shown = taken.flatMap((event) => view.maskEvent(event) ?? [])
+          if (shown.length > 0) return shown
+        }
+      },
+      waitForEvents: () => reader.waitForEvents(),
+    },
+  }
+}
