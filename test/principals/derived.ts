@@ -91,7 +91,7 @@ const reasons: Record<string, string[]> = {
   ],
   'a run of the machine without a store begins a session of its own, which nobody else reaches': [
     'agent.machine',
-    'agent.input',
+    'agent.createInput',
     'agentMachine',
   ],
   'it has no session at hand': [
@@ -132,6 +132,7 @@ const reasons: Record<string, string[]> = {
     'otel',
     'redactEvent',
     'createInspectorOptions',
+    'startInspector',
   ],
   'it is a store: what reaches it may do anything to its sessions': [
     'memoryStore',

@@ -121,9 +121,9 @@ export const rules: Rule[] = [
   },
   {
     standing: 'new',
-    of: ['runSession', 'dbosSessions.enqueue', 'restateSessions.run'],
+    of: ['runSession', 'createSessionRunner', 'dbosSessions.enqueue', 'restateSessions.run'],
     comes: 'refused: not_begun',
-    because: 'there is nothing to drive',
+    because: 'there is nothing to run',
   },
   { standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
 
@@ -159,14 +159,14 @@ export const rules: Rule[] = [
     of: 'runSession',
     agent: foreign,
     comes: 'refused: stranded',
-    because: 'a drive is of the agent that began it',
+    because: 'a run is of the agent that began it',
   },
   {
     does: 'stop',
     of: 'runSession',
     standing: 'interrupted',
     comes: 'gone on',
-    because: 'what a drive is to say, it says at the next rest',
+    because: 'the answers are for the next rest',
   },
   {
     does: 'stop',
