@@ -23,13 +23,13 @@ import {
 import { sweep } from './sweep.js'
 import type { DbosLike, DbosQueueOptions } from './sdk.js'
 
-/** How sessions are driven by DBOS. */
+/** How DBOS runs sessions. */
 export interface DbosSessionsOptions extends SessionRunnerOptions {
   /** Default: 50 sessions at once in each process. */
   queue?: DbosQueueOptions
-  /** How long a rest waits for people, in milliseconds; then the session is cancelled. Default: for ever. */
+  /** How long a session waits for people, in milliseconds; then it is cancelled. Default: for ever. */
   answerTimeoutMs?: number
-  /** How often a process looks for sessions that nobody drives any more, in milliseconds. Default: 10,000. */
+  /** How often a process looks for sessions whose process has died, in milliseconds. Default: 10,000. */
   sweepMs?: number
   /** `applicationVersion` of the configuration of DBOS, if one is set there: it has to stay the same over deploys. */
   appVersion?: string
@@ -38,15 +38,15 @@ export interface DbosSessionsOptions extends SessionRunnerOptions {
 /** What a process has of its sessions in DBOS. */
 export interface DbosSessions {
   /**
-   * Registers the queue and begins to look for sessions that nobody drives: after `DBOS.launch()`.
+   * Registers the queue, and begins to look for sessions whose process has died. Call it after `DBOS.launch()`.
    * @throws {StatewrightError} `engine_unavailable` where DBOS refuses, also from `enqueue` and `answer`
    */
   start(): Promise<void>
-  /** Has a session driven, by any process. A second time, for the same turn, is the first time. */
-  enqueue(drive: DbosEnqueueRequest): Promise<void>
+  /** Queues a session: any process runs it. A second request for the same turn has no effect. */
+  enqueue(request: DbosEnqueueRequest): Promise<void>
   /**
-   * Answers a session that rests, and has it driven on. An answer to a call has its `fingerprint`, or comes with `at`: the
-   * `head` of the rest that it is for. Twice with one `id` is once. The receipts say what became of the answers.
+   * Answers a session that rests, and queues it. An answer to a call needs its `fingerprint`, or `at`: the `head` of the rest that it is
+   * for. Two calls with one `id` count once. The receipts say what became of the answers.
    * @throws {StoreError} `unknown_session`
    * @throws {UsageError} `unbound_answer`, `unknown_call`, `already_answered`, `stale_answer`, `run_ended`, `not_waiting`,
    * `invalid_input`
@@ -73,11 +73,11 @@ const maxRetryWaitMs = 10_000
 const mostBytes = 1000
 /** How often a process asks for sessions that rest and were told something. */
 const inboxMs = 1000
-/** When a drive comes again that a process took which was about to end. */
+/** When a request is tried again that a process took while it was shutting down. */
 const passedMs = 100
 
 /**
- * Sessions driven by a queue of DBOS: each drive is a workflow with one step, and whatever has to wait (for people, for a
+ * Runs sessions in a queue of DBOS: each call of `runSession` is a workflow with one step, and whatever has to wait (for people, for a
  * provider, for a session that another process has) is no workflow at all, but a later one. What a process leaves behind
  * when it dies is found by its lease, and queued again.
  *
@@ -203,7 +203,7 @@ export function dbosSessions(
           receipts.push(await tellSession(agents, store, session, answer, { at, key }))
         }
       } finally {
-        // Whatever holds it hears it; what is done needs no drive.
+        // A process that holds the session reads the answer; an ended session needs no workflow.
         const last = receipts.findLast(({ status }) => status === 'waiting')
         if (last) await asked(() => put({ session, base: `answer:${session}:${last.message}`, attempt: 0 }))
       }

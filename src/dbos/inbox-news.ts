@@ -7,7 +7,7 @@ import type { SessionStore } from '../core/sessions/store/store.js'
 interface InboxNewsOptions {
   /** When a session is asked for again that has not heard its message by then, in milliseconds. */
   againMs: number
-  /** Has a session driven. */
+  /** Queues a session. */
   found: (session: string, head: number) => Promise<void>
 }
 
@@ -15,15 +15,15 @@ interface InboxNewsOptions {
 const pageSize = 500
 
 /**
- * Looks for sessions that rest and that something was told to from elsewhere, as by `agent.tell` or the command line, and
- * has each of them driven.
+ * Looks for sessions that rest and have messages in their inboxes, as from `agent.tell` or the command line, and queues each of
+ * them.
  */
 export function inboxNews(
   agents: Agents,
   store: SessionStore,
   { againMs, found }: InboxNewsOptions,
 ): () => Promise<void> {
-  /** The message that a session was driven for, and when. */
+  /** The message that a session was queued for, and when. */
   let tried = new Map<string, { inbox: number; at: number }>()
   return async () => {
     const now = performance.now()

@@ -1,4 +1,4 @@
-/** Sessions driven by a queue of DBOS, on Postgres. Needs the optional package `@dbos-inc/dbos-sdk`. Node only. */
+/** Runs sessions in a queue of DBOS, on Postgres. Needs the optional package `@dbos-inc/dbos-sdk`. Node only. */
 export { dbosSessions, type DbosSessions, type DbosSessionsOptions } from './dbos-sessions.js'
 export type { DbosEnqueueRequest } from './queued.js'
 export type { DbosLike, DbosQueueOptions } from './sdk.js'

@@ -3,7 +3,7 @@ import type { SessionAnswer } from '../core/drive/answers.js'
 import { checkedDriveOptions } from '../core/drive/options.js'
 import type { SessionResult } from '../core/drive/rest.js'
 
-/** One drive, as it stands in the queue: at most 1,000 bytes with whatever it says. */
+/** A request to run a session: at most 1,000 bytes of JSON, its answers included. */
 export interface DbosEnqueueRequest {
   session: string
   /** What its run begins with. A longer one stays with you: pass its id, and look it up in a tool, or in `memory`. */
@@ -15,7 +15,7 @@ export interface DbosEnqueueRequest {
   priority?: number
 }
 
-/** A drive in the queue, with what was added to it. */
+/** A request in the queue, with what was added to it. */
 export interface Queued extends DbosEnqueueRequest {
   answers?: readonly SessionAnswer[]
   at?: number
@@ -26,7 +26,7 @@ export interface Queued extends DbosEnqueueRequest {
   refused?: number
 }
 
-/** A drive that somebody else has to make, or this one later. */
+/** A request that another process has to carry out, or this one later. */
 export interface Refused {
   /** In milliseconds. */
   later: number
@@ -50,12 +50,12 @@ export function checkedDrive(given: unknown): void {
 
 export const waitPrefix = 'wait:'
 
-/** How the id of the drive begins that comes when the wait is over after this record of a session. */
+/** How the id of the workflow begins that runs when the wait after this record of a session is over. */
 export function waitId(session: string, head: number): string {
   return `${waitPrefix}${session}:${head}:`
 }
 
-/** The drive after a wait: one, however many come to the session meanwhile. One that says something comes by itself. */
+/** The request after a wait: one, however many come for the session meanwhile. A request with answers is queued by itself. */
 export function afterWait(queued: Queued, rest: SessionResult): Queued {
   const next = begun(queued, rest)
   const base = next.answers ? queued.base : `${waitId(rest.session, rest.head)}${rest.waitUntil}`
@@ -64,8 +64,8 @@ export function afterWait(queued: Queued, rest: SessionResult): Queued {
 }
 
 /**
- * A drive of what has begun: should the session be gone by then, it does not begin anew. What its run has heard is not said
- * again.
+ * The request that continues a session which has begun: when the session is gone by then, it does not begin anew. Answers that the
+ * run has read are left out.
  */
 export function begun(
   { input: _input, refused: _refused, answers, ...queued }: Queued,
@@ -74,7 +74,7 @@ export function begun(
   return { ...queued, ...(unsaid && answers && { answers }) }
 }
 
-/** A drive that was refused comes again soon, and ever later. */
+/** How long a refused request waits before its next attempt, in milliseconds: longer each time. */
 export function pauseAfter(refused: number): number {
   return Math.min(30_000, 500 * 2 ** Math.min(refused, 10))
 }

@@ -15,13 +15,13 @@ export interface DbosLike {
   resumeWorkflow(id: string, options: { queueName: string }): Promise<unknown>
 }
 
-/** How many sessions are driven at once, and how fast they are begun: DBOS sees to both. */
+/** How many sessions run at once, and how fast they begin: DBOS limits both. */
 export interface DbosQueueOptions {
   /** By each process. */
   workerConcurrency?: number
   /** By all together. */
   globalConcurrency?: number
-  /** Drives that begin in so many seconds. */
+  /** How many workflows begin in so many seconds. */
   rateLimit?: { limitPerPeriod: number; periodSec: number }
   /** How often an idle queue is asked for work, in milliseconds. */
   minPollingIntervalMs?: number

@@ -9,17 +9,17 @@ export interface SweepOptions {
   queueName: string
   /** Milliseconds since the epoch. */
   now: number
-  /** Has a session driven that nobody drives. */
+  /** Queues a session whose process has died. */
   found: (session: string, head: number) => Promise<void>
 }
 
-/** A process that has just taken a drive from the queue has not taken its session yet. */
+/** A process that has just taken a request from the queue has not acquired its session yet. */
 const graceMs = 3000
 const pageSize = 200
 
 /**
- * Looks for what dead processes have left: sessions at work that nobody holds, by their leases; and drives that a process
- * had taken from the queue and that never came to a session. Two that look at once find the same, and queue it once.
+ * Looks for what dead processes have left: sessions at work without a holder, by their leases; and requests that a process took from
+ * the queue and that never reached a session. Two processes that look at once find the same, and queue it once.
  */
 export async function sweep(
   DBOS: DbosLike,
@@ -61,7 +61,7 @@ function isYoung(at: number, now: number): boolean {
 
 /** What a process has taken. */
 const taken = { status: 'PENDING', loadInput: true } as const
-/** What is driven when a wait is over that a provider has asked for: nobody has such a session, and nobody should. */
+/** What runs when a wait is over that a provider asked for: no process holds such a session, and none should. */
 const waiting = { status: 'DELAYED', workflow_id_prefix: waitPrefix } as const
 
 /** All of them: however many are alive, a dead one is among them. */

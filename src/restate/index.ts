@@ -1,4 +1,4 @@
-/** Sessions driven by Restate, one virtual object each. Needs the optional package `@restatedev/restate-sdk`, and Node 22. */
+/** Runs sessions as virtual objects of Restate. Needs the optional package `@restatedev/restate-sdk`, and Node 22. */
 export {
   restateSessions,
   type RestateSessions,

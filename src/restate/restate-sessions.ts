@@ -13,11 +13,11 @@ import type { Receipt, SessionMessage } from '../core/sessions/inbox/message.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import type { Durable, RestateContext, RestateLike } from './sdk.js'
 
-/** How sessions are driven by Restate. */
+/** How Restate runs sessions. */
 export interface RestateSessionsOptions extends SessionRunnerOptions {
   /** The name of the virtual object. Default: `session`. */
   name?: string
-  /** How long a rest waits for people, in milliseconds; then the session is cancelled. Default: for ever. */
+  /** How long a session waits for people, in milliseconds; then it is cancelled. Default: for ever. */
   answerTimeoutMs?: number
 }
 
@@ -47,7 +47,7 @@ const late: SessionAnswer = { type: 'cancel', why: 'Nobody answered in time.' }
 const retrying = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 
 /**
- * Sessions driven by Restate: a virtual object each. `run` settles when its run has ended, whatever happens to processes
+ * Runs sessions in Restate: a virtual object each. `run` settles when its run has ended, whatever happens to processes
  * meanwhile; while the session waits for people, or for a provider, it is suspended and costs nothing. `tell` reaches a
  * session at work, too.
  *
@@ -172,7 +172,7 @@ export function restateSessions(
         // What `run` has set may be younger than the call: it is asked for when it is needed.
         tell: restate.handlers.object.shared({ enableLazyState: true }, tellHandler as never),
       },
-      // A drive may take long; nobody else goes on with it meanwhile.
+      // A call may take long; no other process continues the session meanwhile.
       // Processes come back within seconds; nobody should wait longer because several have gone.
       options: {
         abortTimeout: { hours: 1 },

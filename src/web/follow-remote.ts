@@ -21,7 +21,7 @@ export interface RemoteRunOptions {
   clock: Clock
   /**
    * Continues a run here that no process holds any more; called again and again while it is looked at. Absent: the run
-   * waits until a request that may continue it, a driver or a host does.
+   * waits until a request that may continue it, `runSession` or a host does.
    */
   resumeHere?: () => Promise<void>
 }

@@ -19,8 +19,7 @@ const types: readonly SessionAnswer['type'][] = [
 
 /**
  * An answer to a call says which call it is for, because it may be made again when the run asks for another one of the same
- * id. All of them are checked before any is said: a run that goes on with the first would be left without a drive when
- * the second is none.
+ * id. All answers are checked before any is applied: otherwise the run would go on with the first, and the call would fail at the second.
  * @throws {UsageError} `invalid_input` for what is no answer, `unbound_answer` for one to a call without `fingerprint` or `at`
  */
 export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'runSession'): void {
@@ -43,8 +42,8 @@ export function checkAnswers(answers: readonly unknown[], at: number | undefined
 const late: ReadonlySet<string> = new Set(['unknown_call', 'already_answered', 'stale_answer', 'wrong_state'])
 
 /**
- * Says these to a run. A drive may be made twice: an answer that nothing waits for any more is no error. `at`: the rest that
- * they are for is known.
+ * Applies answers to a run. The same call may come twice: an answer that no call waits for any more is no error. `at`: the rest that
+ * the answers are for is known.
  * @throws {UsageError} `invalid_input` for an edit that does not fit
  */
 export function say(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {

@@ -32,7 +32,7 @@ export interface DefinedAgent {
   readonly accepts: readonly string[] | undefined
 }
 
-/** The agents of a process, by their names: what `runSession` and the hosts go on with. Made by `defineAgents`. */
+/** The agents of a process, by their names: `runSession` and the hosts continue sessions with them. Made by `defineAgents`. */
 export interface Agents {
   readonly names: readonly string[]
   /** @throws {ConfigError} `unknown_agent` */
@@ -43,7 +43,7 @@ export interface Agents {
 
 /**
  * Names the agents of a process, and says whose sessions they go on with. Each run's log then says which agent began it,
- * and in which version: a process drives the sessions of its agents alone, in the versions that they accept.
+ * and in which version: a process runs only the sessions of its agents, in the versions that they accept.
  *
  * - `support` without a version goes on with every session of its name.
  * - `billing` with `version: '4'` begins runs as version 4 and goes on with those of `accepts`; default: its own version.

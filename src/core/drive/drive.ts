@@ -21,18 +21,18 @@ import { type Agents, type AnyAgent, labelsOf } from './define-agents.js'
 import { checkedDriveOptions, type RunSessionOptions } from './options.js'
 import { type SessionResult, restOf } from './rest.js'
 
-/** How often whoever drives says that it is alive, in milliseconds. */
+/** How often `heartbeat` is called, in milliseconds. */
 const heartbeatMs = 10_000
 
 /**
- * Drives a session to its next rest: begins its run, goes on with it, or tells how it stands. Calling it again changes
- * nothing that is done: that is all a queue or an engine has to do, as often as it likes, with nothing but an id.
+ * Runs a session to its next rest: begins its run, continues it, or reports its state. A queue or an engine calls it with the id of
+ * a session, as often as it likes: finished work is not repeated.
  *
- * - The first drive of a session begins it with `input`; later ones do not look at it. `turn` says which run is meant.
- * - When `signal` aborts, nothing new is begun. A tool call that must not come twice is waited for, anything else is
- *   dropped and will be made again; then the session is free, and the rest says `stopped`.
- * - `retryable` of an error says whether another attempt makes sense: `session_busy` does, `corrupt_log` never.
- * - A session that was taken up five times without one new record ends in ERROR, `poisoned`.
+ * - The first call for a session begins it with `input`; later calls ignore `input`. `turn` says which run is meant.
+ * - When `signal` aborts, nothing new begins. `runSession` waits for a tool call that must not repeat; it drops anything else, and the
+ *   next call makes that again. Then the session is free, and the result has `stopped`.
+ * - `retryable` of an error says whether another attempt makes sense: true for `session_busy`, false for `corrupt_log`.
+ * - A session that was resumed five times without one new record ends in ERROR, `poisoned`.
  *
  * @example
  * const payer = createAgent({ model, store: memoryStore() })
@@ -55,13 +55,13 @@ export async function runSession(
     )
   const choice = new Choice(agent, options.agent)
   const taken = await takeSession(choice.stored, session, {
-    holder: 'a drive',
+    holder: 'runSession',
     definition: () => choice.stored.definition(),
   })
   return new Driving(choice, taken, options).toRest()
 }
 
-/** Which agent drives: known from the first, or by what the log says. */
+/** Which agent runs the session: the one that was passed, or the one that the log names. */
 class Choice {
   readonly #agents: Agents | undefined
   #made: MadeOf
@@ -118,7 +118,7 @@ class Choice {
 
 type Wait = { waitUntil: number; waitMs: number }
 
-/** One drive of one session, which is ours until it rests. */
+/** One call of `runSession`: the session is ours until it rests. */
 class Driving {
   readonly #choice: Choice
   readonly #taken: TakenSession
@@ -175,7 +175,7 @@ class Driving {
     return this.#choice.stored
   }
 
-  /** Whether this drive is the one that begins a run. */
+  /** Whether this call begins a run. */
   #isToBegin(): boolean {
     const { runs, run } = this.#taken.standing
     const { session, turn = Math.max(1, runs), input } = this.#options
@@ -302,7 +302,7 @@ class Driving {
     stops.push(() => subscription.unsubscribe())
   }
 
-  /** `failed`: whoever drives is gone, or has nobody to tell. */
+  /** `failed`: the caller is gone, or its heartbeat failed. */
   #beat(heartbeat: () => unknown, failed: (error: unknown) => void): () => void {
     const { clock } = this.#stored.parts
     let timer: unknown
@@ -320,7 +320,7 @@ class Driving {
   }
 }
 
-/** A drive begins a turn for each message. An interactive run would wait for the next one as a reply to the same run. */
+/** `runSession` begins a run for each message. An interactive run would wait for the next message as a reply to the same run. */
 function refuseInteractive({ interactive }: AgentConfig): void {
   if (!interactive) return
   const message =
@@ -328,7 +328,7 @@ function refuseInteractive({ interactive }: AgentConfig): void {
   throw new UsageError('invalid_option', message, 'interactive')
 }
 
-/** What the run came to is not in the log: whoever drives next finds it as it was before. */
+/** The run's end is not in the log: the next call finds the session as it was before. */
 function notKept({ error }: RunResult, session: string): StoreError {
   const { code = 'store_unavailable', message = 'The session could not be written.' } = error ?? {}
   return new StoreError(code as StoreErrorCode, message, session)

@@ -6,22 +6,22 @@ import { runSession } from './drive.js'
 import { checkedDriveOptions, type RunSessionOptions } from './options.js'
 import type { SessionResult } from './rest.js'
 
-/** How a process drives its sessions, and leaves them. */
+/** How a process runs its sessions, and leaves them to other processes. */
 export interface SessionRunnerOptions {
-  /** How long drives go on once `drain` was called, in milliseconds; then they stop where another can go on. Default: 20,000. */
+  /** How long calls go on after `drain`, in milliseconds; then they stop where another process can continue. Default: 20,000. */
   drainMs?: number
 }
 
-/** The drives of one process: what an engine calls, and what a signal stops. */
+/** Runs the sessions of one process: an engine calls `runSession`, and SIGTERM calls `drain`. */
 export interface SessionRunner {
-  /** As `runSession`, with this process's agents. While it drains, nothing is begun: `draining`, which is `retryable`. */
+  /** As the function `runSession`, with this process's agents. After `drain` it rejects with `draining`, which is `retryable`. */
   runSession: (options: RunSessionOptions) => Promise<SessionResult>
   /**
-   * Begins nothing more. What is under way goes on for `drainMs`, then stops at its next durable point. Settles when
-   * nothing is left.
+   * Begins nothing more. Calls in progress go on for `drainMs`, then stop at their next durable point. Settles when all calls have
+   * settled.
    */
   drain: () => Promise<void>
-  /** How many sessions are being driven. */
+  /** How many calls of `runSession` are in progress. */
   readonly active: number
 }
 
@@ -29,7 +29,7 @@ export interface SessionRunner {
 const longestTimer = 2 ** 31 - 1
 
 /**
- * Drives sessions for an engine until the process is told to end.
+ * Runs sessions for an engine until the process shuts down.
  *
  * @example
  * const { drain } = createSessionRunner(createAgent({ model, store: memoryStore() }))

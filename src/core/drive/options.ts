@@ -4,36 +4,36 @@ import type { RunInput } from '../sessions/history.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkAnswers, type SessionAnswer } from './answers.js'
 
-/** What a drive is given. */
+/** The options of `runSession`. */
 export interface RunSessionOptions {
   /** The id of the session. */
   session: string
   /**
-   * What its run begins with, if it has not begun; or how to get it, asked only then: an engine that keeps what it is
-   * given should be given an id.
+   * The input that begins the run, ignored when the run has begun; or a function that gets it, called only then. Pass an engine that
+   * keeps its arguments an id in place of a text.
    */
   input?: RunInput | (() => RunInput | Promise<RunInput>)
   /** Which run of the session `input` begins: 1, 2, … Default: the first, or whichever is the latest. */
   turn?: number
   /**
-   * What is said to the run where it rests. An answer to a call has its `fingerprint`, or comes with `at`. What nothing
-   * waits for any more is passed over.
+   * Applied to the run where it rests. An answer to a call needs its `fingerprint`, or `at`. An answer that no call waits for
+   * any more is ignored.
    */
   answers?: readonly SessionAnswer[]
-  /** The `head` of the rest that `answers` are for: once anything else has come, they are passed over. */
+  /** The `head` of the result that `answers` are for: they are ignored when anything else has come since. */
   at?: number
-  /** Of `defineAgents`: the agent that begins the session. Default: the only one, or the one that it had before. */
+  /** The name of the agent that begins the session, in `defineAgents`. Default: the only agent, or the one that the session had before. */
   agent?: string
-  /** Stops the drive where another one can go on; it does not cancel the run. */
+  /** Stops this call where another call can continue; it does not cancel the run. */
   signal?: AbortSignal
   /**
-   * Called at once, and every 10 seconds until the drive settles. One that throws, or rejects, stops the drive as `signal`
-   * does, and the drive rejects with what it threw.
+   * Called at once, and every 10 seconds until `runSession` settles. When it throws or rejects, the call stops as by `signal`, and
+   * rejects with the same error.
    */
   heartbeat?: () => unknown
   /**
-   * A wait before a retry that is longer than this is not sat through, in milliseconds: the drive settles as `stopped`,
-   * with `waitUntil`. Default: every wait is.
+   * The longest wait before a retry that this call waits for, in milliseconds. For a longer one it settles as `stopped`, with
+   * `waitUntil`. Default: it waits for every retry.
    */
   maxRetryWaitMs?: number
   /** The app's own object, handed to `execute`. */

@@ -3,8 +3,8 @@ import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machi
 import { toRunResult } from '../../../machines/agent/to-result.js'
 
 /**
- * Where a drive has left its session: plain JSON of at most 1,000 bytes, because engines write down whatever crosses their
- * boundary, and keep it. What is longer is in the store: `agent.replay(session)` reads it.
+ * The state in which `runSession` leaves a session: plain JSON of at most 1,000 bytes, because engines store everything that crosses
+ * their boundary. The store has the rest: `agent.replay(session)` reads it.
  *
  * @example
  * const payer = createAgent({ model, store: memoryStore() })
@@ -15,18 +15,18 @@ export interface SessionResult {
   session: string
   /** Which run of the session: 1, 2, … */
   turn: number
-  /** Of that run. At work only when the drive was stopped before its next rest. */
+  /** The state of that run. It is at work only when the call was stopped before the next rest. */
   state: AgentState
   reason: Reason | null
   /** The last record of the log. Answers that carry it (`at`) count only while nothing else has come. */
   head: number
-  /** The drive was stopped, by its signal or by a long wait: drive the session again. */
+  /** The call was stopped, by its signal or by a long wait: call `runSession` again. */
   stopped?: true
-  /** It was stopped before the run came to hear its `answers`: give them again. */
+  /** The call was stopped before the run read its `answers`: pass them again. */
   undelivered?: true
   /** Nothing can be done before then, in milliseconds since the epoch: the model's provider has asked for a long wait. */
   waitUntil?: number
-  /** What was left of that wait when the drive settled, in milliseconds: it holds on a machine with another clock, too. */
+  /** How much of that wait was left when the call settled, in milliseconds: valid on a machine with another clock, too. */
   waitMs?: number
   /** The answer, if it is short. */
   output?: string

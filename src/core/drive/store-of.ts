@@ -12,6 +12,6 @@ export function storeOf(agents: Agents): SessionStore {
   const [store] = stores
   if (stores.size === 1 && store !== undefined) return store
   const message =
-    'Agents whose sessions are driven by an engine have one store: createAgent({ store }), the same for all.'
+    'Agents whose sessions an engine runs have one store: createAgent({ store }), the same for all.'
   throw new ConfigError('invalid_config', message, 'store')
 }
