@@ -10,10 +10,10 @@ import type { RunResult } from './agent/run-result.js'
 import { toRunResult } from './agent/to-result.js'
 
 /**
- * The agent loop. Each top-level state is an `AgentState` that users see; the finals are how a run can end.
+ * The agent loop. Each top-level state is an `AgentState` that users see; the final states are the ways in which a run ends.
  *
- * Pure: context is plain JSON, time arrives on events, whatever waits is an actor. The same events give the same
- * states, so a log of events is the run.
+ * Pure: the context is plain JSON, the time arrives with events, and everything asynchronous is an actor. The same events
+ * give the same states, so a log of events is the run.
  *
  * @example
  * // The bare machine: its events in, its states out. `agent.machine` is the same with an agent's actors.
@@ -44,25 +44,25 @@ export const agentMachine = setup({
     DEADLINE: { guard: 'isClockRunning', target: '.TIMED_OUT', actions: 'keepPartial' },
     STORE_FAILED: {
       target: '.ERROR',
-      actions: ['keepPartial', 'noteStoreFailure', { type: 'because', params: { reason: 'store_error' } }],
+      actions: ['keepPartial', 'noteStoreFailure', { type: 'setReason', params: { reason: 'store_error' } }],
     },
     'xstate.error.actor.*': {
-      description: 'What waits may fail; where the loop cannot mend that, the run ends.',
+      description: 'An actor failed in a way that the loop cannot recover from: the run ends.',
       target: '.ERROR',
-      actions: ['noteFailure', 'keepPartial', 'becauseOfFailure'],
+      actions: ['noteFailure', 'keepPartial', 'setFailureReason'],
     },
-    LEFT: { actions: 'noteLeaving' },
+    LEFT: { actions: 'noteRelease' },
     PAUSE: { actions: 'notePause' },
     RESUME: {
       guard: 'isPausing',
-      description: 'A pause that the run has not taken yet is withdrawn.',
+      description: 'Withdraws a pause that the run has not taken yet.',
       actions: ['withdrawPause', 'resumeChildren'],
     },
     STEER: { actions: 'queueSteering' },
   },
   states: {
     RUNNING: {
-      description: 'The loop thinks: it prepares a request, waits for the model, or judges what came back.',
+      description: 'The run prepares a request, waits for the model, or judges its response.',
       entry: { type: 'enter', params: { state: 'RUNNING' } },
       initial: 'preparing',
       on: {
@@ -79,11 +79,11 @@ export const agentMachine = setup({
         },
 
         preparing: {
-          description: 'What the model is to read is gathered, looked at, and made to fit.',
+          description: 'Collects the input of the next request, screens it, and makes it fit the window.',
           initial: 'starting',
           states: {
             starting: {
-              description: 'The user message is taken into the transcript.',
+              description: 'Adds the user message to the transcript.',
               entry: 'takeInput',
               always: [
                 { guard: 'hasInputShields', target: 'screeningInput' },
@@ -93,7 +93,7 @@ export const agentMachine = setup({
             },
 
             screeningInput: {
-              description: 'Input shields look at the user message before any model does.',
+              description: 'Input shields screen the user message before the model reads it.',
               invoke: {
                 id: 'inputShields',
                 src: 'screenInput',
@@ -101,16 +101,16 @@ export const agentMachine = setup({
                   {
                     guard: 'isBlocked',
                     target: '#agent.BLOCKED',
-                    actions: ['heedInputShields', 'keepShieldMessage'],
+                    actions: ['applyInputScreening', 'keepShieldMessage'],
                   },
-                  { guard: 'hasRetrieval', target: 'retrieving', actions: 'heedInputShields' },
-                  { target: 'checkingLimits', actions: 'heedInputShields' },
+                  { guard: 'hasRetrieval', target: 'retrieving', actions: 'applyInputScreening' },
+                  { target: 'checkingLimits', actions: 'applyInputScreening' },
                 ],
               },
             },
 
             retrieving: {
-              description: 'Memory is searched for what helps with this message.',
+              description: 'Searches memory for snippets about the user message.',
               invoke: {
                 id: 'retrieval',
                 src: 'retrieve',
@@ -127,19 +127,19 @@ export const agentMachine = setup({
                 {
                   guard: 'concludesAtStepCap',
                   target: '#agent.RUNNING.asking.concluding',
-                  actions: { type: 'because', params: { reason: 'max_steps' } },
+                  actions: { type: 'setReason', params: { reason: 'max_steps' } },
                 },
                 { guard: 'isAtStepCap', target: '#agent.MAX_STEPS' },
                 { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED' },
-                { guard: 'hasUnscreenedInput', target: 'screeningInput' },
-                { guard: 'fitsContext', target: 'fittingContext' },
+                { guard: 'hasUnclearedInput', target: 'screeningInput' },
+                { guard: 'hasContextFitting', target: 'fittingContext' },
                 { guard: 'isBackingOff', target: '#agent.RUNNING.asking.backingOff' },
                 { target: '#agent.RUNNING.asking.requesting' },
               ],
             },
 
             fittingContext: {
-              description: 'The transcript is made to fit the window of the model.',
+              description: 'Makes the transcript fit the window of the model.',
               invoke: {
                 id: 'fitting',
                 src: 'fitContext',
@@ -154,7 +154,7 @@ export const agentMachine = setup({
         },
 
         asking: {
-          description: 'The model has the word; shields look at what it says.',
+          description: 'Waits for the model; output shields screen its answer.',
           initial: 'requesting',
           states: {
             requesting: {
@@ -164,7 +164,7 @@ export const agentMachine = setup({
                 src: 'requestModel',
                 input: { conclude: false },
                 onDone: [
-                  { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
+                  { guard: 'needsOutputScreening', target: 'screeningOutput', actions: 'recordResponse' },
                   {
                     guard: 'asksWithinBudget',
                     target: '#agent.RUNNING.judging.judgingCalls',
@@ -207,7 +207,7 @@ export const agentMachine = setup({
                 src: 'requestModel',
                 input: { conclude: true },
                 onDone: [
-                  { guard: 'isHeld', target: 'screeningOutput', actions: 'recordResponse' },
+                  { guard: 'needsOutputScreening', target: 'screeningOutput', actions: 'recordResponse' },
                   { target: '#agent.RUNNING.judging.stopping', actions: 'recordResponse' },
                 ],
                 onError: {
@@ -218,7 +218,7 @@ export const agentMachine = setup({
             },
 
             screeningOutput: {
-              description: 'Output shields look at what the model said before anybody else does.',
+              description: 'Output shields screen the answer before it is emitted.',
               invoke: {
                 id: 'outputShields',
                 src: 'screenOutput',
@@ -226,16 +226,16 @@ export const agentMachine = setup({
                   {
                     guard: 'isBlocked',
                     target: '#agent.BLOCKED',
-                    actions: ['tellOutputFindings', 'keepShieldMessage'],
+                    actions: ['emitOutputFindings', 'keepShieldMessage'],
                   },
                   {
                     guard: 'isConclusion',
                     target: '#agent.RUNNING.judging.stopping',
-                    actions: ['tellOutputFindings', 'releaseAnswer'],
+                    actions: ['emitOutputFindings', 'releaseAnswer'],
                   },
                   {
                     target: '#agent.RUNNING.judging.accounting',
-                    actions: ['tellOutputFindings', 'releaseAnswer'],
+                    actions: ['emitOutputFindings', 'releaseAnswer'],
                   },
                 ],
               },
@@ -244,11 +244,11 @@ export const agentMachine = setup({
         },
 
         judging: {
-          description: 'What came back decides where the run goes.',
+          description: 'Decides what follows the response.',
           initial: 'accounting',
           states: {
             accounting: {
-              description: 'A response is in the transcript and paid for; what it is decides where it leads.',
+              description: 'The response is in the transcript and paid for; its kind decides the next state.',
               always: [
                 { guard: 'isOverBudget', target: '#agent.BUDGET_EXCEEDED' },
                 { guard: 'hasCalls', target: 'judgingCalls' },
@@ -256,27 +256,27 @@ export const agentMachine = setup({
                 {
                   guard: 'isTruncatedCall',
                   target: '#agent.ERROR',
-                  actions: { type: 'because', params: { reason: 'max_tokens' } },
+                  actions: { type: 'setReason', params: { reason: 'max_tokens' } },
                 },
                 { guard: 'mayReprompt', target: 'recovering', actions: 'reprompt' },
-                { guard: 'mayAskAgain', target: 'recovering', actions: 'askAgain' },
+                { guard: 'mayRetryEmptyAnswer', target: 'recovering', actions: 'retryEmptyAnswer' },
                 {
                   guard: 'isEmpty',
                   target: '#agent.ERROR',
-                  actions: { type: 'because', params: { reason: 'empty_response' } },
+                  actions: { type: 'setReason', params: { reason: 'empty_response' } },
                 },
                 { guard: 'mayRepair', target: 'recovering', actions: 'askForRepair' },
                 {
                   guard: 'isInvalid',
                   target: '#agent.ERROR',
-                  actions: { type: 'because', params: { reason: 'invalid_output' } },
+                  actions: { type: 'setReason', params: { reason: 'invalid_output' } },
                 },
                 { target: 'ending' },
               ],
             },
 
             judgingCalls: {
-              description: 'The guards look at the calls before any of them runs.',
+              description: 'The guards check the calls before any of them runs.',
               entry: 'judgeCalls',
               always: [
                 { guard: 'isHalted', target: 'halting' },
@@ -288,31 +288,31 @@ export const agentMachine = setup({
             },
 
             consultingOnCalls: {
-              description: "The user's own guards look at the calls, and may take their time.",
+              description: "The user's own guards check the calls, and may be asynchronous.",
               invoke: {
                 id: 'callGuards',
                 src: 'consultGuards',
                 input: { on: 'calls' },
                 onDone: [
-                  { guard: 'userGuardHalts', target: 'halting', actions: 'heedUserGuards' },
+                  { guard: 'userGuardHalts', target: 'halting', actions: 'applyUserGuards' },
                   {
                     guard: 'hasCallShields',
                     target: '#agent.WAITING_FOR_TOOL.screeningCalls',
-                    actions: 'heedUserGuards',
+                    actions: 'applyUserGuards',
                   },
-                  { target: '#agent.WAITING_FOR_TOOL', actions: 'heedUserGuards' },
+                  { target: '#agent.WAITING_FOR_TOOL', actions: 'applyUserGuards' },
                 ],
               },
             },
 
             recovering: {
               description:
-                'A cut, empty or invalid answer is mended by asking on; it costs a step like any other.',
+                'Asks again after a truncated, empty or invalid answer; this costs a step like any other.',
               always: '#agent.RUNNING.preparing.checkingLimits',
             },
 
             halting: {
-              description: 'A guard has seen enough; the model may have a last word.',
+              description: 'A guard halts the run; the model may give a last answer.',
               entry: ['announceHalt', 'settleBatch'],
               always: [
                 { guard: 'concludesOnHalt', target: '#agent.RUNNING.asking.concluding' },
@@ -321,7 +321,7 @@ export const agentMachine = setup({
             },
 
             stopping: {
-              description: 'What has stopped the run, a guard or the step limit, says where that leads.',
+              description: 'The guard or the step limit that stopped the run decides where it goes.',
               always: [
                 { guard: 'isStoppedByStepCap', target: '#agent.MAX_STEPS' },
                 { guard: 'pausesOnHalt', target: '#agent.PAUSED' },
@@ -331,14 +331,14 @@ export const agentMachine = setup({
 
             ending: {
               description:
-                'A natural end: it beats a pending pause, but not steering that nobody has heard yet.',
-              entry: ['becauseOfAnswer', 'settleBatch'],
+                'A natural end: it wins over a pending pause, but not over steering that is not delivered yet.',
+              entry: ['setAnswerReason', 'settleBatch'],
               always: [
                 { guard: 'hasSteering', target: '#agent.RUNNING.preparing.checkingLimits' },
                 {
                   guard: 'isInteractive',
                   target: '#agent.WAITING_FOR_INPUT.message',
-                  actions: { type: 'because', params: { reason: 'message' } },
+                  actions: { type: 'setReason', params: { reason: 'message' } },
                 },
                 { target: '#agent.COMPLETED' },
               ],
@@ -349,7 +349,7 @@ export const agentMachine = setup({
     },
 
     WAITING_FOR_TOOL: {
-      description: 'The calls of one response are carried out. Answers that come meanwhile count, too.',
+      description: 'The calls of one response run. Answers that come meanwhile are accepted, too.',
       entry: { type: 'enter', params: { state: 'WAITING_FOR_TOOL' } },
       initial: 'dispatching',
       on: {
@@ -375,29 +375,29 @@ export const agentMachine = setup({
 
         screeningCalls: {
           description:
-            'Tool-input shields look at the calls before any of them runs, and at what people have changed.',
+            'Tool-input shields screen the calls before any of them runs, and the arguments that people changed.',
           invoke: {
             id: 'callShields',
             src: 'screenCalls',
-            onDone: { target: 'dispatching', actions: 'heedCallShields' },
+            onDone: { target: 'dispatching', actions: 'applyCallScreening' },
           },
         },
 
         dispatching: {
-          description: 'Calls that need nobody run first; then people and clients are asked for theirs.',
+          description: 'Calls that need no answer run first; then people and clients are asked for theirs.',
           always: [
             { guard: 'hasRunnableCalls', target: 'executing' },
             { guard: 'hasResultsToScreen', target: 'screeningResults' },
             {
               guard: 'hasCallsToApprove',
               target: '#agent.WAITING_FOR_INPUT.approval',
-              actions: { type: 'because', params: { reason: 'approval' } },
+              actions: { type: 'setReason', params: { reason: 'approval' } },
             },
             { guard: 'hasCallsToScreen', target: 'screeningCalls' },
             {
               guard: 'hasClientCalls',
               target: '#agent.WAITING_FOR_INPUT.toolOutput',
-              actions: { type: 'because', params: { reason: 'tool_output' } },
+              actions: { type: 'setReason', params: { reason: 'tool_output' } },
             },
             { guard: 'hasPausedChildren', target: '#agent.PAUSED' },
             { target: 'judgingResults' },
@@ -435,11 +435,11 @@ export const agentMachine = setup({
 
         screeningResults: {
           description:
-            'Shields look at the results, and at why people refuse calls, before anybody else does; anew when one more comes.',
+            'Shields screen the results, and the reasons of rejected calls, before they are emitted; again when one more comes.',
           invoke: {
             id: 'resultShields',
             src: 'screenResults',
-            onDone: { target: 'dispatching', actions: 'heedResultShields' },
+            onDone: { target: 'dispatching', actions: 'applyResultScreening' },
           },
           on: {
             REJECT: {
@@ -458,7 +458,7 @@ export const agentMachine = setup({
         },
 
         judgingResults: {
-          description: 'All results are there; the guards look at them.',
+          description: 'All results are there; the guards check them.',
           entry: 'judgeResults',
           always: [
             { guard: 'isHalted', target: '#agent.RUNNING.judging.halting' },
@@ -468,7 +468,7 @@ export const agentMachine = setup({
         },
 
         consultingOnResults: {
-          description: "The user's own guards look at the results.",
+          description: "The user's own guards check the results.",
           invoke: {
             id: 'resultGuards',
             src: 'consultGuards',
@@ -477,11 +477,11 @@ export const agentMachine = setup({
               {
                 guard: 'userGuardHalts',
                 target: '#agent.RUNNING.judging.halting',
-                actions: 'heedUserGuards',
+                actions: 'applyUserGuards',
               },
               {
                 target: '#agent.RUNNING.preparing.checkingLimits',
-                actions: ['heedUserGuards', 'settleBatch'],
+                actions: ['applyUserGuards', 'settleBatch'],
               },
             ],
           },
@@ -490,13 +490,13 @@ export const agentMachine = setup({
     },
 
     WAITING_FOR_INPUT: {
-      description: 'The run rests until somebody answers; its clock stands still.',
+      description: 'The run rests until it is answered; its clock stops.',
       entry: ['settleBatch', { type: 'enter', params: { state: 'WAITING_FOR_INPUT' } }, 'holdDeadline'],
       exit: 'releaseDeadline',
       initial: 'message',
       states: {
         approval: {
-          description: 'A person decides about calls; those already decided wait until all are.',
+          description: 'A person approves or rejects calls; decided calls wait until all are decided.',
           entry: 'askForApproval',
           on: {
             APPROVE: [
@@ -512,7 +512,7 @@ export const agentMachine = setup({
         },
 
         toolOutput: {
-          description: 'The client carries out calls of its own and hands in their results.',
+          description: 'The client runs its own calls and returns their results.',
           on: {
             TOOL_OUTPUT: [
               { guard: 'isLastOutput', target: '#agent.WAITING_FOR_TOOL', actions: 'acceptOutput' },
@@ -532,9 +532,9 @@ export const agentMachine = setup({
     },
 
     PAUSED: {
-      description: 'The run rests at a safe point until it is resumed; its clock stands still.',
+      description: 'The run rests at a safe point until it is resumed; its clock stops.',
       entry: [
-        'becauseOfPause',
+        'setPauseReason',
         'settleBatch',
         { type: 'enter', params: { state: 'PAUSED' } },
         'holdDeadline',
@@ -568,9 +568,9 @@ export const agentMachine = setup({
     },
     CANCELLED: {
       type: 'final',
-      description: 'Somebody cancelled the run.',
+      description: 'The run was cancelled.',
       entry: [
-        { type: 'because', params: { reason: 'cancelled' } },
+        { type: 'setReason', params: { reason: 'cancelled' } },
         'settleBatch',
         { type: 'finish', params: { state: 'CANCELLED' } },
       ],
@@ -579,7 +579,7 @@ export const agentMachine = setup({
       type: 'final',
       description: 'The deadline passed.',
       entry: [
-        { type: 'because', params: { reason: 'timeout' } },
+        { type: 'setReason', params: { reason: 'timeout' } },
         'settleBatch',
         { type: 'finish', params: { state: 'TIMED_OUT' } },
       ],
@@ -588,7 +588,7 @@ export const agentMachine = setup({
       type: 'final',
       description: 'All steps are used.',
       entry: [
-        { type: 'because', params: { reason: 'max_steps' } },
+        { type: 'setReason', params: { reason: 'max_steps' } },
         'settleBatch',
         { type: 'finish', params: { state: 'MAX_STEPS' } },
       ],
@@ -596,20 +596,20 @@ export const agentMachine = setup({
     BUDGET_EXCEEDED: {
       type: 'final',
       description: 'Tokens or money are used up.',
-      entry: ['becauseOfBudget', 'settleBatch', { type: 'finish', params: { state: 'BUDGET_EXCEEDED' } }],
+      entry: ['setBudgetReason', 'settleBatch', { type: 'finish', params: { state: 'BUDGET_EXCEEDED' } }],
     },
     BLOCKED: {
       type: 'final',
       description: 'A shield refused the input or the answer.',
       entry: [
-        { type: 'because', params: { reason: 'shield' } },
+        { type: 'setReason', params: { reason: 'shield' } },
         'settleBatch',
         { type: 'finish', params: { state: 'BLOCKED' } },
       ],
     },
     ERROR: {
       type: 'final',
-      description: 'Something failed that the loop cannot mend, or a guard halted it.',
+      description: 'A failure that the loop cannot recover from, or a guard, ended the run.',
       entry: ['settleBatch', { type: 'finish', params: { state: 'ERROR' } }],
     },
   },

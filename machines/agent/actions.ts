@@ -12,18 +12,18 @@ export {
   settleBatch,
 } from './actions/call-results.js'
 export { addChildUsage, noteChildRest, resumeChildren } from './actions/sub-agent-usage.js'
-export { heedUserGuards } from './actions/user-guards.js'
+export { applyUserGuards } from './actions/user-guards.js'
 export { holdDeadline, releaseDeadline, startDeadline } from './actions/deadline.js'
 export {
-  because,
-  becauseOfAnswer,
-  becauseOfBudget,
-  becauseOfPause,
+  setReason,
+  setAnswerReason,
+  setBudgetReason,
+  setPauseReason,
   enter,
   finish,
 } from './actions/state-entry.js'
 export {
-  becauseOfFailure,
+  setFailureReason,
   keepPartial,
   noteFailure,
   scheduleRetry,
@@ -40,15 +40,15 @@ export {
   withdrawPause,
 } from './actions/user-input.js'
 export { judgeCalls, judgeResults } from './actions/judge-batch.js'
-export { askAgain, askForRepair, continueAnswer, reprompt } from './actions/answer-recovery.js'
+export { retryEmptyAnswer, askForRepair, continueAnswer, reprompt } from './actions/answer-recovery.js'
 export { recordResponse } from './actions/record-response.js'
 export { noteRetrieved } from './actions/note-retrieved.js'
 export {
-  heedCallShields,
-  heedInputShields,
-  heedResultShields,
+  applyCallScreening,
+  applyInputScreening,
+  applyResultScreening,
   keepShieldMessage,
   releaseAnswer,
-  tellOutputFindings,
+  emitOutputFindings,
 } from './actions/apply-screening.js'
-export { noteLeaving, noteStoreFailure } from './actions/storage-events.js'
+export { noteRelease, noteStoreFailure } from './actions/storage-events.js'

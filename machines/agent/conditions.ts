@@ -33,12 +33,12 @@ export const hasCallShields = ({ context }: ConditionScope): boolean => context.
 /** Memory is asked once for each user message. */
 export const hasRetrieval = ({ context }: ConditionScope): boolean =>
   context.features.retrieval && context.retrieved === null
-export const fitsContext = ({ context }: ConditionScope): boolean => context.features.fitting
+export const hasContextFitting = ({ context }: ConditionScope): boolean => context.features.fitting
 export const hasUserGuards = ({ context }: ConditionScope): boolean => context.features.userGuards
 export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
 
 /** Steering is what a user says, too. */
-export const hasUnscreenedInput = ({ context }: ConditionScope): boolean =>
+export const hasUnclearedInput = ({ context }: ConditionScope): boolean =>
   listUnclearedInput(context).length > 0
 
 /** One of the shields says `block`, or nothing has been said of a content: shields fail closed. */
@@ -58,7 +58,7 @@ function isBlockVerdict(screening: unknown): boolean {
 }
 
 /** Words of the model, and shields that have to clear them. */
-export const isHeld = ({ context, event }: ConditionScope): boolean => {
+export const needsOutputScreening = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return false
   const { text, refusal } = event.output.response
   return context.features.outputShields && (text !== '' || (refusal !== null && refusal !== ''))
@@ -157,7 +157,7 @@ export const mayContinue = (scope: ConditionScope): boolean =>
     'continue'
 
 export const mayReprompt = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'reprompt'
-export const mayAskAgain = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'retry'
+export const mayRetryEmptyAnswer = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'retry'
 export const isEmpty = (scope: ConditionScope): boolean => decideEmptyAnswer(scope) === 'give_up'
 
 /** The answer does not fit the output schema. Of what ends a turn otherwise, a refusal or a cut, none is asked. */

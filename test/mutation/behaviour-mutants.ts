@@ -56,7 +56,9 @@ const guards: Record<
     mayContinue: ({ context }) => context.response === 'truncated' || context.response === 'truncatedCalls',
   },
   'never continues a truncated answer': { mayContinue: () => false },
-  'asks for ever after an empty answer': { mayAskAgain: ({ context }) => context.response === 'empty' },
+  'asks for ever after an empty answer': {
+    mayRetryEmptyAnswer: ({ context }) => context.response === 'empty',
+  },
   'takes an empty answer for an end': { isEmpty: () => false },
   'needs no approval': {
     hasRunnableCalls: ({ context }) => context.calls.some(({ result }) => result === undefined),
@@ -107,13 +109,13 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
   'waits for no time between attempts': {
     scheduleRetry: toAction((context) => ({ attempt: context.attempt + 1, backOffUntil: 0 })),
   },
-  'takes every failure for one of its own': { becauseOfFailure: toAction(() => ({ reason: 'internal' })) },
+  'takes every failure for one of its own': { setFailureReason: toAction(() => ({ reason: 'internal' })) },
   'takes every failure for one of the model': {
-    becauseOfFailure: toAction(() => ({ reason: 'provider_error' })),
+    setFailureReason: toAction(() => ({ reason: 'provider_error' })),
   },
-  'takes every end for a whole answer': { becauseOfAnswer: toAction(() => ({ reason: 'end_turn' })) },
-  'takes every pause for one that somebody wants': { becauseOfPause: toAction(() => ({ reason: 'paused' })) },
-  'takes every budget for that of tokens': { becauseOfBudget: toAction(() => ({ reason: 'token_budget' })) },
+  'takes every end for a whole answer': { setAnswerReason: toAction(() => ({ reason: 'end_turn' })) },
+  'takes every pause for one that somebody wants': { setPauseReason: toAction(() => ({ reason: 'paused' })) },
+  'takes every budget for that of tokens': { setBudgetReason: toAction(() => ({ reason: 'token_budget' })) },
   'announces a result twice': {
     recordResult: toAction((context, event, tell) => {
       if (event.type !== 'TOOL_RESULT') return undefined

@@ -7,7 +7,7 @@ export const equivalents: Readonly<Record<string, string>> = {
     'RUNNING.judging.accounting: always [hasCalls] after the next branch',
     'RUNNING.judging.accounting: always [isTruncatedCall] after the next branch',
     'RUNNING.judging.accounting: always [mayReprompt] after the next branch',
-    'RUNNING.judging.accounting: always [mayAskAgain] after the next branch',
+    'RUNNING.judging.accounting: always [mayRetryEmptyAnswer] after the next branch',
     'RUNNING.judging.accounting: always [isEmpty] after the next branch',
   ]),
   ...because('where no pause has been asked for, there is none to withdraw', [

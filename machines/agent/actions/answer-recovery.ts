@@ -65,7 +65,7 @@ export const reprompt = toAction((context, event, emit) => {
   return { reprompts, ...withInternalMessage(context, repromptText, 'empty_response', getEventTime(event)) }
 })
 
-export const askAgain = toAction((context, _event, emit) => {
+export const retryEmptyAnswer = toAction((context, _event, emit) => {
   emit({
     type: 'guardrail',
     guard: 'empty_response',

@@ -21,7 +21,7 @@ import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 type Emit = (announcement: EmittedEvent) => void
 
 /** The user's messages as the shields let them through: never told, and never sent to a model, before. */
-export const heedInputShields = toAction((context, event, emit) => {
+export const applyInputScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.inputShields') return undefined
   const screenings = toList(event.output) as readonly InputScreening[]
   for (const screening of screenings) emitFindings(screening, 'input', null, emit)
@@ -111,7 +111,7 @@ function maskPiece(message: Message, pieces: readonly string[]): Message {
 }
 
 /** What the shields say of an answer is told, whatever becomes of it. */
-export const tellOutputFindings = toAction((_context, event, emit) => {
+export const emitOutputFindings = toAction((_context, event, emit) => {
   if (event.type === 'xstate.done.actor.outputShields') emitFindings(event.output, 'output', null, emit)
   return undefined
 })
@@ -149,7 +149,7 @@ export const releaseAnswer = toAction((context, event, emit) => {
  * A call whose arguments were refused has that as its result; the loop goes on. What the shields have made of the calls
  * takes its place in the transcript, and now they can be told.
  */
-export const heedCallShields = toAction((context, event, emit) => {
+export const applyCallScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
   const screeningOf = createScreeningLookup(event.output)
   const screenings = new Map(
@@ -226,7 +226,7 @@ const refusedCallText = 'A shield refused the arguments of this call.'
 const refusedEditText = 'The user changed the arguments before approving, and they were refused'
 
 /** Results as the shields let them through: now they can be told. */
-export const heedResultShields = toAction((context, event, emit) => {
+export const applyResultScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.resultShields') return undefined
   const screeningOf = createScreeningLookup(event.output)
   const calls = context.calls.map((call): BatchCall => {

@@ -134,12 +134,12 @@ function withoutReasoning({
 /** The message as far as it may be seen before the shields have spoken: that there are calls, and no words of a held one. */
 function maskUnclearedMessage(
   whole: AssistantMessage,
-  isHeld: boolean,
+  needsOutputScreening: boolean,
   tools: AgentContext['tools'],
 ): AssistantMessage {
   const calls = whole.tool_calls?.map((call) => maskToolCall(call, tools))
   const message = { ...whole, ...(calls && { tool_calls: calls }) }
-  if (!isHeld) return message
+  if (!needsOutputScreening) return message
   const {
     refusal: _r,
     reasoning: _t,

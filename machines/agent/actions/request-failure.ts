@@ -21,7 +21,7 @@ export const noteFailure = toAction((context, event, emit) => {
 })
 
 /** Why a run ends with a failure that it cannot mend. Of the parts of the loop itself, none should fail. */
-export const becauseOfFailure = toAction((_context, event) => ({ reason: toFailureReason(event) }))
+export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
 
 function toFailureReason(event: AgentMachineEvent): Reason {
   const { kind } = readActorError(event)

@@ -8,18 +8,18 @@ import { findBudgetReason } from '../budget-totals.js'
 import { maskMessages } from '../uncleared-input.js'
 
 /** Says why the run goes where it goes next. */
-export const because = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
+export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
 
 /** A request that the budget refuses is not made, so nothing is spent yet. */
-export const becauseOfBudget = toAction((context) => ({
+export const setBudgetReason = toAction((context) => ({
   reason: findBudgetReason(context) ?? 'token_budget',
 }))
 
 /** A guard has paused the run, or somebody. */
-export const becauseOfPause = toAction((context) => ({ reason: context.verdict?.guard ?? 'paused' }))
+export const setPauseReason = toAction((context) => ({ reason: context.verdict?.guard ?? 'paused' }))
 
 /** How the model has ended its turn. */
-export const becauseOfAnswer = toAction(({ response }) => ({
+export const setAnswerReason = toAction(({ response }) => ({
   reason: (response && reasonByResponse[response]) ?? 'end_turn',
 }))
 

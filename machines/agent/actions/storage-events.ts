@@ -9,7 +9,7 @@ export const noteStoreFailure = toAction((_context, event) =>
 )
 
 /** What the process drops is paid for. A call that it has not begun runs when another process goes on. */
-export const noteLeaving = toAction((context, event, emit) => {
+export const noteRelease = toAction((context, event, emit) => {
   if (event.type !== 'LEFT') return undefined
   const { usage = null, unbegun = [] } = event
   const cost = spendUsage(context, usage, emit, { isCut: true })

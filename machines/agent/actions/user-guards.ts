@@ -3,7 +3,7 @@ import { getEventTime } from '../machine-events.js'
 import { applyFindings } from './apply-findings.js'
 
 /** What the user's own guards have answered. */
-export const heedUserGuards = toAction((context, event, emit) => {
+export const applyUserGuards = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
     return undefined
   const { states, findings, warnings } = event.output
