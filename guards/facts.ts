@@ -19,7 +19,7 @@ export function createCallFact(
 export interface CallEnding {
   ok: boolean
   errorKind: ResultFact['errorKind']
-  /** Whether it was never carried out, and who refused it; closed as the run stopped, nobody did. */
+  /** Whether it was never carried out, and who refused it; null for a call that was closed because the run stopped. */
   refused: boolean
   refusedBy: ResultFact['refusedBy']
   /** What the model reads. */
@@ -34,7 +34,8 @@ export function createResultFact(call: CallFact, ending: CallEnding, config: Gua
   const { repeatedOutput, progress } = config
   const isCompared = progress !== null && !ending.refused
   const { digest: outcome, words, numbers } = isCompared ? digestOutcome(content) : notCompared
-  // Key by key: it is made for each result, and to spread two objects into a third takes longer than to compare results.
+  // Key by key: it is made for each result, and to spread two objects into a third takes longer than to compare
+  // results.
   const fact: ResultFact = {
     name: call.name,
     fingerprint: call.fingerprint,

@@ -45,7 +45,9 @@ export function rememberPairs(
   return many > 0 ? [all.slice(many), all.slice(0, many)] : [all, []]
 }
 
-/** Results that no request shows any more may be asked for again: what went with the messages of the gap is forgotten. */
+/**
+ * Results that no request shows any more may be asked for again: what went with the messages of the gap is forgotten.
+ */
 export function forgetPairs(pairs: readonly Pair[], head: number, from: number): Pair[] {
   return pairs.filter(([, , at]) => at < head || at >= from)
 }

@@ -1,6 +1,6 @@
 import { type OnHalt, onHalt, type Setting, type Settings } from './lib/settings.js'
 
-/** At which count a detector speaks to the model, and stops the run. Null: never. */
+/** The counts at which a detector nudges the model and halts the run. Null: never. */
 export interface Steps {
   /** The model reads what was seen and what to try, once. */
   nudgeAt: number | null
@@ -56,21 +56,28 @@ export interface ProgressConfig {
   sameOutput: SameOutputConfig | null
   /** Batches in a row of which every call failed. Default: 7, 11; sessions that ended well had up to 8. */
   failing: Steps | null
-  /** Batches in a row in which one tool failed, whatever other tools did. Default: 8, 20: the others may be progress. */
+  /**
+   * Batches in a row in which one tool failed, whatever other tools did. Default: 8, 20: the others may be progress.
+   */
   failingTool: Steps | null
   /** One tool, one error, other arguments: the error is not about them. Default: 5, 8; up to 6 ended well. */
   sameError: Steps | null
   /** Batches in a row that ask for tools that do not exist. Default: 2, 6: there is nothing to be learned from it. */
   unknownTools: Steps | null
-  /** Batches in a row that people, shields, policies or other guards refused whole. Default: 3, 8: each costs somebody time. */
+  /**
+   * Batches in a row that people, shields, policies or other guards refused whole. Default: 3, 8: each refusal costs a
+   * person time.
+   */
   refused: Steps | null
   /** The same call, denied by a tool's policy: it will be denied again. Default: 1, 2. Ends in `ERROR`. */
   policyDenied: Steps | null
-  /** Batches in a row that failed in passing, with none that succeeded. Default: 6, 10: retries are what should be made. */
+  /**
+   * Batches in a row that failed in passing, with none that succeeded. Default: 6, 10: retries are what should be made.
+   */
   transient: Steps | null
   /** Identical calls in one response. */
   duplicates: DuplicatesConfig | null
-  /** What tells a call that waits from one that works. */
+  /** When a call counts as waiting instead of working. */
   waiting: WaitingConfig | null
   /** How many pairs of call and result of a turn are remembered: at most 64, which is what guard state has room for. */
   memory: number

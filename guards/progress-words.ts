@@ -13,7 +13,7 @@ export interface ProgressDue {
   named: NamedCalls
   /** The keys of the calls to refuse; null: all of the batch. */
   keys: string[] | null
-  /** Whether somebody refuses the calls that are asked for again. */
+  /** Whether the repeated calls were refused by a person, a shield or another guard. */
   refused: boolean
   /** Which of two wordings. */
   wording: number

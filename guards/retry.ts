@@ -50,7 +50,9 @@ export function getRetryDelayMs(failed: FailedAttempt, config: RetryConfig, jitt
   return Math.round(failed.retryAfterMs ?? backOff * jitter)
 }
 
-/** What a delay is multiplied by, 0.5 to 1.5, from a random number of 0 to 1: many who failed at once come back apart. */
+/**
+ * What a delay is multiplied by, 0.5 to 1.5, from a random number of 0 to 1: many who failed at once come back apart.
+ */
 export function toJitter(random: number): number {
   return 0.5 + random
 }

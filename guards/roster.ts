@@ -68,7 +68,7 @@ export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): 
   }
 }
 
-/** What a guard gets to hear of a fact. Where the failing guard is on, failures are its business alone. */
+/** The part of a fact that a guard observes. Where the failing guard is on, only that guard sees failures. */
 export function filterFact(key: keyof GuardStates, fact: Fact, config: GuardrailsConfig): Fact {
   if (key !== 'progress' || config.failing === null || fact.type !== 'results') return fact
   return { ...fact, results: fact.results.filter((result) => result.ok || result.refused) }

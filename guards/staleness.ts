@@ -15,7 +15,7 @@ import {
 import { countTour, isTour, keepLandmarks, noTour, type Tour } from './tour.js'
 import type { CallFact, ResultFact } from './types.js'
 
-/** How long the turn has brought nothing new, and what it has brought. */
+/** For how long the turn has had no news, and the pairs that it has seen. */
 export interface Staleness extends Likeness, Tour {
   pairs: Pair[]
   /** Batches in a row without news. */
@@ -101,7 +101,7 @@ export function countStaleness(
     copies,
     ...seen.map((one) => one.part * (isLookAtChange(one, changedAt) ? afterNews : 1)),
   )
-  // That something goes on is heard at once; that the call waits keeps it from being refused, and puts the halt off.
+  // A result that says that work goes on counts at once; a call that waits is never refused, and delays the halt.
   const isUnheard = weight < 1 && before.stale < (config.stale?.nudgeAt ?? 0)
   const says = isUnheard && calls.some((call) => saysUnderWay(call, config))
   const stale = addPart(before.stale, says ? 1 : part)
@@ -134,7 +134,7 @@ export function resetAfterWait(state: Staleness): Staleness {
   return { ...state, stale: 0, batch: null, waits: false, beside: [] }
 }
 
-/** The calls of a batch that bring nothing new, as far as can be told before they run: null is all of them. */
+/** The calls of a batch that will bring no news, as far as it is known before they run; null: all of them. */
 export function findStaleCalls(
   state: Staleness,
   calls: readonly CallFact[],
@@ -235,7 +235,7 @@ function formatBatchId(calls: readonly CallFact[]): string {
   return fingerprintBatch([...new Set(calls.map((call) => call.key))]).slice(0, 12)
 }
 
-/** Asking again for what somebody refused counts double. */
+/** Repeating a refused call counts double. */
 function weighAskedResult(result: ResultFact, config: ProgressConfig): number {
   return result.refusedBy === 'other' ? 2 : weighResult(result, config)
 }
@@ -258,7 +258,9 @@ function isLookAtChange(
   return pair !== null && !result.refused && result.errorKind !== 'policy_denied' && pair[2] < changedAt
 }
 
-/** Which results of a batch are looks at changes: where the last change was, and those that came of the same before it. */
+/**
+ * Which results of a batch are looks at changes: where the last change was, and those that came of the same before it.
+ */
 export function findLooksAtChanges(
   before: Staleness,
   results: readonly ResultFact[],

@@ -6,7 +6,7 @@ import { isCount, isListOf, isRecord, isText } from './lib/stored.js'
 import { weighFailure, addPart, addPartUpTo, type Tally, weighResult } from './tally.js'
 import type { ResultFact } from './types.js'
 
-/** Batches in a row that came to nothing, and what each tool has come to. */
+/** Failed batches in a row, and the streaks of each tool. */
 export interface Streaks {
   failing: number
   unknownTools: number
@@ -38,7 +38,10 @@ export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, tra
 /** How many tools are remembered. */
 const mostTools = 10
 
-/** Counts a batch; calls that only poll are not among `results`. The model learns of a batch at once: so each tool counts once. */
+/**
+ * Counts a batch; calls that only poll are not among `results`. The model learns of a batch at once: so each tool
+ * counts once.
+ */
 export function countStreaks(
   before: Streaks,
   results: readonly ResultFact[],
@@ -148,7 +151,9 @@ function countTool(
   return [next, [{ rule: 'sameOutput', ...findSteps(last, config), ...count }]]
 }
 
-/** Arguments that differ in numbers alone have one shape. Those without a number, or too long to be shown, have none. */
+/**
+ * Arguments that differ in numbers alone have one shape. Those without a number, or too long to be shown, have none.
+ */
 function digestShape({ shown }: ResultFact): string {
   return shown.endsWith('…') || !/\d/.test(shown) ? '' : sha256(shown.replaceAll(/\d+/g, '0')).slice(0, 6)
 }

@@ -19,7 +19,7 @@ export type ProgressRule =
   | 'policyDenied'
   | 'transient'
 
-/** How far a batch has brought one of the counts. */
+/** The change of one count by a batch. */
 export interface Tally {
   rule: ProgressRule
   before: number

@@ -34,7 +34,7 @@ export interface ResultFact extends CallFact {
   errorKind: 'failed' | 'transient' | 'policy_denied' | 'unknown_tool' | null
   /** It was never carried out: refused, or closed as the run stopped. */
   refused: boolean
-  /** Who refused it: the progress guard, or a person, a shield or another guard. Null: nobody did. */
+  /** Who refused it: the progress guard, or a person, a shield or another guard. Null: it was not refused. */
   refusedBy: 'progress' | 'other' | null
   /** Digest of what came back: equal results have equal digests. Empty when no guard that is on compares them. */
   digest: string
@@ -49,13 +49,16 @@ export interface ResultFact extends CallFact {
   says?: AnswerMeaning
   /** Characters that came back. */
   size: number
-  /** How long it ran, in milliseconds; 0 where nobody knows. */
+  /** How long it ran, in milliseconds; 0 where it is not known. */
   durationMs: number
   /** Set when the tool is a sub-agent. */
   child?: ChildOutcome
 }
 
-/** What happens in a run that guards care about. Made by `createCallsFact` and `createResultsFact`, so that each is hashed once. */
+/**
+ * What happens in a run that guards care about. Made by `createCallsFact` and `createResultsFact`, so that each is
+ * hashed once.
+ */
 export type Fact =
   /**
    * The model asked for this batch; nothing of it has run. `batch` is the batch's fingerprint; empty when no guard that
@@ -88,7 +91,9 @@ export type Finding<Reason extends string = string> = {
       message: string
       /** What the halt does, where the guard's configuration does not say it for all of its rules. */
       onHalt?: OnHalt
-      /** What the model reads when it is asked for last words before the run pauses. Default: a sentence for all guards. */
+      /**
+       * What the model reads when it is asked for last words before the run pauses. Default: a sentence for all guards.
+       */
       lastWords?: string
     }
   | {

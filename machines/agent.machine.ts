@@ -10,7 +10,8 @@ import type { RunResult } from './agent/run-result.js'
 import { toRunResult } from './agent/to-result.js'
 
 /**
- * The agent loop. Each top-level state is an `AgentState` that users see; the final states are the ways in which a run ends.
+ * The agent loop. Each top-level state is an `AgentState` that users see; the final states are the ways in which a run
+ * ends.
  *
  * Pure: the context is plain JSON, the time arrives with events, and everything asynchronous is an actor. The same events
  * give the same states, so a log of events is the run.

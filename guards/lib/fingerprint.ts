@@ -13,7 +13,7 @@ export function fingerprintCall(name: string, argumentsText: string): string {
   return identifyCall(name, argumentsText).fingerprint
 }
 
-/** What tells a call from others, the most exact first. */
+/** The digests that identify a call, the most exact first. */
 export interface CallDigests {
   fingerprint: string
   /** Short, and equal also for calls that differ in blanks alone, around a string or at the ends of its lines. */

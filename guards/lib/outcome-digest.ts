@@ -1,8 +1,10 @@
 import { digit, hexLetter, kindByByte, findTemporaryPathEnd, findVolatileEnd } from './volatile.js'
 
-/** What a call brought back, as it is compared. Short, because many are remembered. */
+/** The digests of a result, for comparisons. Short, because many are remembered. */
 export interface OutcomeDigests {
-  /** Without what changes by itself (see volatile.ts): equal for outputs that differ in clocks, durations and ids alone. */
+  /**
+   * Without what changes by itself (see volatile.ts): equal for outputs that differ in clocks, durations and ids alone.
+   */
   digest: string
   /**
    * Of its words: equal for outputs that have the same words, in any order and each as often as it likes. Words that hold
@@ -15,7 +17,7 @@ export interface OutcomeDigests {
 
 /**
  * Digests of what a call brought back. Of a text beyond 16,000 characters both ends count. One pass, linear for any text.
- * No cryptographic hashes: forging an equal digest only makes a guard speak up too early.
+ * No cryptographic hashes: a forged equal digest only makes a guard act too early.
  */
 export function digestOutcome(text: string): OutcomeDigests {
   if (text.length <= longest) return digestText(text)
@@ -41,12 +43,15 @@ export function outcomeDigest(text: string): string {
 const longest = 16_000
 
 const encoder = new TextEncoder()
-/** Zeros after a text, so that nobody who looks ahead reads what an earlier one left there. */
+/** Zeros after a text, so that a lookahead does not read bytes of an earlier text. */
 const beyond = 256
 /** Where texts are read; a character takes three bytes at most. */
 const room = new Uint8Array(longest * 3 + beyond)
 
-/** The words of the text that is read, by the slots that their hashes have: a slot is taken where it has the text's turn. */
+/**
+ * The words of the text that is read, by the slots that their hashes have: a slot is taken where it has the text's
+ * turn.
+ */
 const slots = new Uint16Array(1 << 14)
 let turn = 0
 

@@ -7,7 +7,7 @@ export type OnHalt = 'error' | 'pause'
  */
 export type OnRepeat = 'halt' | 'block'
 
-/** What a setting of a guard may be, as plain data: who reads configurations makes of it what checks them. */
+/** What a setting of a guard may be, as plain data: the configuration's checks are built from it. */
 export type Setting =
   /** `true` or `false`. */
   | 'flag'

@@ -58,7 +58,7 @@ export interface Failures {
 
 export const noFailures: Failures = { identical: [], any: 0, transientAny: 0 }
 
-/** How far a batch has brought one of the counts. */
+/** The change of one count by a batch. */
 export interface FailureTally {
   rule: FailureRule
   count: number

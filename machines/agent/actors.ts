@@ -24,7 +24,9 @@ export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'resu
 )
 export const screenOutput = fromPromise<OutputScreening>(createMissingActor('screenOutput'))
 
-/** Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop. */
+/**
+ * Sends TOOL_RESULT a call and BATCH_DONE at the end. A callback, because its late results are dropped after a stop.
+ */
 export const runTools = fromCallback<AgentMachineEvent>(({ sendBack }) => {
   sendBack({ type: 'BATCH_DONE' })
 })

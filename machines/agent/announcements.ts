@@ -7,8 +7,8 @@ import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { Usage } from './usage.js'
 
 /**
- * What a run tells the world, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the
- * agent's: their names stand where only a tool that exists can be meant.
+ * An event of a run, without the stamp (`id`, `runId`, `seq`, `at`) that the runtime adds. `Tools` are the agent's:
+ * their names stand where only a tool that exists can be meant.
  */
 export type EmittedEvent<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
@@ -44,8 +44,8 @@ export type EmittedEvent<Tools = AnyTools> =
       media?: MediaPart[]
     } & ToolOutcome<Tools>)
   /**
-   * What was used, whether or not an answer came of it; the `step`s of a run add up to its result's `usage`. `callId`: the
-   * call whose sub-agent has used it. Absent: a request of the run's own, that of a summary included.
+   * What was used, whether or not an answer came of it; the `step`s of a run add up to its result's `usage`. `callId`:
+   * the call whose sub-agent has used it. Absent: a request of the run's own, that of a summary included.
    */
   | { type: 'usage'; stepId: string; callId?: string; step: Usage; run: Usage; session: Usage }
   | ChildEvent
@@ -101,10 +101,10 @@ type ToolOutcome<Tools> =
 type Ran = 'ok' | 'error' | 'timeout' | 'denied'
 
 /**
- * A piece of the run's work, from its start to its end: a request to the model, a call that a tool carries out, a look of
- * the shields at one point, a question to memory. An inference goes by the `stepId` of its chunks and messages; the ids
- * of the others begin with that of the inference that they belong to. Work that is taken up again — another attempt at
- * an answer, a sub-agent that was paused, a run that was resumed — is started again under the same id.
+ * A piece of the run's work, from its start to its end: a request to the model, a call that a tool carries out, a look
+ * of the shields at one point, a question to memory. An inference goes by the `stepId` of its chunks and messages; the
+ * ids of the others begin with that of the inference that they belong to. Work that is taken up again — another attempt
+ * at an answer, a sub-agent that was paused, a run that was resumed — is started again under the same id.
  *
  * What waits for people has no step: an approved call begins when it runs, and a call of the client's own has none.
  *
@@ -126,8 +126,8 @@ export type Step =
     }
   | { stepType: 'tool_execution'; stepId: string; callId: string; name: string }
   /**
-   * `callId`: at `toolInput` and `toolOutput`, where each call has a step of its own, and at `input` where it is about why
-   * a person refuses a call.
+   * `callId`: at `toolInput` and `toolOutput`, where each call has a step of its own, and at `input` where it is about
+   * why a person refuses a call.
    */
   | { stepType: 'shield_call'; stepId: string; point: ShieldPoint; callId?: string }
   | { stepType: 'memory_retrieval'; stepId: string }
@@ -165,21 +165,21 @@ export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf
 export type StepCompleted = {
   type: 'step_completed'
   /**
-   * Both in milliseconds since the epoch. An inference is completed when its response has come; where output shields look
-   * at that, they look first, and the event is told afterwards.
+   * Both in milliseconds since the epoch. An inference is completed when its response has come; where output shields
+   * look at that, they look first, and the event is told afterwards.
    */
   startedAt: number
   completedAt: number
   /**
-   * `ok`: it has done its work, whatever came out (also when a shield says `block`). `error`: the request failed, or the
-   * result of the call is none that is `ok`. `cancelled`: it was stopped before it had an outcome, or its sub-agent
+   * `ok`: it has done its work, whatever came out (also when a shield says `block`). `error`: the request failed, or
+   * the result of the call is none that is `ok`. `cancelled`: it was stopped before it had an outcome, or its sub-agent
    * rests.
    */
   outcome: 'ok' | 'error' | 'cancelled'
   /**
    * Why the outcome is `error`. Of a call it is there when its tool threw; `toolResponse` says what the model reads.
-   * `cause` is what was thrown, with its `stack`: told live in the process where it was thrown, never logged, and left out
-   * of JSON.
+   * `cause` is what was thrown, with its `stack`: told live in the process where it was thrown, never logged, and left
+   * out of JSON.
    */
   error?: { code: string; message: string; cause?: unknown }
 } & (
@@ -205,7 +205,7 @@ export interface ModelStepResponse {
   finishReason: string | null
   /** The model that answered, as the provider names it. */
   model: string | null
-  /** Null when nobody counted. */
+  /** Null when it is not known. */
   usage: Usage | null
 }
 
@@ -258,7 +258,7 @@ export interface Stamp {
 }
 
 /**
- * What a run tells while it goes on: one closed union, told apart by `type`. `Tools` are the agent's.
+ * An event that a run emits: one closed union, distinguished by `type`. `Tools` are the agent's.
  *
  * @example
  * for await (const event of run) {

@@ -3,7 +3,7 @@ import type { AgentContext } from './context.js'
 import { getAskingMessageId, listOpenQuestions, toQuestionId } from './sub-agent-questions.js'
 import { getCallFingerprint } from './batch-calls.js'
 
-/** What a run that waits for approvals asks: about its own calls, and those of its sub-agents. */
+/** The open approval requests: for the run's own calls, and for those of its sub-agents. */
 export function listApprovalRequests(context: AgentContext): EmittedEvent[] {
   return context.calls.flatMap((call) => {
     const asked: EmittedEvent[] = []

@@ -72,7 +72,7 @@ export interface BatchCall {
   started?: true
   /** True when it was running as the process died: it may have had its effect already. */
   interrupted?: true
-  /** True when nobody could say in time whether a person has to approve it: it does not run. */
+  /** True when `needsApproval` did not answer in time: the call does not run. */
   undecided?: true
   /** True once a person has let it run. */
   approved?: true
@@ -101,11 +101,13 @@ export interface ToolTraits {
   polling: boolean
   /** A sub-agent with a log of its own: a call that was interrupted goes on from there. */
   delegate?: true
-  /** The ids of its sub-agents' sessions begin with the id of the run's own session. Absent in logs of earlier versions. */
+  /**
+   * The ids of its sub-agents' sessions begin with the id of the run's own session. Absent in logs of earlier versions.
+   */
   nested?: true
 }
 
-/** Whether a call can be handed to its tool: nobody has to act on it first, and shields have seen what it is given. */
+/** Whether a call can run: it needs no answer first, and shields have cleared its arguments. */
 export function isRunnable({ needs, result, unchecked }: BatchCall): boolean {
   return result === undefined && needs === 'nobody' && !unchecked
 }

@@ -7,7 +7,7 @@ import { withheldArguments, withheldName } from './screening.js'
 type Tools = Readonly<Record<string, Pick<ToolTraits, 'readOnly' | 'polling'>>>
 type ObservedCall = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unchecked'>
 
-/** A call as the guards see it. What they say of it shows its arguments, but for those that no shield has seen. */
+/** A call as the guards see it. Evidence shows its arguments, except uncleared ones. */
 export function toCallFact(tools: Tools, { name, arguments: text, unchecked }: ObservedCall): CallFact {
   const known = Object.hasOwn(tools, name) ? tools[name] : undefined
   const { polling = false, readOnly = false } = known ?? {}

@@ -37,7 +37,7 @@ export const hasContextFitting = ({ context }: ConditionScope): boolean => conte
 export const hasUserGuards = ({ context }: ConditionScope): boolean => context.features.userGuards
 export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
 
-/** Steering is what a user says, too. */
+/** User messages and steering that shields have not screened. */
 export const hasUnclearedInput = ({ context }: ConditionScope): boolean =>
   listUnclearedInput(context).length > 0
 
@@ -57,7 +57,7 @@ function isBlockVerdict(screening: unknown): boolean {
   return action === 'block' || typeof action !== 'string' || typeof content !== 'string'
 }
 
-/** Words of the model, and shields that have to clear them. */
+/** The response has text, and output shields have to clear it. */
 export const needsOutputScreening = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return false
   const { text, refusal } = event.output.response
@@ -81,7 +81,7 @@ export const isAtStepCap = ({ context }: ConditionScope): boolean =>
 
 export const concludesAtStepCap = (scope: ConditionScope): boolean => canConclude(scope) && isAtStepCap(scope)
 
-/** A last request is not made with a budget that is spent. */
+/** Whether one last request may be made: `onLimit` asks for it, and budget is left. */
 const canConclude = (scope: ConditionScope): boolean =>
   scope.context.config.limits.onLimit === 'conclude' && !isBudgetSpent(scope)
 
@@ -99,7 +99,7 @@ export const isOverBudget = (scope: ConditionScope): boolean => {
   return !(natural && config.budget.onOvershoot === 'complete')
 }
 
-/** The usual step: a response that asks for calls, and money is left. Nothing else need be known of it. */
+/** The usual step: the response asks for calls, and budget is left. */
 export const asksWithinBudget = ({ context, event }: ConditionScope): boolean => {
   if (event.type !== 'xstate.done.actor.model') return false
   const { response } = event.output
@@ -112,7 +112,9 @@ export const asksWithinBudget = ({ context, event }: ConditionScope): boolean =>
 export const isRefusedByBudget = (scope: ConditionScope): boolean =>
   readModelFailure(scope)?.code === 'token_budget'
 
-/** A failed attempt can cost tokens, too: no other follows when they were the last. One that is too long has no other. */
+/**
+ * A failed attempt can cost tokens, too: no other follows when they were the last. One that is too long has no other.
+ */
 export const isSpentByFailure = (scope: ConditionScope): boolean => {
   const failure = readModelFailure(scope)
   if (failure?.usage == null || failure.kind === 'context_overflow') return false
@@ -135,10 +137,10 @@ export const mayRetry = (scope: ConditionScope): boolean => {
 export const isBackingOff = ({ context, event }: ConditionScope): boolean =>
   context.attempt > 1 && getEventTime(event) < context.backOffUntil
 
-/** A pause that waits need not wait for a back-off, too. */
+/** A pending pause comes before a back-off. */
 export const pausesRetry = (scope: ConditionScope): boolean => isPausing(scope) && mayRetry(scope)
 
-/** An actor's rejection as a failure; anything that is not shaped like one is nobody's business here. */
+/** The failure that a model actor rejected with; null for any other event or error. */
 function readModelFailure({ event }: ConditionScope): ModelActorError | null {
   if (event.type !== 'xstate.error.actor.model') return null
   const error: unknown = event.error
@@ -178,7 +180,7 @@ function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recov
 
 /** One of the guards built in has just halted the run. */
 export const isHalted = ({ context }: ConditionScope): boolean => context.verdict !== null
-/** When every call has been refused already, there is nothing to ask about. */
+/** Whether user guards are asked about the calls: not when every call is refused already. */
 export const consultsOnCalls = (scope: ConditionScope): boolean =>
   hasUserGuards(scope) && scope.context.calls.some((call) => call.result === undefined)
 
@@ -212,7 +214,7 @@ export const hasClientCalls = (scope: ConditionScope): boolean => countMissingAn
 /** Sub-agents that were paused together with the run. */
 export const hasPausedChildren = ({ context }: ConditionScope): boolean => context.calls.some(isChildPaused)
 
-/** What a sub-agent has used can be what uses the budget up. */
+/** Whether the usage of a sub-agent uses the budget up. */
 export const isSpentByChild = (scope: ConditionScope): boolean => {
   const usage = findChildUsage(scope.event)
   return (
@@ -222,11 +224,11 @@ export const isSpentByChild = (scope: ConditionScope): boolean => {
   )
 }
 
-/** A sub-agent that no second try can help: nobody waits for the other calls. */
+/** A sub-agent that no retry can help: the batch ends without its other calls. */
 export const isTerminalDelegation = (scope: ConditionScope): boolean =>
   scope.event.type === 'TOOL_RESULT' && haltsBatch(scope.context, scope.event.result) && isOpenCall(scope)
 
-/** Of what was running when the process died, nothing runs again by itself. */
+/** Whether every call that ran when the process died is in doubt. */
 export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
   const underWay = context.calls.filter(isUnderWay)
   return underWay.length > 0 && underWay.every((call) => isInDoubt(context, call, findResumedTools(event)))
@@ -235,7 +237,7 @@ export const isAllInDoubt = ({ context, event }: ConditionScope): boolean => {
 export const isOpenCall = ({ context, event }: ConditionScope): boolean =>
   'callId' in event && findOpenCallIndex(context.calls, event.callId) >= 0
 
-/** The result of the last open call: nobody else has to act on this batch. */
+/** The result of the last open call: the batch is complete. */
 export const isLastOfBatch = (scope: ConditionScope): boolean =>
   !scope.context.features.resultShields &&
   !hasResultsToScreen(scope) &&
@@ -259,7 +261,7 @@ function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string):
   if (!('callId' in event)) return false
   const call = context.calls.find(({ id }) => id === event.callId)
   const question = call ? undefined : findQuestion(context.calls, event.callId)?.question
-  // Nobody is asked about a call before shields have seen what it asks for.
+  // An uncleared call is not open for answers.
   const isOpen = call
     ? call.result === undefined && call.needs === needs && !call.unchecked
     : question?.needs === needs

@@ -43,7 +43,10 @@ export interface AgentConfig {
   retry: RetryConfig
   /** Whether answers are streamed. The result is the same. */
   stream: boolean
-  /** Milliseconds. No bytes for this long, in a stream or in a whole answer that has begun, is a recoverable error. 0 = off. */
+  /**
+   * Milliseconds. No bytes for this long, in a stream or in a whole answer that has begun, is a recoverable error. 0 =
+   * off.
+   */
   streamIdleMs: number
   /**
    * Milliseconds that the session store may take for one answer; a store that takes longer ends the run (`store_error`).

@@ -124,7 +124,7 @@ export interface AgentContext {
 
   /** The answer that waits for the shields; null otherwise. */
   held: UnclearedAnswer | null
-  /** The step of an answer that nobody has been told of, because shields look at it or at its calls; null otherwise. */
+  /** The step of an answer that is not emitted yet, because shields screen it or its calls; null otherwise. */
   untold: string | null
 
   /** The batch at hand, and where its assistant message stands in `messages`. */

@@ -6,7 +6,7 @@ import type { Reason, RunFailure } from './run-result.js'
 import { findOutputProblem } from './to-result.js'
 import { toBudgetLimits, getBudgetTotals } from './budget-totals.js'
 
-/** What a run that did not complete tells its user: what happened, and what to do. */
+/** The error of a run that did not complete: what happened, and what to do. */
 export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
   const { error } = context
   if (error !== null && !isLimit(reason)) return error
@@ -31,7 +31,7 @@ function isLimit(reason: Reason): boolean {
   return limitReasons.includes(reason)
 }
 
-/** A limit keeps the words that there are, and says that they are no object. */
+/** A note for runs that a limit ended: their output is not validated. */
 function formatUnvalidatedNote(context: AgentContext, reason: Reason): string {
   return isLimit(reason) && findOutputProblem(context) !== null ? ' The output was not validated.' : ''
 }

@@ -13,15 +13,15 @@ import type { Usage } from './usage.js'
 interface EventBase {
   /** Milliseconds since the epoch. The runtime stamps it on events that lack one. */
   now?: number
-  /** Logged before a shield has cleared what it holds: not to be shown from the log. */
+  /** The event holds uncleared content: it is not shown from the log. */
   withheld?: true
-  /** The message in the session's inbox that brought it. */
+  /** The number of the inbox message that carried it. */
   inbox?: number
   /** Its sender's idempotency key: a second message with the same key is the same message. */
   key?: string
 }
 
-/** What a stopped request had brought so far; the runtime puts it on the event that stops it. */
+/** The part of an answer that came before its request was stopped; the runtime adds it to the event that stops it. */
 export interface PartialAnswer {
   text: string
   /** An estimate of what it cost. */
@@ -29,7 +29,7 @@ export interface PartialAnswer {
 }
 
 /**
- * What people and programs may say to a run.
+ * An event that people and programs send to a run.
  *
  * @example
  * const stop: ControlEvent = { type: 'CANCEL', why: 'The user has closed the page.' }
@@ -62,14 +62,14 @@ export type ControlEvent = EventBase &
       }
   )
 
-/** What the machine's own actors report. */
+/** An event of the machine's own actors. */
 export type ActorEvent = EventBase &
   /** `usage`: of a sub-agent, as far as it has not been told yet. */
   (
     | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
     /** What a sub-agent has used since it was last told. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
-    /** A sub-agent waits for somebody; without questions, it was paused. */
+    /** A sub-agent waits for answers; without questions, it was paused. */
     | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[] }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
@@ -79,7 +79,8 @@ export type ActorEvent = EventBase &
      */
     | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
     /**
-     * The process that works at a stored run stops, so that another process can go on. `usage`: of the request that it drops.
+     * The process that works at a stored run stops, so that another process can go on. `usage`: of the request that it
+     * drops.
      * `unbegun`: started calls that it has not begun.
      */
     | { type: 'LEFT'; usage?: Usage; unbegun?: readonly string[] }
@@ -99,7 +100,7 @@ export type ActorEvent = EventBase &
     | (DoneActorEvent<UserGuardsOutput, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )
 
-/** Everything that the machine is told: by people and programs, and by its own actors. */
+/** Every event of the machine: from people and programs, and from its own actors. */
 export type AgentMachineEvent = ControlEvent | ActorEvent
 
 /** When an event happened; the initial event carries it in its input. */

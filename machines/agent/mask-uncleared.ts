@@ -10,7 +10,7 @@ import {
 } from './screening.js'
 import { maskMessages } from './uncleared-input.js'
 
-/** Whether an event brings what no shield has looked at yet: nobody is to read it where events are kept or shown. */
+/** Whether an event holds content that shields have not cleared: such content is masked where events are shown. */
 export function hasUnclearedContent(event: AgentMachineEvent, features: Features): boolean {
   switch (event.type) {
     case 'xstate.done.actor.model':
@@ -31,7 +31,7 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
   }
 }
 
-/** The state of a run as it may be shown: without what shields have not cleared. It is no state to go on from. */
+/** The state of a run as it may be shown: uncleared content is masked. A run cannot be resumed from it. */
 export function maskContext(context: AgentContext): AgentContext {
   const { features, inbox, steering, held, spoken, pieces, calls, tools } = context
   return {

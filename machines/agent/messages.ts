@@ -20,7 +20,9 @@ export interface ToolCall {
   function: { name: string; arguments: string }
   /** Provider data that must be sent back with the call (Gemini's thought signatures, for example). */
   extra_content?: Json
-  /** Set where it is the provider that would carry it out, and it asks whether it may: approved or rejected as it is. */
+  /**
+   * Set where it is the provider that would carry it out, and it asks whether it may: approved or rejected as it is.
+   */
   hosted?: HostedCallOrigin
 }
 
@@ -62,7 +64,7 @@ export interface AssistantMessage extends MessageBase {
   role: 'assistant'
   /** Its words; null when there are none. */
   content: string | null
-  /** The calls; each has exactly one result right after this message, in this order, unless it waits for somebody. */
+  /** The calls; each has exactly one result right after this message, in this order, unless it waits for an answer. */
   tool_calls?: ToolCall[]
   /** Why it declined, in its own words. */
   refusal?: string
@@ -86,15 +88,16 @@ export type Annotation =
   | { type: 'file_citation'; file_citation: { filename: string; title?: string } }
 
 /**
- * What a provider wants back with a message, whole, in its order and unchanged, and what nobody else understands:
- * encrypted reasoning, calls of the provider's own tools.
+ * Items that a provider wants back with a message, complete, in order and unchanged: encrypted reasoning, calls of the
+ * provider's own tools. Only that provider can read them.
  */
 export interface ProviderItems {
   /** Whose they are: the API and the provider. No other is sent them. */
   from: string
   /**
-   * As the provider gave them, but for what the message itself says, its words and its calls: there, they have the length
-   * of the words, and no name and arguments. A message that was edited so that they fit it no more is sent without them.
+   * As the provider gave them, but for what the message itself says, its words and its calls: there, they have the
+   * length of the words, and no name and arguments. A message that was edited so that they fit it no more is sent
+   * without them.
    */
   items: Json[]
 }

@@ -41,7 +41,7 @@ export interface ModelResponse {
   media?: MediaPart[]
   /** What it rests on. */
   annotations?: Annotation[]
-  /** What else the provider wants back with this answer, and nobody but it is to be sent. */
+  /** Further items that this provider wants back with the answer; they are sent to no other provider. */
   providerItems?: ProviderItems
   /** Which of several models has answered: see `withFallbacks`. */
   by?: string
@@ -101,7 +101,9 @@ export function createModelFailure(words: FailureDetails): ModelFailure {
 /** What the request actor resolves with. */
 export interface ModelOutput {
   response: Omit<ModelResponse, 'usage'> & { usage: Usage }
-  /** For each call of the response, in its order: who has to act on it before it can run, if that could be found out. */
+  /**
+   * For each call of the response, in its order: who has to act on it before it can run, if that could be found out.
+   */
   calls: { id: string; needs: CallNeeds; undecided?: true }[]
   /** Output shields have seen the reasoning; without this it is left out where there are any. */
   reasoningCleared?: true
@@ -110,12 +112,14 @@ export interface ModelOutput {
 }
 
 /**
- * Who has to act on a call: nobody (it runs), a person (approval), the caller's own program (client tool), or whoever its
- * sub-agent waits for.
+ * Who has to act on a call before it runs: nobody, a person (`approval`), the caller's program (`client`), or those
+ * that its sub-agent waits for (`child`).
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 
-/** What the request actor rejects with. `jitter` of `toJitter` is drawn by the actor: the machine knows no randomness. */
+/**
+ * What the request actor rejects with. `jitter` of `toJitter` is drawn by the actor: the machine knows no randomness.
+ */
 export interface ModelActorError extends Omit<ModelFailure, 'usage'> {
   jitter: number
   /** What the failed attempt is known to have cost. */

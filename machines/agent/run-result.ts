@@ -37,7 +37,7 @@ export function isWorkState(state: AgentState | null | undefined): state is 'RUN
   return state === 'RUNNING' || state === 'WAITING_FOR_TOOL'
 }
 
-/** Whether a run rests there until somebody leads it on. */
+/** Whether a run rests in this state until an answer or `resume()`. */
 export function isRestState(state: AgentState | null | undefined): state is 'WAITING_FOR_INPUT' | 'PAUSED' {
   return state === 'WAITING_FOR_INPUT' || state === 'PAUSED'
 }
@@ -45,7 +45,7 @@ export function isRestState(state: AgentState | null | undefined): state is 'WAI
 /** How a run can end. */
 export type FinalState = Exclude<AgentState, 'RUNNING' | 'WAITING_FOR_TOOL' | 'WAITING_FOR_INPUT' | 'PAUSED'>
 
-/** Why a run stands where it stands: one word of a closed list. */
+/** Why a run is in its state: one word of a closed list. */
 export type Reason =
   | 'end_turn'
   | 'max_tokens'
@@ -85,7 +85,7 @@ export interface RunFailure {
 export type AnyTools = never
 
 /**
- * A call that waits for somebody.
+ * A call that waits for an answer.
  *
  * @example
  * if (result.state === 'WAITING_FOR_INPUT') {
@@ -119,9 +119,9 @@ interface UnansweredCallBase {
   /** Of name and arguments: an answer that carries it is refused for any other call. */
   fingerprint: string
   /**
-   * The message that makes the call; of a sub-agent's call, with the messages that lead to it and slashes in between. A model
-   * may make the same call again, under the same id: an answer with a `messageId` is refused for the other one. Absent where
-   * an earlier version wrote the log.
+   * The message that makes the call; of a sub-agent's call, with the messages that lead to it and slashes in between. A
+   * model may make the same call again, under the same id: an answer with a `messageId` is refused for the other one.
+   * Absent where an earlier version wrote the log.
    */
   messageId?: string
   /** It was running when the process died, and may have had its effect already. */
@@ -144,7 +144,7 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
   | PausedResult
   | StoreErrorResult
 
-/** What a run has come to, however it stands. */
+/** The result of a run so far, in any state. */
 interface CommonResult {
   /** The model's last words; pieces of a continued answer joined. Never a message of ours. */
   output: string
@@ -166,7 +166,7 @@ export interface CompletedResult<Output = unknown> extends EndedResult<Output> {
   error?: RunFailure
 }
 
-/** Somebody cancelled the run. */
+/** The run was cancelled. */
 export interface CancelledResult<Output = unknown> extends EndedResult<Output> {
   state: 'CANCELLED'
   reason: 'cancelled'
@@ -188,8 +188,8 @@ interface EndedResult<Output> extends CommonResult {
   /** True in PAUSED and WAITING_FOR_INPUT, and where a store could not be written: the same run can go on. */
   resumable: false
   /**
-   * With an output schema: `output` as an object, validated. Made by the runtime: whoever runs the machine without it
-   * asks `agent.withObject(result)`.
+   * With an output schema: `output` as an object, validated. Made by the runtime: if you run the machine without it,
+   * call `agent.withObject(result)`.
    */
   object?: Output
   /** With an output schema: why there is no `object`. `output` is the raw text then. */
@@ -206,7 +206,7 @@ export interface WaitingResult<Tools = AnyTools> extends RestingResult {
   error?: never
 }
 
-/** The run rests until it is resumed: somebody paused it, or a guard halted it. */
+/** The run rests until it is resumed: `pause()` was called, or a guard halted it. */
 export interface PausedResult extends RestingResult {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
@@ -216,8 +216,8 @@ export interface PausedResult extends RestingResult {
 }
 
 /**
- * The store could not be written, and the run ended here. Its log stands where the last write left it: `agent.resume` or the
- * next `runSession` goes on from there.
+ * The store could not be written, and the run ended here. Its log stands where the last write left it: `agent.resume`
+ * or the next `runSession` goes on from there.
  *
  * @example
  * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)
@@ -236,7 +236,7 @@ interface RestingResult extends CommonResult {
 }
 
 /**
- * A run that is at work, or was when its process died; only `agent.replay()` tells of one.
+ * A run that is at work, or was when its process died; only `agent.replay()` returns one.
  *
  * @example
  * const { run: latest } = await agent.replay('ann')

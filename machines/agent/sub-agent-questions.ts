@@ -5,7 +5,7 @@ import type { PendingCall } from './run-result.js'
 import { formatMessageId } from './step-id.js'
 import type { BatchCall, ChildAnswer, ChildQuestion, ToolResult } from './batch-calls.js'
 
-/** A call whose sub-agent rests: it waits for answers or, when it asks nothing, for the end of a pause. */
+/** Whether the sub-agent of a call rests: it waits for answers, or without questions for the end of a pause. */
 export function isChildAtRest({ needs, result }: BatchCall): boolean {
   return needs === 'child' && result === undefined
 }
@@ -14,7 +14,7 @@ export function isChildPaused(call: BatchCall): boolean {
   return isChildAtRest(call) && (call.questions ?? []).length === 0
 }
 
-/** What a call's sub-agent still asks. */
+/** The unanswered questions of a call's sub-agent. */
 export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
   return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
 }
@@ -46,7 +46,7 @@ export function getAskingMessageId(
   return below?.messageId === undefined ? id : `${id}/${below.messageId}`
 }
 
-/** The calls with one question answered; a sub-agent that has all its answers can go on. */
+/** The calls with one question answered; a sub-agent that has all its answers can continue. */
 export function withAnswer(
   calls: readonly BatchCall[],
   callId: string,
@@ -67,7 +67,7 @@ export function haltsBatch({ config }: Pick<AgentContext, 'config'>, { child }: 
   return config.guardrails.terminalDelegation !== null && isTerminalChild(child)
 }
 
-/** What sub-agents have used and the event brings word of. */
+/** The usage of a sub-agent that an event reports. */
 export function findChildUsage(event: AgentMachineEvent) {
   return event.type === 'CHILD_USAGE' || event.type === 'TOOL_RESULT' ? (event.usage ?? null) : null
 }

@@ -30,12 +30,12 @@ export function toCurrentResult(context: AgentContext): RunResult | RunInProgres
   } as unknown as RunResult | RunInProgress
 }
 
-/** What the run rests for. */
+/** The calls that the run rests for. */
 export function listPendingCalls(context: AgentContext): PendingCall[] {
   return context.state === 'WAITING_FOR_INPUT' ? listCallQuestions(context) : []
 }
 
-/** Every call that somebody can answer: at a rest, and while others run. */
+/** Every call that can be answered now: at a rest, and while other calls run. */
 export function listAnswerableCalls(context: AgentContext): PendingCall[] {
   return canTakeAnswers(context) ? listCallQuestions(context) : []
 }
@@ -77,7 +77,7 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   ]
 }
 
-/** A question of a sub-agent, as it is asked here. */
+/** A question of a sub-agent, with the ids that it has in this run. */
 function toParentQuestion(context: AgentContext, call: BatchCall, question: PendingCall): PendingCall {
   return {
     ...question,
@@ -94,7 +94,7 @@ function toParentQuestion(context: AgentContext, call: BatchCall, question: Pend
 export function findOutputProblem(context: AgentContext): string | null {
   const { features, response, reason, held, outputProblem } = context
   if (!features.structuredOutput) return null
-  // What a shield has blocked, or has not cleared, is not spoken of.
+  // Blocked and uncleared content is not described.
   if (reason === 'shield' || held !== null) return noAnswerProblem
   return outputProblem ?? (response === 'answer' ? null : noAnswerProblem)
 }

@@ -3,7 +3,7 @@ import type { UserMessage } from './messages.js'
 import type { BatchCall } from './batch-calls.js'
 import { unclearedInput } from './screening.js'
 
-/** What the user has said since the model spoke last, and no shield has seen yet. */
+/** The user messages since the last answer that shields have not screened. */
 export function listUnclearedInput({ features, messages }: AgentContext): UserMessage[] {
   if (!features.inputShields) return []
   const spoken = messages.findLastIndex(({ role }) => role === 'assistant')
@@ -13,7 +13,7 @@ export function listUnclearedInput({ features, messages }: AgentContext): UserMe
     .filter((message) => message.data?.['screened'] !== true)
 }
 
-/** The transcript as it may be shown: without the words of messages that no shield has seen yet. */
+/** The transcript as it may be shown: uncleared messages are masked. */
 export function maskMessages(context: AgentContext): AgentContext['messages'] {
   const unseen = listUnclearedInput(context)
   if (unseen.length === 0) return context.messages
@@ -22,12 +22,12 @@ export function maskMessages(context: AgentContext): AgentContext['messages'] {
   )
 }
 
-/** Nobody looks at such a message again: there is nothing of it left. */
+/** A message whose content is replaced by a placeholder; it is marked as screened. */
 export function maskMessage(message: UserMessage, content: string): UserMessage {
   return { ...message, content, data: { ...message.data, screened: true, withheld: true } }
 }
 
-/** The calls whose arguments no shield has seen. A run that was stored before they were marked: all that are open. */
+/** The calls with uncleared arguments. In logs of versions that did not mark them: all open calls. */
 export function listUnclearedCalls({ calls }: Pick<AgentContext, 'calls'>): BatchCall[] {
   const marked = calls.filter((call) => call.unchecked)
   return marked.length > 0 ? marked : calls.filter((call) => call.result === undefined)

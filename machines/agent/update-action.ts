@@ -46,7 +46,7 @@ export function toAction<Params = undefined>(update: Update<Params>): Action<Par
   return action as unknown as Action<Params>
 }
 
-/** What a built-in action makes of a snapshot; the rest of the answer is for actions that need more than one step. */
+/** How a built-in action changes a snapshot; the other members of the tuple are for actions of several steps. */
 type ResolveAction<Params> = (
   scope: ExecutionScope,
   snapshot: AnyMachineSnapshot,

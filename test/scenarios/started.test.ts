@@ -95,7 +95,7 @@ describe.each(stores)('run.started, with %s', (_, kept) => {
     })
     expect(warnings).toEqual([
       [
-        expect.stringMatching(/nobody awaits it: .*wait for its/i),
+        expect.stringMatching(/its result is not awaited: .*wait for its/i),
         { type: 'StatewrightWarning', code: 'session_busy' },
       ],
     ])

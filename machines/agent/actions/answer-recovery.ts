@@ -7,7 +7,7 @@ import { getEventTime } from '../machine-events.js'
 import { closeOpenCalls, withInternalMessage, withResults } from './update-transcript.js'
 import { emitAfterScreening } from './emit-after-screening.js'
 
-/** A cut answer is continued; a cut call is closed, which tells the model as much. */
+/** Continues a truncated answer. Closes a truncated call with a result that says so. */
 export const continueAnswer = toAction((context, event, emit) => {
   const now = getEventTime(event)
   const recoveries = context.recoveries + 1

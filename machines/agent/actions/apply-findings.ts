@@ -3,7 +3,7 @@ import type { AgentContext, GuardrailVerdict } from '../context.js'
 import type { BatchCall, ToolResult } from '../batch-calls.js'
 import { closeCall } from './update-transcript.js'
 
-/** What a guard says, whoever wrote the guard. */
+/** A finding of a built-in guard or of a user's guard. */
 export interface AppliedFinding extends GuardrailVerdict {
   action: 'nudge' | 'block' | 'halt'
   /** Which calls a block refuses. */
@@ -11,8 +11,8 @@ export interface AppliedFinding extends GuardrailVerdict {
 }
 
 /**
- * Acts on what guards say: a halt stands until the chart has led it somewhere, a block refuses calls, a nudge rides on
- * the next request.
+ * Applies the findings of guards: a halt becomes the run's verdict, a block refuses calls, a nudge goes with the next
+ * request.
  */
 export function applyFindings(
   context: AgentContext,

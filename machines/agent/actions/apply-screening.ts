@@ -20,7 +20,7 @@ import { emitAfterScreening, withCurrentCalls } from './emit-after-screening.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** The user's messages as the shields let them through: never told, and never sent to a model, before. */
+/** The user's messages as the shields cleared them. Before that they are not emitted and not sent to a model. */
 export const applyInputScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.inputShields') return undefined
   const screenings = toList(event.output) as readonly InputScreening[]
@@ -42,7 +42,7 @@ function toScreenedMessage(
   screenings: readonly InputScreening[],
 ): UserMessage {
   const mine = screenings.filter((screening) => screening.index === index)
-  // Nothing said of a message is a refusal: shields fail closed.
+  // A message without a screening is refused: shields fail closed.
   if (mine.length === 0 || mine.some(({ action }) => action === 'block'))
     return maskMessage(message, withheldInput)
   return {
@@ -52,7 +52,7 @@ function toScreenedMessage(
   }
 }
 
-/** A message's content as shields let it through. */
+/** A message's content as the shields cleared it. */
 export function withScreenedTexts(
   content: UserMessage['content'],
   screenings: readonly InputScreening[],
@@ -61,14 +61,14 @@ export function withScreenedTexts(
   return content.flatMap((part, i): ContentPart[] => {
     const screening = screenings.find((one) => one.part === i)
     if (screening?.action !== 'redact') return [part]
-    // What a file says goes on as a text, and a text that has gone into another one not at all.
+    // The text of a file continues as a text part. A text that was merged into another part is left out.
     const { content: text } = screening
     if (text === '') return []
     return part.type === 'text' ? [{ ...part, text }] : [{ type: 'text', text }]
   })
 }
 
-/** A block is answered with the shield's own words; what was blocked is not repeated. */
+/** A block answers with the shield's message; the blocked content is not repeated. */
 export const keepShieldMessage = toAction((context, event, emit) => {
   const content = getBlockMessage(event)
   const error = { code: 'shield', message: content, recoverable: false }
@@ -95,7 +95,7 @@ export const keepShieldMessage = toAction((context, event, emit) => {
 
 const noPieces = { pieces: '', spoken: null, output: '' }
 
-/** A forbidden thing can begin in one piece of an answer and end in another: then no piece of it stays. */
+/** Forbidden content can span several parts of a continued answer: then no part of it stays. */
 function maskPiece(message: Message, pieces: readonly string[]): Message {
   if (message.role !== 'assistant' || !pieces.includes(message.id)) return message
   const {
@@ -110,13 +110,13 @@ function maskPiece(message: Message, pieces: readonly string[]): Message {
   return { ...said, content: refusedAnswer, data: { withheld: true } }
 }
 
-/** What the shields say of an answer is told, whatever becomes of it. */
+/** Emits the findings about an answer, whatever its verdict. */
 export const emitOutputFindings = toAction((_context, event, emit) => {
   if (event.type === 'xstate.done.actor.outputShields') emitFindings(event.output, 'output', null, emit)
   return undefined
 })
 
-/** An answer that the shields have cleared takes its place in the transcript. */
+/** Puts an answer that the shields have cleared into the transcript. */
 export const releaseAnswer = toAction((context, event, emit) => {
   const last = context.messages.at(-1)
   if (event.type !== 'xstate.done.actor.outputShields' || context.held === null || last?.role !== 'assistant')
@@ -140,14 +140,14 @@ export const releaseAnswer = toAction((context, event, emit) => {
     ...joinPieces(context, isPiece, content),
   }
   const untold = context.untold ?? stepId
-  // Shields are going to look at its calls, too.
+  // Shields screen its calls next.
   if (context.calls.some((call) => call.unchecked)) return { ...next, untold }
   return { ...next, ...emitAfterScreening({ ...context, messages, untold }, emit) }
 })
 
 /**
- * A call whose arguments were refused has that as its result; the loop goes on. What the shields have made of the calls
- * takes its place in the transcript, and now they can be told.
+ * A call whose arguments a shield refused gets the refusal as its result, and the loop continues. The screened calls
+ * take their place in the transcript, and are emitted now.
  */
 export const applyCallScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callShields') return undefined
@@ -180,13 +180,13 @@ export const applyCallScreening = toAction((context, event, emit) => {
   return { ...told, messages, calls: told.calls.map(({ unchecked: _unchecked, ...call }) => call) }
 })
 
-/** A provider carries its call out as it is, or not at all: what must not be in it cannot be taken out. */
+/** A provider runs its call unchanged or not at all: a redaction becomes a block. */
 function blockHostedRedaction({ hosted }: BatchCall, screening: CallScreening): CallScreening {
   if (!hosted || screening.action !== 'redact') return screening
   return { ...screening, action: 'block', message: screening.message ?? refusedCallText }
 }
 
-/** A call as the shields let it be seen. */
+/** A call as the shields cleared it. */
 function toScreenedCall(call: BatchCall, { action, content, name }: Partial<CallScreening>): BatchCall {
   const named = { ...call, ...(name !== undefined && { name }) }
   if (action === 'redact') return { ...named, arguments: content ?? withheldArguments }
@@ -195,7 +195,7 @@ function toScreenedCall(call: BatchCall, { action, content, name }: Partial<Call
   return { ...refused, arguments: withheldArguments }
 }
 
-/** What was redacted can be JSON no more, as when a number was: a message could not be sent with it. */
+/** Redacted arguments may be invalid JSON, which no message can carry: then they become `{}`. */
 function withJsonArguments(call: BatchCall): BatchCall {
   return isJson(call.arguments) ? call : { ...call, arguments: withheldArguments }
 }
@@ -209,7 +209,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Finds what the shields said of each call. Nothing said of a call is a refusal: shields fail closed. */
+/** Finds the screening of each call. A call without a screening is refused: shields fail closed. */
 function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreening {
   const known = new Map((toList(output) as readonly CallScreening[]).map((one) => [one.callId, one]))
   return ({ id }) =>
@@ -225,7 +225,7 @@ function createScreeningLookup(output: unknown): (call: BatchCall) => CallScreen
 const refusedCallText = 'A shield refused the arguments of this call.'
 const refusedEditText = 'The user changed the arguments before approving, and they were refused'
 
-/** Results as the shields let them through: now they can be told. */
+/** Emits results as the shields cleared them. */
 export const applyResultScreening = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.resultShields') return undefined
   const screeningOf = createScreeningLookup(event.output)
@@ -249,7 +249,7 @@ export const applyResultScreening = toAction((context, event, emit) => {
   return { calls }
 })
 
-/** Of a refusal a shield can refuse the reason alone. */
+/** A shield that blocks the reason of a rejection blocks only the reason. */
 const rejectedWithoutReason = {
   status: 'rejected' as const,
   content: 'Rejected by the user, for a reason that a shield has withheld.',

@@ -32,8 +32,8 @@ export const recordResult = toAction((context, event, emit) => {
 })
 
 /**
- * A run that is resumed in the middle of a batch: a call that was running may have had its effect. Unless its tool may
- * run twice, it does not run again by itself.
+ * A run that is resumed in the middle of a batch: a running call may have had its effect. It runs again only if its
+ * tool may run twice.
  */
 export const closeInterruptedCalls = toAction((context, event, emit) => {
   const inDoubt = context.calls.filter((call) => isInDoubt(context, call, findResumedTools(event)))
@@ -51,7 +51,7 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   }
 })
 
-/** The program that goes on may have other tools than the one that began. */
+/** The program that resumes the run may have other tools than the one that started it. */
 export const noteTools = toAction((_context, event) => {
   const tools = findResumedTools(event)
   return tools && { tools }
@@ -71,9 +71,9 @@ export const closeStartedCalls = toAction((context, event, emit) => {
 })
 
 /**
- * Makes the transcript valid: every call of the last batch has its one result right after it, in call order. Calls
- * that nobody will carry out any more are closed; those that a waiting state exposes stay open, and so do those of
- * sub-agents that are paused together with the run.
+ * Makes the transcript valid: every call of the last batch has its one result right after it, in call order. Calls that
+ * will not run any more are closed; those that a waiting state exposes stay open, and so do those of sub-agents that
+ * are paused together with the run.
  */
 export const settleBatch = toAction((context, event, emit) => {
   if (context.calls.length === 0) return undefined
@@ -108,7 +108,8 @@ export const approve = toAction((context, event, emit) => {
     const result = { status: 'rejected' as const, content: hostedEditRejection, durationMs: 0 }
     return { calls: settleCall(context.calls, event.callId, result, getEventTime(event), emit) }
   }
-  // Who logs what no shield has cleared marks it so; logs of old, in which edits were not looked at, have no such mark.
+  // Records of uncleared content are marked `withheld`; logs of older versions, which did not screen edits, have no
+  // mark.
   const unchecked = context.features.callShields && event.withheld ? { unchecked: true as const } : {}
   const edit =
     event.arguments === undefined ? {} : { arguments: event.arguments, edited: true as const, ...unchecked }
@@ -121,7 +122,7 @@ export const approve = toAction((context, event, emit) => {
   }
 })
 
-/** A provider carries out what it has asked for, and nothing else. */
+/** A provider runs only the call that it asked for, unchanged. */
 const hostedEditRejection = 'Rejected by the user, who wants it with other arguments.'
 
 export const reject = toAction((context, event, emit) => {
@@ -130,7 +131,7 @@ export const reject = toAction((context, event, emit) => {
   if (answered) return { calls: answered }
   const content = event.why === '' ? 'Rejected by the user.' : `${rejectionPrefix}${event.why}`
   const result = { status: 'rejected' as const, content, durationMs: 0 }
-  // A reason is what a person says and the model reads; where a log of old has none marked, no shield has looked at it.
+  // The model reads the reason, so shields screen it; logs of older versions did not mark it.
   const calls = event.withheld
     ? addUnclearedResult(context.calls, event.callId, result, getEventTime(event))
     : settleCall(context.calls, event.callId, result, getEventTime(event), emit)

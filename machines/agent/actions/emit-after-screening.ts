@@ -7,7 +7,7 @@ import { emitResult } from './update-transcript.js'
 
 type Emit = (announcement: EmittedEvent) => void
 
-/** A call of a message as it may be shown before shields have looked at it: a name that is the app's own, and its id. */
+/** An uncleared call as it may be shown: its id, and its name where that is the name of a tool. */
 export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): ToolCall {
   const { name } = call.function
   return {
@@ -19,7 +19,7 @@ export function maskToolCall(call: ToolCall, tools: AgentContext['tools']): Tool
   }
 }
 
-/** A message with its calls as they are now; those that nobody may see yet stay withheld. */
+/** A message with its calls as they are now; uncleared calls stay masked. */
 export function withCurrentCalls(message: AssistantMessage, calls: readonly BatchCall[]): AssistantMessage {
   if (message.tool_calls === undefined) return message
   const shown = message.tool_calls.map((asked): ToolCall => {
@@ -32,8 +32,8 @@ export function withCurrentCalls(message: AssistantMessage, calls: readonly Batc
 }
 
 /**
- * Tells what had to wait for the shields: the answer with its calls as the transcript has them, then the results that
- * calls were given meanwhile.
+ * Emits events that waited for shields: the answer with its calls as the transcript has them, then the results of these
+ * calls.
  */
 export function emitAfterScreening(
   context: Pick<AgentContext, 'untold' | 'messages' | 'batchAt' | 'calls'>,
@@ -50,7 +50,7 @@ export function emitAfterScreening(
   const calls = context.calls.map((call) => {
     if (!call.unchecked || call.result === undefined) return call
     const { unchecked: _unchecked, ...known } = call
-    // A result that other shields have to see is told by them.
+    // A result that result shields still screen is emitted later.
     if (!call.unscreened) emitResult(known, call.result, emit)
     return known
   })

@@ -4,7 +4,7 @@ import { getEventTime } from '../machine-events.js'
 import type { Reason } from '../run-result.js'
 import { closeOpenCalls, withInternalMessage } from './update-transcript.js'
 
-/** A guard stops the run: the calls that it did not let through are closed, and the user is told why. */
+/** A guard stops the run: closes the calls that did not run, and emits why. */
 export const announceHalt = toAction((context, event, emit) => {
   const { verdict } = context
   if (verdict === null) return undefined
@@ -24,8 +24,8 @@ export const announceHalt = toAction((context, event, emit) => {
 })
 
 /**
- * Resuming after a halt resets that guard alone. The model's last words are no place to go on from for every provider:
- * it is told that it may.
+ * Resuming after a halt resets that guard alone. Some providers refuse a request that ends with an answer, so an
+ * internal message asks the model to continue.
  */
 export const forgetHalt = toAction((context, event) => {
   const { verdict } = context

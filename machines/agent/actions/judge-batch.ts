@@ -34,7 +34,7 @@ export const judgeResults = toAction((context, event, emit) => {
   return { lastBatchFailed, ...observeFact(context, fact, getEventTime(event), emit) }
 })
 
-/** Tells the guards a fact and heeds what they find. */
+/** Gives the guards a fact and applies their findings. */
 function observeFact(
   context: AgentContext,
   fact: Fact,

@@ -1,7 +1,7 @@
 import { toAction } from '../update-action.js'
 import { getLastUserText } from '../messages.js'
 
-/** What memory found stays with the turn: it rides on its requests, and never enters the transcript. */
+/** Keeps the retrieved snippets for this turn: its requests carry them, and the transcript does not. */
 export const noteRetrieved = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.retrieval') return undefined
   const snippets = event.output

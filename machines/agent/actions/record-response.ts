@@ -19,7 +19,7 @@ export const recordResponse = toAction((context, event, emit) => {
   const kind = classifyResponse(response)
   const stepId = getStepId(context)
   const number = context.numbered + 1
-  // Half an object cannot be continued: it is asked for again.
+  // Half a JSON object cannot be continued: the model is asked again.
   const isPiece = kind === 'truncated' && !context.features.structuredOutput
   const held = toUnclearedAnswer(context, event.output, stepId, isPiece)
   const heard =
@@ -45,7 +45,7 @@ export const recordResponse = toAction((context, event, emit) => {
     rateLimits: 0,
     response: kind,
     outputProblem: held ? null : (event.output.outputProblem ?? null),
-    // A conclusion is the last word of a run that was stopped: why it was stays.
+    // A conclusion is the last answer of a stopped run: the reason of the stop stays.
     error: event.type === 'xstate.done.actor.conclusion' ? context.error : null,
     nudges: [],
     calls: response.toolCalls.map((call, i) => ({
@@ -63,10 +63,10 @@ export const recordResponse = toAction((context, event, emit) => {
         : observeAll(context.guardrails, { type: 'text' }, context.config.guardrails),
     batchAt: context.messages.length,
     batchNumber: number,
-    // What is not always there comes last: an object that begins with its constant keys is made in one go.
+    // Optional keys come last: engines create objects with constant leading keys faster.
     ...spendUsage(context, response.usage, emit),
     ...(held ? { held } : joinPieces(context, isPiece, response.text || response.refusal || '')),
-    // Nothing was said that would continue them.
+    // The answer is complete.
     ...(!held && !isPiece && { spoken: null }),
   }
 })
@@ -105,7 +105,7 @@ function pickReasoning({
   }
 }
 
-/** An answer with words in it waits for the output shields, where there are any. */
+/** An answer with text waits for the output shields, where there are any. */
 function toUnclearedAnswer(
   { features }: AgentContext,
   { response, reasoningCleared, outputProblem = null }: ModelOutput,
@@ -120,7 +120,7 @@ function toUnclearedAnswer(
   return { stepId, text: held, isRefusal, isPiece, reasoning, outputProblem }
 }
 
-/** A log can be older than the look at reasoning. */
+/** Logs of older versions have reasoning that no shield screened. */
 function withoutReasoning({
   reasoningDetails: _details,
   providerItems: _items,
@@ -131,7 +131,7 @@ function withoutReasoning({
   return { ...response, reasoning: '' }
 }
 
-/** The message as far as it may be seen before the shields have spoken: that there are calls, and no words of a held one. */
+/** The message with its uncleared parts masked: its calls, and its text where output shields screen it. */
 function maskUnclearedMessage(
   whole: AssistantMessage,
   needsOutputScreening: boolean,

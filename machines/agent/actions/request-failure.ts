@@ -7,7 +7,7 @@ import type { ModelActorError } from '../model-response.js'
 import { formatMessageId, getStepId } from '../step-id.js'
 import { spendUsage } from './spend-usage.js'
 
-/** A failed attempt: what it cost is counted, what went wrong is remembered. */
+/** Counts the cost of a failed attempt, and keeps its error. */
 export const noteFailure = toAction((context, event, emit) => {
   const failure = readActorError(event)
   return {
@@ -20,7 +20,7 @@ export const noteFailure = toAction((context, event, emit) => {
   }
 })
 
-/** Why a run ends with a failure that it cannot mend. Of the parts of the loop itself, none should fail. */
+/** The reason of a run that ends with a failure that it cannot recover from. */
 export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
 
 function toFailureReason(event: AgentMachineEvent): Reason {
@@ -33,7 +33,7 @@ function toFailureReason(event: AgentMachineEvent): Reason {
   return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
 }
 
-/** The next attempt is announced, and made when it has been waited for. */
+/** Schedules and emits the next attempt. */
 export const scheduleRetry = toAction((context, event, emit) => {
   const failure = readActorError(event)
   const { attempt: failed, rateLimits, config } = context

@@ -16,8 +16,8 @@ interface Expense {
 }
 
 /**
- * The one place where something is paid for: it joins the totals and is told, whatever it has bought. So the `usage`
- * events of a run add up to the usage of its result.
+ * The one place where usage is counted: it is added to the totals and emitted. So the `usage` events of a run add up to
+ * the usage of its result.
  */
 export function spendUsage(
   context: AgentContext,
@@ -26,7 +26,7 @@ export function spendUsage(
   { callId, summary, isCut }: Expense = {},
 ): Partial<Pick<AgentContext, 'usage' | 'warnedOfBudget'>> {
   if (step === null) return {}
-  // A sub-agent has said so itself.
+  // A sub-agent emits these warnings itself.
   if (callId === undefined && !isCut) for (const warning of listBudgetWarnings(context, step)) emit(warning)
   const { usage } = addToTotals(context, step)
   const { run, session } = usage
@@ -36,7 +36,7 @@ export function spendUsage(
   return { usage, ...(hasWarned && { warnedOfBudget: true }) }
 }
 
-/** What the budget cannot see is said once a run. */
+/** Warnings about usage that the budget cannot count, once a run. */
 function listBudgetWarnings({ config, usage }: AgentContext, { estimated, cost }: Usage): EmittedEvent[] {
   const { costLimit } = config.limits
   return [

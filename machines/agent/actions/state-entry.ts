@@ -7,7 +7,7 @@ import { findOutputProblem } from '../to-result.js'
 import { findBudgetReason } from '../budget-totals.js'
 import { maskMessages } from '../uncleared-input.js'
 
-/** Says why the run goes where it goes next. */
+/** Sets the reason of the next state. */
 export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
 
 /** A request that the budget refuses is not made, so nothing is spent yet. */
@@ -15,10 +15,10 @@ export const setBudgetReason = toAction((context) => ({
   reason: findBudgetReason(context) ?? 'token_budget',
 }))
 
-/** A guard has paused the run, or somebody. */
+/** The pause comes from a guard, or from a call of `pause()`. */
 export const setPauseReason = toAction((context) => ({ reason: context.verdict?.guard ?? 'paused' }))
 
-/** How the model has ended its turn. */
+/** Sets the reason from the way in which the model ended its turn. */
 export const setAnswerReason = toAction(({ response }) => ({
   reason: (response && reasonByResponse[response]) ?? 'end_turn',
 }))
@@ -56,7 +56,7 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
   return { state, reason, error, messages, pausing: false }
 })
 
-/** Who steered knows what he said; where shields look at input, nobody else is told. */
+/** The warning omits the text where shields screen input: it is not cleared. */
 function createSteeringWarning({ steering, features }: AgentContext): EmittedEvent {
   const said = features.inputShields ? 'what it was steered to' : steering.join(' | ')
   return {

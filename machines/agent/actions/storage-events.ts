@@ -1,14 +1,14 @@
 import { toAction } from '../update-action.js'
 import { spendUsage } from './spend-usage.js'
 
-/** The log takes no more: what is in it is safe, what comes now would be forgotten. */
+/** The log cannot be written any more: its records are safe, and later events would be lost. */
 export const noteStoreFailure = toAction((_context, event) =>
   event.type === 'STORE_FAILED'
     ? { error: { code: event.failure.code, message: event.failure.message, recoverable: true } }
     : undefined,
 )
 
-/** What the process drops is paid for. A call that it has not begun runs when another process goes on. */
+/** Counts the request that the process drops. A call that has not begun runs in the process that resumes the run. */
 export const noteRelease = toAction((context, event, emit) => {
   if (event.type !== 'LEFT') return undefined
   const { usage = null, unbegun = [] } = event

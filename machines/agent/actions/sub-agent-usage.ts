@@ -6,7 +6,7 @@ import type { AgentMachineEvent } from '../machine-events.js'
 import { addUsage } from '../usage.js'
 import { spendUsage } from './spend-usage.js'
 
-/** What a sub-agent spends is the run's own expense, as it happens. */
+/** Adds the usage of a sub-agent to the run's own, as it happens. */
 export const addChildUsage = toAction(spendForChild)
 
 export function spendForChild(
@@ -39,7 +39,7 @@ export const noteChildRest = toAction((context, event) => {
   }
 })
 
-/** The pause is over for the sub-agents, too. */
+/** Ends the pause of the sub-agents, too. */
 export const resumeChildren = toAction((context) => ({
   calls: context.calls.map((call) => (isChildPaused(call) ? { ...call, needs: 'nobody' as const } : call)),
 }))

@@ -30,7 +30,7 @@ export function withUserMessages(
   return { messages: context.messages.concat(messages), numbered: context.numbered + messages.length }
 }
 
-/** The transcript with a message of the loop's own: sent to the model, shown to nobody. */
+/** The transcript with an internal message: sent to the model, and not shown to people. */
 export function withInternalMessage(
   context: AgentContext,
   content: string,
@@ -59,7 +59,10 @@ export function settleCall(
   return replaceOpenCall(calls, callId, (call) => closeCall(call, result, now, emit))
 }
 
-/** The same for a result that comes from outside: where there are shields for it, it is not told before they are. */
+/**
+ * Settles a call with a result from outside; where result shields exist, the result stays uncleared until they screen
+ * it.
+ */
 export function receiveResult(
   context: AgentContext,
   callId: string,
@@ -72,7 +75,7 @@ export function receiveResult(
     : settleCall(context.calls, callId, result, now, emit)
 }
 
-/** One call of the batch with a result that is not told before shields have seen it. */
+/** Sets an uncleared result of one call: it is not emitted before shields clear it. */
 export function addUnclearedResult(
   calls: readonly BatchCall[],
   callId: string,
@@ -84,7 +87,7 @@ export function addUnclearedResult(
   )
 }
 
-/** The batch with one call changed. Copied as a whole: of thousands of calls, each brings its result by itself. */
+/** The batch with one call changed. Copied as a whole, because each of thousands of calls changes it once. */
 function replaceOpenCall(
   calls: readonly BatchCall[],
   callId: string,
@@ -97,7 +100,7 @@ function replaceOpenCall(
   return copy
 }
 
-/** Results that no shield has seen when the run stops: they are told as withheld. */
+/** Masks and emits the results that are uncleared when the run stops. */
 export function maskUnclearedResults(calls: readonly BatchCall[], now: number, emit: Emit): BatchCall[] {
   return calls.map((call) => {
     if (!call.unscreened) return call
@@ -124,7 +127,7 @@ export function closeOpenCalls(
   )
 }
 
-/** A call with its result, which is told, unless nobody has been told of the call yet. */
+/** Sets the result of a call, and emits it unless the call itself is not emitted yet. */
 export function closeCall(call: BatchCall, result: ToolResult, now: number, emit: Emit): BatchCall {
   if (!call.unchecked) emitResult(call, result, emit)
   return extendObject(call, { result, settledAt: now })
@@ -184,7 +187,7 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
   return context.messages.slice(0, context.batchAt + 1).concat(results)
 }
 
-/** What a provider asked is answered by its note: words alone never let anything run. */
+/** The note answers a provider's approval request: text alone never approves a call. */
 function createMessageNotes(
   { hosted, result, unscreened }: BatchCall,
   status: ResultStatus,
@@ -213,7 +216,7 @@ export function joinPieces(
   return { pieces: isPiece ? joined : '', output: joined || context.output }
 }
 
-/** What a call reads that was never carried out because the run ended. */
+/** The result of a call that never ran because the run ended. */
 export function formatNotExecuted(reason: Reason | null): string {
   if (reason === 'max_tokens') return truncatedCall
   return `Not executed: ${(reason && notExecutedBecause[reason]) ?? 'the run ended'}.`

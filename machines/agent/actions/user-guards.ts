@@ -2,7 +2,7 @@ import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
 import { applyFindings } from './apply-findings.js'
 
-/** What the user's own guards have answered. */
+/** Applies the findings of the user's own guards. */
 export const applyUserGuards = toAction((context, event, emit) => {
   if (event.type !== 'xstate.done.actor.callGuards' && event.type !== 'xstate.done.actor.resultGuards')
     return undefined

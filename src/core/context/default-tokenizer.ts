@@ -34,7 +34,7 @@ export function loadDefaultTokenizer(): Promise<Tokenizer> {
   return loadingTokenizer
 }
 
-/** Somebody's own tokenizer, whose counts are checked: NaN would let every request through. */
+/** A tokenizer of the app's own, with its counts checked: NaN would let every request through. */
 export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {
   return {
     count: (text) => {

@@ -20,8 +20,8 @@ export interface FitSituation {
 export type FitStrategy = (situation: FitSituation) => Fit | null
 
 /**
- * The fit that a strategy comes to, held against the request as it is sent: messages that are joined do not have quite
- * the sum of their tokens. What is too much is taken off the window of the next attempt. Null: none is small enough.
+ * The fit of a strategy, checked against the real request: merged messages do not have exactly the sum of their tokens.
+ * The next attempt gets a window that is smaller by the excess. Null: no fit is small enough.
  */
 export function drawFit(
   strategy: FitStrategy,

@@ -40,7 +40,7 @@ function formatTimeSpan(dropped: readonly Message[]): string {
   return first === last ? `at ${first}` : `from ${first} to ${last}`
 }
 
-/** A time that no calendar has (from a session of somebody else's making) is shown as it is. */
+/** A time that is no valid date (in a session from elsewhere) is shown as it is. */
 function formatTime(createdAt: number): string {
   const date = new Date(createdAt)
   return Number.isNaN(date.getTime()) ? String(createdAt) : date.toISOString()

@@ -27,7 +27,7 @@ import { checkPriceKnown } from './check-run-start.js'
 import { toRequestInfo, noteResponse, switchModelInfo } from './request-info.js'
 import { watchIdle } from './watch-idle.js'
 
-/** Where a model is asked. */
+/** The run that asks a model. */
 export interface AskScope {
   parts: AgentParts
   runtime: AgentRuntime
@@ -36,7 +36,7 @@ export interface AskScope {
   abort: CallAbort
 }
 
-/** One request, and what is done around it. */
+/** One request and its callbacks. */
 export interface AskOptions<Output> {
   request: ModelRequest
   purpose: TelemetryRequestInfo['purpose']
@@ -47,11 +47,11 @@ export interface AskOptions<Output> {
   onDelta: (text: string, reasoning: string) => void
   /** A tool of the provider's own begins to work, or has ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
-  /** Another model is asked: what was said is taken back. */
+  /** The next fallback model is asked: the deltas so far are dropped. */
   onFallback?: () => void
-  /** What may be known of the text of an answer that failed midway. */
+  /** The text of an answer that failed midway, as far as it may be known. */
   getKnownText: (partialText: string) => string
-  /** Makes of a whole answer what it was asked for. What it throws is a failure of the request. */
+  /** Turns the whole answer into the output. If it throws, the request fails. */
   toOutput: (response: ModelResponse, price: () => Usage | Promise<Usage>) => Promise<Output>
 }
 
@@ -155,7 +155,7 @@ export async function askModel<Output>(
   }
 }
 
-/** Whoever chooses among models does this for each of them. */
+/** A provider with fallback models does this for each of them. */
 function withAcceptedMessages(request: ModelRequest, model: ModelProvider): ModelRequest {
   const messages = model.fallbacks ? request.messages : withWordsInstead(request.messages, model)
   return messages === request.messages ? request : { ...request, messages }
@@ -178,7 +178,7 @@ const overBudgetCode = 'token_budget'
 
 class OverBudgetError extends ModelError {}
 
-/** A provider that has the same word for something of its own does not speak of our budget. */
+/** The same code from a provider does not mean our budget: it gets a prefix. */
 function withoutOurCode(failure: ModelFailure, error: unknown): ModelFailure {
   const isForeign = failure.code === overBudgetCode && !(error instanceof OverBudgetError)
   return isForeign ? { ...failure, code: `provider_${overBudgetCode}` } : failure

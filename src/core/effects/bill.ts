@@ -17,13 +17,13 @@ interface BillItem {
   estimated: boolean
 }
 
-/** What one request costs, whichever models are asked in turn and however it ends: each has its own price. */
+/** The cost of one request, over all models that it asks and however it ends: each model has its own price. */
 export class Bill {
   readonly #prices: PriceBook
   readonly #request: ModelRequest
   readonly #estimates: boolean
   #asked: AskedModel
-  /** What has come of the answer, whoever may know of it: it is paid for. */
+  /** The text so far, cleared or not: all of it is paid for. */
   #text = ''
   #reasoning = ''
   #answer: BillItem | null = null
@@ -46,7 +46,10 @@ export class Bill {
     this.#reasoning += reasoning
   }
 
-  /** From here on, this model is asked; `failure`: why the one before was given up. What that has cost, as far as it is known. */
+  /**
+   * From here on, this model is asked; `failure`: why the one before was given up. What that has cost, as far as it is
+   * known.
+   */
   switchModel(next: AskedModel, failure: ModelFailure | null): Usage | null {
     const spent = failure && this.#findFailureItem(failure)
     if (spent) this.#givenUp.push(spent)
@@ -79,7 +82,7 @@ export class Bill {
     return items.length === 0 ? null : this.#sumItems(items)
   }
 
-  /** What it has cost until now; null for nothing. What is stopped midway is estimated: nobody will be told its usage. */
+  /** The cost so far; null for nothing. An answer that is stopped is estimated: its provider reports no usage. */
   getUsageSoFar(): Usage | null {
     const last = this.#answer ?? this.#estimateItem()
     const items = last ? [...this.#givenUp, last] : this.#givenUp
@@ -140,7 +143,7 @@ function pickCounts({ providerCost: _cost, ...counts }: TokenUsage): TokenUsage 
   return counts
 }
 
-/** What the provider says that it charges counts where no price is known. */
+/** The usage with its cost. The provider's own charge counts where no price is known. */
 function toUsage({ tokens, estimated }: BillItem, cost: number | null): Usage {
   return extendObject(pickCounts(tokens), { cost: cost ?? tokens.providerCost ?? null, estimated })
 }

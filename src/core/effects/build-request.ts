@@ -5,7 +5,7 @@ import { formatSnippets } from '../memory/retrieved-text.js'
 import type { ModelRequest } from '../models/provider.js'
 import { demandOutput, canTakeFormat } from '../structured/demand-output.js'
 
-/** What the model is asked next; to conclude is to ask for a last answer, in which no tool can be called. */
+/** The next request. `conclude` asks for a last answer, in which no tool can be called. */
 export function buildRequest(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
@@ -33,7 +33,7 @@ function canForbidCalls({ model, tools: { specs: tools }, output, extraBody }: A
   return output === undefined || canTakeFormat(output, { tools }, model)
 }
 
-/** What memory found rides along as data; the transcript does not keep it. */
+/** The retrieved snippets go with the request as data; the transcript does not keep them. */
 function formatRetrieved({ retrieved }: AgentContext): string[] {
   return retrieved && retrieved.length > 0 ? [formatSnippets(retrieved)] : []
 }

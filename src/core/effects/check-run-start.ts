@@ -4,7 +4,7 @@ import { describeError } from '../base/describe-error.js'
 import { ConfigError } from '../base/errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
 
-/** A cost limit means nothing where nobody knows what was or will be spent: such a run does not start. */
+/** A cost limit needs known costs, past and future: a run without them does not start. */
 export async function checkPriceKnown(
   { model, prices }: Pick<AgentParts, 'model' | 'prices'>,
   { limits, budget }: AgentConfig,
@@ -40,7 +40,7 @@ const anyUsage = {
 }
 
 /**
- * Requests cannot be fitted when nobody can count them: before the first is sent, not when one has grown too large.
+ * Fitting a request needs a tokenizer. The check comes before the first request, not when one has grown too large.
  * @throws {ConfigError} `missing_package`
  */
 export async function checkTokenizerInstalled(

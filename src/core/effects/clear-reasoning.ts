@@ -61,7 +61,10 @@ function listTexts(value: Json): string[] {
   return Object.entries(value).flatMap(([key, item]) => (keysWithoutText.has(key) ? [] : listTexts(item)))
 }
 
-/** What in an item says nothing to anybody but the provider: shields would find keys and card numbers in it. */
+/**
+ * Keys whose values only the provider reads: in such ids and ciphertexts shields would find false secrets and card
+ * numbers.
+ */
 const keysWithoutText = new Set(
   `id call_id itemId said signature thoughtSignature redactedData encrypted_content reasoningEncryptedContent`.split(
     ' ',

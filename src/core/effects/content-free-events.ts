@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 
-/** Which events hold something that somebody has said: a model, a tool, a person. */
+/** Which events hold content of a model, a tool or a person. */
 const hasContentByType: Record<AgentEvent['type'], boolean> = {
   run_started: false,
   state_changed: false,
@@ -28,8 +28,8 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
 }
 
 /**
- * Whether an event of a sub-agent may be told where shields look at what tools return: what a sub-agent says is the
- * result of its call, and they see that when it has ended.
+ * Whether an event of a sub-agent may be emitted where shields screen results: the sub-agent's answer is the result of
+ * its call, and shields screen it when the call has ended.
  */
 export function isContentFree(event: AgentEvent): boolean {
   return !hasContentByType[event.type === 'child_event' ? event.event.type : event.type]

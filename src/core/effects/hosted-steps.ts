@@ -8,7 +8,7 @@ import type { StepWork } from '../live/open-steps.js'
 import type { HostedCall } from '../models/provider.js'
 import { plainExtra } from '../models/plain-extra.js'
 
-/** As whoever wrote the provider tells it. */
+/** As the provider reports it, unchecked. */
 type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
 
 /**

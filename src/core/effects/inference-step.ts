@@ -6,7 +6,9 @@ import { getStepId } from '../../../machines/agent/step-id.js'
 import type { Summary } from './request-summary.js'
 import type { StepWork } from '../live/open-steps.js'
 
-/** One attempt at an answer. Where shields look at answers, or at calls, what they have not cleared is not told here. */
+/**
+ * One attempt at an answer. Where shields look at answers, or at calls, what they have not cleared is not told here.
+ */
 export function createInferenceStep(context: AgentContext): StepWork<'inference', ModelOutput> {
   const { attempt, features } = context
   const stepId = getStepId(context)

@@ -71,27 +71,27 @@ export const runTools = (parts: AgentParts) =>
     return () => stop()
   })
 
-/** Shows the shields what the user has said. */
+/** Screens the user messages. */
 export const screenInput = (parts: AgentParts) =>
   createLazyEffect(async (scope) => (await loadScreening()).screenInput(parts, scope))
 
-/** Shows the shields the arguments of the calls at hand. */
+/** Screens the arguments of the current calls. */
 export const screenCalls = (parts: AgentParts) =>
   createLazyEffect(async (scope) => (await loadScreening()).screenCalls(parts, scope))
 
-/** Shows the shields the results that have come. */
+/** Screens the results that have come. */
 export const screenResults = (parts: AgentParts) =>
   createLazyEffect(async (scope) => (await loadScreening()).screenResults(parts, scope))
 
-/** Shows the shields an answer as a whole. */
+/** Screens a whole answer. */
 export const screenOutput = (parts: AgentParts) =>
   createLazyEffect(async (scope) => (await loadScreening()).screenOutput(parts, scope))
 
-/** Asks memory about what the user said. */
+/** Searches memory for the last user message. */
 export const retrieve = (parts: AgentParts) =>
   createLazyEffect(async (scope) => (await loadWork()).retrieveSnippets(parts, scope))
 
-/** Asks the user's own guards about the batch at hand. */
+/** Asks the user's own guards about the current batch. */
 export const consultGuards = (parts: AgentParts) =>
   fromEffect<UserGuardsOutput, { on: 'calls' | 'results' }>(async ({ input: { on }, abort, self }) => {
     const { runtime, context } = getAgent(self)

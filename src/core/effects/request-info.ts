@@ -52,7 +52,9 @@ export function switchModelInfo(
   return { ...given, ...unknown, fallback: fallback + 1, provider, model, endpoint, sentAt }
 }
 
-/** As whoever wrote the provider says it: a name or an address, and a port. What is more, or less, is told to nobody. */
+/**
+ * The endpoint that the provider reports, checked: a host name or an address, and a port. Anything else becomes null.
+ */
 function readEndpoint(given: NamedModel['endpoint']): TelemetryRequestInfo['endpoint'] {
   const { host, port }: { host?: unknown; port?: unknown } = given ?? {}
   if (typeof host !== 'string' || !/^[\w.:-]{1,255}$/.test(host)) return null
@@ -61,7 +63,7 @@ function readEndpoint(given: NamedModel['endpoint']): TelemetryRequestInfo['endp
     : null
 }
 
-/** What has come of it. The id is the provider's own: nobody but telemetry is told of it. */
+/** Notes the response. Only telemetry gets the provider's id of it. */
 export function noteResponse(
   given: TelemetryRequestInfo,
   response: ModelResponse,

@@ -42,7 +42,7 @@ export function requestModel(
 ): Promise<ModelOutput> {
   const { config, features } = context
   const request = buildRequest(parts, context, conclude)
-  // A signal is made for those alone who look at what the model says.
+  // Only screening needs a signal here.
   const scene = features.outputShields ? { runtime, context, signal: abort.signal } : null
   const shown: DeltaSink = scene ? createClearedStream(parts, stream, scene) : stream
   const isFirst = context.steps === 0
@@ -68,7 +68,7 @@ export function requestModel(
       onFallback: () => {
         shown.restart()
       },
-      // What no shield has cleared is not kept either.
+      // Uncleared text is not kept either.
       getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
       toOutput: async (response, price) => {
         const finalTool = parts.output && findFinalTool(parts.output, request)

@@ -4,7 +4,7 @@ import { parseSnippets } from '../memory/retriever.js'
 import type { EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 
-/** Asks memory about what the user said. */
+/** Searches memory for the last user message. */
 export async function retrieveSnippets(
   parts: AgentParts,
   { signal, self, runtime, context }: EffectScope,

@@ -1,4 +1,4 @@
-/** What most runs work with, in one piece: loaded when the first actor of them starts. */
+/** The effects of most runs, in one bundle: loaded when the first of them starts. */
 export { consultGuards } from './consult-guards.js'
 export { requestModel } from './request-model.js'
 export { retrieveSnippets } from './retrieve-snippets.js'

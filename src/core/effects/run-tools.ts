@@ -13,8 +13,8 @@ import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
 import { ToolStep, createToolProgress } from './tool-step.js'
 
 /**
- * Carries out the started calls of the batch, and tells of each result as it comes. Returns what stops it: to be called
- * once, when nobody waits for it any more.
+ * Runs the started calls of the batch, and sends each result as it comes. Returns a function that stops it: call it
+ * once, when the batch is not needed any more.
  */
 export function runTools(parts: AgentParts, scope: BatchScope): () => void {
   const batch = new ToolBatch(parts, scope)
@@ -48,7 +48,7 @@ class ToolBatch implements RunBatchOptions {
     this.#running.start()
   }
 
-  /** Aborting costs an exception with its stack; after the last result there is nobody to hear it. */
+  /** Aborting costs an exception with its stack; after the last result nothing listens to it. */
   stop(): void {
     this.#subAgentBatch?.stop()
     if (this.#ended === this.#calls.length) return
@@ -57,8 +57,8 @@ class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Another process goes on with the run. The log says of the whole batch that it has started. It has to say more of the calls
-   * that have not begun and must not run twice: the other process carries them out.
+   * Another process goes on with the run. The log says of the whole batch that it has started. It has to say more of
+   * the calls that have not begun and must not run twice: the other process carries them out.
    */
   #halt(): void {
     const { context, sendBack } = this.#scope
@@ -113,7 +113,7 @@ class ToolBatch implements RunBatchOptions {
     return `${this.runId}.${this.#scope.context.batchNumber}`
   }
 
-  /** Whoever hears of the step that starts may stop the run. */
+  /** A subscriber may stop the run when the step starts. */
   async delegate(...of: Parameters<SubAgentBatch['execute']>): Promise<ToolResult | null> {
     if (this.abort.aborted) return null
     return this.#subAgents.execute(...of)
@@ -121,7 +121,7 @@ class ToolBatch implements RunBatchOptions {
 
   onProgress(callId: string, name: string, progress: Json): void {
     const { runtime, context } = this.#scope
-    // Shields look at what a tool returns when it has ended; what it says until then nobody has seen.
+    // Shields screen results when a tool has ended; its progress is uncleared, so it is not emitted.
     if (context.features.resultShields) return
     runtime.emit({ type: 'tool_progress', callId, name, progress })
     runtime.emit(createToolProgress(context, callId, name, progress))

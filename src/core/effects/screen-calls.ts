@@ -16,7 +16,7 @@ import { type ShieldReport, createShieldStep } from './shield-step.js'
 import { screenText } from './screen-text.js'
 import { getCallStepId } from './call-step-id.js'
 
-/** Shows the shields the arguments of the calls at hand. */
+/** Screens the arguments of the current calls. */
 export async function screenCalls(
   parts: AgentParts,
   { signal, self, runtime, context }: EffectScope,
@@ -42,7 +42,7 @@ export async function screenCalls(
   })
 }
 
-/** Shows the shields the results that have come, and input shields why people refuse calls. */
+/** Screens the results that have come; input shields screen the reasons of rejected calls. */
 export async function screenResults(
   parts: AgentParts,
   { signal, self, runtime, context }: EffectScope,
@@ -102,7 +102,9 @@ const allowedScreening = { action: 'allow' as const, message: null, findings: []
 
 const withheldMedia = '[Withheld: a shield refused what the files of this result say.]'
 
-/** The looks at one batch: what they come to is brought for all calls at once; `said` picks what one look has said. */
+/**
+ * The steps of the screenings of one batch. The actor returns all screenings at once; `said` picks the report of one.
+ */
 function createShieldSteps(
   said: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
 ) {

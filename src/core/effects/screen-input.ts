@@ -8,7 +8,9 @@ import { getReadableText } from '../shields/readable-part.js'
 import { screenText } from './screen-text.js'
 import { createShieldStep } from './shield-step.js'
 
-/** Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together. */
+/**
+ * Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together.
+ */
 export async function screenInput(
   parts: AgentParts,
   { signal, self, runtime, context }: EffectScope,
@@ -43,16 +45,16 @@ export async function screenContent(
     return text === '' ? [] : [{ ...(await look(text)), part }]
   })
   const screenings = (await Promise.all(looks)).flat()
-  // Each message is shown, one without words included: what nobody has looked at counts as blocked.
+  // A message without text is screened, too: a message without a screening counts as blocked.
   if (screenings.length === 0) return [{ ...(await look('')), part: null }]
   const seen = screenings.some(({ action }) => action === 'block')
     ? screenings
     : await screenJoinedTexts(screenings, content, look)
-  // Of a message that is refused nothing goes on, be it as harmless as it may by itself.
+  // A refused message is dropped whole, harmless parts included.
   return seen.some(({ action }) => action === 'block') ? seen.map((one) => ({ ...one, content: '' })) : seen
 }
 
-/** What is harmless in each of two texts can be forbidden where one follows the other, right away or on the next line. */
+/** Texts that are harmless alone can be forbidden together: screens them joined, directly and with a line break. */
 async function screenJoinedTexts(
   screenings: PartScreening[],
   content: readonly ContentPart[],

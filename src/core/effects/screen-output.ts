@@ -35,7 +35,7 @@ export async function screenOutput(
     : screening
 }
 
-/** What does not fit the output schema is told of the answer as it was cleared. Redacting makes no answer wrong. */
+/** The schema problem of the redacted answer. Redacting alone does not make an answer invalid. */
 async function findRedactedProblem(
   { content }: Screening,
   { output }: AgentParts,
@@ -46,7 +46,7 @@ async function findRedactedProblem(
   return { outputProblem: reading.ok ? null : reading.problem }
 }
 
-/** What is said of the whole, of its last piece: what comes after the others. They have been shown, so they stay as they are. */
+/** The screening of the whole answer, for its last part. The earlier parts were shown, so they stay as they are. */
 function toLastPiece(pieces: string, screening: Screening): Screening {
   const { action, content, message } = screening
   if (action === 'block') return screening

@@ -5,7 +5,7 @@ import type { ShieldScene } from '../shields/shield.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 
-/** Shows a text to the shields of one point, on the run's own clock. What they block goes no further than here. */
+/** Screens a text with the shields of one point, on the run's own clock. Blocked content is dropped here. */
 export async function screenText(
   { shields }: AgentParts,
   { runtime, context, signal }: { runtime: AgentRuntime; context: AgentContext; signal: AbortSignal },

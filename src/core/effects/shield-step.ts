@@ -6,7 +6,7 @@ import type { StepWork } from '../live/open-steps.js'
 export type ShieldReport = Omit<Screening, 'content'>
 type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
 
-/** A look of the shields at one point; `pickReports` picks what it came to from what its actor brings. */
+/** The step of a screening at one point; `pickReports` picks its reports from the actor's output. */
 export function createShieldStep<Output>(
   step: Omit<ShieldStep, 'stepType'>,
   pickReports: (output: Output) => readonly ShieldReport[],

@@ -24,7 +24,7 @@ import { ChildRun } from '../live/child-run.js'
 import { toChildResult } from './child-result.js'
 import { isContentFree } from './content-free-events.js'
 
-/** What the actor of a batch gives to those who work in it. */
+/** What the actor of a batch gives to its tools and sub-agents. */
 export interface BatchScope {
   runtime: AgentRuntime
   context: AgentContext
@@ -36,7 +36,7 @@ export interface BatchScope {
   sendBack: (event: AgentMachineEvent) => void
 }
 
-/** The sub-agents of one batch: they spend from one purse, and pause and stop together with the run. */
+/** The sub-agents of one batch: they share the run's budget, and pause and stop together with the run. */
 export class SubAgentBatch {
   /** `self`, the actor of the batch, is the parent of theirs. */
   readonly #scope: BatchScope
@@ -74,13 +74,13 @@ export class SubAgentBatch {
       child.onUsage(() => {
         this.#reportUsage(call.id, child)
       })
-      // What a resumed sub-agent has used while nobody could hear it.
+      // Usage of a resumed sub-agent from before this listener existed.
       this.#reportUsage(call.id, child)
       const { questions } = context.calls.find(({ id }) => id === call.id) ?? {}
       if (questions) await child.resumeWithAnswers(questions, context.pausing)
       if (this.#context.pausing) child.pause()
       const result = await this.#nextRest(child)
-      // How it stands is seen by whoever goes on with the run, who gives it the answers that it may not have heard.
+      // The process that resumes the run reads the sub-agent's state, and delivers answers that it has not read.
       if (child.isReleasing && isAtRest(result)) return await waitForever()
       if (!isAtRest(result)) {
         if (result.resumable) child.cancel()
@@ -90,7 +90,7 @@ export class SubAgentBatch {
       this.#reportRest(call.id, result.pending)
       return null
     } catch (error) {
-      // Whoever goes on with the run opens it.
+      // The process that resumes the run opens it.
       if (runtime.children.get(call.id)?.isReleasing) return waitForever()
       return failed(`The sub-agent '${tool.name}' could not be run: ${describeError(error)}`)
     }
@@ -103,7 +103,7 @@ export class SubAgentBatch {
     return goesOn ? this.#nextRest(child) : result
   }
 
-  /** What goes with a result: what its sub-agent has used, and what the others have when it stops them. */
+  /** The usage that goes with a result: of its sub-agent, and of the others when the result stops them. */
   takeUsage(callId: string, result: ToolResult): Usage | null {
     const child = this.#scope.runtime.children.get(callId)
     const usage = child?.takeUsage() ?? null
@@ -191,7 +191,7 @@ export class SubAgentBatch {
     }
   }
 
-  /** Whether anybody above looks at what calls bring, before it is shown. */
+  /** Whether shields of this run, or of a run above it, screen the results of calls before they are emitted. */
   get #isWithheld(): boolean {
     const { binding } = this.#scope.runtime
     return this.#context.features.resultShields || binding.above?.isUncleared === true
@@ -209,7 +209,7 @@ export class SubAgentBatch {
     this.#scope.sendBack({ type: 'CHILD_USAGE', callId, usage: all ?? usage })
   }
 
-  /** Whether this uses the budget of the run up. */
+  /** Whether this usage uses the budget of the run up. */
   #exhaustsBudget(usage: Usage | null): boolean {
     const context = this.#context
     return usage !== null && findBudgetReason({ ...context, ...addToTotals(context, usage) }) !== null
@@ -237,7 +237,7 @@ export class SubAgentBatch {
 
 const waitForever = (): Promise<never> => new Promise(() => undefined)
 
-/** A rest out of which somebody can lead it. What a guard has stopped is over: nobody is asked about that. */
+/** A rest that an answer or `resume()` ends. A sub-agent that a guard paused has ended for its caller. */
 function isAtRest({ state, reason }: RunResult): boolean {
   return state === 'WAITING_FOR_INPUT' || (state === 'PAUSED' && reason === 'paused')
 }
@@ -246,7 +246,7 @@ function addUsages(a: Usage | null, b: Usage | null): Usage | null {
   return a && b ? addUsage(a, b) : (a ?? b)
 }
 
-/** What happens in a sub-agent's own sub-agent is told as it happened there, under a longer path. */
+/** The event of a sub-agent as this run emits it. An event of its own sub-agent gets a longer path. */
 function toChildEvent(
   event: Extract<EmittedEvent, { type: 'child_event' }>['event'],
   callId: string,

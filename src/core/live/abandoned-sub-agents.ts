@@ -55,6 +55,6 @@ export async function cancelAbandonedChild(
     })
     run?.cancel('The run that it worked for has ended.')
   } catch {
-    // Somebody else goes on with it, or the store is gone.
+    // Another process resumes it, or the store is gone.
   }
 }

@@ -11,7 +11,7 @@ import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from '../base/clock.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
 
-/** What an agent is made of, besides its plain configuration. */
+/** The parts of an agent, besides its plain configuration. */
 export interface AgentParts {
   model: ModelProvider
   instructions: string | null

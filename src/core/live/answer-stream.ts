@@ -3,14 +3,14 @@ import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 /** Emits, or defers emitting until the machine's transition has been applied. */
 export type Defer = (emit: () => void) => void
 
-/** Whoever announces things. */
+/** Emits events. */
 export interface Emitter {
   emit(announcement: EmittedEvent): void
 }
 
 /**
  * One attempt's streamed answer. Whatever happens, it announces exactly one chunk with `finished: true`; what arrives
- * after that is dropped. A later attempt first tells readers to forget what the step has shown so far.
+ * after that is dropped. The first chunk of a later attempt has `reset`: readers drop what the step has shown so far.
  */
 export class AnswerStream {
   readonly stepId: string
@@ -28,7 +28,7 @@ export class AnswerStream {
     this.#emitter = teller
   }
 
-  /** What it has brought so far. */
+  /** The text so far. */
   get text(): string {
     return this.#text
   }

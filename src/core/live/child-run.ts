@@ -36,7 +36,7 @@ export class ChildRun {
     })
   }
 
-  /** Whether the run above is being left to another process. */
+  /** Whether the run above is being released to another process. */
   get isReleasing(): boolean {
     return this.#isReleasing
   }
@@ -46,7 +46,7 @@ export class ChildRun {
     return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
   }
 
-  /** Takes in whatever the run has come to, at once: an end is told before it is durable. */
+  /** Takes in each state of the run at once: an end comes before it is durable. */
   readonly watch = (context: AgentContext): void => {
     this.#latest = context
     this.#total = context.usage.run
@@ -75,12 +75,12 @@ export class ChildRun {
     if (this.#isCancelled) this.cancel()
   }
 
-  /** There is no run: it was refused, or there is no log of it. */
+  /** There is no run: it was refused, or it has no log. */
   markNotBegun(): void {
     this.#isOpened()
   }
 
-  /** Leaves it to whichever process goes on with the run above. */
+  /** Releases it to the process that resumes the run above. */
   async release(): Promise<void> {
     this.#isReleasing = true
     // Its session may be being taken.
@@ -97,7 +97,7 @@ export class ChildRun {
     })
   }
 
-  /** A run that rests goes on with the answers to its questions; one that has moved on since is left alone. */
+  /** Resumes a resting run with the answers to its questions. A run that is past these questions ignores them. */
   async resumeWithAnswers(questions: readonly ChildQuestion[], isPausing: boolean): Promise<void> {
     // It may have asked before it could take the pause.
     if (!isPausing && this.#latest?.pausing) this.withdrawPause()
@@ -163,7 +163,7 @@ function answerQuestion(run: DelegateRun, { callId, fingerprint, answer: given }
   }
 }
 
-/** What stands for an answer that was kept as JSON. */
+/** The output value of an answer that was kept as JSON. */
 function parseStoredOutput({ content, media, isError }: Extract<ChildAnswer, { type: 'output' }>): unknown {
   if (isError) return new Error(content)
   return media ? new ToolContent(content, media) : content

@@ -4,7 +4,7 @@ import { CallAbort } from '../base/abort.js'
 /** What an effect is given. */
 export interface EffectInput<Input> {
   input: Input
-  /** Aborts when nobody waits for the effect any more. */
+  /** Aborts when the effect is not needed any more. */
   abort: CallAbort
   /** The actor that it is. */
   self: AnyActorRef
@@ -13,10 +13,7 @@ export interface EffectInput<Input> {
 const resolvedType = 'xstate.promise.resolve'
 const rejectedType = 'xstate.promise.reject'
 
-/**
- * What `fromPromise` makes, but for its AbortController, which is made when somebody asks for the signal: most requests
- * never do.
- */
+/** Like `fromPromise`, but it creates the AbortController only when the signal is read: most requests never read it. */
 export function fromEffect<Output, Input = NonReducibleUnknown>(
   work: (given: EffectInput<Input>) => Promise<Output>,
 ): PromiseActorLogic<Output, Input> {

@@ -64,7 +64,9 @@ export type AgentMachine =
 export interface JournaledOptions extends RuntimeOptions {
   /** What a caller passes as `input`, as the machine's own input and the run's binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }
-  /** What a run that is restored from this snapshot is bound to; undefined for a snapshot that an app has kept itself. */
+  /**
+   * What a run that is restored from this snapshot is bound to; undefined for a snapshot that an app has kept itself.
+   */
   findBinding(snapshot: object): Binding | undefined
   /** The tools of this program, for a run that is bound to this. */
   toolsFor(binding: Binding): Record<string, ToolTraits>
@@ -136,7 +138,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       const runtime = findRuntime(scope.self as AnyActorRef)
       // A pure `transition()` runs on an actor that never starts: nothing to stamp, nothing to log.
       if (!runtime?.started) return transition(snapshot, event, scope)
-      // The closing chunk and the ends of steps are announced with what the event leads to, and first: whoever reacts to
+      // The closing chunk and the ends of steps are emitted first, after the transition: a subscriber that reacts to
       // them finds the answer in the transcript.
       const isOver =
         endsRequest.has(event.type) && !needsOutputScreening({ context: snapshot.context, event })
@@ -175,7 +177,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
 /** Events that cut a request off: what had arrived of the answer is kept. */
 const stopsRequest: ReadonlySet<string> = new Set(['CANCEL', 'DEADLINE', 'STORE_FAILED'])
 
-/** Events that end a request in progress: its outcome, or somebody from outside. */
+/** Events that end a request in progress: its outcome, or an event from outside. */
 const endsRequest: ReadonlySet<string> = new Set([
   'xstate.done.actor.model',
   'xstate.error.actor.model',

@@ -24,7 +24,7 @@ interface MeasuredStart {
   emit: (announcement: EmittedEvent) => void
 }
 
-/** Undefined where nobody measures: a sub-agent is measured by what measures the run above, unless it has its own. */
+/** Undefined without telemetry. A sub-agent uses the telemetry of the run above, unless it has its own. */
 export function measureRun(
   { telemetry: own, model }: MeasuringOptions,
   { runId, input, link = null, above, self, emit }: MeasuredStart,

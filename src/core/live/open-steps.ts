@@ -15,14 +15,14 @@ export interface StepEnding<Type extends StepType> extends Partial<Pick<StepComp
   payload: PayloadOf<Type>
 }
 
-/** A step as the actor that does the work describes it; `Output` is what that work comes to. */
+/** A step as the actor that does the work describes it; `Output` is the actor's output. */
 export interface StepWork<Type extends StepType, Output> {
   readonly step: Extract<Step, { stepType: Type }>
   /** Of the call that is carried out, where it is one. */
   readonly callId?: string
-  /** Asked when the end is told, of the agent as it stands then; null: the work has come to nothing. */
+  /** Called when the end is emitted, with the context of that moment; null: the work has no output. */
   toEnding(output: Output | null, context: AgentContext): StepEnding<Type>
-  /** Whether shields still look at what the work has come to: the end is told when they have. */
+  /** Whether shields still screen the output: the end is emitted after that. */
   isUncleared?(context: AgentContext): boolean
 }
 
@@ -30,7 +30,7 @@ interface OpenStep {
   work: StepWork<StepType, unknown>
   owner: AnyActorRef
   startedAt: number
-  /** What has ended the work, and when, while shields look at what it has come to. */
+  /** The event that ended the work, and when, while shields screen the output. */
   endedBy?: { event: AgentMachineEvent; completedAt: number }
   isOver?: true
 }
@@ -49,7 +49,7 @@ export class OpenSteps {
     this.#emitter = teller
   }
 
-  /** `owner` has started to work. Whoever hears of it may stop it: look at the signal afterwards. */
+  /** `owner` has started to work. A subscriber may stop the work: check the signal afterwards. */
   start<Type extends StepType, Output>(owner: AnyActorRef, work: StepWork<Type, Output>): void {
     const startedAt = this.#clock.now()
     const step = { work: work as unknown as StepWork<StepType, unknown>, owner, startedAt }
@@ -59,7 +59,7 @@ export class OpenSteps {
     this.#emitter.emit({ type: 'step_started', ...work.step, startedAt })
   }
 
-  /** The work has ended by itself, before whoever does it. */
+  /** The work has ended before the actor that does it. */
   end<Type extends StepType, Output>(work: StepWork<Type, Output>, ending: StepEnding<Type>): void {
     const open = this.#open.find((one) => one.work === (work as unknown))
     if (open === undefined) return
@@ -67,7 +67,7 @@ export class OpenSteps {
     this.#dropEnded()
   }
 
-  /** Ends what `event` ends, once the agent stands where it leads and before it announces anything. */
+  /** Ends the steps that `event` ends: after the transition, and before its events are emitted. */
   endByEvent(event: AgentMachineEvent, agent: AnyActorRef, defer: Defer): void {
     if (this.#open.length === 0) return
     defer(() => {

@@ -1,7 +1,7 @@
 import { isInDoubt } from '../../../machines/agent/in-doubt.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 
-/** How each run is left to another process, by the handle that others have of it. */
+/** How each run is released to another process, by its handle. */
 const releases = new WeakMap<object, () => Promise<void>>()
 
 export function registerRelease(run: object, leave: () => Promise<void>): void {
@@ -9,14 +9,14 @@ export function registerRelease(run: object, leave: () => Promise<void>): void {
 }
 
 /**
- * Leaves a run to another process: nothing of it starts from now on, what cannot be repeated is finished, what can be
- * is dropped, and its session is free when this settles.
+ * Releases a run to another process: no effect starts from now on, effects that must not repeat finish, others are
+ * dropped. The session is released when this settles.
  */
 export async function releaseRun(run: object): Promise<void> {
   await releases.get(run)?.()
 }
 
-/** Whether a run could go on elsewhere from its log as it stands, and repeat nothing that must not come twice. */
+/** Whether another process can resume the run from its log now, without repeating a call that must not run twice. */
 export function canResumeFromLog(context: AgentContext): boolean {
   return !context.calls.some((call) => isInDoubt(context, call))
 }

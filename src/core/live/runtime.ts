@@ -21,7 +21,7 @@ import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
 import { type MeasuringOptions, measureRun } from './measure-run.js'
 
-/** What the app gives one run, besides its input: never seen by the model or the journal. */
+/** What the app passes to one run besides its input. The model and the journal never get it. */
 export interface Binding {
   journal?: Journal | undefined
   /** The app's own object, handed to `execute`. */
@@ -42,14 +42,14 @@ export interface Binding {
   above?: TelemetryParent | undefined
 }
 
-/** What all runs of an agent have. */
+/** The services that all runs of an agent share. */
 export interface RuntimeOptions {
   clock: Clock
   prices: PriceBook
   measuring: MeasuringOptions
 }
 
-/** Whoever wants to know which events the machine has taken. */
+/** Listens to the events that the machine has taken. */
 interface MachineEventListener {
   onMachineEvent(event: AgentMachineEvent): void
 }
@@ -58,7 +58,7 @@ interface MachineEventListener {
 export type AgentActorScope = ActorScope<never, AnyEventObject>
 
 /**
- * The side of a running agent actor that is not state: its clock, its journal and the answer that is being streamed.
+ * The parts of a running agent actor that are not state: its clock, its journal and the answer that is being streamed.
  * Looked up by the actor itself, never by a run id. Only this file and journaled-machine.ts know XState's actor scope.
  */
 export class AgentRuntime {
@@ -70,7 +70,7 @@ export class AgentRuntime {
   readonly binding: Binding
   /** What responses cost: for a sub-agent, the prices of the run that calls it, too. */
   readonly prices: PriceBook
-  /** What measures the run, from its beginning on; most are measured by nobody. */
+  /** The telemetry of the run, if it has any. */
   telemetry: SafeTelemetry | undefined
   readonly #measuring: MeasuringOptions
   readonly #runId: string
@@ -81,7 +81,7 @@ export class AgentRuntime {
   #seq: number
   /** Makes the ids of a restored run's events differ from those of any other process. */
   readonly #origin: string
-  /** What somebody who comes late has to know: the last change of state, and what has been asked since. */
+  /** The events for late subscribers: the last change of state, and the requests since. */
   #currentEvents: AgentEvent[] = []
   #hasEmittedState = false
   #stream: AnswerStream | null = null
@@ -118,7 +118,7 @@ export class AgentRuntime {
         this.telemetry?.event(announcement as unknown as EmittedEvent)
         const { type } = announcement as unknown as EmittedEvent
         if (!replayedTypes.has(type) && !hasListener(scope.self, type)) {
-          // It has its number all the same: nobody who listens later finds one twice.
+          // It takes a number, too: late subscribers never see a number twice.
           this.#seq += 1
           frozen(announcement)
           return
@@ -183,12 +183,14 @@ export class AgentRuntime {
    * starts at all, and the run ends.
    */
   waitUntilDurable(): Promise<void> | undefined {
-    // Whoever waits here is stopped by whoever has halted the run.
+    // The caller is stopped by the process that halts the run.
     if (this.#isHalted) return new Promise<never>(() => undefined)
     return this.#endOnFailure(this.binding.journal?.flush())
   }
 
-  /** Settles once the run is known to be this process's still; undefined while that is certain. Otherwise as `flushed`. */
+  /**
+   * Settles once the run is known to be this process's still; undefined while that is certain. Otherwise as `flushed`.
+   */
   waitUntilHeld(): Promise<void> | undefined {
     return this.#endOnFailure(this.binding.journal?.checkHeld?.())
   }
@@ -196,12 +198,12 @@ export class AgentRuntime {
   #endOnFailure(kept: Promise<void> | undefined): Promise<void> | undefined {
     return kept?.catch((error: unknown) => {
       this.scope.self.send(storeFailed(error))
-      // Whoever waits here is stopped by what was just told.
+      // The event that was just sent stops the caller.
       return new Promise<never>(() => undefined)
     })
   }
 
-  /** No effect starts from now on: another process will go on with the run. */
+  /** No effect starts from now on: another process will resume the run. */
   halt(): void {
     if (this.#isHalted) return
     this.#isHalted = true
@@ -212,7 +214,7 @@ export class AgentRuntime {
     return this.#isHalted
   }
 
-  /** Of the batch at hand: told when nothing of it may start any more. */
+  /** Calls the listener of the current batch when no call may start any more. */
   onHalt(listener: () => void): void {
     this.#onHalt = listener
     if (this.#isHalted) listener()
@@ -230,14 +232,14 @@ export class AgentRuntime {
     )
   }
 
-  /** The answer is cleared: what of it has not been shown yet is shown. What should not have been is taken back. */
+  /** Streams the rest of a cleared answer. If the shown text differs, `reset` takes it back. */
   streamCleared(text: string): void {
     const shown = this.#stream?.text ?? ''
     if (text.startsWith(shown)) this.#stream?.write(text.slice(shown.length), '')
     else this.#stream?.replaceText(text)
   }
 
-  /** Ends the answer that is being streamed, if there is one; returns the text that it had brought. */
+  /** Ends the answer that is being streamed, if there is one, and returns its text so far. */
   closeStream(defer: Defer): string {
     const stream = this.#stream
     this.#stream = null
@@ -264,7 +266,7 @@ export class AgentRuntime {
     return this.#children !== undefined && this.#children.size > 0
   }
 
-  /** Stops the sub-agents that work, all but one, and returns what they have used and nobody has been told. */
+  /** Stops the sub-agents that work, all but one, and returns their usage that is not reported yet. */
   stopChildren(except?: ChildRun): Usage | null {
     let sum: Usage | null = null
     for (const child of this.#children?.values() ?? []) {
@@ -285,7 +287,7 @@ export class AgentRuntime {
     }
   }
 
-  /** For somebody who comes late: where the run stands, and the questions that are open, as they were told. */
+  /** The events that late subscribers receive first: the current state, and the open requests. */
   listCurrentEvents(context: AgentContext): readonly AgentEvent[] {
     const open = listAnswerableCalls(context)
     return this.#currentEvents.filter(
@@ -295,7 +297,7 @@ export class AgentRuntime {
     )
   }
 
-  /** A restored run tells how it was found, and asks again: nobody has heard this process so far. */
+  /** A restored run emits its state and its open requests again: this process has no subscribers from before. */
   emitRestoredState(context: AgentContext): void {
     if (!this.isRestored || this.#hasEmittedState || context.state === null) return
     this.#hasEmittedState = true
@@ -316,7 +318,7 @@ export class AgentRuntime {
   }
 }
 
-/** What somebody who comes late is told, too. */
+/** The types of events that late subscribers receive. */
 const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set(['state_changed', 'approval_requested'])
 
 /** XState has no other way to ask; where it should have none at all some day, everybody counts as listening. */

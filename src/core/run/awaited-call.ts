@@ -93,7 +93,7 @@ function notAwaitedError(
     : new UsageError('unknown_call', `Call '${callId}' does not wait for this answer. ${others}`, callId)
 }
 
-/** A call of the batch at hand, or a question of a sub-agent in it, that somebody has answered. */
+/** A call of the batch at hand, or a question of a sub-agent in it, that is answered. */
 function wasAnswered({ calls }: AgentContext, callId: string): boolean {
   return calls.some(({ id, needs, result, approved, questions = [] }) => {
     const isDone = needs !== 'nobody' && needs !== 'child' && result !== undefined

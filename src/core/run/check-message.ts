@@ -7,11 +7,11 @@ import { getAwaitedCall } from './awaited-call.js'
 
 const answerNeeds = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' } as const
 
-/** For whom a message is looked at: a run that is at work hears it in the middle of that. */
+/** The part of a run that the checks of a message read. */
 export type ReceivingRun = Pick<SnapshotFrom<AgentMachine>, 'status' | 'context' | 'matches'>
 
 /**
- * Looks whether a run can take a message as it stands.
+ * Checks whether a run can take a message now.
  * @throws {UsageError} `run_ended`, `not_waiting`, `unknown_call`, `already_answered`, `stale_answer`
  */
 export function checkMessageFits(event: ControlEvent, run: ReceivingRun, sessionId: string): void {
@@ -47,7 +47,7 @@ function getAskedCall({ type, callId, ...meant }: Answer, { context }: Receiving
   return getAwaitedCall(context, callId, answerNeeds[type], meant)
 }
 
-/** Nobody holds the session, and it does not wait for this. */
+/** No process holds the session, and it does not wait for this message. */
 export function notWaitingError(sessionId: string, why: string): UsageError {
   return new UsageError(
     'not_waiting',

@@ -5,9 +5,9 @@ import { checkMessageFits } from './check-message.js'
 import { type ConnectedRun, publishSession } from './live-sessions.js'
 
 /**
- * A run and the session that it is written to: others of this process can listen to it, and what is left in the session's
- * inbox is said to it, in order. What comes too late is taken out of it, and a `warning`
- * tells of it: two pages may have answered the same question.
+ * Connects a run with its session: other code of this process can listen to it, and the run receives the session's
+ * inbox, in order. A message that no longer applies is removed with a `warning`: two pages may have answered the same
+ * question.
  */
 export function connectSession(
   log: SessionLog | undefined,

@@ -16,7 +16,7 @@ import { prepareCalls } from '../tools/prepare-calls.js'
 import { formatResult } from '../tools/tool-content.js'
 import { parseEditedArguments } from './edited-arguments.js'
 
-/** What an edit makes of where a session stood. `app` is the app's own object. */
+/** Applies an edit to the state of a forked session. `app` is the app's own object. */
 export async function editFork(
   parts: AgentParts,
   standing: Standing,
@@ -28,7 +28,7 @@ export async function editFork(
   const scene: EditScene = { parts, standing, messages: before, app }
   const { messages, written, change } = await applyEdit(edit, scene)
   const { run } = standing
-  // What a run came to was said to other words: the fork keeps the conversation, and the next run goes on from there.
+  // The ended run answered other content: the fork keeps the conversation, and the next run continues from it.
   if (run?.status !== 'active') {
     const state = { ...standing.state, messages, fit: keepFit(standing.state, before, messages) }
     return { state, run: null, edit: written }
@@ -49,7 +49,7 @@ interface EditScene {
 interface AppliedEdit {
   messages: Message[]
   written: WrittenEdit
-  /** What of a run under way is otherwise, and where it goes on. */
+  /** The changes to a run under way, and the state where it continues. */
   change: { context: Partial<AgentContext>; place(value: unknown): unknown }
 }
 
@@ -186,7 +186,7 @@ function findAskingMessage(messages: readonly Message[], callId: string): Assist
   )
 }
 
-/** What a provider wants back unchanged belongs to what it said: none of it goes on with what it has not said. */
+/** Items that a provider wants back unchanged belong to its own answer: an edited answer has none of them. */
 function withArguments(message: AssistantMessage, callId: string, text: string): AssistantMessage {
   const { reasoning_details: _details, provider_items: _items, ...said } = message
   const calls = (message.tool_calls ?? []).map(({ extra_content: _extra, ...call }) =>
@@ -199,7 +199,7 @@ function replaceMessage(messages: readonly Message[], message: Message, next: Me
   return messages.map((one) => (one === message ? next : one))
 }
 
-/** A note in place of messages that requests leave out tells of them as they were. */
+/** The fit stays unless the edit is inside its gap: the note of the gap describes the messages as they were. */
 function keepFit(
   { fit }: Pick<AgentContext, 'fit'>,
   before: readonly Message[],
@@ -216,7 +216,7 @@ function moveBeforeRequest(value: unknown, isAskedAnew: boolean): unknown {
   return isBefore ? { RUNNING: { preparing: isAskedAnew ? 'retrieving' : 'checkingLimits' } } : value
 }
 
-/** Whether such a call may run is decided anew. */
+/** Moves the run back to where it decides which calls run. */
 function moveBeforeDispatch(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'WAITING_FOR_TOOL' in value
     ? { WAITING_FOR_TOOL: 'dispatching' }

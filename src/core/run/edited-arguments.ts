@@ -28,7 +28,7 @@ export function parseEditedArguments(
   if (text === undefined)
     throw refused(call, `What was given for call '${call.callId}' cannot be written as JSON.`)
   const tool = findTool(call, tools)
-  // Whoever runs it says that it does not exist.
+  // The run answers that there is no such tool.
   if (tool === undefined) return { text }
   const parsed = fitArguments(tool, readJson(text))
   if (parsed instanceof Promise) {

@@ -18,7 +18,8 @@ export interface StoreParts {
 
 /**
  * Carries out the `cancel` that lies in the inbox of a session that no process holds, with nothing but the store: the
- * machine needs neither model nor tools for it. A process that takes the session at this moment hears the message itself.
+ * machine needs neither model nor tools for it. A process that takes the session at this moment reads the message
+ * itself.
  */
 export async function cancelStoredRun(
   parts: StoreParts,
@@ -27,7 +28,7 @@ export async function cancelStoredRun(
 ): Promise<Receipt['status']> {
   const { store, clock } = parts
   try {
-    const taken = await openSession(store, sessionId, { clock, holder: 'whoever cancels it' })
+    const taken = await openSession(store, sessionId, { clock, holder: 'a process that cancels it' })
     try {
       const { run } = taken.standing
       const waiting = await readInbox(store, sessionId)
@@ -65,7 +66,7 @@ export async function endStoredRun(
   log.setEventCounter(() => count)
   log.append({ type: 'event', event })
   await log.rest(next.context)
-  // An end always wins: what else was told comes to nothing.
+  // An end always wins: other messages are discarded.
   const unheard = waiting ?? (await readInbox(store, log.sessionId))
   const messages = unheard.map((one) => one.message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
@@ -88,7 +89,7 @@ async function cancelChildren(parts: StoreParts, context: AgentContext): Promise
       const put = await store.inbox?.put(child, text)
       if (put?.holder === null) await cancelStoredRun(parts, child, put.message)
     } catch {
-      // It has not begun, or somebody else goes on with it.
+      // It has not begun, or another process resumes it.
     }
   }
 }

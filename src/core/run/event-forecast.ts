@@ -1,6 +1,6 @@
 /**
- * What a state comes to once it has heard events that wait. Of events that are only added to, the new ones alone are
- * taken each time: a thousand answers in a row would otherwise be half a million transitions.
+ * The state after the pending events. Where events were only added, only the new ones are applied: a thousand answers
+ * in a row would otherwise be half a million transitions.
  */
 export class EventForecast<State, Event> {
   #from: State | undefined

@@ -6,25 +6,24 @@ import { findRuntime } from '../live/runtime.js'
 import { storeFailed } from '../sessions/journal.js'
 
 /**
- * The only way into a run: events of our own making, in the order in which they came. What is said before the actor
- * exists waits for it. At a rest the session is anybody's: before the run goes on it has to be ours again, as we left
- * it.
+ * The only way into a run: control events in the order in which they came. Events before the actor exists wait for it.
+ * At a rest any process may take the session: before the run continues, this process takes it back, unchanged.
  */
 export class EventGate {
   #actor: Actor<AgentMachine> | undefined
   #log: SessionLog | undefined
   #waiting: ControlEvent[] = []
-  /** Said, and not heard by the machine yet. */
+  /** Sent, and not taken by the machine yet. */
   #pending: ControlEvent[] = []
   #delivery: Promise<void> | undefined
   #isClosed = false
 
-  /** What has been said and not heard yet, in order: a store takes its time, and so does a transition. */
+  /** The events that were sent and that the machine has not taken yet, in order. */
   get pendingEvents(): Iterable<ControlEvent> {
     return this.#pending
   }
 
-  /** The actor takes what it is sent before its start, and hears it then. */
+  /** Opens the gate. An actor queues events before its start, and takes them then. */
   open(actor: Actor<AgentMachine>, log: SessionLog | undefined): void {
     this.#actor = actor
     this.#log = log
@@ -37,12 +36,12 @@ export class EventGate {
     if (at !== -1) this.#pending.splice(at, 1)
   }
 
-  /** The log has failed. Whoever waits for it to wake hears of it there, where a CANCEL comes first. */
+  /** The log has failed. A delivery that waits for the log reports it; there a CANCEL comes first. */
   fail(failure: unknown): void {
     if (!this.#delivery) this.#actor?.send(storeFailed(failure))
   }
 
-  /** Settles once the run has heard what was said at its rest; undefined when nothing is on its way. */
+  /** Settles once the run has taken the events of its rest; undefined when nothing is being delivered. */
   get delivering(): Promise<void> | undefined {
     return this.#delivery
   }

@@ -12,7 +12,7 @@ import type { RestPromise } from './rest-promise.js'
 type EventFilter = AgentEvent['type'] | '*'
 
 interface Listener {
-  /** The only events that it wants to hear. */
+  /** The type of events that it receives. */
   of: EventFilter
   next(event: AgentEvent): void
   complete(): void
@@ -23,8 +23,8 @@ interface Listener {
 const noListeners: readonly Listener[] = []
 
 /**
- * What the actor emits, to everybody who listens: observables and iterators. It listens, and nothing else: to what
- * somebody wants to hear, because what nobody hears costs next to nothing.
+ * Passes the actor's events on to observables and iterators. It subscribes only to the types of events that have a
+ * listener, because an event without a listener costs almost nothing.
  */
 export class EventHub {
   #actor: Actor<AgentMachine> | undefined
@@ -44,7 +44,7 @@ export class EventHub {
     this.#rest = rest
   }
 
-  /** Begins to listen. Who subscribed before hears everything from the start. */
+  /** Subscribes to the actor. Earlier subscribers receive every event from the start. */
   attachActor(actor: Actor<AgentMachine>): void {
     this.#actor = actor
     for (const { of } of this.#listeners) this.#subscribeTo(of)
@@ -71,8 +71,8 @@ export class EventHub {
   }
 
   /**
-   * To everybody who listens now, one piece of news after the other: what a listener does about one of them may bring
-   * the next, and the others have not heard the first yet.
+   * Notifies the current listeners, one notification after the other: a listener may cause the next one before the
+   * others have received the first.
    */
   #notify(news: (listener: Listener) => void): void {
     if (this.#listeners.length === 0) return
@@ -89,7 +89,7 @@ export class EventHub {
     }
   }
 
-  /** Made when somebody asks: most runs are only awaited. */
+  /** Created on first use: most runs are only awaited. */
   get events$(): Observable<AgentEvent> {
     this.#events ??= this.#observe('*', (event, next) => {
       next(event)

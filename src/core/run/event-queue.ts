@@ -60,7 +60,7 @@ export class EventQueue<Value> implements AsyncIterator<Value, undefined> {
   }
 }
 
-/** Whoever asked may have gone. */
+/** The reader may be gone: a rejection stays handled. */
 function ignoreRejection<Answer>(answer: Promise<Answer>): Promise<Answer> {
   answer.catch(() => undefined)
   return answer

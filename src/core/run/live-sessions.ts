@@ -19,7 +19,7 @@ export interface LiveSession {
   listen(hear: (event: AgentEvent) => void): () => void
 }
 
-/** The sessions of one store that are at work in this process, and whoever follows one, be it here or not. */
+/** The sessions of one store that are at work in this process, and the followers of sessions, here or elsewhere. */
 class LiveSessions {
   readonly #live = new Map<string, LiveSession>()
   readonly #followers = new Map<string, Set<() => void>>()
@@ -63,7 +63,7 @@ export function getLiveSessions(store: SessionStore): LiveSessions {
   return sessions
 }
 
-/** A run, as whoever joins it to its session knows it. */
+/** A run as `connectSession` needs it. */
 export interface ConnectedRun {
   runId: string
   actor: RunActor

@@ -4,7 +4,7 @@ import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import { apply, before, type FoldedRun, type Folding, type Standing } from '../sessions/standing.js'
 import type { LogRecord } from '../sessions/store/store.js'
 
-/** What records announce: the machine is pure, so folding its events tells what it told then. */
+/** The events of a log's records: the machine is pure, so folding the records emits the same events again. */
 export class LoggedEvents {
   readonly #id: string
   #standing: Standing | undefined

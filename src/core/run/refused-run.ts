@@ -8,11 +8,11 @@ export function createRefusalEvent(runId: string, error: unknown, at: number): A
   return frozen({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
 }
 
-/** Nobody listens, awaits or iterates: the platform's own warnings are all that is left. */
+/** The app does not listen, await or iterate: only the platform's own warnings are left. */
 export function warnProcess(error: unknown): void {
   const { code, message } = describeRefusal(error)
   const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
-  const sentence = `A run was refused, and nobody awaits it: ${message}`
+  const sentence = `A run was refused, and its result is not awaited: ${message}`
   if (process?.emitWarning) process.emitWarning(sentence, { type: 'StatewrightWarning', code })
   // oxlint-disable-next-line no-console -- browsers have no other place
   else console.warn(sentence)

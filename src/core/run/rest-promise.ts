@@ -4,11 +4,11 @@ import { storeFailed } from '../sessions/journal.js'
 const noListeners: readonly (() => void)[] = []
 
 /**
- * The promise of the next rest: renewed whenever the run goes on. A result is made when somebody wants it: a run that is
- * answered a thousand times on end rests a thousand times, and nobody looks in between.
+ * The promise of the next rest: renewed whenever the run goes on. A result is made when it is read: a run that is
+ * answered a thousand times in a row makes no thousand results.
  */
 export class RestPromise<Result> {
-  /** Of a promise that somebody has, and that is not settled. */
+  /** Settles the promise that was handed out. */
   #open: { resolve: (result: Result) => void; reject: (error: unknown) => void } | undefined
   #promise: Promise<Result> | undefined
   #make: (() => Result) | undefined
@@ -82,7 +82,7 @@ export class RestPromise<Result> {
     const promise = new Promise<Result>((resolve, reject) => {
       this.#open = { resolve, reject }
     })
-    // A refusal reaches whoever awaits the result; nobody has to.
+    // A refusal rejects the result; without a handler it is no unhandled rejection.
     promise.catch(() => undefined)
     return promise
   }

@@ -23,7 +23,7 @@ export interface ActorListener {
   onBroken: (error: unknown) => void
 }
 
-/** The actor of a run: made, started or taken up again, spoken to, and foreseen. */
+/** The actor of a run: creates, starts or resumes it, sends it events, and forecasts its state. */
 export class RunActor {
   readonly #hub: EventHub
   readonly #gate = new EventGate()
@@ -32,7 +32,7 @@ export class RunActor {
   #listener: ActorListener | undefined
   #watch: ParentLink['watch'] | undefined
   #isReleased = false
-  /** What may still be said, once it has been looked at. */
+  /** Events that are still being checked. */
   #sending: Promise<unknown> | undefined
 
   constructor(hub: EventHub) {
@@ -54,7 +54,7 @@ export class RunActor {
     return (this.#actor && findRuntime(this.#actor)?.answer) ?? null
   }
 
-  /** The run as it stands once it has heard what it was told: a second answer is one, however slow the store. */
+  /** The run after its pending events: so a second answer is refused at once, however slow the store. */
   get forecast(): AgentSnapshot | undefined {
     const actor = this.#actor
     if (!actor) return undefined
@@ -65,7 +65,7 @@ export class RunActor {
     )
   }
 
-  /** Whether there is a pause to end, or one to withdraw, once it has heard what it was told. */
+  /** Whether there is a pause to end or to withdraw, after the pending events. */
   get canResume(): boolean {
     const { forecast } = this
     if (forecast) return canResume(forecast)
@@ -108,7 +108,10 @@ export class RunActor {
     this.#gate.open(actor, log)
   }
 
-  /** What XState calls whoever subscribes to an actor: it binds all three, so that none is made for the run. */
+  /**
+   * `next`, `complete` and `error` make this object an observer: XState binds them, so no closures are created for a
+   * run.
+   */
   next(reached: AgentSnapshot): void {
     this.#listener?.onSnapshot(reached)
     this.#watch?.(reached.context)
@@ -126,14 +129,14 @@ export class RunActor {
     if (!this.#isReleased) this.#actor?.start()
   }
 
-  /** A run that was interrupted in its work takes it up again; one that rests, or has ended, tells how it stands. */
+  /** Resumes a run that was interrupted; a run at rest, or one that has ended, emits its state. */
   resume(ended: (snapshot: AgentSnapshot) => void): void {
     const actor = this.#actor
     if (!actor) return
     const { status, context } = actor.getSnapshot()
     if (status !== 'active' || !isWorkState(context.state)) {
       actor.start()
-      // XState tells nobody of a start that is an end.
+      // XState does not notify subscribers of an actor that starts in a final state.
       if (status !== 'active') {
         findRuntime(actor)?.emitRestoredState(context)
         ended(actor.getSnapshot())
@@ -145,29 +148,29 @@ export class RunActor {
     })
   }
 
-  /** Says something to the run; what is said before there is an actor waits for it. */
+  /** Sends an event to the run; events before the actor exists wait for it. */
   send(event: ControlEvent): void {
     this.#gate.send(event)
   }
 
-  /** Something that is said when this settles, or not: who leaves the run waits for it. */
+  /** An event that may follow when this settles: `release` waits for it. */
   sendLater(saying: Promise<void>): void {
     this.#sending = this.#sending ? Promise.all([this.#sending, saying]) : saying
   }
 
-  /** Stops where another process can go on, and gives the session free. */
+  /** Stops where another process can resume, and releases the session. */
   async release(log: SessionLog | undefined): Promise<void> {
     const actor = this.#actor
     if (!actor) return
     const runtime = findRuntime(actor)
     runtime?.halt()
-    // Whoever asks for it may do so in the middle of a transition, which is to be written first.
+    // The call may come in the middle of a transition, which is written first.
     await this.#sending
     const children = runtime?.hasChildren
       ? [...runtime.children.values()].map((child) => child.release())
       : []
     await Promise.all(children)
-    // What was said to it is in its log before anybody else goes on.
+    // Messages to the run are in its log before another process resumes it.
     // oxlint-disable-next-line no-await-in-loop -- more may be said meanwhile
     while (this.#gate.delivering || !this.#isQuiet(actor))
       await (this.#gate.delivering ?? this.#waitUntilQuiet(actor))

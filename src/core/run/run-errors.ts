@@ -79,7 +79,7 @@ export class TimedOutError extends RunError {
   override readonly name = 'TimedOutError'
 }
 /**
- * CANCELLED: somebody called `cancel()`, or the signal aborted.
+ * CANCELLED: `cancel()` was called, or the signal aborted.
  *
  * @example
  * try {

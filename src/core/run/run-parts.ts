@@ -25,9 +25,9 @@ export interface ParentLink {
   /** The actor that it is a child of, and its id there. */
   parent: AnyActorRef
   id: string
-  /** Told everything that the run comes to, right when it happens. */
+  /** Receives each state of the run at once. */
   watch: (context: AgentContext) => void
-  /** Told its events, from the first on. */
+  /** Receives its events, from the first on. */
   onEvent: (event: AgentEvent) => void
 }
 

@@ -56,14 +56,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   readonly #clock: Clock
   readonly #started = new RestPromise<void>()
   #isRefused = false
-  /** Whether anybody could hear that the run was refused. */
+  /** Whether the app has read a promise or a stream of the run, and so learns that it was refused. */
   #isWatched: boolean
   readonly #actor = new RunActor(this.#hub)
   #log: SessionLog | undefined
 
   constructor(parts: RunParts) {
     this.#clock = parts.clock
-    // Whoever runs a sub-agent hears of it.
+    // A sub-agent's run is watched by the run above.
     this.#isWatched = parts.above !== undefined
     const { tools, withObject, runId, session, origin, signal, ready, above } = parts
     this.#withObject = withObject
@@ -85,7 +85,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       return
     }
     this.#createActor(parts, origin)
-    // Later, so that whoever subscribes right after run() or resume() misses nothing.
+    // Later, so that a subscriber right after run() or resume() misses nothing.
     if (origin.snapshot) this.#resumeRun()
     else {
       Promise.resolve(ready).then(
@@ -133,7 +133,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /**
    * Settles when the run holds its session and begins; rejects when it is refused: the session is busy or has a run that
    * waits (`session_busy`, `unfinished_run`), the store cannot be read, a price is not known. The same with a store and
-   * without one. A refused run is a `warning` to whoever listens to it, and to nobody an unhandled rejection.
+   * without one. A refused run emits a `warning`; it is never an unhandled rejection.
    *
    * @example
    * const run = agent.run(message, { session })
@@ -327,7 +327,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#started.refuse(error)
     this.#rest.refuse(error)
     this.#hub.fail(error, createRefusalEvent(this.id, error, this.#clock.now()))
-    // Whoever has just been given the run may still ask for it.
+    // The caller has just received the run, and may still read a promise of it.
     setTimeout(() => {
       if (!this.#isWatched) warnProcess(error)
     })
@@ -350,7 +350,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     try {
       const refusal = await problem
       if (refusal) throw refusal
-      // Somebody may have answered meanwhile.
+      // Another answer may have come meanwhile.
       getAwaitedCall(this.#actor.forecast?.context, callId, 'approval', { fingerprint, messageId })
       this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
     } catch (error) {
@@ -372,7 +372,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (atFinal) {
       this.#unfollow?.()
       this.#session.release(this.id)
-      // Whoever hears of the end does not get the rest before it: the store may have ended the run.
+      // After the end, the rest before it is no result: the store may have ended the run.
       this.#rest.leave()
     }
     const kept = this.#log?.rest(context)

@@ -24,7 +24,7 @@ import { notWaitingError, checkNotEnded, checkMessageFits } from './check-messag
 import { forecastInbox } from './inbox-forecast.js'
 
 export interface TellParts extends StoreParts {
-  /** By which edited arguments are looked at; without them, whoever carries the call out does. */
+  /** They check edited arguments; without them, the process that runs the call checks. */
   tools?: ToolSet
 }
 
@@ -37,8 +37,8 @@ export interface TellOptions {
 }
 
 /**
- * Leaves a message for a session, for whoever holds it, or resumes it. A `cancel` of a session that nobody holds is
- * carried out here: the store is all that it takes.
+ * Puts a message into a session's inbox, for the process that holds or resumes it. A `cancel` of a session that no
+ * process holds is applied here: it needs only the store.
  */
 export async function tellStoredSession(
   parts: TellParts,
@@ -132,8 +132,8 @@ interface FittingEvent {
 }
 
 /**
- * What the machine is told, if the run takes it as it stands, and as what was told before will leave it. The receipt of a
- * message that was told before.
+ * What the machine is told, if the run takes it as it stands, and as what was told before will leave it. The receipt of
+ * a message that was told before.
  */
 async function checkTell(
   { store, tools }: TellParts,
@@ -153,7 +153,8 @@ async function checkTell(
   checkMessageFits(event, run, id)
   if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
     const state = getState(left)
-    if (isWorkState(state)) throw notWaitingError(id, `was interrupted: it is ${state}, and nobody holds it`)
+    if (isWorkState(state))
+      throw notWaitingError(id, `was interrupted: it is ${state}, and no process holds it`)
     if (message.type === 'pause' && !isWorkState(getState(run)))
       throw notWaitingError(id, `is ${getState(run)}, and nothing of it is at work`)
   }

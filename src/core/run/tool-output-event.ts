@@ -2,7 +2,7 @@ import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { formatResult } from '../tools/tool-content.js'
 
-/** What a client's call came to, as the machine takes it. An Error is an error result. */
+/** The event for the result of a client's call. An Error is an error result. */
 export function toToolOutputEvent(
   { callId, fingerprint, messageId }: Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'>,
   value: unknown,

@@ -12,7 +12,9 @@ import { LoggedEvents } from './logged-events.js'
 
 /** From where a session is watched, and until when. */
 export interface WatchOptions {
-  /** The `id` of the last event that is known already (of a watch), or the number of a record. Default: all are told. */
+  /**
+   * The `id` of the last event that is known already (of a watch), or the number of a record. Default: all are told.
+   */
   after?: string | number
   /**
    * `rest`: until the log ends at a rest or a final state; `end`: until a final state; `never`: until `signal` aborts, or the
@@ -51,7 +53,10 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'child_event',
 ])
 
-/** The events of a session, from its log as it grows, with what is told live where this process has it. `left` ends it, too. */
+/**
+ * The events of a session, from its log as it grows, with what is told live where this process has it. `left` ends it,
+ * too.
+ */
 export async function* watchSession(
   { store, clock }: { store: SessionStore; clock: Clock },
   sessionId: string,

@@ -10,7 +10,9 @@ export interface RunAttachment {
   text: string
 }
 
-/** The user's last message with its documents: marked as data, so that nothing in them reads like the user's own words. */
+/**
+ * The user's last message with its documents: marked as data, so that nothing in them reads like the user's own words.
+ */
 export function withAttachments(messages: NewMessage[], attachments: unknown): NewMessage[] {
   const last = messages.at(-1)
   if (attachments === undefined || last === undefined) return messages

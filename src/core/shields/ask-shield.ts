@@ -13,9 +13,12 @@ export interface AskShieldOptions {
   timeoutMs: number
   /** What a failed check counts as. */
   onFailure: 'warn' | 'block'
-  /** What is under way: whoever stops the screening aborts it. */
+  /** The checks that run: stopping the screening aborts them. */
   running: Set<CallAbort>
-  /** Told what a check threw, which the message then leaves out: pages show messages of shields. Default: the message has it. */
+  /**
+   * Told what a check threw, which the message then leaves out: pages show messages of shields. Default: the message
+   * has it.
+   */
   reportThrown?: ((failure: string) => void) | undefined
 }
 
@@ -73,7 +76,7 @@ function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block
   return `${toEvidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
 }
 
-/** Whatever `failOpen` says: a check that was stopped has cleared nothing, and nobody waits for it. */
+/** A check that was stopped has cleared nothing, with `failOpen`, too. */
 export function createStoppedAnswer({ name }: Shield): CheckedShieldVerdict {
   return { action: 'block', message: `Shield '${name}' was stopped before it answered.` }
 }

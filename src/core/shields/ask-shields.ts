@@ -51,7 +51,7 @@ interface AnsweredShield {
   answer: ShieldAnswer
 }
 
-/** The text with all redactions; the answers of shields that were asked again are brought up to date. */
+/** The text with all redactions; updates the answers of shields that were asked again. */
 async function redactInTurn(
   content: string,
   answers: AnsweredShield[],

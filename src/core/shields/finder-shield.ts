@@ -2,7 +2,7 @@ import { defineShield, invalidShieldError } from './define-shield.js'
 import { type Finder, listKinds, redactAll } from './finder.js'
 import type { Shield } from './shield.js'
 
-/** What a shield that looks for something can be told. */
+/** The options of a shield that looks for patterns. */
 export interface FinderShieldOptions<Kind extends string = string> {
   /** Unique among the shields of a point. */
   name?: string

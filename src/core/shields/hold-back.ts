@@ -37,8 +37,7 @@ export interface HoldBackResult {
  *   last `overlap` characters hold no redaction. When it contradicts what was released, nothing more is.
  * - Checks are at least a quarter of the window and a 64th of the text apart: however long a text grows, all checks
  *   together read it some 70 times.
- *
- * The end of a text is never released: whoever writes it checks the whole, and shows `remainder(cleared)`.
+ * The end of a text is never released here: the caller checks the whole text, and shows `remainder(cleared)`.
  */
 export class HoldBack {
   readonly #window: number

@@ -10,7 +10,9 @@ const lengths = new Map(
     .map((entry) => [entry.slice(0, 2), Number(entry.slice(2))] as const),
 )
 
-/** How many characters of a text, letters and digits with single separators, are an IBAN; 0 when it begins with none. */
+/**
+ * How many characters of a text, letters and digits with single separators, are an IBAN; 0 when it begins with none.
+ */
 export function findIbanLength(text: string): number {
   const length = lengths.get(text.slice(0, 2).toUpperCase())
   if (length === undefined) return 0

@@ -16,7 +16,7 @@ export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
 const keys = ['name', 'action', 'kinds', 'replacement', 'message']
 
 /**
- * Finds personal data that can be told by its form: e-mail addresses, IBANs, payment cards, US social security
+ * Finds personal data that is recognizable by its form: e-mail addresses, IBANs, payment cards, US social security
  * numbers and phone numbers. Names and postal addresses have none. Linear time.
  *
  * @example createAgent({ model, shields: { toolOutput: [piiShield({ kinds: ['iban', 'credit_card'] })] } })

@@ -56,7 +56,7 @@ const patterns = {
   ],
 } satisfies Record<string, readonly Pattern[]>
 
-/** Kinds of personal data that can be told by their form. */
+/** Kinds of personal data that are recognizable by their form. */
 export type PiiKind = keyof typeof patterns
 
 export const piiKinds = Object.keys(patterns) as readonly PiiKind[]

@@ -16,7 +16,8 @@ export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
 const keys = ['name', 'action', 'kinds', 'replacement', 'message']
 
 /**
- * Finds API keys, tokens, private keys and passwords that can be told by their form: see `SecretKind`. Linear time.
+ * Finds API keys, tokens, private keys and passwords that are recognizable by their form: see `SecretKind`. Linear
+ * time.
  *
  * @example createAgent({ model, shields: { toolOutput: [secretsShield()], output: [secretsShield({ action: 'block' })] } })
  * @throws {ConfigError} `invalid_shield`

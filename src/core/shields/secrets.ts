@@ -35,7 +35,7 @@ type Pattern = Omit<Finder, 'kind'>
 
 /**
  * What secrets look like, from the specific to the general, each after its issuer's documentation. Every pattern runs
- * in linear time. Where a format has no end that could be told, a beginning that is long enough will do: streamed
+ * in linear time. Where a format has no recognizable end, a long enough beginning counts: streamed
  * text shows its secrets piece by piece.
  */
 const patterns = {
@@ -107,7 +107,9 @@ const patterns = {
   npm: [{ pattern: createKeyPattern('npm_', '[A-Za-z0-9]{36}') }],
   /** pypi.org/help/#apitoken; the rest is the constant head of a macaroon for pypi.org or test.pypi.org. */
   pypi: [{ pattern: createKeyPattern('pypi-AgE', String.raw`[\w-]{20,}`) }],
-  /** learn.microsoft.com/purview: "Azure storage account key", "Azure AD client secret", "Azure shared access signature" */
+  /**
+   * learn.microsoft.com/purview: "Azure storage account key", "Azure AD client secret", "Azure shared access signature"
+   */
   azure: [
     { pattern: /(?<kept>AccountKey=)[A-Za-z0-9+/]{40,88}={0,2}/gi },
     {
@@ -158,7 +160,7 @@ const patterns = {
   ],
 } satisfies Record<string, readonly Pattern[]>
 
-/** Kinds of secrets that can be told by their form. */
+/** Kinds of secrets that are recognizable by their form. */
 export type SecretKind = keyof typeof patterns
 
 export const secretKinds = Object.keys(patterns) as readonly SecretKind[]

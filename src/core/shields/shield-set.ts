@@ -80,7 +80,7 @@ function checkShields(point: ShieldPoint, shields: readonly Shield[] = []): read
           where,
         )
       }
-      // Whoever forgets defineShield is told the same about the definition.
+      // A definition without defineShield gets the same checks.
       const shield = defineShield(entry)
       if (names.has(shield.name)) {
         throw new ConfigError(

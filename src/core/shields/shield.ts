@@ -34,7 +34,7 @@ export interface ShieldScene {
  * })
  */
 export interface ShieldContext extends ShieldScene {
-  /** Aborts when nobody waits for the verdict any more: the run was stopped, or the time is over. */
+  /** Aborts when the verdict is not needed any more: the run was stopped, or the time is over. */
   readonly signal: AbortSignal
 }
 

@@ -1,4 +1,4 @@
-/** A text as somebody reads it, and which characters of the original each of its characters stands for. */
+/** A reading of a text, and which characters of the original each of its characters stands for. */
 export interface View {
   text: string
   /** The original's characters from `start(i)` to `end(i)` are the view's character `i`. */

@@ -55,7 +55,7 @@ export function getFormat(output: StructuredOutput): ResponseFormat {
 
 const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()
 
-/** The same object for the same name: whoever translates and counts tools knows them by identity. */
+/** The same object for the same name: providers and token counters cache tools by identity. */
 function getFinalToolSpec({ name: wanted, schema }: StructuredOutput, tools: readonly ToolSpec[]): ToolSpec {
   const known = specs.get(schema) ?? new Map<string, ToolSpec>()
   specs.set(schema, known)

@@ -33,7 +33,7 @@ export interface AsToolOptions<
 
 const keys = ['name', 'description', 'input', 'prompt', 'maxSteps', 'timeoutMs', 'maxDepth', 'needsApproval']
 
-/** What sub-agents are made of, by what makes a tool one: for whoever holds them against what they were. */
+/** The parts of each sub-agent, by its delegate: definitions are compared with it. */
 export const subAgentByDelegate = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
 
 const loadOpenChild = lazily(() => import('./open-child.js'))

@@ -1,7 +1,7 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { DelegateRequest } from '../tools/tool.js'
 
-/** A sub-agent's own configuration, but it may spend no more than its run has left, and asks nobody for a message. */
+/** A sub-agent's own configuration, but it may spend no more than its run has left, and never waits for a message. */
 export function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequest): AgentConfig {
   const { limits, budget } = own
   const isBound = left.tokens !== null

@@ -24,7 +24,7 @@ import type { ModelRequest } from '../models/provider.js'
  * createAgent({ model, telemetry })
  */
 export interface Telemetry {
-  /** A run starts, or is brought back, in this process. */
+  /** A run starts or resumes in this process. */
   begin(run: TelemetryRunInfo): RunTelemetry
 }
 
@@ -52,23 +52,27 @@ export interface TelemetryParent {
   readonly run: RunTelemetry
   readonly callId: string
   readonly name: string
-  /** Shields of a run above look at what its calls bring: of what a sub-agent is told and says, nothing may be told. */
+  /**
+   * Shields of a run above screen the results of its calls: the content of a sub-agent is uncleared, and must not be
+   * recorded.
+   */
   readonly isUncleared: boolean
 }
 
 /** What measures one run in this process. */
 export interface RunTelemetry {
   /**
-   * The run begins to work: at its start, when it goes on from a rest, when it is taken up again. What this gives is kept
-   * with the record that it begins with; another process gets it as `TelemetryRunInfo.link`.
+   * The run begins to work: at its start, after a rest, or when it is resumed. The returned link is kept in the first
+   * record of this work; another process gets it as `TelemetryRunInfo.link`.
    */
   link(): string | null
   /**
-   * Around a piece of work: the provider's request, the tool's `execute`, the look of a shield, the search of memory. Calls
+   * Around a piece of work: the provider's request, the tool's `execute`, the look of a shield, the search of memory.
+   * Calls
    * `work` once and returns what it returns.
    */
   around<T>(step: TelemetryStepInfo, work: () => T): T
-  /** Told all that the run announces, whether or not anybody listens. */
+  /** Receives every event of the run, with and without subscribers. */
   event(announcement: EmittedEvent): void
   /** Its actor was stopped: nothing is told any more. Not called after `run_ended`. */
   end(): void
@@ -82,8 +86,8 @@ export type TelemetryStepInfo =
   | { readonly type: 'memory_retrieval' }
 
 /**
- * One model is asked once: `withFallbacks` makes a new one for each model. What is not known at first is filled in while it goes
- * on.
+ * One model is asked once: `withFallbacks` makes a new one for each model. What is not known at first is filled in
+ * while it goes on.
  */
 export interface TelemetryRequestInfo {
   readonly type: 'inference'

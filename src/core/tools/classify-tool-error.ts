@@ -9,7 +9,10 @@ const codes = (
   'UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET'
 ).split(' ')
 
-/** AbortError among them: a call whose own signal aborts is closed without asking, so this is a time limit that the tool set itself. */
+/**
+ * AbortError among them: a call whose own signal aborts is closed without asking, so this is a time limit that the tool
+ * set itself.
+ */
 const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectionTimeoutError']
 
 const words = new RegExp(

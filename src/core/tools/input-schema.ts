@@ -46,7 +46,7 @@ const loadPlainValidator = lazily(() => import('./plain-validator.js'))
 function plainSchemaValidator(schema: JsonObject): Validate {
   let validate: ((value: unknown) => Validation) | undefined
   const load = async () => (validate ??= await (await loadPlainValidator()).createPlainValidator(schema))
-  // Whoever checks with it hears of a failure, and tries again.
+  // The next check reports a failure, and loads again.
   load().catch(() => undefined)
   return (value) => (validate ? validate(value) : load().then((check) => check(value)))
 }

@@ -6,9 +6,9 @@ import type { Issue, Validation } from './standard-schema.js'
 
 /**
  * Checks values against a plain JSON Schema of any draft since 4, by its own: `$schema` says which; 2020-12 without one.
- * What cannot be checked passes: keywords that nobody knows, a pattern that is none here, a reference to elsewhere. The
- * schema was made for somebody who can, an MCP server for example, and that one will check. No code is generated, so
- * pages that forbid `eval` can use it.
+ * Parts that cannot be checked pass: unknown keywords, patterns of other languages, references to other documents. The
+ * owner of the schema, an MCP server for example, checks them itself. No code is generated, so pages that forbid `eval`
+ * can use it.
  *
  * The schema can come from a stranger: its patterns run in linear time, by RE2.
  */
@@ -21,7 +21,7 @@ export async function createPlainValidator(schema: JsonObject): Promise<(value: 
     // A schema that contradicts itself: two parts with one `$id`, for example.
   }
   return (value) => {
-    // The validator knows formats by their names alone. It answers at once, so that nobody else sees these.
+    // The validator finds formats by global names. It is synchronous, so no other code sees these.
     Object.assign(format, checks)
     try {
       const { valid, errors } = validator?.validate(value) ?? { valid: true, errors: [] }
@@ -113,7 +113,10 @@ function hasUnsafeKeys(schema: unknown): boolean {
   )
 }
 
-/** Whether the engine of the platform runs it in linear time for sure: nothing repeats in it, or one character from its start. */
+/**
+ * Whether the engine of the platform runs it in linear time for sure: nothing repeats in it, or one character from its
+ * start.
+ */
 function isSafe(pattern: string): boolean {
   try {
     new RegExp(pattern, 'u').test('')

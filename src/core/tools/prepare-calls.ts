@@ -18,9 +18,10 @@ export interface PrepareOptions {
 type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
 
 /**
- * Who has to act on each call before it can run, in the order of the calls. A call that cannot run anyway (unknown
- * tool, arguments that do not fit) needs nobody: it becomes an error result without bothering a person. So does one of
- * which that is not known within the time that the tool has (`undecided`). Never throws or rejects; a promise only where somebody has to be asked.
+ * Who has to act on each call before it can run, in the order of the calls. A call that cannot run (unknown tool,
+ * arguments that do not fit) needs no approval: it becomes an error result. So does a call whose `needsApproval` does
+ * not answer within the tool's time (`undecided`). Never throws or rejects; returns a promise only where a check is
+ * asynchronous.
  */
 export function prepareCalls(
   calls: readonly ToolCall[],
@@ -43,7 +44,9 @@ function toPreparedCalls(
   return calls.map(({ id }, index) => ({ id, ...(prepared[index] ?? { needs: 'approval' }) }))
 }
 
-/** How long it may take to decide about a call of the tool. What keeps the time of its calls itself has no limit there. */
+/**
+ * How long it may take to decide about a call of the tool. What keeps the time of its calls itself has no limit there.
+ */
 export function getDecisionTimeout(tool: Tool, defaultTimeoutMs: number): number {
   return tool.timeoutMs || defaultTimeoutMs
 }
@@ -53,7 +56,7 @@ function prepareInTime(
   tools: ToolSet,
   options: PrepareOptions,
 ): PreparedCall | Promise<PreparedCall> {
-  // The provider asks; whoever may say yes to it is no program.
+  // The provider asks for approval: only a person may give it.
   if (call.hosted) return { needs: 'approval' }
   const tool = tools.get(call.function.name)
   // Most tools: their arguments need not be read before they run.

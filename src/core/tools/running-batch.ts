@@ -48,7 +48,7 @@ export class RunningBatch implements CallOwner {
     if (this.#lanes.length === 0) this.#options.onDone()
   }
 
-  /** Nobody waits for the batch any more. */
+  /** Stops the batch: its results are not needed any more. */
   stop(reason?: unknown): void {
     const { abort } = this.#options
     abort.abort(reason)
@@ -122,7 +122,7 @@ export class RunningBatch implements CallOwner {
     this.#taken += 1
     this.#inTurn += 1
     this.#options.onStart?.(call.id)
-    // Whoever hears of the start may stop the batch.
+    // A subscriber may stop the batch when the call starts.
     if (!abort.aborted) this.#lanes[lane] = new RunningCall(call, this.#options, this)
   }
 }

@@ -50,7 +50,7 @@ export interface RunCallOptions {
   ) => Promise<ToolResult | null>
 }
 
-/** Whoever waits for a call. */
+/** Receives the outcome of a call. */
 export interface CallOwner {
   /** Told once, and never while the call is being started; null: it is that of a sub-agent that rests. */
   onCallEnd(call: RunningCall, result: ToolResult | null): void
@@ -81,7 +81,7 @@ export class RunningCall {
     else this.#start(tool)
   }
 
-  /** Nobody waits for it any more: its tool is told so, its owner hears nothing. */
+  /** Stops the call: its tool's signal aborts, and its owner is not called. */
   stop(reason: unknown): void {
     this.#isOver = true
     this.#clearTimer()

@@ -14,7 +14,7 @@ const mostMedia = 28 * 1024 * 1024
  * @example const chart: ToolContent = toolContent([{ type: 'image', image: 'https://example.com/chart.png' }])
  */
 export class ToolContent {
-  /** What is read by whoever reads texts alone. */
+  /** The text for readers that take only text. */
   readonly text: string
   readonly media: readonly MediaPart[]
   /** A model that is not known to take the media reads the text alone. */
@@ -31,8 +31,8 @@ export class ToolContent {
  * A tool's result of texts, pictures, sounds and documents, for models that can look at them. Guards, shields and interfaces
  * read its texts, and of the rest a line in words; `tool_result` events and messages have the rest as `media`.
  *
- * A model that does not take them is an error (`unsupported_content`). With `orWords` it reads the lines in words instead, and so
- * does one of which nobody knows whether it takes them: say so with its option `media`.
+ * A model that does not take them is an error (`unsupported_content`). With `orWords` it reads the lines in words
+ * instead, and so does a model whose support is not known: set its option `media`.
  *
  * @example
  * const screenshot = defineTool({

@@ -20,7 +20,10 @@ export interface ToolErrorOptions extends ErrorOptions {
  */
 export class ToolError extends StatewrightError {
   override readonly name = 'ToolError'
-  /** What a page shows of it; `message` is for the model. Without it, a page shows a sentence that says nothing of the tool. */
+  /**
+   * What a page shows of it; `message` is for the model. Without it, a page shows a sentence that says nothing of the
+   * tool.
+   */
   readonly publicMessage: string | undefined
   /** What the guards make of it. */
   readonly kind: ToolErrorKind

@@ -22,8 +22,8 @@ export interface ToolSet {
  * Gathers tools, opening groups. Tools of a group keep their own names.
  *
  * Throws a ConfigError: `duplicate_tool` when two tools have one name, `invalid_tool` for an entry that is not a tool,
- * and whatever a group throws about its arguments. What a source brings later is never thrown about: whoever has a name
- * keeps it, and another tool of that name, or what is not a tool at all, is left out.
+ * and whatever a group throws about its arguments. Later changes of a source never throw: a tool keeps its name, and
+ * another tool of that name, or an entry that is no tool, is left out.
  */
 export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
   const lots = openEntries(entries)
@@ -101,7 +101,9 @@ function refreshEntry(lot: EntryTools): EntryTools {
     : { ...lot, listed, tools: listed.filter(isTool) }
 }
 
-/** Which lot each name belongs to: whoever has it keeps it, so that no newcomer can take the place of a known tool. */
+/**
+ * The entry that each name belongs to. An entry keeps its names, so that no new tool takes the place of a known one.
+ */
 function assignOwners(lots: readonly EntryTools[], before: ReadonlyMap<string, number>): Map<string, number> {
   const claims = lots.flatMap(({ tools }, index) => tools.map(({ name }) => ({ name, index })))
   const kept = claims.filter(({ name, index }) => before.get(name) === index)

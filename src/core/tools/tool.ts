@@ -129,10 +129,10 @@ export interface DelegateRequest {
   context: unknown
   /** Where the run is measured, and by what. */
   above: TelemetryParent | undefined
-  /** Whether nobody waits for the sub-agent any more. */
+  /** Whether the sub-agent is not needed any more. */
   isUnwanted: () => boolean
-  /** Told whatever its run has come to, as it happens. */
+  /** Receives each state of its run at once. */
   watch: (context: AgentContext) => void
-  /** Told its events, from the first on. */
+  /** Receives its events, from the first on. */
   onEvent: (event: AgentEvent) => void
 }

@@ -4,7 +4,7 @@ import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { deepFreeze } from '../base/freeze.js'
 import type { GuardedCall, GuardedResult, GuardFact } from './guard.js'
 
-/** The calls of the present batch that nobody has refused yet. */
+/** The calls of the current batch that are not refused yet. */
 export function createGuardCallsFact(context: AgentContext): GuardFact {
   const open = context.calls.filter((call) => call.result === undefined)
   return deepFreeze({ type: 'calls', calls: open.map((call) => toGuardedCall(context, call)) })

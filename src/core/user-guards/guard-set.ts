@@ -18,7 +18,7 @@ export function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] 
         place,
       )
     }
-    // Whoever forgets defineGuard is told the same about the definition.
+    // A definition without defineGuard gets the same checks.
     const guard = defineGuard(entry)
     if (names.has(guard.name)) {
       throw new ConfigError(

@@ -62,7 +62,7 @@ export type GuardVerdict =
 export interface GuardContext {
   /** What has just happened. */
   readonly fact: GuardFact
-  /** Aborts when nobody waits for the verdict any more: the run was stopped, or `timeoutMs` has passed. */
+  /** Aborts when the verdict is not needed any more: the run was stopped, or `timeoutMs` has passed. */
   readonly signal: AbortSignal
   /** The app's own object, as it was handed to the run. */
   readonly context: unknown

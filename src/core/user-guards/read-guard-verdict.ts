@@ -32,7 +32,7 @@ export function readGuardVerdict(
     return { said: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
   }
   const callIds = given === undefined ? null : toList(given)
-  // An empty list refuses nothing: whoever filters the calls need not look whether any are left.
+  // An empty list refuses nothing: a guard that filters the calls need not check whether any are left.
   if (callIds?.length === 0) return { said: null }
   const problem = findBlockProblem(callIds, fact)
   return problem === null ? { said: { action, ...words, callIds: callIds as string[] | null } } : { problem }
