@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js'
-import { nearest } from '../base/nearest.js'
+import { nearest, normalizeName } from '../base/nearest.js'
 import { anyKey, type Kind, type Path } from './kind.js'
 import { findOtherName } from './other-names.js'
 
@@ -60,8 +60,13 @@ function unknownKey(at: Path, kind: Kind, beside: readonly string[]): string {
   return `${pathOf(at)} is not a known key. ${hintAt(key, path, siblings, kind)}`
 }
 
-/** Another library's name is tried first: by spelling alone, `max_retries` is close to keys that mean something else. */
+/**
+ * A key of this section in another spelling (`sampling.max_tokens`) is tried first, then another library's name: by spelling alone,
+ * `max_retries` is close to keys that mean something else.
+ */
 function hintAt(key: string, path: Path, siblings: readonly string[], kind: Kind): string {
+  const sameName = siblings.find((sibling) => normalizeName(sibling) === normalizeName(key))
+  if (sameName !== undefined) return didYouMean(pathOf([...path, sameName]))
   const other = findOtherName(key)
   if (other !== undefined) return `Here it is ${other}.`
   const meant = nearest(key, siblings)
