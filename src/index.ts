@@ -57,7 +57,7 @@ export type {
 export type { CallScreening, InputScreening, OutputScreening } from '../machines/agent/screening.js'
 export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../machines/agent/batch-calls.js'
 export { getCacheHitRate, type TokenUsage, type Usage } from '../machines/agent/usage.js'
-export { resolveConfig } from './core/config/schema.js'
+export { resolveConfig } from './core/config/resolve-config.js'
 export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
 export type { MediaInput, InputPart, MediaData, MediaKind } from './core/models/media.js'
 export { createEventFormatter, type EventFormatterOptions } from './core/format/format-events.js'
@@ -89,16 +89,16 @@ export {
   type DefinedAgent,
   type VersionedAgent,
 } from './core/drive/define-agents.js'
-export type { SessionAnswer } from './core/drive/answers.js'
+export type { SessionAnswer } from './core/drive/drive-answers.js'
 export { runSession } from './core/drive/drive.js'
 export { createSessionRunner, type SessionRunner, type SessionRunnerOptions } from './core/drive/driver.js'
-export type { RunSessionOptions } from './core/drive/options.js'
-export type { SessionResult } from './core/drive/rest.js'
-export { listStrandedSessions, type StrandedSession } from './core/drive/stranded.js'
-export type { AgentDefinition } from './core/sessions/definition.js'
+export type { RunSessionOptions } from './core/drive/drive-options.js'
+export type { SessionResult } from './core/drive/drive-rest.js'
+export { listStrandedSessions, type StrandedSession } from './core/drive/stranded-sessions.js'
+export type { AgentDefinition } from './core/sessions/agent-definition.js'
 export { type Clock, systemClock } from './core/base/clock.js'
-export type { HistoryMessage, RunInput } from './core/sessions/history.js'
-export type { UserInput, UserInputMessage } from './core/sessions/input.js'
+export type { HistoryMessage, RunInput } from './core/sessions/input-history.js'
+export type { UserInput, UserInputMessage } from './core/sessions/user-input.js'
 export type { RunAttachment } from './core/run/with-attachments.js'
 export { type Journal, type JournalEntry, memoryJournal } from './core/sessions/journal.js'
 export type { AgentMachine } from './core/live/journaled-machine.js'
@@ -140,8 +140,8 @@ export {
   type ShieldVerdict,
 } from './core/shields/index.js'
 export type { ForkEdit, ForkOptions } from './core/sessions/fork-edit.js'
-export type { Receipt, SessionMessage } from './core/sessions/inbox/message.js'
-export type { SessionSnapshot } from './core/sessions/replay.js'
+export type { Receipt, SessionMessage } from './core/sessions/inbox/session-message.js'
+export type { SessionSnapshot } from './core/sessions/replay-session.js'
 export { memoryStore, type MemoryStoreOptions } from './core/sessions/store/memory-store.js'
 export type {
   Delivery,

@@ -10,7 +10,7 @@ export { createCallsFact, createResultsFact } from './guards/facts.js'
 export { outcomeDigest } from './guards/lib/outcome-digest.js'
 export { collectFindings, getInitialGuardrails, observeAll } from './guards/state.js'
 export { toCallFact, toResultFact } from './machines/agent/call-facts.js'
-export { defaultConfig, guardsWhenOn } from './src/core/config/defaults.js'`
+export { defaultConfig, enabledGuards } from './src/core/config/defaults.js'`
 
 // The package does not export them; they are bundled as it is.
 const { outputFiles } = await build({
@@ -32,7 +32,7 @@ const {
   getInitialGuardrails,
   observeAll,
 } = parts
-const { toCallFact, toResultFact, defaultConfig, guardsWhenOn } = parts
+const { toCallFact, toResultFact, defaultConfig, enabledGuards } = parts
 
 const tools = { read: { readOnly: true, polling: false } }
 const words = 'The report of line 12 says that 3 of 40 files were read at 10:05:07 by the tool. '
@@ -79,7 +79,7 @@ function least(work, times) {
 }
 
 const { guardrails } = defaultConfig
-const named = { ...guardrails, ...guardsWhenOn, progress: null }
+const named = { ...guardrails, ...enabledGuards, progress: null }
 for (const [name, config] of Object.entries({
   'the default policy': guardrails,
   'the named guards': named,

@@ -1,4 +1,4 @@
-import { newId } from '../core/base/new-id.js'
+import { createId } from '../core/base/create-id.js'
 import { UsageError } from '../core/base/errors.js'
 import { toSessionId } from '../web/authorize.js'
 import type { PageChatService } from '../web/page-chat-service.js'
@@ -83,7 +83,7 @@ async function handleInput(
 
 async function streamChat(chats: PageChatService, { chatId, sessionId }: Chat): Promise<Response | null> {
   const subscription = (await chats.subscribe(sessionId)) ?? (await chats.subscribeAtRest(sessionId))
-  const page = { threadId: chatId, runId: newId(), shown: null, state: undefined }
+  const page = { threadId: chatId, runId: createId(), shown: null, state: undefined }
   return subscription && createAguiResponse(subscription, page, () => chats.readSession(sessionId))
 }
 

@@ -1,4 +1,4 @@
-import { expectArgument, listOf } from '../core/base/expect-argument.js'
+import { expectArgument, listRule } from '../core/base/expect-argument.js'
 import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
 import { getShownContent } from '../web/chat-turn.js'
 import type { AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
@@ -15,7 +15,7 @@ export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
   expectArgument(
     'toAGUIMessages(messages)',
     messages,
-    listOf('a list of messages, such as (await run.result).messages'),
+    listRule('a list of messages, such as (await run.result).messages'),
   )
   const names = new CallNames()
   return messages.flatMap((message) => toPageMessages(message, names))

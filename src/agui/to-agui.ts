@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
@@ -40,9 +40,9 @@ export function toAGUI(run: Run, options: AGUIOptions = {}): AsyncIterableIterat
   expectArgument(
     'toAGUI(run)',
     run,
-    objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
+    objectRule(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
   )
-  expectArgument('toAGUI(run, options)', options, anyOptions)
+  expectArgument('toAGUI(run, options)', options, optionsRule)
   const events = run[Symbol.asyncIterator]()
   // A run that works already is joined where it stands now; of a new one, nothing has been heard.
   const context = findContext(run)

@@ -1,52 +1,52 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { asObject, asText } from '../core/models/as-json.js'
-import { callIdsOf } from '../core/models/openai/wire-messages.js'
+import { createCallIdMapper } from '../core/models/openai/wire-messages.js'
 import { sha256 } from '../../guards/lib/sha256.js'
 import { ModelError, type ModelRequest, type ToolSpec } from '../core/models/provider.js'
-import { wellFormed } from '../core/models/well-formed.js'
-import { cacheMark } from './cache.js'
-import type { SupportedUrls } from './files.js'
-import type { AiSdkModel } from './model.js'
-import type { LanguageModelOptions } from './options.js'
-import { promptOf, type PromptTarget } from './prompt.js'
-import { thinkingAgain } from './thinking.js'
+import { toWellFormed } from '../core/models/well-formed.js'
+import { findCacheMark } from './cache-marks.js'
+import type { SupportedUrls } from './file-parts.js'
+import type { AiSdkModel } from './ai-sdk-model.js'
+import type { LanguageModelOptions } from './language-model-options.js'
+import { toPrompt, type PromptTarget } from './prompt.js'
+import { disableThinkingWithoutThoughts } from './disable-thinking.js'
 import type { CallOptions, CallTool, PromptMessage, ProviderData } from './spec.js'
 
-export type Warn = (code: string, message: string) => void
+export type WarnFunction = (code: string, message: string) => void
 
 /** Turns requests into what a model is called with, but for the signal. */
 export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptions) {
   const { specificationVersion: version, provider: origin, modelId } = model
-  const key = optionsKey(origin)
+  const key = getOptionsKey(origin)
   const translated = new WeakMap<Message, Exclude<PromptMessage, { role: 'system' }>>()
   const functions = new WeakMap<ToolSpec, CallTool>()
   const hosted = Object.entries(options.providerTools ?? {}).map(([name, tool]) =>
-    hostedTool(name, tool, version),
+    toHostedTool(name, tool, version),
   )
   const target: Omit<PromptTarget, 'urls'> = {
     version,
     origin,
     modelId,
     provider: key,
-    callId: callIdsAt(origin, modelId),
-    cache: cacheMark(origin, options.cache ?? true),
+    callId: createProviderCallIds(origin, modelId),
+    cache: findCacheMark(origin, options.cache ?? true),
   }
 
   function functionOf(tool: ToolSpec): CallTool {
     const known = functions.get(tool)
     if (known !== undefined) return known
-    const { name, description, parameters } = wellFormed(tool)
+    const { name, description, parameters } = toWellFormed(tool)
     const made: CallTool = { type: 'function', name, description, inputSchema: parameters }
     functions.set(tool, made)
     return made
   }
 
-  return (request: ModelRequest, urls: SupportedUrls, warn: Warn): CallOptions => {
+  return (request: ModelRequest, urls: SupportedUrls, warn: WarnFunction): CallOptions => {
     refuseExtraBody(request.extraBody)
     const { toolChoice, responseFormat, sampling } = request
     const tools = [...request.tools.map(functionOf), ...hosted]
-    const { effort, providerOptions } = reasoningOf(
+    const { effort, providerOptions } = toReasoning(
       request,
       version,
       key,
@@ -55,9 +55,9 @@ export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptio
     )
     const { maxTokens, temperature, topP, presencePenalty, frequencyPenalty, seed, stop } = sampling
     const call: CallOptions = {
-      prompt: promptOf(request, { ...target, urls }, translated),
+      prompt: toPrompt(request, { ...target, urls }, translated),
       ...(tools.length > 0 && { tools }),
-      ...(tools.length > 0 && toolChoice !== undefined && { toolChoice: choiceOf(toolChoice) }),
+      ...(tools.length > 0 && toolChoice !== undefined && { toolChoice: toToolChoice(toolChoice) }),
       ...(responseFormat && {
         responseFormat: { type: 'json', schema: responseFormat.schema, name: responseFormat.name },
       }),
@@ -72,31 +72,33 @@ export function createCallBuilder(model: AiSdkModel, options: LanguageModelOptio
       ...(options.headers !== undefined && { headers: options.headers }),
       ...(Object.keys(providerOptions).length > 0 && { providerOptions }),
     }
-    return origin.includes('anthropic') ? thinkingAgain(call) : call
+    return origin.includes('anthropic') ? disableThinkingWithoutThoughts(call) : call
   }
 }
 
-function choiceOf(choice: NonNullable<ModelRequest['toolChoice']>): NonNullable<CallOptions['toolChoice']> {
+function toToolChoice(
+  choice: NonNullable<ModelRequest['toolChoice']>,
+): NonNullable<CallOptions['toolChoice']> {
   return typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.name }
 }
 
 /** The name under which a provider reads its options: `openai` of `openai.responses`. */
-export function optionsKey(origin: string): string {
+export function getOptionsKey(origin: string): string {
   const [first = origin] = origin.split('.')
   return first
 }
 
 /** A tool of the package as its specification calls it; packages make them for `ai`, which names them by their key. */
-function hostedTool(name: string, tool: object, version: AiSdkModel['specificationVersion']): CallTool {
+function toHostedTool(name: string, tool: object, version: AiSdkModel['specificationVersion']): CallTool {
   const { id, args } = { id: Reflect.get(tool, 'id') as unknown, args: asObject(Reflect.get(tool, 'args')) }
   return { type: version === 'v2' ? 'provider-defined' : 'provider', id: asText(id), name, args: args ?? {} }
 }
 
 /** Mistral's have nine letters and digits; Anthropic's and Bedrock's are letters, digits, _ and -. */
-function callIdsAt(origin: string, modelId: string): (id: string) => string {
+function createProviderCallIds(origin: string, modelId: string): (id: string) => string {
   const isMistral =
     origin.startsWith('mistral') || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(modelId)
-  const shortened = callIdsOf(modelId, isMistral)
+  const shortened = createCallIdMapper(modelId, isMistral)
   if (!/anthropic|bedrock/.test(origin)) return shortened
   return (id) => (/^[\w-]{1,64}$/.test(id) ? id : `call_${sha256(JSON.stringify(id)).slice(0, 32)}`)
 }
@@ -105,12 +107,12 @@ function callIdsAt(origin: string, modelId: string): (id: string) => string {
 const effortOption = new Set(['openai', 'azure', 'xai', 'groq'])
 
 /** How long it thinks: a field of v4, before it an option of some providers. What the options say themselves comes first. */
-function reasoningOf(
+function toReasoning(
   { sampling: { reasoningEffort: effort } }: ModelRequest,
   version: AiSdkModel['specificationVersion'],
   key: string,
   given: ProviderData,
-  warn: Warn,
+  warn: WarnFunction,
 ): { effort?: string; providerOptions: ProviderData } {
   if (effort === undefined) return { providerOptions: given }
   if (version === 'v4') return { effort, providerOptions: given }

@@ -1,7 +1,7 @@
 import type { ModelResponse } from '../../machines/agent/model-response.js'
-import { abortable } from '../core/base/abort.js'
+import { runAbortable } from '../core/base/abort.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
-import { closingMs } from '../core/models/openai/limits.js'
+import { closeTimeoutMs } from '../core/models/openai/response-limits.js'
 import { SentSecrets } from '../core/models/openai/sent-secrets.js'
 import {
   ModelError,
@@ -10,12 +10,12 @@ import {
   type ModelRequestOptions,
   type StructuredOutputSupport,
 } from '../core/models/provider.js'
-import { createCallBuilder, optionsKey } from './call-options.js'
-import { toModelError } from './failure.js'
-import type { SupportedUrls } from './files.js'
-import { contentOf, createFold, type Fold } from './fold.js'
-import { type AiSdkModel, checkModel } from './model.js'
-import { checkOptions, type LanguageModelOptions } from './options.js'
+import { createCallBuilder, getOptionsKey } from './call-options.js'
+import { toModelError } from './ai-sdk-failure.js'
+import type { SupportedUrls } from './file-parts.js'
+import { listContent, createPartFold, type PartFold } from './part-fold.js'
+import { type AiSdkModel, checkModel } from './ai-sdk-model.js'
+import { checkLanguageModelOptions, type LanguageModelOptions } from './language-model-options.js'
 import type { CallOptions } from './spec.js'
 
 /**
@@ -32,26 +32,26 @@ import type { CallOptions } from './spec.js'
  */
 export function languageModel(model: AiSdkModel, options: LanguageModelOptions = {}): ModelProvider {
   checkModel(model)
-  checkOptions(options)
+  checkLanguageModelOptions(options)
   const { provider: origin, modelId } = model
-  const provider = options.provider ?? priceName(origin)
+  const provider = options.provider ?? getPriceName(origin)
   const callOf = createCallBuilder(model, options)
   const secrets = new SentSecrets({ headers: options.headers })
-  const structuredOutput = options.structuredOutput ?? structuredOutputAt(optionsKey(origin))
+  const structuredOutput = options.structuredOutput ?? findStructuredOutput(getOptionsKey(origin))
   return {
     provider,
     model: modelId,
     ...(structuredOutput && structuredOutput !== 'none' && { structuredOutput }),
-    ...(forbidsCalls(optionsKey(origin), options) && { canForbidCalls: true }),
+    ...(canForbidCalls(getOptionsKey(origin), options) && { canForbidCalls: true }),
     ...(options.media && { media: options.media }),
     request: (request, callbacks) =>
-      abortable(callbacks.signal, (own) =>
-        ask(model, callOf, request, { ...callbacks, signal: own.signal }, secrets),
+      runAbortable(callbacks.signal, (own) =>
+        requestModel(model, callOf, request, { ...callbacks, signal: own.signal }, secrets),
       ),
   }
 }
 
-async function ask(
+async function requestModel(
   model: AiSdkModel,
   callOf: ReturnType<typeof createCallBuilder>,
   request: ModelRequest,
@@ -59,7 +59,7 @@ async function ask(
   secrets: SentSecrets,
 ): Promise<ModelResponse> {
   const { signal, onWarning = ignore, onSent } = callbacks
-  const fold = createFold(model.provider, model.specificationVersion)
+  const fold = createPartFold(model.provider, model.specificationVersion)
   try {
     const urls: SupportedUrls = (await model.supportedUrls) ?? {}
     const call = { ...callOf(request, urls, onWarning), abortSignal: signal }
@@ -67,12 +67,12 @@ async function ask(
     if (onSent) setTimeout(onSent, 0)
     if (request.stream) await readStream(model, call, fold, callbacks)
     else await readWhole(model, call, fold, callbacks)
-    return fold.response()
+    return fold.getResponse()
   } catch (error) {
     signal.throwIfAborted()
-    const { text, usage } = fold.response()
+    const { text, usage } = fold.getResponse()
     const told = toModelError(error, model.modelId, { partialText: text, usage })
-    const hidden = secrets.hiddenIn(told.failure)
+    const hidden = secrets.hideInFailure(told.failure)
     throw hidden === null ? told : new ModelError(hidden)
   }
 }
@@ -80,13 +80,13 @@ async function ask(
 async function readStream(
   model: AiSdkModel,
   call: CallOptions,
-  fold: Fold,
+  fold: PartFold,
   callbacks: ModelRequestOptions,
 ): Promise<void> {
   const { signal, onActivity } = callbacks
   const answer: unknown = await model.doStream(call as never)
   onActivity('keep_alive')
-  const reader = streamOf(answer, model).getReader()
+  const reader = getStream(answer, model).getReader()
   const cancel = () => void reader.cancel(signal.reason).catch(ignore)
   signal.addEventListener('abort', cancel, { once: true })
   try {
@@ -99,7 +99,7 @@ async function readStream(
       takePart(value, fold, callbacks)
       onActivity(fold.progress > before ? 'content' : 'keep_alive')
       if (!fold.ended) continue
-      void drain(reader)
+      void drainStream(reader)
       return
     }
   } catch (error) {
@@ -111,7 +111,7 @@ async function readStream(
 }
 
 /** @throws ModelError for what is no stream */
-function streamOf(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unknown> {
+function getStream(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unknown> {
   const { stream } = (answer ?? {}) as { stream?: ReadableStream<unknown> }
   if (typeof stream?.getReader === 'function') return stream
   throw new ModelError({
@@ -122,8 +122,8 @@ function streamOf(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unkn
 }
 
 /** Reads on to the end, for whoever has wrapped the model and waits for that; a stream that does not close is given up. */
-async function drain(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
-  const giveUp = setTimeout(() => void reader.cancel().catch(ignore), closingMs)
+async function drainStream(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
+  const giveUp = setTimeout(() => void reader.cancel().catch(ignore), closeTimeoutMs)
   try {
     while (!(await reader.read()).done);
   } catch {
@@ -135,13 +135,13 @@ async function drain(reader: ReadableStreamDefaultReader<unknown>): Promise<void
 
 function takePart(
   part: unknown,
-  fold: Fold,
+  fold: PartFold,
   { onWarning, onDelta, onHostedCall: onHosted }: ModelRequestOptions,
 ): void {
   const given = asObject(part)
   switch (asText(given?.type)) {
     case 'stream-start':
-      warn(given?.warnings, onWarning)
+      emitWarnings(given?.warnings, onWarning)
       return
     case 'finish':
       fold.finish(part)
@@ -159,18 +159,18 @@ function takePart(
 async function readWhole(
   model: AiSdkModel,
   call: CallOptions,
-  fold: Fold,
+  fold: PartFold,
   { onActivity, onWarning, onHostedCall: onHosted }: ModelRequestOptions,
 ): Promise<void> {
   const result = await model.doGenerate(call as never)
   onActivity()
-  warn(asObject(result)?.warnings, onWarning)
-  for (const part of contentOf(result)) for (const call of fold.push(part).hosted ?? []) onHosted?.(call)
+  emitWarnings(asObject(result)?.warnings, onWarning)
+  for (const part of listContent(result)) for (const call of fold.push(part).hosted ?? []) onHosted?.(call)
   fold.finish(result)
 }
 
 /** What a package says that it has left out. */
-function warn(warnings: unknown, onWarning: ModelRequestOptions['onWarning']): void {
+function emitWarnings(warnings: unknown, onWarning: ModelRequestOptions['onWarning']): void {
   for (const warning of asList(warnings)) {
     const given = asObject(warning)
     const what = asText(given?.feature) || asText(given?.setting) || asText(asObject(given?.tool)?.name)
@@ -191,20 +191,20 @@ const priceNames: Readonly<Record<string, string>> = {
   togetherai: 'together',
 }
 
-function priceName(origin: string): string {
+function getPriceName(origin: string): string {
   if (origin.includes('anthropic') && !origin.includes('bedrock')) return 'anthropic'
-  const name = optionsKey(origin)
+  const name = getOptionsKey(origin)
   return Object.hasOwn(priceNames, name) ? (priceNames[name] ?? name) : name
 }
 
 /** Those whose packages pass the schema on, with every current model. */
-function structuredOutputAt(name: string): StructuredOutputSupport | undefined {
+function findStructuredOutput(name: string): StructuredOutputSupport | undefined {
   if (name === 'openai' || name === 'azure' || name === 'xai') return 'beside_tools'
   return name === 'google' || name === 'mistral' ? 'alone' : undefined
 }
 
 /** Those whose packages keep the tools where none may be called; Anthropic's leave them out. Gemini's own tools are not forbidden. */
-function forbidsCalls(name: string, { providerTools }: LanguageModelOptions): boolean {
+function canForbidCalls(name: string, { providerTools }: LanguageModelOptions): boolean {
   return ['openai', 'azure', 'xai'].includes(name) || (name === 'google' && providerTools === undefined)
 }
 

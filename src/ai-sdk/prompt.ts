@@ -8,14 +8,14 @@ import type {
   ToolMessage,
 } from '../../machines/agent/messages.js'
 import { asText } from '../core/models/as-json.js'
-import { empty, isBlank, objectText, validName } from '../core/models/openai/wire-messages.js'
+import { emptyText, isBlank, toObjectText, toValidName } from '../core/models/openai/wire-messages.js'
 import type { ModelRequest } from '../core/models/provider.js'
-import { withMediaAfter } from '../core/models/result-media.js'
-import { wellFormed } from '../core/models/well-formed.js'
-import { marked, type CacheMark } from './cache.js'
-import { type Echo, echoOf, fingerprintOf, optionsOf } from './echo.js'
-import { filePart, type FileTarget } from './files.js'
-import { answered, canGoBack } from './hosted.js'
+import { insertMediaMessages } from '../core/models/result-media.js'
+import { toWellFormed } from '../core/models/well-formed.js'
+import { markTurns, type CacheMark } from './cache-marks.js'
+import { type Echo, findEcho, fingerprintCall, readOptions } from './provider-echo.js'
+import { toFilePart, type FileTarget } from './file-parts.js'
+import { keepAnswered, canSendBack } from './hosted-calls.js'
 import type { FileData, PromptMessage, PromptPart, ToolOutput } from './spec.js'
 
 /** Whom a prompt is for. */
@@ -33,7 +33,7 @@ type Turn = Exclude<PromptMessage, { role: 'system' }>
  * The transcript as a prompt: what the system says first and in one, then turns of users, answers with what their provider
  * wants back, and the results of a batch in one message. `translated` remembers what a message was made into.
  */
-export function promptOf(
+export function toPrompt(
   request: ModelRequest,
   target: PromptTarget,
   translated: Translations,
@@ -44,39 +44,39 @@ export function promptOf(
     ...messages.map((message) => (message.role === 'system' ? message.content : null)),
   ]
   const words = system.filter((text): text is string => !isBlank(text)).join('\n\n')
-  const turns = turnsOf(withMediaAfter(messages), target, translated)
-  const stable = target.cache === null ? turns : marked(turns, target.cache)
+  const turns = toTurns(insertMediaMessages(messages), target, translated)
+  const stable = target.cache === null ? turns : markTurns(turns, target.cache)
   const guidance = nudges.join('\n\n')
-  if (!isBlank(guidance)) append(stable, user([{ type: 'text', text: wellFormed(guidance) }]))
+  if (!isBlank(guidance)) appendTurn(stable, createUserTurn([{ type: 'text', text: toWellFormed(guidance) }]))
   if (words === '') return stable
   const cached = target.cache === null ? {} : { providerOptions: target.cache }
-  return [{ role: 'system', content: wellFormed(words), ...cached }, ...stable]
+  return [{ role: 'system', content: toWellFormed(words), ...cached }, ...stable]
 }
 
 /** Messages are never changed in place, and come again with every request: each is translated once. */
 export type Translations = WeakMap<Message, Turn>
 
-function turnsOf(messages: readonly Message[], target: PromptTarget, translated: Translations): Turn[] {
+function toTurns(messages: readonly Message[], target: PromptTarget, translated: Translations): Turn[] {
   const turns: Turn[] = []
   let calls: readonly ToolCall[] = []
   for (const message of messages) {
     if (message.role === 'system') continue
     const known = translated.get(message)
-    const turn = known ?? turnOf(message, calls, target)
+    const turn = known ?? toTurn(message, calls, target)
     if (message.role === 'assistant') calls = message.tool_calls ?? []
     if (turn === null) continue
     if (known === undefined) translated.set(message, turn)
-    if (turn.role === 'assistant' && turns.length === 0) turns.push(opening)
-    append(turns, turn)
+    if (turn.role === 'assistant' && turns.length === 0) turns.push(openingTurn)
+    appendTurn(turns, turn)
   }
   return turns
 }
 
 /** An app may greet its users first; most providers want the user to begin. */
-const opening: Turn = { role: 'user', content: [{ type: 'text', text: 'Begin.' }] }
+const openingTurn: Turn = { role: 'user', content: [{ type: 'text', text: 'Begin.' }] }
 
 /** Turns of the same side are one. */
-function append(turns: Turn[], turn: Turn): void {
+function appendTurn(turns: Turn[], turn: Turn): void {
   const last = turns.at(-1)
   const continues = last?.role === turn.role && !last.content.some(({ type }) => type === 'tool-call')
   if (last === undefined || !continues) turns.push(turn)
@@ -84,106 +84,106 @@ function append(turns: Turn[], turn: Turn): void {
 }
 
 /** A message as it is sent; null for one that says nothing. */
-function turnOf(
+function toTurn(
   message: Exclude<Message, { role: 'system' }>,
   calls: readonly ToolCall[],
   target: PromptTarget,
 ): Turn | null {
   switch (message.role) {
     case 'user':
-      return user(spoken(message.content, target))
+      return createUserTurn(toUserParts(message.content, target))
     case 'tool':
-      return { role: 'tool', content: [result(message, calls, target)] }
+      return { role: 'tool', content: [toResultPart(message, calls, target)] }
     default: {
-      const content = answer(message, target)
+      const content = toAnswerParts(message, target)
       return content.length === 0 ? null : { role: 'assistant', content }
     }
   }
 }
 
-function user(content: PromptPart[]): Turn {
+function createUserTurn(content: PromptPart[]): Turn {
   return { role: 'user', content }
 }
 
-function spoken(content: string | ContentPart[], target: PromptTarget): PromptPart[] {
+function toUserParts(content: string | ContentPart[], target: PromptTarget): PromptPart[] {
   const parts: ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const said = parts.flatMap((part): PromptPart[] => {
-    if (part.type !== 'text') return [filePart(part, target)]
-    return isBlank(part.text) ? [] : [{ type: 'text', text: wellFormed(part.text) }]
+    if (part.type !== 'text') return [toFilePart(part, target)]
+    return isBlank(part.text) ? [] : [{ type: 'text', text: toWellFormed(part.text) }]
   })
-  return said.length === 0 ? [{ type: 'text', text: empty }] : said
+  return said.length === 0 ? [{ type: 'text', text: emptyText }] : said
 }
 
-function result(
+function toResultPart(
   { tool_call_id: id, content }: ToolMessage,
   calls: readonly ToolCall[],
   { callId }: PromptTarget,
 ): PromptPart {
   const call = calls.find((one) => one.id === id)
-  const output: ToolOutput = { type: 'text', value: isBlank(content) ? empty : wellFormed(content) }
+  const output: ToolOutput = { type: 'text', value: isBlank(content) ? emptyText : toWellFormed(content) }
   return {
     type: 'tool-result',
     toolCallId: callId(id),
-    toolName: validName(call?.function.name ?? ''),
+    toolName: toValidName(call?.function.name ?? ''),
     output,
   }
 }
 
-function answer(message: AssistantMessage, target: PromptTarget): PromptPart[] {
-  const echo = echoOf(message, target.origin)
+function toAnswerParts(message: AssistantMessage, target: PromptTarget): PromptPart[] {
+  const echo = findEcho(message, target.origin)
   const text = [message.content, message.refusal].find((words) => !isBlank(words)) ?? ''
-  const calls = (message.tool_calls ?? []).map((call) => callPart(call, target))
-  if (echo === null) return [...textPart(text), ...calls]
+  const calls = (message.tool_calls ?? []).map((call) => toCallPart(call, target))
+  if (echo === null) return [...toTextParts(text), ...calls]
   return echo.isWhole
-    ? retold(echo, { text, calls, media: message.media ?? [] }, target)
-    : changed(echo, text, message.tool_calls ?? [], target)
+    ? restoreParts(echo, { text, calls, media: message.media ?? [] }, target)
+    : rewriteParts(echo, text, message.tool_calls ?? [], target)
 }
 
-function textPart(text: string): PromptPart[] {
-  return isBlank(text) ? [] : [{ type: 'text', text: wellFormed(text) }]
+function toTextParts(text: string): PromptPart[] {
+  return isBlank(text) ? [] : [{ type: 'text', text: toWellFormed(text) }]
 }
 
-function callPart(
+function toCallPart(
   { id, function: { name, arguments: input } }: ToolCall,
   { callId }: PromptTarget,
 ): PromptPart {
   return {
     type: 'tool-call',
     toolCallId: callId(id),
-    toolName: validName(name),
-    input: JSON.parse(objectText(input)) as JsonObject,
+    toolName: toValidName(name),
+    input: JSON.parse(toObjectText(input)) as JsonObject,
   }
 }
 
 /** What the message itself has of an answer. */
-interface Said {
+interface AnswerContent {
   text: string
   calls: readonly PromptPart[]
   media: readonly MediaPart[]
 }
 
-const nothingSaid: Said = { text: '', calls: [], media: [] }
+const noContent: AnswerContent = { text: '', calls: [], media: [] }
 
 /** The answer as its provider gave it: every piece in its place, with what belongs to it. */
-function retold({ parts }: Echo, said: Said, target: PromptTarget): PromptPart[] {
+function restoreParts({ parts }: Echo, said: AnswerContent, target: PromptTarget): PromptPart[] {
   const { text } = said
   let at = 0
-  return answered(parts).flatMap((part): PromptPart[] => {
+  return keepAnswered(parts).flatMap((part): PromptPart[] => {
     if (part.type === 'text') {
       const piece = text.slice(at, at + part.length)
       at += part.length
-      const options = optionsOf(part)
+      const options = readOptions(part)
       // An empty text with a signature is one that its provider wants back.
       return isBlank(piece) && options.providerOptions === undefined
         ? []
-        : [{ type: 'text', text: wellFormed(piece), ...options }]
+        : [{ type: 'text', text: toWellFormed(piece), ...options }]
     }
-    return otherPart(part, said, target)
+    return toOtherParts(part, said, target)
   })
 }
 
 /** Thoughts and summaries stay, what has been changed is written out: without what belonged to its old words. */
-function changed(
+function rewriteParts(
   { parts }: Echo,
   text: string,
   calls: readonly ToolCall[],
@@ -191,34 +191,34 @@ function changed(
 ): PromptPart[] {
   const kept = parts
     .filter(({ type }) => type === 'reasoning' || type === 'summary')
-    .flatMap((part) => otherPart(part, nothingSaid, target))
+    .flatMap((part) => toOtherParts(part, noContent, target))
   return [
     ...kept,
-    ...textPart(text),
+    ...toTextParts(text),
     ...calls.map((call, i): PromptPart => {
       const same = parts.find(
-        ({ type, index, said }) => type === 'call' && index === i && said === fingerprintOf(call),
+        ({ type, index, said }) => type === 'call' && index === i && said === fingerprintCall(call),
       )
-      return { ...callPart(call, target), ...(same && optionsOf(same)) }
+      return { ...toCallPart(call, target), ...(same && readOptions(same)) }
     }),
   ]
 }
 
-function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarget): PromptPart[] {
+function toOtherParts(part: JsonObject, { calls, media }: AnswerContent, target: PromptTarget): PromptPart[] {
   const { version, origin } = target
-  const options = optionsOf(part)
+  const options = readOptions(part)
   switch (part['type']) {
     case 'reasoning':
-      return [{ type: 'reasoning', text: wellFormed(asText(part['text'])), ...options }]
+      return [{ type: 'reasoning', text: toWellFormed(asText(part['text'])), ...options }]
     case 'summary':
-      return [{ type: 'text', text: wellFormed(asText(part['text'])), ...options }]
+      return [{ type: 'text', text: toWellFormed(asText(part['text'])), ...options }]
     case 'call': {
       const call = calls[Number(part['index'])]
       return call === undefined ? [] : [{ ...call, ...options }]
     }
     // Under the ids that the provider gave them, by which it may look them up.
     case 'tool-call':
-      if (!canGoBack(origin, options.providerOptions)) return []
+      if (!canSendBack(origin, options.providerOptions)) return []
       return [
         {
           type: 'tool-call',
@@ -230,7 +230,7 @@ function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarge
         },
       ]
     case 'tool-result':
-      if (!canGoBack(origin, options.providerOptions)) return []
+      if (!canSendBack(origin, options.providerOptions)) return []
       return [
         {
           type: 'tool-result',
@@ -242,11 +242,11 @@ function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarge
       ]
     case 'file': {
       const made = media[Number(part['index'])]
-      return made === undefined ? [] : [{ ...filePart(made, target), ...options }]
+      return made === undefined ? [] : [{ ...toFilePart(made, target), ...options }]
     }
     case 'reasoning-file': {
       const { url, mediaType } = part
-      const data = asText(url) === '' ? dataOf(part['data'], version) : urlOf(asText(url), version)
+      const data = asText(url) === '' ? toFileData(part['data'], version) : toFileUrl(asText(url), version)
       return [{ type: part['type'], mediaType: asText(mediaType), data, ...options }]
     }
     case 'custom':
@@ -256,11 +256,11 @@ function otherPart(part: JsonObject, { calls, media }: Said, target: PromptTarge
   }
 }
 
-function dataOf(data: Json | undefined, version: PromptTarget['version']): FileData {
+function toFileData(data: Json | undefined, version: PromptTarget['version']): FileData {
   return version === 'v4' ? { type: 'data', data: asText(data) } : asText(data)
 }
 
-function urlOf(href: string, version: PromptTarget['version']): FileData {
+function toFileUrl(href: string, version: PromptTarget['version']): FileData {
   const url = new URL(href)
   return version === 'v4' ? { type: 'url', url } : url
 }

@@ -1,7 +1,7 @@
 import { isRestState, type RunResult } from '../../machines/agent/run-result.js'
-import { onceAborted } from '../core/base/abort.js'
+import { whenAborted } from '../core/base/abort.js'
 import { UsageError } from '../core/base/errors.js'
-import { printable } from '../core/format/words.js'
+import { stripControls } from '../core/format/format-words.js'
 import { askForAnswer } from './ask-for-answer.js'
 import { openTerminalPrompt, canAsk } from './terminal-prompt.js'
 import type { CliIO } from './command.js'
@@ -30,7 +30,7 @@ export async function answerBesideStudio(
 ): Promise<RunResult> {
   const terminal = canAsk(view, io) ? openTerminalPrompt(io) : null
   const interrupted = new Promise<null>((resolve) => {
-    onceAborted(io.signal, () => {
+    whenAborted(io.signal, () => {
       resolve(null)
     })
     void drain?.sigtermArrived.then(() => resolve(null))
@@ -77,7 +77,7 @@ export async function answerBesideStudio(
       } catch (error) {
         // What was edited does not fit, or the page was faster: the person hears why, and is asked again.
         if (!(error instanceof UsageError)) throw error
-        io.stdout.write(`${printable(error.message)}\n`)
+        io.stdout.write(`${stripControls(error.message)}\n`)
         result = await conversation.waitForRest()
       }
       // oxlint-enable no-await-in-loop

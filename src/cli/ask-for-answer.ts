@@ -1,7 +1,7 @@
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Ask } from './terminal-prompt.js'
 import type { Answer } from './conversation.js'
-import { callPath, shownArguments, wholeArguments } from '../core/format/call-words.js'
+import { formatCallPath, formatArguments, formatArgumentsJson } from '../core/format/format-call.js'
 
 /**
  * Asks the person for what the run waits for. Null when it goes on waiting: a call that only a program can answer, or
@@ -15,11 +15,11 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   const { callId, fingerprint } = call
   const doubt = call.interrupted ? 'It may have run already, as the process ended. ' : ''
   for (;;) {
-    const shown = shownArguments(call.arguments, 2_000)
-    const isCut = shown !== shownArguments(call.arguments, Infinity)
+    const shown = formatArguments(call.arguments, 2_000)
+    const isCut = shown !== formatArguments(call.arguments, Infinity)
     const hint = isCut ? ' (shortened; edit shows all of it)' : ''
     const answer = (
-      await ask(`${doubt}Run ${callPath(call)}(${shown})${hint}? (y)es, (n)o, (e)dit: `)
+      await ask(`${doubt}Run ${formatCallPath(call)}(${shown})${hint}? (y)es, (n)o, (e)dit: `)
     )?.toLowerCase()
     if (answer === undefined) return null
     if (answer === 'y' || answer === 'yes') {
@@ -45,7 +45,7 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
 
 /** New arguments as a value; undefined when the person thinks better of it. */
 async function askForArguments(present: string, ask: Ask): Promise<unknown> {
-  let question = `Now: ${wholeArguments(present)}\nNew arguments as JSON (Enter to go back): `
+  let question = `Now: ${formatArgumentsJson(present)}\nNew arguments as JSON (Enter to go back): `
   for (;;) {
     const text = await ask(question)
     if (text === null || text === '') return undefined

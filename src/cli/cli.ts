@@ -13,7 +13,7 @@ import { tellCommand } from './commands/tell.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 import { formatCommandHelp, formatGlobalHelp, formatGroupHelp } from './help.js'
 import { formatError } from './format-error.js'
-import { nearest } from '../core/base/nearest.js'
+import { findNearestName } from '../core/base/nearest-name.js'
 import { type OptionSpecs, parseOptions } from './parse-options.js'
 import { readPackageVersion } from './package-info.js'
 import { watchOutput } from './watch-output.js'
@@ -106,7 +106,7 @@ function executeGroup(group: CommandGroup, [first, ...rest]: readonly string[], 
 
 function unknownCommandError(word: string, known: readonly { name: string }[]): Error {
   const names = known.map(({ name }) => name)
-  const meant = nearest(word, names)
+  const meant = findNearestName(word, names)
   const hint = meant === undefined ? `Commands: ${names.join(', ')}.` : `Did you mean '${meant}'?`
   return badUsageError(`Unknown command '${word}'. ${hint}`, word)
 }

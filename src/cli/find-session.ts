@@ -1,4 +1,4 @@
-import { nearest } from '../core/base/nearest.js'
+import { findNearestName } from '../core/base/nearest-name.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { CliError } from './cli-error.js'
@@ -32,6 +32,6 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
 function idsNear(id: string, ids: readonly string[]): string[] {
   const begun = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
   if (begun.length > 0) return begun.slice(0, mostNames)
-  const meant = nearest(id, ids)
+  const meant = findNearestName(id, ids)
   return meant === undefined ? [] : [meant]
 }

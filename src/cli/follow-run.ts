@@ -2,7 +2,7 @@ import type { AgentConfig } from '../../machines/agent/config.js'
 import { isRestState, type RunResult } from '../../machines/agent/run-result.js'
 import type { LocalInspector } from '../studio/index.js'
 import { UsageError } from '../core/base/errors.js'
-import { printable } from '../core/format/words.js'
+import { stripControls } from '../core/format/format-words.js'
 import type { ResumeOptions } from '../core/agent/agent-options.js'
 import type { Run } from '../core/run/run.js'
 import { askForAnswer } from './ask-for-answer.js'
@@ -130,7 +130,7 @@ async function answerAtTerminal(
       } catch (error) {
         // What was edited does not fit: the person hears why, and is asked again.
         if (!(error instanceof UsageError)) throw error
-        io.stdout.write(`${printable(error.message)}\n`)
+        io.stdout.write(`${stripControls(error.message)}\n`)
       }
       // oxlint-enable no-await-in-loop
     }

@@ -1,5 +1,5 @@
 import { StoreError } from '../core/sessions/store/store-error.js'
-import { printable } from '../core/format/words.js'
+import { stripControls } from '../core/format/format-words.js'
 
 /** What errors of the library tell to call, and the command that does the same. */
 const commandReplacements: readonly (readonly [RegExp, string])[] = [
@@ -18,5 +18,5 @@ export function formatError(error: unknown): string {
   )
   const isBusy = error instanceof StoreError && error.code === 'session_busy'
   const hint = isBusy ? ` To look at it: statewright sessions show ${error.subject ?? ''}` : ''
-  return printable(replaced + hint).trimEnd()
+  return stripControls(replaced + hint).trimEnd()
 }

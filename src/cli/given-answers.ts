@@ -2,8 +2,8 @@ import type { PendingCall, RunInProgress, RunResult } from '../../machines/agent
 import { badUsageError } from './cli-error.js'
 import type { AnswerKind, GivenAnswer } from './commands/resume-options.js'
 import type { Answer } from './conversation.js'
-import { callWord } from '../core/format/call-words.js'
-import { shorten } from '../core/format/words.js'
+import { formatCallId } from '../core/format/format-call.js'
+import { shorten } from '../core/format/format-words.js'
 import { describeCall, describeNeed } from './resume-hints.js'
 import { type CallMatch, matchCall, formatQuestionWord } from './question-word.js'
 import { quoteShellWord } from './shell-words.js'
@@ -24,7 +24,7 @@ export function createAnswers(
     if ((call.needs === 'client') !== (kind === 'output')) throw wrongKindError(kind, call)
     if (match.kind !== 'asked') throw wrongQuestionError(kind, match)
     if (answered.has(call.callId))
-      throw badUsageError(`Call '${callWord(call.callId)}' is answered twice.`, `--${kind}`)
+      throw badUsageError(`Call '${formatCallId(call.callId)}' is answered twice.`, `--${kind}`)
     answered.add(call.callId)
     return createAnswer(kind, call, rest)
   })
@@ -60,7 +60,7 @@ function parseArguments(call: PendingCall, json: string): unknown {
     return JSON.parse(json) as unknown
   } catch (cause) {
     const example = quoteShellWord(`${formatQuestionWord(call)}={"key": "value"}`)
-    const message = `--approve: the arguments for call '${callWord(call.callId)}' are not JSON. Write --approve ${example}.`
+    const message = `--approve: the arguments for call '${formatCallId(call.callId)}' are not JSON. Write --approve ${example}.`
     throw badUsageError(message, '--approve', { cause })
   }
 }
@@ -68,7 +68,7 @@ function parseArguments(call: PendingCall, json: string): unknown {
 /** An answer that does not say what it answers could meet a call that nobody has read. */
 function wrongQuestionError(kind: AnswerKind, match: CallMatch): Error {
   const { call } = match
-  const id = callWord(call.callId)
+  const id = formatCallId(call.callId)
   const problem =
     match.kind === 'bare'
       ? `--${kind}: '${id}' says which call, but not for what. It asks for`
@@ -95,7 +95,7 @@ function wrongKindError(kind: AnswerKind, call: PendingCall): Error {
       ? `--approve ${quoteShellWord(word)} or --reject ${quoteShellWord(word)}`
       : `--output ${quoteShellWord(`${word}=TEXT`)}`
   return badUsageError(
-    `--${kind} does not fit call '${callWord(call.callId)}': answer it with ${remedy}.`,
+    `--${kind} does not fit call '${formatCallId(call.callId)}': answer it with ${remedy}.`,
     `--${kind}`,
   )
 }

@@ -1,4 +1,4 @@
-import { type ConfigFile, parseConfigFile } from '../core/config/file.js'
+import { type ConfigFile, parseConfigFile } from '../core/config/config-file.js'
 import { ConfigError } from '../core/base/errors.js'
 import { loadFile } from './load-file.js'
 

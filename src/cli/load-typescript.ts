@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StatewrightError } from '../core/base/errors.js'
-import { loadPeer } from '../core/base/load.js'
+import { loadPeer } from '../core/base/lazy-load.js'
 
 /** The part of the package jiti that is used. */
 interface Jiti {

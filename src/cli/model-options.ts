@@ -1,5 +1,5 @@
-import type { ConfigFile } from '../core/config/file.js'
-import { keysOfApi, type ModelApi } from '../core/config/model-section.js'
+import type { ConfigFile } from '../core/config/config-file.js'
+import { apiOnlyKeys, type ModelApi } from '../core/config/model-section.js'
 import { ConfigError } from '../core/base/errors.js'
 import { openaiChat, type OpenAIChatOptions } from '../core/models/openai/openai-chat.js'
 import {
@@ -59,7 +59,7 @@ export function createModel(
   options: OpenAIChatOptions & OpenAIResponsesOptions,
 ): ModelProvider {
   const other = api === 'chat' ? 'responses' : 'chat'
-  const foreign = keysOfApi[other].find((key) => options[key as keyof typeof options] !== undefined)
+  const foreign = apiOnlyKeys[other].find((key) => options[key as keyof typeof options] !== undefined)
   if (foreign !== undefined) {
     const key = `model.${foreign}`
     throw new ConfigError(

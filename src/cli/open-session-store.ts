@@ -2,10 +2,10 @@ import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StatewrightError } from '../core/base/errors.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
-import { folderIn, openStore } from '../stores/open-store.js'
+import { findFolder, openStore } from '../stores/open-store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import { printable } from '../core/format/words.js'
+import { stripControls } from '../core/format/format-words.js'
 import { badUsageError } from './cli-error.js'
 import type { CliIO } from './command.js'
 import { getErrorCode } from './load-file.js'
@@ -29,7 +29,7 @@ export async function openStoreForRun(url: string | undefined, io: CliIO): Promi
     return { store: await openStore(`file:${await getDataFolder(io)}`), isKept: true }
   } catch (error) {
     if (!(error instanceof StatewrightError)) throw error
-    io.stderr.write(`statewright: ${printable(error.message)} This session stays in memory.\n`)
+    io.stderr.write(`statewright: ${stripControls(error.message)} This session stays in memory.\n`)
     return { store: memoryStore(), isKept: false }
   }
 }
@@ -41,10 +41,10 @@ export async function openStoreForRun(url: string | undefined, io: CliIO): Promi
  */
 export async function openStoreToShow(url: string | undefined, io: CliIO): Promise<OpenedStore> {
   const place = resolvePlace(url, io)
-  if (place !== undefined && isMissing(folderIn(place))) {
+  if (place !== undefined && isMissing(findFolder(place))) {
     const named = url === undefined ? 'STATEWRIGHT_STORE' : '--store'
     throw badUsageError(
-      `${named}: there are no sessions in ${printable(folderIn(place) ?? place)}. Name the folder that a program keeps them ` +
+      `${named}: there are no sessions in ${stripControls(findFolder(place) ?? place)}. Name the folder that a program keeps them ` +
         'in, or begin one there: statewright run --store file:DIR',
       named,
     )
@@ -62,7 +62,7 @@ export async function withSessionStore<Value>(
   use: (store: SessionStore) => Promise<Value>,
 ): Promise<Value> {
   const place = resolvePlace(url, io) ?? `file:${await getDataFolder(io)}`
-  const store = isMissing(folderIn(place)) ? memoryStore() : await openStore(place)
+  const store = isMissing(findFolder(place)) ? memoryStore() : await openStore(place)
   try {
     return await use(store)
   } finally {

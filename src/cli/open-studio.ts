@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { onceAborted } from '../core/base/abort.js'
+import { whenAborted } from '../core/base/abort.js'
 import type { Studio, StudioOptions } from '../studio/index.js'
 import type { CliIO } from './command.js'
 
@@ -30,7 +30,7 @@ export async function waitForInterrupt(
     stderr.write(`Studio: ${studio.url}\n`)
   })
   await new Promise<void>((resolve) => {
-    onceAborted(signal, () => {
+    whenAborted(signal, () => {
       resolve()
     })
   })

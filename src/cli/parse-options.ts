@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { badUsageError } from './cli-error.js'
-import { nearest } from '../core/base/nearest.js'
+import { findNearestName } from '../core/base/nearest-name.js'
 
 /** One option of a command: what is parsed, and what `--help` says of it. */
 export interface OptionSpec {
@@ -108,7 +108,7 @@ function readValue({ rawName, value, inlineValue }: OptionToken, spec: OptionSpe
 
 function unknownOptionError(rawName: string, names: readonly string[]): Error {
   const word = rawName.replace(/^-+/, '')
-  const meant = names.find((name) => word.length > 1 && name.startsWith(word)) ?? nearest(word, names)
+  const meant = names.find((name) => word.length > 1 && name.startsWith(word)) ?? findNearestName(word, names)
   return badUsageError(
     `Unknown option ${rawName}.${meant === undefined ? '' : ` Did you mean --${meant}?`}`,
     rawName,

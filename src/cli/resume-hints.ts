@@ -5,7 +5,7 @@ import {
   type RunResult,
   isWorkState,
 } from '../../machines/agent/run-result.js'
-import { callPath, callWord, shownArguments } from '../core/format/call-words.js'
+import { formatCallPath, formatCallId, formatArguments } from '../core/format/format-call.js'
 import { formatQuestionWord } from './question-word.js'
 import { quoteShellWord } from './shell-words.js'
 
@@ -22,14 +22,14 @@ export function isWorking(result: RunResult | RunInProgress): result is RunInPro
 
 export function describeNeed(question: PendingCall): string {
   const { needs, interrupted } = question
-  const call = `${describeCall(question)} [${callWord(formatQuestionWord(question))}]`
+  const call = `${describeCall(question)} [${formatCallId(formatQuestionWord(question))}]`
   if (needs === 'client') return `${call} needs the client to run it`
   return `${call} needs approval${interrupted ? ': it was interrupted, and may have run already' : ''}`
 }
 
 /** The call as it would be carried out. */
 export function describeCall(question: PendingCall): string {
-  return `${callPath(question)}(${shownArguments(question.arguments, 200)})`
+  return `${formatCallPath(question)}(${formatArguments(question.arguments, 200)})`
 }
 
 /**

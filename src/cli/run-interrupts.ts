@@ -1,4 +1,4 @@
-import { onceAborted } from '../core/base/abort.js'
+import { whenAborted } from '../core/base/abort.js'
 
 /**
  * Ctrl-C for a run that a page shows, too: it cancels the run while it works. At a rest it ends the command, and leaves
@@ -22,7 +22,7 @@ export class RunInterrupts {
   /** The run works. */
   enable(): void {
     this.#unfollow()
-    this.#unfollow = onceAborted(this.#interrupt, (why) => {
+    this.#unfollow = whenAborted(this.#interrupt, (why) => {
       this.#abort.abort(new Error(why))
     })
   }

@@ -1,6 +1,6 @@
 import { type AgentState, type Reason, isWorkState } from '../../machines/agent/run-result.js'
-import { standingAt } from '../core/sessions/replay.js'
-import { summaryOf } from '../core/sessions/summary.js'
+import { readSessionAt } from '../core/sessions/replay-session.js'
+import { createSummary } from '../core/sessions/session-summary.js'
 import { StoreError, type StoreErrorCode } from '../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore, SessionSummary } from '../core/sessions/store/store.js'
 
@@ -28,9 +28,9 @@ export async function readSessionRow(
 ): Promise<SessionInList | null> {
   const { summary, ...place } = entry
   try {
-    const { run, name, runs, state, definition } = await standingAt(store, entry.id)
+    const { run, name, runs, state, definition } = await readSessionAt(store, entry.id)
     if (run !== null) {
-      const now = summaryOf(run.context, { name, runs, definition })
+      const now = createSummary(run.context, { name, runs, definition })
       return { ...now, ...place, state: toListedState(now.state, entry.holder) }
     }
     const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]

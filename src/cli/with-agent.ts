@@ -1,4 +1,4 @@
-import type { ConfigFile } from '../core/config/file.js'
+import type { ConfigFile } from '../core/config/config-file.js'
 import type { Agent, AgentOptions } from '../core/agent/agent-options.js'
 import { createAgent } from '../core/agent/agent.js'
 import type { SessionStore } from '../core/sessions/store/store.js'

@@ -1,27 +1,27 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { describeError } from '../core/base/describe-error.js'
 import { StatewrightError } from '../core/base/errors.js'
-import type { SessionAnswer } from '../core/drive/answers.js'
+import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
-import type { SessionResult } from '../core/drive/rest.js'
-import { storeOf } from '../core/drive/store-of.js'
+import type { SessionResult } from '../core/drive/drive-rest.js'
+import { getCommonStore } from '../core/drive/common-store.js'
 import { tellSession } from '../core/drive/tell-session.js'
-import type { Receipt } from '../core/sessions/inbox/message.js'
-import { inboxNews } from './inbox-news.js'
+import type { Receipt } from '../core/sessions/inbox/session-message.js'
+import { createInboxPoll } from './inbox-poll.js'
 import {
-  afterWait,
-  begun,
-  checkedDrive,
+  createDriveAfterWait,
+  toResumingDrive,
+  checkDrive,
   type DbosEnqueueRequest,
-  pauseAfter,
-  type Queued,
-  type Refused,
-} from './queued.js'
-import { sweep } from './sweep.js'
-import type { DbosLike, DbosQueueOptions } from './sdk.js'
+  getRetryDelay,
+  type QueuedDrive,
+  type RefusedDrive,
+} from './queued-drive.js'
+import { sweepSessions } from './sweep-sessions.js'
+import type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
 
 /** How DBOS runs sessions. */
 export interface DbosSessionsOptions extends SessionRunnerOptions {
@@ -70,11 +70,11 @@ const known = [
 const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
 const maxRetryWaitMs = 10_000
-const mostBytes = 1000
+const maxDriveBytes = 1000
 /** How often a process asks for sessions that rest and were told something. */
-const inboxMs = 1000
+const inboxPollMs = 1000
 /** When a request is tried again that a process took while it was shutting down. */
-const passedMs = 100
+const drainedRetryMs = 100
 
 /**
  * Runs sessions in a queue of DBOS: each call of `runSession` is a workflow with one step, and whatever has to wait (for people, for a
@@ -93,14 +93,14 @@ export function dbosSessions(
   expectArgument(
     'dbosSessions(DBOS)',
     DBOS,
-    objectWith(['registerWorkflow'], "the class of the SDK: import { DBOS } from '@dbos-inc/dbos-sdk'"),
+    objectRule(['registerWorkflow'], "the class of the SDK: import { DBOS } from '@dbos-inc/dbos-sdk'"),
   )
   expectArgument(
     'dbosSessions(DBOS, agents)',
     agents,
-    objectWith(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
+    objectRule(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
   )
-  expectArgument('dbosSessions(DBOS, agents, options)', options, anyOptions)
+  expectArgument('dbosSessions(DBOS, agents, options)', options, optionsRule)
   expectKnownOptions('dbosSessions', options, known)
   const {
     queue = { workerConcurrency: 50 },
@@ -110,16 +110,16 @@ export function dbosSessions(
     appVersion,
   } = options
   const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
-  const store = storeOf(agents)
+  const store = getCommonStore(agents)
   const timers: ReturnType<typeof setInterval>[] = []
 
-  const put = async (queued: Queued, delayMs = 0): Promise<void> => {
-    checkedDrive(queued)
+  const put = async (queued: QueuedDrive, delayMs = 0): Promise<void> => {
+    checkDrive(queued)
     const size = new TextEncoder().encode(JSON.stringify(queued)).length
-    if (size > mostBytes)
+    if (size > maxDriveBytes)
       throw new StatewrightError(
         'payload_too_large',
-        `What enqueue was given for session '${queued.session}' has ${size} bytes, and DBOS keeps each: at most ${mostBytes}. Pass an id, ` +
+        `What enqueue was given for session '${queued.session}' has ${size} bytes, and DBOS keeps each: at most ${maxDriveBytes}. Pass an id, ` +
           'and look up what is behind it in a tool.',
         'input',
       )
@@ -137,15 +137,16 @@ export function dbosSessions(
     )
   }
 
-  const workflow = async (queued: Queued): Promise<SessionResult | Refused> => {
-    checkedDrive(queued)
+  const workflow = async (queued: QueuedDrive): Promise<SessionResult | RefusedDrive> => {
+    checkDrive(queued)
     const outcome = await DBOS.runStep(() => attempt(queued), { name: 'drive' })
     if ('later' in outcome) {
       const { later, refused } = outcome
       await put({ ...queued, attempt: queued.attempt + 1, refused }, later)
     } else if (outcome.waitMs !== undefined) {
-      await put(afterWait(queued, outcome), outcome.waitMs)
-    } else if (outcome.stopped) await put({ ...begun(queued, outcome), attempt: queued.attempt + 1 })
+      await put(createDriveAfterWait(queued, outcome), outcome.waitMs)
+    } else if (outcome.stopped)
+      await put({ ...toResumingDrive(queued, outcome), attempt: queued.attempt + 1 })
     else if (answerTimeoutMs !== undefined && isRestState(outcome.state)) {
       const { session, head } = outcome
       const answers: SessionAnswer[] = [{ type: 'cancel', why: 'Nobody answered in time.' }]
@@ -154,7 +155,7 @@ export function dbosSessions(
     return outcome
   }
 
-  const attempt = async (queued: Queued): Promise<SessionResult | Refused> => {
+  const attempt = async (queued: QueuedDrive): Promise<SessionResult | RefusedDrive> => {
     const { session, input, turn, agent, answers, at, refused = 0 } = queued
     try {
       return await own.runSession({
@@ -167,10 +168,13 @@ export function dbosSessions(
         ...(at !== undefined && { at }),
       })
     } catch (error) {
-      if (!(error instanceof StatewrightError) || !isElsewhere(error)) throw error
+      if (!(error instanceof StatewrightError) || !canSucceedLater(error)) throw error
       // Whoever passes it on because it ends has refused nothing.
       const isPassed = error.code === 'draining'
-      return { later: isPassed ? passedMs : pauseAfter(refused), refused: refused + (isPassed ? 0 : 1) }
+      return {
+        later: isPassed ? drainedRetryMs : getRetryDelay(refused),
+        refused: refused + (isPassed ? 0 : 1),
+      }
     }
   }
 
@@ -181,20 +185,22 @@ export function dbosSessions(
 
   return {
     start: async () => {
-      await asked(() => DBOS.registerQueue(queueName, { minPollingIntervalMs: 200, ...queue }))
+      await translateEngineErrors(() =>
+        DBOS.registerQueue(queueName, { minPollingIntervalMs: 200, ...queue }),
+      )
       const look = (): Promise<void> =>
-        sweep(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
-      const news = inboxNews(agents, store, { againMs: sweepMs, found })
-      timers.push(every(sweepMs, look), every(inboxMs, news))
+        sweepSessions(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
+      const news = createInboxPoll(agents, store, { againMs: sweepMs, found })
+      timers.push(repeatEvery(sweepMs, look), repeatEvery(inboxPollMs, news))
     },
     enqueue: async (drive) => {
-      checkedDrive(drive)
+      checkDrive(drive)
       if (drive.agent !== undefined) agents.get(drive.agent)
       const base = `drive:${drive.session}:${drive.turn ?? 1}`
-      await asked(() => put({ turn: 1, ...drive, base, attempt: 0 }))
+      await translateEngineErrors(() => put({ turn: 1, ...drive, base, attempt: 0 }))
     },
     answer: async (session, answers, { at, id } = {}) => {
-      checkedDrive({ session, answers, ...(at !== undefined && { at }) })
+      checkDrive({ session, answers, ...(at !== undefined && { at }) })
       const receipts: Receipt[] = []
       try {
         for (const [i, answer] of answers.entries()) {
@@ -205,7 +211,10 @@ export function dbosSessions(
       } finally {
         // A process that holds the session reads the answer; an ended session needs no workflow.
         const last = receipts.findLast(({ status }) => status === 'waiting')
-        if (last) await asked(() => put({ session, base: `answer:${session}:${last.message}`, attempt: 0 }))
+        if (last)
+          await translateEngineErrors(() =>
+            put({ session, base: `answer:${session}:${last.message}`, attempt: 0 }),
+          )
       }
       return receipts
     },
@@ -217,7 +226,7 @@ export function dbosSessions(
 }
 
 /** What DBOS refuses outside of its workflows; inside them, it reads its own errors itself. */
-async function asked<Result>(work: () => Promise<Result>): Promise<Result> {
+async function translateEngineErrors<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (error) {
@@ -232,7 +241,7 @@ async function asked<Result>(work: () => Promise<Result>): Promise<Result> {
 }
 
 /** Looks again and again, one look at a time. A look that fails is made again. */
-function every(ms: number, look: () => Promise<void>): ReturnType<typeof setInterval> {
+function repeatEvery(ms: number, look: () => Promise<void>): ReturnType<typeof setInterval> {
   let isLooking = false
   const begin = async (): Promise<void> => {
     if (isLooking) return
@@ -250,6 +259,6 @@ function every(ms: number, look: () => Promise<void>): ReturnType<typeof setInte
 }
 
 /** What may succeed later, or where another process takes it: the next deploy may bring an agent that is not here yet. */
-function isElsewhere({ code, retryable }: StatewrightError): boolean {
+function canSucceedLater({ code, retryable }: StatewrightError): boolean {
   return retryable || code === 'unknown_agent'
 }

@@ -1,6 +1,6 @@
-import { expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { declaredTransitions, stateName, type DeclaredTransition } from '../core/chart/transitions.js'
+import { listTransitions, getStateName, type DeclaredTransition } from '../core/chart/transitions.js'
 
 /** What a diagram shows of a machine. Plain JSON, in document order. */
 export interface Chart {
@@ -60,13 +60,13 @@ export function toChart(machine: AnyStateMachine): Chart {
   expectArgument(
     'toChart(machine)',
     machine,
-    objectWith(['root', 'config'], 'an XState machine, such as agent.machine'),
+    objectRule(['root', 'config'], 'an XState machine, such as agent.machine'),
   )
-  const transitions = declaredTransitions(machine)
+  const transitions = listTransitions(machine)
 
   function read(node: AnyStateNode): ChartState {
     return {
-      id: stateName(node),
+      id: getStateName(node),
       key: node.key,
       type: node.type,
       description: node.description ?? '',
@@ -121,9 +121,9 @@ function listInitial(node: AnyStateNode): string[] {
   }
   if (node.type === 'parallel') {
     const regions = Object.values(node.states).filter(({ type }) => type !== 'history')
-    return regions.map(stateName)
+    return regions.map(getStateName)
   }
-  return node.type === 'compound' ? node.initial.target.map(stateName) : []
+  return node.type === 'compound' ? node.initial.target.map(getStateName) : []
 }
 
 /** What XState calls an actor that is given inline: the path of the state that invokes it. */

@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { toBold, CardRenderer, gap, drawPill, rowPort, escapeXml } from './state-card.js'
 import { type Chart, type ChartState, type ChartTransition, flattenStates } from './chart.js'
 import type { TransitionCounts } from './transition-counts.js'
@@ -37,8 +37,8 @@ const maxTransitionsWithLines = 30
  * @throws {DiagramError} `unknown_state`
  */
 export function toDot(chart: Chart, options: DotOptions = {}): string {
-  expectArgument('toDot(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
-  expectArgument('toDot(chart, options)', options, anyOptions)
+  expectArgument('toDot(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toDot(chart, options)', options, optionsRule)
   const { state, counts, look = agentLook, places, isNamed = false } = options
   const states = new Map(flattenStates(chart.root).map((each) => [each.id, each]))
   const shown = state === undefined ? chart.root : states.get(state)

@@ -1,6 +1,6 @@
-import { expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AnyStateMachine } from 'xstate'
-import { guardName } from '../core/chart/transitions.js'
+import { getGuardName } from '../core/chart/transitions.js'
 import { getImplementationName } from './chart.js'
 
 /**
@@ -14,7 +14,7 @@ export function toMachineJson(machine: AnyStateMachine): string {
   expectArgument(
     'toMachineJson(machine)',
     machine,
-    objectWith(['root', 'config'], 'an XState machine, such as agent.machine'),
+    objectRule(['root', 'config'], 'an XState machine, such as agent.machine'),
   )
   const config = toPlainJson(machine.config, '') as Record<string, unknown>
   return `${JSON.stringify({ ...config, id: machine.id }, null, 2)}\n`
@@ -30,14 +30,14 @@ export function toStately(machine: AnyStateMachine): string {
   expectArgument(
     'toStately(machine)',
     machine,
-    objectWith(['root', 'config'], 'an XState machine, such as agent.machine'),
+    objectRule(['root', 'config'], 'an XState machine, such as agent.machine'),
   )
   return `import { createMachine } from 'xstate'\n\nexport const machine = createMachine(${toMachineJson(machine).trimEnd()})\n`
 }
 
 /** Keys whose functions have a place of their own in a machine's implementations. */
 const implementationNames: Readonly<Record<string, (implementation: unknown) => unknown>> = {
-  guard: (guard) => ({ type: guardName(guard) }),
+  guard: (guard) => ({ type: getGuardName(guard) }),
   actions: (action) => ({ type: getImplementationName(action) }),
   entry: (action) => ({ type: getImplementationName(action) }),
   exit: (action) => ({ type: getImplementationName(action) }),

@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import {
   type Chart,
   type ChartState,
@@ -18,8 +18,8 @@ import { palette, toneColors } from './theme.js'
  * @example await writeFile('machine.mmd', toMermaid(toChart(machine)))
  */
 export function toMermaid(chart: Chart, look: Look = agentLook): string {
-  expectArgument('toMermaid(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
-  expectArgument('toMermaid(chart, look)', look, anyOptions)
+  expectArgument('toMermaid(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toMermaid(chart, look)', look, optionsRule)
   const states = flattenStates(chart.root)
   // Mermaid's names are words; the prefix keeps them apart from its own.
   const getName = createUniqueNames(states, (id) => `s_${id.replaceAll(/\W/g, '_')}`)

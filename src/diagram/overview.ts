@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { type Chart, type ChartState, type ChartTransition, flattenStates } from './chart.js'
 import { unknownStateError } from './errors.js'
 import { agentLook, isMainTransition, type Look } from './look.js'
@@ -41,8 +41,8 @@ export interface OverviewTransition {
  * @example for (const { to, events } of toOverview(toChart(machine)).anywhere) console.log(to, events.join(', '))
  */
 export function toOverview(chart: Chart, look: Look = agentLook, of?: string): Overview {
-  expectArgument('toOverview(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
-  expectArgument('toOverview(chart, look)', look, anyOptions)
+  expectArgument('toOverview(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toOverview(chart, look)', look, optionsRule)
   const states = flattenStates(chart.root)
   const byId = new Map(states.map((state) => [state.id, state]))
   const shown = of === undefined ? chart.root : byId.get(of)

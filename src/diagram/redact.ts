@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { truncate } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { withholding } from './withheld.js'
@@ -50,8 +50,8 @@ export function createInspectorOptions(options: RedactOptions = {}): {
  * console.log(event.apiKey, event.text.length) // → [redacted] 200
  */
 export function redactEvent<Event extends object>(event: Event, options: RedactOptions = {}): Event {
-  expectArgument('redactEvent(event)', event, objectWith([], 'an event: an object'))
-  expectArgument('redactEvent(event, options)', options, anyOptions)
+  expectArgument('redactEvent(event)', event, objectRule([], 'an event: an object'))
+  expectArgument('redactEvent(event, options)', options, optionsRule)
   const { maxText = 200, maxItems = 20 } = options
 
   function plain(value: unknown, key: string, around: readonly object[]): unknown {

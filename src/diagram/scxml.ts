@@ -1,4 +1,4 @@
-import { expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { escapeXml } from './state-card.js'
 import {
   type Chart,
@@ -17,7 +17,7 @@ import {
  * @example await writeFile('machine.scxml', toScxml(toChart(machine)))
  */
 export function toScxml(chart: Chart): string {
-  expectArgument('toScxml(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toScxml(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
   const getName = createUniqueNames(flattenStates(chart.root), (id) =>
     id === '(root)' ? toXmlName(chart.id) : toXmlName(id),
   )

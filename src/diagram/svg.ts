@@ -1,6 +1,6 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { Graphviz } from '@hpcc-js/wasm-graphviz'
-import { loadPeer } from '../core/base/load.js'
+import { loadPeer } from '../core/base/lazy-load.js'
 import { escapeXml } from './state-card.js'
 import { type Chart, flattenStates } from './chart.js'
 import { type DotOptions, createNodeNames, type Places, toDot } from './dot.js'
@@ -27,8 +27,8 @@ const fontScale = 0.87
  * @throws {StatewrightError} `missing_package`
  */
 export async function toSvg(chart: Chart, options: DotOptions = {}): Promise<string> {
-  expectArgument('toSvg(chart)', chart, objectWith(['root'], 'a chart: what toChart(machine) returned'))
-  expectArgument('toSvg(chart, options)', options, anyOptions)
+  expectArgument('toSvg(chart)', chart, objectRule(['root'], 'a chart: what toChart(machine) returned'))
+  expectArgument('toSvg(chart, options)', options, optionsRule)
   const layout = await loadLayout()
   const places = parsePlaces(layout(toDot(chart, options), 'plain'))
   const drawn = layout(toDot(chart, { ...options, places, isNamed: true }), 'svg')
@@ -46,9 +46,9 @@ export async function toOverviewSvg(chart: Chart, look?: Look, state?: string): 
   expectArgument(
     'toOverviewSvg(chart)',
     chart,
-    objectWith(['root'], 'a chart: what toChart(machine) returned'),
+    objectRule(['root'], 'a chart: what toChart(machine) returned'),
   )
-  expectArgument('toOverviewSvg(chart, look)', look, anyOptions)
+  expectArgument('toOverviewSvg(chart, look)', look, optionsRule)
   return drawOverview(chart, look, state)
 }
 

@@ -1,11 +1,11 @@
 import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { describeError } from '../core/base/describe-error.js'
-import { cappedResponse, isEventStream } from './capped-response.js'
-import { within } from '../core/base/time-limit.js'
-import { httpStatus } from './failures.js'
-import type { McpAddress } from './options.js'
-import { loadHttp } from './sdk.js'
-import type { Wire, WireEvents } from './wire.js'
+import { capResponse, isEventStream } from './cap-response.js'
+import { limitTime } from '../core/base/time-limit.js'
+import { findHttpStatus } from './mcp-errors.js'
+import type { McpAddress } from './mcp-options.js'
+import { loadHttp } from './mcp-sdk.js'
+import type { ServerWire, WireEvents } from './server-wire.js'
 
 /** How the SDK takes up a stream that broke off. */
 const reconnectionOptions = {
@@ -21,16 +21,16 @@ interface SendOptions {
 }
 
 /** Milliseconds for the end of a session. */
-const farewellMs = 1_000
+const shutDownMs = 1_000
 
 /**
  * A server at an address. The SDK says nothing when the stream with an answer ends too early and cannot be taken up
  * again, and reads bodies of any length: both are seen to here.
  */
-export async function httpWire(
+export async function createHttpWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
   { onLost }: WireEvents,
-): Promise<Wire> {
+): Promise<ServerWire> {
   const Transport = await loadHttp()
   const address = new URL(url)
   /** Requests without an answer; true once their stream can be taken up again. */
@@ -45,7 +45,7 @@ export async function httpWire(
   }
 
   const answer = (response: Response, onEnd: () => void): Response =>
-    cappedResponse(response, maxMessageBytes, { onExceeded, onEnd })
+    capResponse(response, maxMessageBytes, { onExceeded, onEnd })
 
   const ask = async (to: string | URL, init: RequestInit = {}): Promise<Response> => {
     if (init.method === 'GET') {
@@ -58,7 +58,7 @@ export async function httpWire(
       else if (response.status !== 405) countFailure()
       return answer(response, () => undefined)
     }
-    const id = requestIn(init.body)
+    const id = findRequestId(init.body)
     const response = await fetch(to, init).catch((error: unknown) => {
       if (init.signal?.aborted !== true) {
         onLost({ reason: `cannot be reached (${describeError(error)})`, transient: true })
@@ -82,7 +82,10 @@ export async function httpWire(
   /** After the last piece of a stream has been read: an answer that is not there now will not come. */
   const closeUnanswered = (id: RequestId): void => {
     if (open.get(id) !== false) return
-    const error = { code: brokenOff, message: 'The connection was closed before the answer was complete.' }
+    const error = {
+      code: brokenOffCode,
+      message: 'The connection was closed before the answer was complete.',
+    }
     transport.onmessage?.({ jsonrpc: '2.0', id, error })
   }
 
@@ -121,25 +124,25 @@ export async function httpWire(
   return {
     transport,
     place,
-    lastWords: () => '',
-    explain,
-    farewell: () => within({ ms: farewellMs }, transport.terminateSession()).catch(() => undefined),
+    getLastOutput: () => '',
+    explain: explainHttpError,
+    shutDown: () => limitTime({ ms: shutDownMs }, transport.terminateSession()).catch(() => undefined),
     kill: () => undefined,
   }
 }
 
 /** JSON-RPC's code for a server error of no other kind. */
-const brokenOff = -32_000
+const brokenOffCode = -32_000
 
 /** The id of the request in a body that the SDK wrote. */
-function requestIn(body: unknown): RequestId | undefined {
+function findRequestId(body: unknown): RequestId | undefined {
   if (typeof body !== 'string') return undefined
   const { id, method } = JSON.parse(body) as { id?: RequestId; method?: string }
   return method === undefined ? undefined : id
 }
 
-function explain(error: unknown): string | undefined {
-  const status = httpStatus(error)
+function explainHttpError(error: unknown): string | undefined {
+  const status = findHttpStatus(error)
   if (status === 401 || status === 403) {
     return `It answered ${status}: give it what it asks for with headers: { Authorization: 'Bearer …' }.`
   }

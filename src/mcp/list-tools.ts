@@ -1,5 +1,5 @@
 import type { Json } from '../../machines/agent/json.js'
-import type { Connection } from './connection.js'
+import type { McpConnection } from './mcp-connection.js'
 
 /** Tools of one server. No model makes sense of more. */
 const maxTools = 1_000
@@ -12,7 +12,7 @@ const maxPages = 100
  * of JSON, is cut with a warning.
  */
 export async function listTools(
-  connection: Connection,
+  connection: McpConnection,
   maxChars: number,
   warn: (warning: string) => void,
 ): Promise<Json[]> {
@@ -22,7 +22,7 @@ export async function listTools(
   for (let page = 0; page < maxPages; page += 1) {
     // oxlint-disable-next-line no-await-in-loop -- where the next page is stands on this one
     const result = await connection.listTools(cursor)
-    const listed = Array.isArray(result.tools) ? result.tools.filter(isReadable) : []
+    const listed = Array.isArray(result.tools) ? result.tools.filter(isSerializable) : []
     size += JSON.stringify(listed).length
     if (size > maxChars) break
     tools.push(...listed)
@@ -35,7 +35,7 @@ export async function listTools(
 }
 
 /** What is nested so deeply that it cannot be written down again is of no use to anybody. */
-function isReadable(tool: Json): boolean {
+function isSerializable(tool: Json): boolean {
   try {
     JSON.stringify(tool)
     return true

@@ -4,13 +4,13 @@ import { describeError } from '../core/base/describe-error.js'
 import type { Tool } from '../core/tools/tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
 import type { ToolSource } from '../core/tools/tool-source.js'
-import { connect, type Connection, type McpCall } from './connection.js'
-import { within } from '../core/base/time-limit.js'
-import { SessionExpiredError } from './failures.js'
+import { connectServer, type McpConnection, type McpCall } from './mcp-connection.js'
+import { limitTime } from '../core/base/time-limit.js'
+import { SessionExpiredError } from './mcp-errors.js'
 import { listTools } from './list-tools.js'
-import { type CheckedMcpOptions, checkedMcpOptions, type McpOptions } from './options.js'
-import { offeredTools } from './offered-tools.js'
-import { ToolNames } from './tool-names.js'
+import { type CheckedMcpOptions, checkMcpOptions, type McpOptions } from './mcp-options.js'
+import { createOfferedTools } from './offered-tools.js'
+import { ToolNames } from './mcp-tool-names.js'
 
 /** A server whose tools agents use. Put it among an agent's `tools`; its list may change while the agent runs. */
 export interface McpServer extends ToolSource {
@@ -47,7 +47,7 @@ export interface McpServer extends ToolSource {
  * answer within `startTimeoutMs`, `missing_package`
  */
 export async function mcpTools(options: McpOptions): Promise<McpServer> {
-  const server = new Server(checkedMcpOptions(options))
+  const server = new ReconnectingServer(checkMcpOptions(options))
   await server.open()
   return server
 }
@@ -55,10 +55,10 @@ export async function mcpTools(options: McpOptions): Promise<McpServer> {
 /** Lists that are asked for in a row when the server keeps saying that its list has changed. */
 const maxRounds = 2
 
-class Server implements McpServer {
+class ReconnectingServer implements McpServer {
   readonly #options: CheckedMcpOptions
-  #connection: Connection | undefined
-  #opening: Promise<Connection> | undefined
+  #connection: McpConnection | undefined
+  #opening: Promise<McpConnection> | undefined
   #isClosed = false
   #closing: Promise<void> | undefined
   #name = ''
@@ -81,9 +81,9 @@ class Server implements McpServer {
     return this.#tools
   }
 
-  async open(): Promise<Connection> {
+  async open(): Promise<McpConnection> {
     const { name, startTimeoutMs } = this.#options
-    const connection = await connect(this.#options, {
+    const connection = await connectServer(this.#options, {
       onToolsChanged: () => {
         void this.#refresh()
       },
@@ -93,7 +93,7 @@ class Server implements McpServer {
       this.#names = new ToolNames(this.#name)
     }
     try {
-      await within({ ms: startTimeoutMs }, this.#readList(connection))
+      await limitTime({ ms: startTimeoutMs }, this.#readList(connection))
     } catch (error) {
       await connection.close()
       const message = `The MCP server '${this.#name}' did not list its tools. ${describeError(error)}`
@@ -125,7 +125,7 @@ class Server implements McpServer {
   }
 
   async #callOnce(call: McpCall): Promise<JsonObject> {
-    const connection = await this.#connected()
+    const connection = await this.#getConnection()
     const result = await connection.callTool(call)
     // A call may have changed the list: the next request is to show the new one.
     await this.#refreshing
@@ -133,7 +133,7 @@ class Server implements McpServer {
   }
 
   /** The connection; a new one when the old one is lost. */
-  async #connected(): Promise<Connection> {
+  async #getConnection(): Promise<McpConnection> {
     this.#refuseWhenClosed()
     if (this.#connection?.isLost === false) return this.#connection
     const opening = (this.#opening ??= this.open().finally(() => {
@@ -164,19 +164,19 @@ class Server implements McpServer {
     return this.#refreshing
   }
 
-  async #readChanges(connection: Connection): Promise<void> {
+  async #readChanges(connection: McpConnection): Promise<void> {
     try {
       for (let round = 0; round < maxRounds && this.#hasChanged; round += 1) {
         this.#hasChanged = false
         // oxlint-disable-next-line no-await-in-loop -- a change while the list was read needs another look
-        await within({ ms: this.#options.startTimeoutMs }, this.#readList(connection))
+        await limitTime({ ms: this.#options.startTimeoutMs }, this.#readList(connection))
       }
     } catch (error) {
       this.#warn(`Its new list of tools could not be read. ${describeError(error)}`)
     }
   }
 
-  async #readList(connection: Connection): Promise<void> {
+  async #readList(connection: McpConnection): Promise<void> {
     const { maxMessageBytes } = this.#options
     const warn = (warning: string): void => {
       this.#warn(warning)
@@ -188,7 +188,7 @@ class Server implements McpServer {
     this.#listed = json
     const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)
     const maker = { server: this.#name, options: this.#options, call }
-    this.#tools = Object.freeze(offeredTools(listed, this.#names, maker, warn))
+    this.#tools = Object.freeze(createOfferedTools(listed, this.#names, maker, warn))
   }
 
   #warn(warning: string): void {

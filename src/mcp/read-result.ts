@@ -1,12 +1,12 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
-import { peek } from '../core/base/to-json.js'
+import { readProperty } from '../core/base/to-json.js'
 import type { ContentPart } from '../../machines/agent/messages.js'
-import { bytesOf, type InputPart, toContentPart } from '../core/models/media.js'
+import { countBase64Bytes, type InputPart, toContentPart } from '../core/models/media.js'
 import { type ToolContent, toolContent } from '../core/tools/tool-content.js'
 import { ToolError } from '../core/tools/tool-error.js'
 
 /** What most models that take media take of each kind. */
-const taken = new Set([
+const acceptedTypes = new Set([
   'image/png',
   'image/jpeg',
   'image/gif',
@@ -27,32 +27,32 @@ const taken = new Set([
 export function readResult(result: JsonObject): Json | ToolContent | undefined {
   const content = Array.isArray(result.content) ? result.content : []
   const { structuredContent, isError } = result
-  const hasText = content.some((part) => peek(part, 'type') === 'text')
+  const hasText = content.some((part) => readProperty(part, 'type') === 'text')
   const head = hasText || structuredContent === undefined ? [] : [structuredContent]
   if (content.length === 0 && head.length > 0 && isError !== true) return structuredContent
   const parts = [...head.map((value) => JSON.stringify(value)), ...content.map(describePart)]
   const text = parts.join('\n')
   if (isError === true) throw new ToolError('failed', text || 'The server did not say why.')
   return (
-    withMedia(content, parts.slice(head.length), parts.slice(0, head.length)) ??
+    toToolContent(content, parts.slice(head.length), parts.slice(0, head.length)) ??
     (parts.length === 0 ? undefined : text)
   )
 }
 
 /** Null where there is nothing but words, and where there is more than a request can have. */
-function withMedia(
+function toToolContent(
   content: readonly Json[],
   words: readonly string[],
   head: readonly string[],
 ): ToolContent | null {
-  const media = content.map(mediaOf)
+  const media = content.map(toMediaPart)
   if (media.every((part) => part === null)) return null
   const said = content.flatMap((part, i): InputPart[] => {
     const described: InputPart = { type: 'text', text: words[i] ?? '' }
     const shown = media[i]
     if (!shown) return [described]
     // Where it comes from is said before it.
-    return peek(part, 'type') === 'resource' ? [described, shown] : [shown]
+    return readProperty(part, 'type') === 'resource' ? [described, shown] : [shown]
   })
   try {
     return toolContent([...head.map((text): InputPart => ({ type: 'text', text })), ...said], {
@@ -64,14 +64,15 @@ function withMedia(
 }
 
 /** What models take of such a part; null for words, and for what none of them takes. */
-function mediaOf(part: Json): ContentPart | null {
-  const type = textOf(part, 'type')
-  const [held, key] = type === 'resource' ? [peek(part, 'resource'), 'blob'] : [part, 'data']
-  const mediaType = textOf(held, 'mimeType')?.toLowerCase() ?? ''
-  const data = textOf(held, key)
+function toMediaPart(part: Json): ContentPart | null {
+  const type = readText(part, 'type')
+  const [held, key] = type === 'resource' ? [readProperty(part, 'resource'), 'blob'] : [part, 'data']
+  const mediaType = readText(held, 'mimeType')?.toLowerCase() ?? ''
+  const data = readText(held, key)
   const isMedia = type === 'resource' || type === 'image' || type === 'audio'
   // An address is none of it: nothing is fetched that a server names.
-  if (!isMedia || !taken.has(mediaType) || data === undefined || data.slice(0, 9).includes(':')) return null
+  if (!isMedia || !acceptedTypes.has(mediaType) || data === undefined || data.slice(0, 9).includes(':'))
+    return null
   try {
     return toContentPart({ type: 'file', data, mediaType }, 'content')
   } catch {
@@ -80,20 +81,20 @@ function mediaOf(part: Json): ContentPart | null {
 }
 
 function describePart(part: Json): string {
-  const type = textOf(part, 'type') ?? 'unknown'
+  const type = readText(part, 'type') ?? 'unknown'
   switch (type) {
     case 'text':
-      return textOf(part, 'text') ?? ''
+      return readText(part, 'text') ?? ''
     case 'image':
     case 'audio':
-      return `[${type}: ${typeOf(part)}, ${bytesOf(textOf(part, 'data') ?? '')} bytes]`
+      return `[${type}: ${readMimeType(part)}, ${countBase64Bytes(readText(part, 'data') ?? '')} bytes]`
     case 'resource':
-      return describeResource(peek(part, 'resource'))
+      return describeResource(readProperty(part, 'resource'))
     case 'resource_link': {
-      const size = peek(part, 'size')
-      const words = [textOf(part, 'name'), textOf(part, 'uri'), typeOf(part)]
+      const size = readProperty(part, 'size')
+      const words = [readText(part, 'name'), readText(part, 'uri'), readMimeType(part)]
       if (typeof size === 'number') words.push(`${size} bytes`)
-      const about = textOf(part, 'description')
+      const about = readText(part, 'description')
       return `[resource: ${words.filter(Boolean).join(', ')}]${about === undefined ? '' : ` ${about}`}`
     }
     default:
@@ -103,17 +104,17 @@ function describePart(part: Json): string {
 
 /** A text that is sent along is shown whole: it is what the call was made for. */
 function describeResource(resource: unknown): string {
-  const head = `${textOf(resource, 'uri') ?? 'without address'}, ${typeOf(resource)}`
-  const text = textOf(resource, 'text')
+  const head = `${readText(resource, 'uri') ?? 'without address'}, ${readMimeType(resource)}`
+  const text = readText(resource, 'text')
   if (text !== undefined) return `[resource: ${head}, ${text.length} characters]\n${text}`
-  return `[resource: ${head}, ${bytesOf(textOf(resource, 'blob') ?? '')} bytes]`
+  return `[resource: ${head}, ${countBase64Bytes(readText(resource, 'blob') ?? '')} bytes]`
 }
 
-function typeOf(part: unknown): string {
-  return textOf(part, 'mimeType') ?? 'unknown type'
+function readMimeType(part: unknown): string {
+  return readText(part, 'mimeType') ?? 'unknown type'
 }
 
-function textOf(part: unknown, key: string): string | undefined {
-  const value = peek(part, key)
+function readText(part: unknown, key: string): string | undefined {
+  const value = readProperty(part, key)
   return typeof value === 'string' ? value : undefined
 }

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../machines/agent/json.js'
-import { unescaped } from '../core/base/unescaped.js'
+import { decodePercent } from '../core/base/decode-percent.js'
 
 /** Characters of a schema as JSON. */
 const maxSchema = 64 * 1024
@@ -11,9 +11,9 @@ const maxDepth = 100
  * Why a model cannot be shown this input schema; undefined when it can. One bad schema would make the provider refuse
  * every request of the agent. Completes a sentence that begins with the schema.
  */
-export function schemaFault(schema: unknown): string | undefined {
+export function findSchemaFault(schema: unknown): string | undefined {
   if (!isObject(schema) || schema.type !== 'object') return 'is not of type "object"'
-  if (isDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
+  if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
   if (JSON.stringify(schema).length > maxSchema) return `is longer than ${maxSchema} characters`
   const { properties = {}, required = [] } = schema
   if (!isObject(properties) || !Object.values(properties).every(isSchema)) {
@@ -22,17 +22,17 @@ export function schemaFault(schema: unknown): string | undefined {
   if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
     return 'has a list of required properties that is no list of names'
   }
-  return refFault(schema)
+  return findRefFault(schema)
 }
 
 /** Looks no deeper than `levels`, for a server decides how deep its schemas are. */
-function isDeeper(value: unknown, levels: number): boolean {
+function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+  return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1))
 }
 
 /** Every `$ref` has to lead to something inside. */
-function refFault(schema: JsonObject): string | undefined {
+function findRefFault(schema: JsonObject): string | undefined {
   const queue: unknown[] = [schema]
   for (const value of queue) {
     if (typeof value !== 'object' || value === null) continue
@@ -40,7 +40,7 @@ function refFault(schema: JsonObject): string | undefined {
       const ref = (value as JsonObject)[key]
       if (typeof ref !== 'string') continue
       if (!ref.startsWith('#')) return `refers to something outside itself ('${ref.slice(0, 100)}')`
-      if (!leadsSomewhere(schema, ref)) return `refers to '${ref.slice(0, 100)}', which it does not have`
+      if (!isRefResolvable(schema, ref)) return `refers to '${ref.slice(0, 100)}', which it does not have`
     }
     queue.push(...Object.values(value))
   }
@@ -48,11 +48,11 @@ function refFault(schema: JsonObject): string | undefined {
 }
 
 /** A JSON pointer is followed; an anchor (`#name`) is believed. */
-function leadsSomewhere(schema: JsonObject, ref: string): boolean {
+function isRefResolvable(schema: JsonObject, ref: string): boolean {
   if (ref === '#' || !ref.startsWith('#/')) return true
   let value: unknown = schema
   for (const part of ref.slice(2).split('/')) {
-    const key = unescaped(part).replaceAll('~1', '/').replaceAll('~0', '~')
+    const key = decodePercent(part).replaceAll('~1', '/').replaceAll('~0', '~')
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
     value = (value as JsonObject)[key]
   }

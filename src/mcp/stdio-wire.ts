@@ -1,16 +1,16 @@
-import { peek } from '../core/base/to-json.js'
-import type { McpCommand } from './options.js'
-import { loadStdio } from './sdk.js'
-import type { Wire, WireEvents } from './wire.js'
+import { readProperty } from '../core/base/to-json.js'
+import type { McpCommand } from './mcp-options.js'
+import { loadStdio } from './mcp-sdk.js'
+import type { ServerWire, WireEvents } from './server-wire.js'
 
 /** Characters of the child's stderr that are kept. */
-const maxLastWords = 4096
+const maxStderrChars = 4096
 
 /** A server as a child process. Its stderr is kept, not printed. */
-export async function stdioWire(
+export async function createStdioWire(
   { command, args = [], env, cwd, maxMessageBytes }: McpCommand & { maxMessageBytes: number },
   { onLost }: WireEvents,
-): Promise<Wire> {
+): Promise<ServerWire> {
   const StdioClientTransport = await loadStdio()
   const transport = new StdioClientTransport({
     command,
@@ -20,7 +20,7 @@ export async function stdioWire(
     stderr: 'pipe',
     maxBufferSize: maxMessageBytes,
   })
-  const tail = new TextTail(maxLastWords)
+  const tail = new TextTail(maxStderrChars)
   transport.stderr?.on('data', (chunk: Uint8Array) => {
     tail.add(chunk)
   })
@@ -40,13 +40,13 @@ export async function stdioWire(
   return {
     transport,
     place: command,
-    lastWords: () => {
+    getLastOutput: () => {
       const words = tail.text.trim()
       return words === '' ? '' : `It last wrote to stderr: ${words}`
     },
-    explain: (error) => explain(error, command, cwd),
+    explain: (error) => explainStartError(error, command, cwd),
     // Closing its stdin, which the transport does first, is how a child is asked to leave.
-    farewell: () => Promise.resolve(),
+    shutDown: () => Promise.resolve(),
     kill: () => {
       const { pid } = transport
       if (pid === null) return
@@ -59,8 +59,8 @@ export async function stdioWire(
   }
 }
 
-function explain(error: unknown, command: string, cwd: string | undefined): string | undefined {
-  switch (peek(error, 'code')) {
+function explainStartError(error: unknown, command: string, cwd: string | undefined): string | undefined {
+  switch (readProperty(error, 'code')) {
     case 'ENOENT':
       return cwd !== undefined && !isFolder(cwd)
         ? `The folder '${cwd}' (cwd) does not exist.`

@@ -1,12 +1,12 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 import { defineTool } from '../core/tools/define-tool.js'
-import { peek } from '../core/base/to-json.js'
+import { readProperty } from '../core/base/to-json.js'
 import type { Tool } from '../core/tools/tool.js'
-import type { McpCall } from './connection.js'
-import type { CheckedMcpOptions } from './options.js'
-import { cut, plainText } from './plain-text.js'
+import type { McpCall } from './mcp-connection.js'
+import type { CheckedMcpOptions } from './mcp-options.js'
+import { cutText, stripInvisible } from './plain-text.js'
 import { readResult } from './read-result.js'
-import { schemaFault } from './schema-fault.js'
+import { findSchemaFault } from './schema-fault.js'
 
 /** Characters of a description; some providers refuse longer ones. */
 const maxDescription = 1_024
@@ -15,7 +15,7 @@ const maxDescription = 1_024
 const maxProgress = 1_000
 
 /** What a listed tool is made into. */
-export interface Maker {
+export interface McpToolParts {
   /** The server's, for people. */
   server: string
   options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations'>
@@ -23,22 +23,28 @@ export interface Maker {
 }
 
 /** Why a listed tool cannot be offered; completes a sentence that begins with the tool. */
-export function toolFault(listed: Json): string | undefined {
-  if (peek(peek(listed, 'execution'), 'taskSupport') === 'required') {
+export function findToolFault(listed: Json): string | undefined {
+  if (readProperty(readProperty(listed, 'execution'), 'taskSupport') === 'required') {
     return 'runs only as a task, which is not supported'
   }
-  const fault = schemaFault(peek(listed, 'inputSchema'))
+  const fault = findSchemaFault(readProperty(listed, 'inputSchema'))
   return fault === undefined ? undefined : `has an input schema that ${fault}`
 }
 
-/** A tool that passed `toolFault`, as agents take it. `name` is what the model calls it by. */
-export function toTool(listed: Json, toolName: string, name: string, { server, options, call }: Maker): Tool {
+/** A tool that passed `findToolFault`, as agents take it. `name` is what the model calls it by. */
+export function toTool(
+  listed: Json,
+  toolName: string,
+  name: string,
+  { server, options, call }: McpToolParts,
+): Tool {
   const { needsApproval, trustAnnotations } = options
-  const hint = (key: string): boolean => trustAnnotations && peek(peek(listed, 'annotations'), key) === true
+  const hint = (key: string): boolean =>
+    trustAnnotations && readProperty(readProperty(listed, 'annotations'), key) === true
   return defineTool({
     name,
-    description: describe(listed, toolName, server),
-    input: peek(listed, 'inputSchema') as { type: 'object' },
+    description: createDescription(listed, toolName, server),
+    input: readProperty(listed, 'inputSchema') as { type: 'object' },
     readOnly: hint('readOnlyHint') && !hint('destructiveHint'),
     idempotent: hint('idempotentHint'),
     // The connection keeps the time itself, for only it sees that the server makes progress.
@@ -59,10 +65,10 @@ export function toTool(listed: Json, toolName: string, name: string, { server, o
 }
 
 /** Whose words these are is said first: they are the server's, and may try to give the model orders. */
-function describe(listed: Json, toolName: string, server: string): string {
-  const words = [peek(listed, 'description'), peek(listed, 'title')].find(
+function createDescription(listed: Json, toolName: string, server: string): string {
+  const words = [readProperty(listed, 'description'), readProperty(listed, 'title')].find(
     (text): text is string => typeof text === 'string' && text.trim() !== '',
   )
-  const text = plainText(words ?? `The tool '${toolName}'.`).trim()
-  return cut(`[Described by the MCP server '${server}'] ${text}`, maxDescription)
+  const text = stripInvisible(words ?? `The tool '${toolName}'.`).trim()
+  return cutText(`[Described by the MCP server '${server}'] ${text}`, maxDescription)
 }

@@ -1,8 +1,8 @@
 import type * as OramaModule from '@orama/orama'
 import type { DefaultTokenizer, Orama } from '@orama/orama'
-import { loadPeer } from '../core/base/load.js'
+import { loadPeer } from '../core/base/lazy-load.js'
 import type { Vector } from './embedder.js'
-import { wordTokenizer } from './tokenizer.js'
+import { createWordTokenizer } from './word-tokenizer.js'
 
 export interface IndexedChunk {
   /** Unique in the index. */
@@ -12,7 +12,7 @@ export interface IndexedChunk {
   vector: Vector | undefined
 }
 
-export interface Found {
+export interface FoundChunk {
   source: string
   text: string
   score: number
@@ -44,7 +44,7 @@ export class ChunkIndex {
   static async create(vectorSize: number | undefined): Promise<ChunkIndex> {
     const orama = await loadPeer<typeof OramaModule>('@orama/orama', 'memory()')
     const stemmer = orama.components.tokenizer.createTokenizer({ stemming: true }) as DefaultTokenizer
-    const tokens = wordTokenizer((word) => stemmer.stemmer?.(word) ?? word)
+    const tokens = createWordTokenizer((word) => stemmer.stemmer?.(word) ?? word)
     const database = orama.create({
       schema: {
         source: 'string',
@@ -75,16 +75,16 @@ export class ChunkIndex {
     for (const id of ids) void this.#orama.remove(this.#database, id)
   }
 
-  async search({ text, vector, mode, limit }: IndexQuery): Promise<Found[]> {
+  async search({ text, vector, mode, limit }: IndexQuery): Promise<FoundChunk[]> {
     const { hits } = await this.#orama.search(this.#database, {
-      ...queryOf(text, vector, mode),
+      ...toOramaQuery(text, vector, mode),
       limit,
     })
     return hits.map(({ score, document }) => ({ source: document.source, text: document.text, score }))
   }
 }
 
-function queryOf(term: string, vector: Vector | undefined, mode: IndexQuery['mode']) {
+function toOramaQuery(term: string, vector: Vector | undefined, mode: IndexQuery['mode']) {
   if (vector === undefined || mode === 'text') return { mode: 'fulltext' as const, term }
   const near = { vector: { value: [...vector], property: 'vector' }, similarity: leastSimilarity }
   return mode === 'hybrid' ? { mode, term, ...near } : { mode, ...near }

@@ -27,29 +27,29 @@ export function chunkText(text: string, { chunkChars, overlap }: ChunkOptions): 
   const { length } = text.trimEnd()
   for (let start = skipSpace(text, 0); start < length; ) {
     const limit = start + chunkChars
-    const end = limit >= length ? length : endBefore(text, start, limit)
+    const end = limit >= length ? length : findEnd(text, start, limit)
     chunks.push({ start, text: text.slice(start, end).trimEnd() })
     if (end === length) break
-    start = skipSpace(text, beginNear(text, end - overlap, end))
+    start = skipSpace(text, findStart(text, end - overlap, end))
   }
   return chunks
 }
 
 /** The best end in the second half of what would fit: a better break is not worth a short chunk. */
-function endBefore(text: string, start: number, limit: number): number {
+function findEnd(text: string, start: number, limit: number): number {
   const from = start + Math.ceil((limit - start) / 2)
   const half = text.slice(from, limit)
   for (const pattern of breaks) {
     const last = [...half.matchAll(pattern)].at(-1)
     if (last !== undefined) return from + last.index + last[0].length
   }
-  return wholeAt(text, limit)
+  return alignToCharacter(text, limit)
 }
 
 /** The beginning of a word at or after `from`, so that an overlap does not begin with half a word. */
-function beginNear(text: string, from: number, end: number): number {
+function findStart(text: string, from: number, end: number): number {
   const space = text.slice(from - 1, end).search(/\s/)
-  return space === -1 ? wholeAt(text, from) : from - 1 + space
+  return space === -1 ? alignToCharacter(text, from) : from - 1 + space
 }
 
 function skipSpace(text: string, from: number): number {
@@ -59,6 +59,6 @@ function skipSpace(text: string, from: number): number {
 }
 
 /** The same place, or one before it when it divides a surrogate pair. */
-function wholeAt(text: string, at: number): number {
+function alignToCharacter(text: string, at: number): number {
   return /^[\uD800-\uDBFF][\uDC00-\uDFFF]$/.test(text.slice(at - 1, at + 1)) ? at - 1 : at
 }

@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/lib/sha256.js'
-import { wellFormed } from '../core/models/well-formed.js'
+import { toWellFormed } from '../core/models/well-formed.js'
 import { MemoryError } from '../core/memory/retriever.js'
 
 /**
@@ -65,12 +65,12 @@ export class Embedder {
   }
 
   /** The vector of a text that is prepared. */
-  vectorOf(text: string): Vector | undefined {
+  findVector(text: string): Vector | undefined {
     return this.#known.get(sha256(text))
   }
 
   /** The vector of a query. It is not kept: queries are without end. */
-  async query(text: string, signal: AbortSignal): Promise<Vector> {
+  async embedQuery(text: string, signal: AbortSignal): Promise<Vector> {
     const [vector = []] = await this.#request([text], signal)
     this.#checkSize(vector)
     return vector
@@ -96,7 +96,7 @@ export class Embedder {
       // Asked for floats: the client's own default, base64, is not what every compatible server speaks.
       {
         model,
-        input: wellFormed(input),
+        input: toWellFormed(input),
         encoding_format: 'float',
         ...(dimensions !== undefined && { dimensions }),
       },
@@ -109,23 +109,25 @@ export class Embedder {
     const { dimensions } = this.#options
     const size = this.#size ?? dimensions ?? vector.length
     if (vector.length === size) return
-    throw unusable(`a vector has ${vector.length} numbers instead of ${size}`)
+    throw invalidEmbeddingsError(`a vector has ${vector.length} numbers instead of ${size}`)
   }
 }
 
 /** The vectors in the order of the texts, which is not promised to be the order of the answer. */
 function readVectors(data: unknown, count: number): Vector[] {
   if (!Array.isArray(data) || data.length !== count) {
-    throw unusable(`it has ${Array.isArray(data) ? data.length : 'no'} vectors for ${count} texts`)
+    throw invalidEmbeddingsError(
+      `it has ${Array.isArray(data) ? data.length : 'no'} vectors for ${count} texts`,
+    )
   }
   const vectors: Vector[] = []
   data.forEach((item: unknown, position) => {
     const { index = position, embedding } = (item ?? {}) as { index?: unknown; embedding?: unknown }
-    if (!isVector(embedding)) throw unusable('an embedding is not a list of numbers')
+    if (!isVector(embedding)) throw invalidEmbeddingsError('an embedding is not a list of numbers')
     vectors[Number(index)] = embedding
   })
   if (vectors.length !== count || vectors.includes(undefined as never)) {
-    throw unusable('the indices of its vectors are not those of the texts')
+    throw invalidEmbeddingsError('the indices of its vectors are not those of the texts')
   }
   return vectors
 }
@@ -134,7 +136,7 @@ function isVector(value: unknown): value is Vector {
   return Array.isArray(value) && value.length > 0 && value.every((number) => Number.isFinite(number))
 }
 
-function unusable(why: string): MemoryError {
+function invalidEmbeddingsError(why: string): MemoryError {
   return new MemoryError(
     'invalid_embeddings',
     `The embeddings endpoint's answer cannot be used: ${why}. Check the model and the client's base URL.`,

@@ -1,12 +1,12 @@
-import { anyOptions, expectArgument } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument } from '../core/base/expect-argument.js'
 import * as z from 'zod'
 import { truncate } from '../../guards/lib/cut.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { Tool } from '../core/tools/tool.js'
 import { formatSnippets } from '../core/memory/retrieved-text.js'
 import { type MemoryDocument, readDocuments, type StoredDocument } from './documents.js'
-import { Library } from './library.js'
-import { resolveSearchOptions, type SearchOptions } from './options.js'
+import { DocumentLibrary } from './document-library.js'
+import { resolveSearchOptions, type SearchOptions } from './search-options.js'
 import type { RetrievedSnippet, Retriever } from '../core/memory/retriever.js'
 import { readStoredMemory, type StoredMemory } from './stored-memory.js'
 
@@ -81,9 +81,9 @@ const maxQueryChars = 4000
  * @throws {ConfigError} for options, {MemoryError} for documents that cannot be used
  */
 export function memory(given: MemoryOptions = {}): Memory {
-  expectArgument('memory(options)', given, anyOptions)
+  expectArgument('memory(options)', given, optionsRule)
   const { documents = [], ...options } = given
-  return memoryOf(readDocuments(documents).values(), options)
+  return createMemory(readDocuments(documents).values(), options)
 }
 
 /**
@@ -96,24 +96,24 @@ export function memory(given: MemoryOptions = {}): Memory {
 export function restoreMemory(json: unknown, options: SearchOptions = {}): Memory {
   const stored = readStoredMemory(json)
   const reusable = stored.model === options.embeddings?.model
-  return memoryOf(stored.documents, options, reusable ? stored.vectors : new Map())
+  return createMemory(stored.documents, options, reusable ? stored.vectors : new Map())
 }
 
-function memoryOf(
+function createMemory(
   documents: Iterable<StoredDocument>,
   options: SearchOptions,
   vectors: ReadonlyMap<string, readonly number[]> = new Map(),
 ): Memory {
   const resolved = resolveSearchOptions(options)
   const { topK, minScore, maxChars } = resolved
-  const library = new Library(resolved, documents, vectors)
+  const library = new DocumentLibrary(resolved, documents, vectors)
 
   const self: Memory = {
     async retrieve(query, { signal = new AbortController().signal, limit = topK } = {}) {
       const text = truncate(query.trim(), maxQueryChars)
       if (text === '' || library.size === 0) return []
       const found = await library.search(text, limit, signal)
-      return fitting(
+      return fitSnippets(
         found.filter(({ score }) => score >= minScore),
         maxChars,
       )
@@ -149,7 +149,7 @@ function memoryOf(
 }
 
 /** The best snippets that fit into `maxChars` together; the first that does not is cut. */
-function fitting(snippets: readonly Required<RetrievedSnippet>[], maxChars: number): RetrievedSnippet[] {
+function fitSnippets(snippets: readonly Required<RetrievedSnippet>[], maxChars: number): RetrievedSnippet[] {
   const kept: RetrievedSnippet[] = []
   let left = maxChars
   for (const snippet of snippets) {

@@ -1,4 +1,4 @@
-import { abortable } from '../core/base/abort.js'
+import { runAbortable } from '../core/base/abort.js'
 
 /**
  * Work that several wait for and that runs once at a time. It is stopped when the last of those who wait has given up,
@@ -18,7 +18,7 @@ export class SharedWork {
     const running = (this.#running ??= this.#start())
     running.waiting += 1
     try {
-      await abortable(signal, () => running.done)
+      await runAbortable(signal, () => running.done)
     } finally {
       running.waiting -= 1
       if (running.waiting === 0 && this.#running === running) {

@@ -18,51 +18,54 @@ export function readStoredMemory(json: unknown): {
   model: string | undefined
   vectors: Map<string, Vector>
 } {
-  const { version, documents, embeddings } = asObject(json)
+  const { version, documents, embeddings } = expectObject(json)
   if (version !== 1) {
     const newer = typeof version === 'number' && version > 1
-    throw invalid(
+    throw invalidMemoryError(
       newer ? `it has version ${version}; update Statewright` : 'it is not what toJSON() of a memory returns',
     )
   }
   if (embeddings === null || embeddings === undefined) {
-    return { documents: documentsOf(documents), model: undefined, vectors: new Map() }
+    return { documents: readStoredDocuments(documents), model: undefined, vectors: new Map() }
   }
-  const { model, vectors } = asObject(embeddings)
-  if (typeof model !== 'string') throw invalid('embeddings.model must be a text')
+  const { model, vectors } = expectObject(embeddings)
+  if (typeof model !== 'string') throw invalidMemoryError('embeddings.model must be a text')
   return {
-    documents: documentsOf(documents),
+    documents: readStoredDocuments(documents),
     model,
-    vectors: new Map(Object.entries(asObject(vectors)).map(([key, vector]) => [key, unpack(vector)])),
+    vectors: new Map(
+      Object.entries(expectObject(vectors)).map(([key, vector]) => [key, unpackVector(vector)]),
+    ),
   }
 }
 
-export function pack(vector: Vector): string {
+export function packVector(vector: Vector): string {
   return Buffer.from(new Float32Array(vector).buffer).toString('base64')
 }
 
-function unpack(packed: unknown): Vector {
+function unpackVector(packed: unknown): Vector {
   const bytes = Buffer.from(typeof packed === 'string' ? packed : '', 'base64')
-  if (bytes.length === 0 || bytes.length % 4 !== 0) throw invalid('a vector is not base64 of 32-bit floats')
+  if (bytes.length === 0 || bytes.length % 4 !== 0)
+    throw invalidMemoryError('a vector is not base64 of 32-bit floats')
   const vector = Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4))
-  if (!vector.every(Number.isFinite)) throw invalid('a vector holds numbers that are not finite')
+  if (!vector.every(Number.isFinite)) throw invalidMemoryError('a vector holds numbers that are not finite')
   return vector
 }
 
-function documentsOf(documents: unknown): StoredDocument[] {
+function readStoredDocuments(documents: unknown): StoredDocument[] {
   try {
     return [...readDocuments(documents).values()]
   } catch (error) {
-    throw invalid('its documents cannot be read', { cause: error })
+    throw invalidMemoryError('its documents cannot be read', { cause: error })
   }
 }
 
-function asObject(value: unknown): Record<string, unknown> {
+function expectObject(value: unknown): Record<string, unknown> {
   if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
-  throw invalid('it is not what toJSON() of a memory returns')
+  throw invalidMemoryError('it is not what toJSON() of a memory returns')
 }
 
-function invalid(why: string, options?: ErrorOptions): MemoryError {
+function invalidMemoryError(why: string, options?: ErrorOptions): MemoryError {
   return new MemoryError(
     'invalid_stored_memory',
     `The memory cannot be restored: ${why}.`,

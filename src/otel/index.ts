@@ -1,2 +1,2 @@
-export type { Semconv } from './names.js'
+export type { Semconv } from './semconv-names.js'
 export { otel, type OtelOptions } from './otel.js'

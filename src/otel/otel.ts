@@ -1,8 +1,8 @@
 import { type MeterProvider, trace, type TracerProvider } from '@opentelemetry/api'
 import { ConfigError } from '../core/base/errors.js'
 import type { Telemetry } from '../core/telemetry/telemetry.js'
-import { metricsOf } from './metrics.js'
-import { namesOf, type Semconv } from './names.js'
+import { createMetricsLookup } from './otel-metrics.js'
+import { namesBySemconv, type Semconv } from './semconv-names.js'
 import { RunSpans } from './run-spans.js'
 
 /** How runs are measured. */
@@ -23,8 +23,8 @@ export interface OtelOptions {
   meterProvider?: MeterProvider
 }
 
-const keys = ['agentName', 'captureContent', 'semconv', 'tracerProvider', 'meterProvider']
-const variable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
+const optionNames = ['agentName', 'captureContent', 'semconv', 'tracerProvider', 'meterProvider']
+const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
 /**
  * OpenTelemetry's spans and metrics of an agent's runs, by the GenAI conventions. Register an SDK as for the rest of your
@@ -37,56 +37,59 @@ const variable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
  * @throws {ConfigError} `invalid_option`
  */
 export function otel(options: OtelOptions = {}): Telemetry {
-  const { agentName, semconv = 'latest', tracerProvider, meterProvider } = checked(options)
-  const names = namesOf[semconv]
+  const { agentName, semconv = 'latest', tracerProvider, meterProvider } = checkOtelOptions(options)
+  const names = namesBySemconv[semconv]
   const kit = {
     tracer: (tracerProvider ?? trace).getTracer('statewright'),
-    metrics: metricsOf(meterProvider, names),
+    metrics: createMetricsLookup(meterProvider, names),
     names,
     agentName,
-    captureContent: options.captureContent ?? isCapturing(),
+    captureContent: options.captureContent ?? isCaptureEnabled(),
   }
   return { begin: (run) => new RunSpans(kit, run) }
 }
 
-function isCapturing(): boolean {
+function isCaptureEnabled(): boolean {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
-  const asked = process?.env?.[variable]?.toUpperCase() ?? ''
+  const asked = process?.env?.[captureVariable]?.toUpperCase() ?? ''
   return ['SPAN_ONLY', 'SPAN_AND_EVENT', 'TRUE'].includes(asked)
 }
 
-function checked(options: OtelOptions): OtelOptions {
+function checkOtelOptions(options: OtelOptions): OtelOptions {
   if (typeof options !== 'object' || (options as unknown) === null)
     throw new ConfigError(
       'invalid_option',
       'otel takes an object: { agentName, captureContent, semconv, … }.',
     )
   for (const key of Object.keys(options)) {
-    if (!keys.includes(key))
-      throw invalid(key, `there is no option '${key}'. The options are ${keys.join(', ')}.`)
+    if (!optionNames.includes(key))
+      throw otelOptionError(key, `there is no option '${key}'. The options are ${optionNames.join(', ')}.`)
   }
   const { agentName, captureContent, semconv, tracerProvider, meterProvider } = options
   if (agentName !== undefined && (typeof agentName !== 'string' || agentName === ''))
-    throw invalid('agentName', 'agentName must be a text that is not empty.')
+    throw otelOptionError('agentName', 'agentName must be a text that is not empty.')
   if (captureContent !== undefined && typeof captureContent !== 'boolean')
-    throw invalid('captureContent', 'captureContent must be true or false.')
-  if (semconv !== undefined && !Object.hasOwn(namesOf, semconv))
-    throw invalid(
+    throw otelOptionError('captureContent', 'captureContent must be true or false.')
+  if (semconv !== undefined && !Object.hasOwn(namesBySemconv, semconv))
+    throw otelOptionError(
       'semconv',
-      `semconv must be one of ${Object.keys(namesOf)
+      `semconv must be one of ${Object.keys(namesBySemconv)
         .map((name) => `'${name}'`)
         .join(', ')}.`,
     )
   if (tracerProvider !== undefined && typeof tracerProvider?.getTracer !== 'function')
-    throw invalid(
+    throw otelOptionError(
       'tracerProvider',
       'tracerProvider must have getTracer(), as those of the OpenTelemetry SDK.',
     )
   if (meterProvider !== undefined && typeof meterProvider?.getMeter !== 'function')
-    throw invalid('meterProvider', 'meterProvider must have getMeter(), as those of the OpenTelemetry SDK.')
+    throw otelOptionError(
+      'meterProvider',
+      'meterProvider must have getMeter(), as those of the OpenTelemetry SDK.',
+    )
   return options
 }
 
-function invalid(key: string, problem: string): ConfigError {
+function otelOptionError(key: string, problem: string): ConfigError {
   return new ConfigError('invalid_option', `otel: ${problem}`, key)
 }

@@ -11,15 +11,15 @@ import {
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import type { TelemetryRunInfo, TelemetryStepInfo, RunTelemetry } from '../core/telemetry/telemetry.js'
-import { each, type Kit, moment, type Place } from './kit.js'
-import { linkFrom, linkTo } from './link.js'
-import type { Metrics } from './metrics.js'
-import { Requests } from './requests.js'
-import { endOf, eventOf, failedStates, startOf } from './stretch.js'
-import { Works } from './works.js'
+import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
+import { parseLink, formatLink } from './trace-link.js'
+import type { Metrics } from './otel-metrics.js'
+import { RequestSpans } from './request-spans.js'
+import { createStretchEnd, toSpanEvent, failedStates, createStretchStart } from './stretch-attributes.js'
+import { StepSpans } from './step-spans.js'
 
 /** One stretch of a run: from its start, or from an answer, to its next rest. */
-interface Stretch extends Place {
+interface Stretch extends SpanPlace {
   readonly span: Span
   readonly startedAt: number
   requests: number
@@ -27,15 +27,15 @@ interface Stretch extends Place {
 }
 
 /** Under it, contexts of ours carry the run that they belong to. */
-const ours = createContextKey('statewright.run')
+const runKey = createContextKey('statewright.run')
 
 /** The spans of one run in this process. */
 export class RunSpans implements RunTelemetry {
-  readonly #kit: Kit
+  readonly #kit: OtelKit
   readonly #run: TelemetryRunInfo
   readonly #metrics: Metrics | null
-  readonly #requests: Requests
-  readonly #works: Works
+  readonly #requests: RequestSpans
+  readonly #works: StepSpans
   readonly #name: string | undefined
   /** Where the run was started, or brought back. */
   readonly #home: Context
@@ -43,13 +43,13 @@ export class RunSpans implements RunTelemetry {
   /** The stretch before. */
   #last: string | null
 
-  constructor(given: Kit, run: TelemetryRunInfo) {
+  constructor(given: OtelKit, run: TelemetryRunInfo) {
     const kit = run.parent?.isUncleared ? { ...given, captureContent: false } : given
     this.#kit = kit
     this.#run = run
     this.#metrics = kit.metrics()
-    this.#requests = new Requests(kit, this.#metrics)
-    this.#works = new Works(kit, this.#metrics, run)
+    this.#requests = new RequestSpans(kit, this.#metrics)
+    this.#works = new StepSpans(kit, this.#metrics, run)
     this.#name = run.parent?.name ?? kit.agentName
     this.#home = context.active()
     this.#last = run.link
@@ -57,11 +57,11 @@ export class RunSpans implements RunTelemetry {
 
   link(): string | null {
     this.#stretch ??= this.#begin()
-    return linkTo(this.#stretch.span.spanContext())
+    return formatLink(this.#stretch.span.spanContext())
   }
 
   around<T>(step: TelemetryStepInfo, work: () => T): T {
-    const place = this.#contextOf(step)
+    const place = this.#findContext(step)
     return place === undefined ? work() : context.with(place, work)
   }
 
@@ -78,7 +78,7 @@ export class RunSpans implements RunTelemetry {
       return
     }
     if (type === 'step_completed' && announcement.stepType === 'hosted') {
-      this.#requests.hosted(announcement)
+      this.#requests.addHostedTool(announcement)
       return
     }
     // What an answer has cost is told with what it brings; nothing of that comes later than these.
@@ -87,7 +87,7 @@ export class RunSpans implements RunTelemetry {
       if (this.#stretch) this.#works.start(announcement, this.#stretch)
       if (this.#stretch && announcement.stepType === 'tool_execution') this.#stretch.calls += 1
     } else if (type === 'step_completed') this.#works.complete(announcement)
-    else this.#tell(announcement)
+    else this.#recordEvent(announcement)
   }
 
   end(): void {
@@ -95,28 +95,28 @@ export class RunSpans implements RunTelemetry {
   }
 
   /** Where what a call's sub-agent does belongs. */
-  below(callId: string): Context | undefined {
-    return this.#works.contextOfCall(callId) ?? this.#stretch?.context
+  getContextBelow(callId: string): Context | undefined {
+    return this.#works.findCallContext(callId) ?? this.#stretch?.context
   }
 
-  #contextOf(step: TelemetryStepInfo): Context | undefined {
-    if (step.type !== 'inference') return this.#works.contextOf(step) ?? this.#stretch?.context
+  #findContext(step: TelemetryStepInfo): Context | undefined {
+    if (step.type !== 'inference') return this.#works.findContext(step) ?? this.#stretch?.context
     const stretch = this.#stretch
     if (stretch === null) return undefined
-    return this.#requests.contextOf(step, stretch, () => {
+    return this.#requests.getContext(step, stretch, () => {
       stretch.requests += 1
     })
   }
 
-  #tell(announcement: EmittedEvent): void {
+  #recordEvent(announcement: EmittedEvent): void {
     const { type } = announcement
-    const event = eventOf(announcement, this.#kit.captureContent)
+    const event = toSpanEvent(announcement, this.#kit.captureContent)
     if (event) this.#stretch?.span.addEvent(event.name, event.attributes)
-    if (type === 'guardrail') this.#metrics?.guardrail(announcement.guard, announcement.action)
+    if (type === 'guardrail') this.#metrics?.countGuardrail(announcement.guard, announcement.action)
     if (type === 'run_ended') {
       const { state, reason } = announcement
       this.#end(state, reason)
-      this.#metrics?.run(state, reason)
+      this.#metrics?.countRun(state, reason)
     } else if (type === 'state_changed' && isRestState(announcement.to))
       this.#end(announcement.to, announcement.reason)
   }
@@ -124,9 +124,10 @@ export class RunSpans implements RunTelemetry {
   #begin(): Stretch {
     const { parent: above } = this.#run
     const parent =
-      (above?.run instanceof RunSpans ? above.run.below(above.callId) : undefined) ?? this.#around()
-    const { name, attributes } = startOf(this.#run, this.#name)
-    const before = linkFrom(this.#last)
+      (above?.run instanceof RunSpans ? above.run.getContextBelow(above.callId) : undefined) ??
+      this.#findParent()
+    const { name, attributes } = createStretchStart(this.#run, this.#name)
+    const before = parseLink(this.#last)
     const span = this.#kit.tracer.startSpan(
       name,
       { kind: SpanKind.INTERNAL, attributes, ...(before && { links: [{ context: before }] }) },
@@ -134,19 +135,19 @@ export class RunSpans implements RunTelemetry {
     )
     return {
       span,
-      context: trace.setSpan(parent, span).setValue(ours, this),
+      context: trace.setSpan(parent, span).setValue(runKey, this),
       agentName: this.#name,
       sessionId: this.#run.sessionId,
-      startedAt: moment(),
+      startedAt: readMonotonicMs(),
       requests: 0,
       calls: 0,
     }
   }
 
   /** The app's own span: of whoever has answered, or of whoever has started the run where nobody else is to be seen. */
-  #around(): Context {
+  #findParent(): Context {
     const active = context.active()
-    return active.getValue(ours) === this ? this.#home : active
+    return active.getValue(runKey) === this ? this.#home : active
   }
 
   #end(state: string | null, reason: string | null): void {
@@ -162,8 +163,8 @@ export class RunSpans implements RunTelemetry {
       span.setStatus({ code: SpanStatusCode.ERROR })
       span.setAttribute('error.type', error)
     }
-    this.#last = linkTo(span.spanContext()) ?? this.#last
-    each(
+    this.#last = formatLink(span.spanContext()) ?? this.#last
+    forEachThenThrow(
       [
         () => {
           this.#requests.settle()
@@ -172,13 +173,13 @@ export class RunSpans implements RunTelemetry {
           this.#works.endAll()
         },
         () => {
-          span.setAttributes(endOf(this.#run.context(), state, reason))
+          span.setAttributes(createStretchEnd(this.#run.context(), state, reason))
         },
         () => {
           span.end()
         },
         () => {
-          this.#metrics?.stretch((moment() - startedAt) / 1000, requests, calls, counted)
+          this.#metrics?.recordStretch((readMonotonicMs() - startedAt) / 1000, requests, calls, counted)
         },
       ],
       (act) => {

@@ -1,4 +1,4 @@
-import { deepest, isDeeper } from '../core/models/plain-extra.js'
+import { maxDepth, isNestedDeeper } from '../core/models/plain-json.js'
 import { isWellFormed } from '../core/models/well-formed.js'
 import { findHistoryProblem } from './wire-history.js'
 import type { ChatRequest, WireMessage } from './chat-request.js'
@@ -76,7 +76,7 @@ function findMessageProblem(message: WireMessage, at: string, limits: CallLimits
   const { role, content, tool_calls: calls } = message
   const isCalling = calls != null && calls.length > 0
   // Within the message, its parts or calls, and what is in them.
-  if (isDeeper(message, deepest + 4)) return createProblem(at, tooDeep)
+  if (isNestedDeeper(message, maxDepth + 4)) return createProblem(at, tooDeep)
   if (!isWellFormed(message)) return createProblem(at, torn)
   if (role === 'tool' && !message.tool_call_id) return createProblem(`${at}.tool_call_id`, 'is missing.')
   if (calls && calls.length > limits.calls)
@@ -124,7 +124,7 @@ function findCallProblem(
       `${at}.function.arguments`,
       `must be the text of a JSON object, but is ${quoteText(text)}.`,
     )
-  if (isDeeper(input, deepest)) return createProblem(`${at}.function.arguments`, tooDeep)
+  if (isNestedDeeper(input, maxDepth)) return createProblem(`${at}.function.arguments`, tooDeep)
   return isWellFormed(input) ? null : createProblem(`${at}.function.arguments`, torn)
 }
 
@@ -178,7 +178,7 @@ function createProblem(param: string, what: string): RequestProblem {
   return { message: `${param} ${what}`, param }
 }
 
-const tooDeep = `is nested deeper than ${deepest} levels.`
+const tooDeep = `is nested deeper than ${maxDepth} levels.`
 const torn = 'has half of a surrogate pair in it, which is no text in UTF-8.'
 
 function isValidName(name: string): boolean {

@@ -1,17 +1,17 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
-import { newId } from '../core/base/new-id.js'
+import { createId } from '../core/base/create-id.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
-import type { SessionAnswer } from '../core/drive/answers.js'
-import type { RunSessionOptions } from '../core/drive/options.js'
-import type { SessionResult } from '../core/drive/rest.js'
-import { storeOf } from '../core/drive/store-of.js'
+import type { SessionAnswer } from '../core/drive/drive-answers.js'
+import type { RunSessionOptions } from '../core/drive/drive-options.js'
+import type { SessionResult } from '../core/drive/drive-rest.js'
+import { getCommonStore } from '../core/drive/common-store.js'
 import { tellSession } from '../core/drive/tell-session.js'
-import type { Receipt, SessionMessage } from '../core/sessions/inbox/message.js'
+import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isRestState } from '../../machines/agent/run-result.js'
-import type { Durable, RestateContext, RestateLike } from './sdk.js'
+import type { DurablePromise, RestateContext, RestateLike } from './restate-sdk.js'
 
 /** How Restate runs sessions. */
 export interface RestateSessionsOptions extends SessionRunnerOptions {
@@ -40,11 +40,11 @@ export interface RestateSessions {
 
 const known = ['name', 'answerTimeoutMs', 'drainMs'] as const satisfies (keyof RestateSessionsOptions)[]
 const maxRetryWaitMs = 10_000
-const mostBytes = 800
+const maxTurnBytes = 800
 const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
-const late: SessionAnswer = { type: 'cancel', why: 'Nobody answered in time.' }
+const patienceAnswer: SessionAnswer = { type: 'cancel', why: 'Nobody answered in time.' }
 /** Restate tries again until it is told not to: soon, and ever later. */
-const retrying = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
+const retryOptions = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 
 /**
  * Runs sessions in Restate: a virtual object each. `run` settles when its run has ended, whatever happens to processes
@@ -64,18 +64,18 @@ export function restateSessions(
   expectArgument(
     'restateSessions(restate)',
     restate,
-    objectWith(['object', 'handlers'], "the SDK: import * as restate from '@restatedev/restate-sdk'"),
+    objectRule(['object', 'handlers'], "the SDK: import * as restate from '@restatedev/restate-sdk'"),
   )
   expectArgument(
     'restateSessions(restate, agents)',
     agents,
-    objectWith(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
+    objectRule(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
   )
-  expectArgument('restateSessions(restate, agents, options)', options, anyOptions)
+  expectArgument('restateSessions(restate, agents, options)', options, optionsRule)
   expectKnownOptions('restateSessions', options, known)
   const { name = 'session', answerTimeoutMs, drainMs } = options
   const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
-  const store = storeOf(agents)
+  const store = getCommonStore(agents)
 
   /** What can never succeed is not tried again. */
   const terminal = (error: unknown): unknown => {
@@ -100,7 +100,7 @@ export function restateSessions(
   }
 
   const run = async (context: RestateContext, given: RestateTurn | undefined): Promise<SessionResult> => {
-    const { input, turn, agent } = checked(given, restate)
+    const { input, turn, agent } = checkTurn(given, restate)
     const session = context.key
     const begin: RunSessionOptions = {
       session,
@@ -109,7 +109,7 @@ export function restateSessions(
       ...(agent !== undefined && { agent }),
     }
     const step = (label: string, options: RunSessionOptions): Promise<SessionResult> =>
-      context.run(label, () => driven(options), retrying)
+      context.run(label, () => driven(options), retryOptions)
     let rest = await step('drive', begin)
     /** Of the rest with this head: waking up for nothing does not prolong it. */
     let patience: { head: number; until: number } | undefined
@@ -132,12 +132,15 @@ export function restateSessions(
       // Whoever told it something right before has seen nobody waiting.
       rest = await step('look', { session })
       if (rest.head === head) {
-        const isAnswered = await settledBy(
+        const isAnswered = await settlesWithin(
           promise,
-          patience && (await leftUntil(context, patience.until, answerTimeoutMs)),
+          patience && (await readTimeLeft(context, patience.until, answerTimeoutMs)),
         )
         // What was said in the very moment comes first: then the session goes on.
-        rest = await step('drive', isAnswered ? { session } : { session, answers: [late], at: head })
+        rest = await step(
+          'drive',
+          isAnswered ? { session } : { session, answers: [patienceAnswer], at: head },
+        )
       }
       context.clear('waiting')
     }
@@ -154,9 +157,9 @@ export function restateSessions(
   }
 
   const tellHandler = async (context: RestateContext, message: SessionMessage): Promise<Receipt> => {
-    const key = await context.run('key', () => Promise.resolve(newId()))
+    const key = await context.run('key', () => Promise.resolve(createId()))
     try {
-      return await context.run('tell', () => told(context.key, message, key), retrying)
+      return await context.run('tell', () => told(context.key, message, key), retryOptions)
     } finally {
       // Also where it was refused: a cancel may have been carried out by a process that is gone.
       const waiting = await context.get<string>('waiting')
@@ -183,7 +186,7 @@ export function restateSessions(
   }
 }
 
-function checked(given: unknown, { TerminalError }: RestateLike): RestateTurn {
+function checkTurn(given: unknown, { TerminalError }: RestateLike): RestateTurn {
   const turn = given ?? {}
   const isObject = typeof turn === 'object' && !Array.isArray(turn)
   const strange = isObject ? Object.keys(turn).find((key) => !turnKeys.has(key)) : undefined
@@ -194,21 +197,21 @@ function checked(given: unknown, { TerminalError }: RestateLike): RestateTurn {
     })
   }
   const size = new TextEncoder().encode(JSON.stringify(turn)).length
-  if (size <= mostBytes) return turn
+  if (size <= maxTurnBytes) return turn
   throw new TerminalError(
-    `payload_too_large: a turn has at most ${mostBytes} bytes, because Restate keeps it (${size} here). Pass an id, and ` +
+    `payload_too_large: a turn has at most ${maxTurnBytes} bytes, because Restate keeps it (${size} here). Pass an id, and ` +
       'look up what is behind it in a tool.',
     { errorCode: 413 },
   )
 }
 
 /** What is left until then; by another clock than the one that has set it, at most the whole. */
-function leftUntil(context: RestateContext, at: number, most = Infinity): Promise<number> {
+function readTimeLeft(context: RestateContext, at: number, most = Infinity): Promise<number> {
   return context.run('left', () => Promise.resolve(Math.min(most, Math.max(0, at - Date.now()))))
 }
 
 /** Whether this settles in so many milliseconds; without them, whenever it does. */
-async function settledBy(promise: Durable<unknown>, ms: number | undefined): Promise<boolean> {
+async function settlesWithin(promise: DurablePromise<unknown>, ms: number | undefined): Promise<boolean> {
   try {
     await (ms === undefined ? promise : promise.orTimeout(ms))
     return true

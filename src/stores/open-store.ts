@@ -24,7 +24,7 @@ export async function openStore(url: string): Promise<SessionStore> {
       if (rest === '') return memoryStore()
       break
     case 'file': {
-      const dir = folderOf(rest)
+      const dir = parseFolder(rest)
       if (dir !== null) return (await loadFileStore()).fileStore({ dir })
       break
     }
@@ -42,11 +42,11 @@ export async function openStore(url: string): Promise<SessionStore> {
 }
 
 /** The folder that a URL with `file:` names; null for other URLs, and for one that names none. */
-export function folderIn(url: string): string | null {
-  return /^file:/i.test(url) ? folderOf(url.slice('file:'.length)) : null
+export function findFolder(url: string): string | null {
+  return /^file:/i.test(url) ? parseFolder(url.slice('file:'.length)) : null
 }
 
-function folderOf(rest: string): string | null {
+function parseFolder(rest: string): string | null {
   if (rest === '' || rest.includes('\0')) return null
   if (!rest.startsWith('//')) return rest
   try {

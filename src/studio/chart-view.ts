@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { StatewrightError } from '../core/base/errors.js'
-import { lazily } from '../core/base/load.js'
+import { loadOnce } from '../core/base/lazy-load.js'
 import { toChart, type Chart, toOverviewSvg, toSvg, type ChartState as State } from '../diagram/index.js'
 import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './package-root.js'
@@ -22,7 +22,7 @@ export function drawChart(machine: AnyStateMachine = agentMachine): Promise<Draw
   return machine === agentMachine ? drawAgentChart() : drawMachine(machine)
 }
 
-const drawAgentChart = lazily(() => drawMachine(agentMachine))
+const drawAgentChart = loadOnce(() => drawMachine(agentMachine))
 
 async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
   const chart = toChart(machine)

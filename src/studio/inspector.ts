@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { InspectionEvent, Observer } from 'xstate'
-import { anyOptions, expectArgument } from '../core/base/expect-argument.js'
-import { loadPeer } from '../core/base/load.js'
+import { optionsRule, expectArgument } from '../core/base/expect-argument.js'
+import { loadPeer } from '../core/base/lazy-load.js'
 import { createInspectorOptions, type RedactOptions } from '../diagram/redact.js'
 import { closeServer, hasToken, isForHere, isFromHere, listenHere, newSecret } from './loopback.js'
 
@@ -50,7 +50,7 @@ const farewellMs = 2000
  * @throws {StatewrightError} `missing_package`, `cannot_listen`
  */
 export async function startInspector(options: LocalInspectorOptions = {}): Promise<LocalInspector> {
-  expectArgument('startInspector(options)', options, anyOptions)
+  expectArgument('startInspector(options)', options, optionsRule)
   const { createInspector } = await loadPeer<StatelyInspect>('@statelyai/inspect', 'Inspecting runs')
   const { WebSocketServer } = await loadPeer<Ws>('ws', 'Inspecting runs from Node')
   const token = newSecret()

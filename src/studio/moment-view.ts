@@ -3,7 +3,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { findTool } from '../core/run/edited-arguments.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
-import type { WrittenEdit } from '../core/sessions/fork-edit.js'
+import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 import { createGauges } from './budget-gauges.js'
 import { createGuardViews } from './guard-views.js'
@@ -16,7 +16,7 @@ export interface MomentOptions {
   /** Of the agent that answers; undefined without one. */
   tools: ToolSet | undefined
   /** What is otherwise in this session than in the one that it was forked from. */
-  edit: WrittenEdit | undefined
+  edit: LoggedEdit | undefined
   /** How long calls took, by the ids of their results. */
   durations: ReadonlyMap<string, number>
   actions: MomentView['actions']

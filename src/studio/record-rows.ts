@@ -1,9 +1,9 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { isRestState } from '../../machines/agent/run-result.js'
-import { describeEventType } from '../core/chart/labels.js'
-import { messageText } from '../core/format/message-text.js'
-import { shorten } from '../core/format/words.js'
+import { describeEventType } from '../core/chart/state-labels.js'
+import { formatMessageText } from '../core/format/message-text.js'
+import { shorten } from '../core/format/format-words.js'
 import { listActivePaths, type SessionStep } from './session-step.js'
 import type { RecordRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
@@ -42,7 +42,7 @@ function formatLabel({ entry, before, after }: SessionStep): string {
     }
     case 'start': {
       const { features, input } = entry.input
-      const words = features.inputShields ? '' : input.map((message) => messageText(message)).join(' ')
+      const words = features.inputShields ? '' : input.map((message) => formatMessageText(message)).join(' ')
       return toShownText(shorten(`run ${after.standing.runs}: ${words}`.replace(/: $/, ''), 90))
     }
     case 'snapshot':

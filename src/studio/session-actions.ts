@@ -1,14 +1,14 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
-import { messageText } from '../core/format/message-text.js'
-import { madeOf } from '../core/agent/made-of.js'
-import { acceptsDefinition, type AgentLabel } from '../core/sessions/definition.js'
-import { stranded } from '../core/sessions/refusals.js'
-import type { Standing } from '../core/sessions/standing.js'
+import { formatMessageText } from '../core/format/message-text.js'
+import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
+import { strandedError } from '../core/sessions/session-errors.js'
+import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { getAwaitedCall } from '../core/run/awaited-call.js'
-import type { SessionMessage } from '../core/sessions/inbox/message.js'
+import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { parseEditedArguments } from '../core/run/edited-arguments.js'
 import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
@@ -50,12 +50,12 @@ export class SessionActions {
   }
 
   get tools() {
-    return this.#agent && madeOf.get(this.#agent)?.tools
+    return this.#agent && internalsByAgent.get(this.#agent)?.tools
   }
 
   /** What a person may do about a run that stands so; `isHeld`: some process works on it. */
   listPossible(
-    { run, definition }: Pick<Standing, 'run' | 'definition'>,
+    { run, definition }: Pick<FoldedSession, 'run' | 'definition'>,
     { id, isHeld }: { id: string; isHeld: boolean },
   ): MomentView['actions'] {
     const context = run?.context ?? null
@@ -111,12 +111,12 @@ export class SessionActions {
 
   /** How `defineAgents` calls the agent. */
   get #label(): AgentLabel | undefined {
-    return this.#agent && madeOf.get(this.#agent)?.label
+    return this.#agent && internalsByAgent.get(this.#agent)?.label
   }
 
   get #canTell(): boolean {
     const agent = this.#agent
-    return agent?.tell !== undefined && madeOf.get(agent)?.store?.inbox !== undefined
+    return agent?.tell !== undefined && internalsByAgent.get(agent)?.store?.inbox !== undefined
   }
 
   #checkAnswer(context: AgentContext | undefined, answer: Answer, isRemote: boolean): void {
@@ -178,7 +178,7 @@ export class SessionActions {
    * @throws {StoreError} `unknown_session` where the session that is shown is not there
    */
   async #checkOwnStore(id: string): Promise<string> {
-    const store = this.#agent && madeOf.get(this.#agent)?.store
+    const store = this.#agent && internalsByAgent.get(this.#agent)?.store
     const [shown, own] = await Promise.all([this.#library.readRow(id), store?.get(id)])
     if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return id
     const text = `The agent's store is not the one that is shown here: session '${id}' is not in it. Give the studio the agent's store, or none.`
@@ -190,7 +190,7 @@ export class SessionActions {
     const { run, definition } = (await this.#library.readFold(id)).findStep(at)?.after.standing ?? {}
     if (run === undefined) return
     if (!acceptsDefinition(this.#label, definition ?? null))
-      throw stranded(id, definition ?? null, [this.#label])
+      throw strandedError(id, definition ?? null, [this.#label])
     if (run?.status === 'active') return
     const text = `No run is under way at record ${at}, so a fork from there has none to go on with. Fork without running it, or from a record before the end.`
     throw new UsageError('nothing_to_resume', text, id)
@@ -208,7 +208,7 @@ export class SessionActions {
       return edit
     }
     const message = messages.find((one) => one.id === edit.message)
-    if (message) checkGaps(edit.text, messageText(message), edit.message)
+    if (message) checkGaps(edit.text, formatMessageText(message), edit.message)
     const parts = message?.role === 'user' && Array.isArray(message.content) ? message.content : []
     const others = parts.filter((part) => part.type !== 'text')
     const content = others.length === 0 ? edit.text : [{ type: 'text' as const, text: edit.text }, ...others]
@@ -223,7 +223,7 @@ export class SessionActions {
 
 function findResultText(messages: readonly Message[], callId: string): string {
   const result = messages.findLast((one) => one.role === 'tool' && one.tool_call_id === callId)
-  return result ? messageText(result) : ''
+  return result ? formatMessageText(result) : ''
 }
 
 /** @throws {UsageError} `invalid_input` for an edit of what is shown without all that is there */

@@ -1,19 +1,19 @@
 import { createActor } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
-import { observe } from '../core/chart/observe.js'
+import { observeMachine } from '../core/chart/observe-machine.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
 import {
-  apply,
-  applyOpened,
-  before,
-  faultIn,
+  applyRecord,
+  applyOpenedRecord,
+  createFoldedSession,
+  findSessionFault,
   type FoldedRun,
-  type Folding,
-  type Standing,
-} from '../core/sessions/standing.js'
+  type RunReducer,
+  type FoldedSession,
+} from '../core/sessions/fold-session.js'
 import { TimelineBars } from './timeline-bars.js'
 import type { Bar, RecordRow } from './protocol.js'
 import { createRow } from './record-rows.js'
@@ -50,7 +50,7 @@ export class SessionFold {
   /** `first`: with a snapshot in it, the fold begins there; `origin` is then what the log's first record says. */
   constructor(id: string, first: readonly LogRecord[] = [], origin?: Origin) {
     this.#id = id
-    this.#now = { standing: before(first), children: noUsage }
+    this.#now = { standing: createFoldedSession(first), children: noUsage }
     this.base = this.#now.standing.head
     this.#origin = origin
     this.#moments.push(this.#now)
@@ -120,10 +120,10 @@ export class SessionFold {
 
   #addRecord(record: LogRecord): void {
     const earlier = this.#now
-    const standing: Standing = { ...earlier.standing }
+    const standing: FoldedSession = { ...earlier.standing }
     try {
       takenTransitions = []
-      const entry = apply(standing, record, this.#id, folding)
+      const entry = applyRecord(standing, record, this.#id, folding)
       const taken = takenTransitions
       this.#now = { standing, children: updateChildUsage(earlier.children, entry) }
       this.#records.push({ record, entry })
@@ -148,7 +148,7 @@ export class SessionFold {
 
   /** Another program may have written what no run can be. */
   #checkStanding(): void {
-    const fault = faultIn(this.#now.standing)
+    const fault = findSessionFault(this.#now.standing)
     if (fault === null) return
     const text = `The log of session '${this.#id}' leads nowhere (${fault}).`
     this.#problem = new StoreError('corrupt_log', text, this.#id)
@@ -181,9 +181,9 @@ export class SessionFold {
 
   #replayRecord(before: Moment, seq: number): SessionStep {
     const { record, entry } = this.#findRecord(seq) as OpenedRecord
-    const standing: Standing = { ...before.standing }
+    const standing: FoldedSession = { ...before.standing }
     takenTransitions = []
-    applyOpened(standing, record, entry, this.#id, folding)
+    applyOpenedRecord(standing, record, entry, this.#id, folding)
     const after = { standing, children: updateChildUsage(before.children, entry) }
     const isFirst = this.base > 0 && seq === this.base + 1
     return { record, entry, before: isFirst ? after : before, after, taken: takenTransitions }
@@ -205,13 +205,13 @@ interface OpenedRecord {
 }
 
 /** The machine with somebody who sees which transitions it takes. Nothing of it is of one session. */
-const observedMachine = observe(agentMachine)
+const observedMachine = observeMachine(agentMachine)
 let takenTransitions: string[] = []
 
-const folding: Folding = {
+const folding: RunReducer = {
   start: (input) => recordTransitions(observedMachine.start(input)),
   step: (run, event) => recordTransitions(observedMachine.step(run, event)),
-  revive: (state) =>
+  restore: (state) =>
     createActor(observedMachine.machine, {
       snapshot: state as never,
       input: undefined,

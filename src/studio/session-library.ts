@@ -1,15 +1,15 @@
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
-import { messageText } from '../core/format/message-text.js'
-import { shorten } from '../core/format/words.js'
+import { formatMessageText } from '../core/format/message-text.js'
+import { shorten } from '../core/format/format-words.js'
 import { describeError } from '../core/base/describe-error.js'
-import { standingAt } from '../core/sessions/replay.js'
+import { readSessionAt } from '../core/sessions/replay-session.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, LogRecord, SessionStore } from '../core/sessions/store/store.js'
-import { unknownSession } from '../core/sessions/store/refusals.js'
+import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
 import { openRecord } from '../core/sessions/log/log-record.js'
-import type { Standing } from '../core/sessions/standing.js'
+import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { type Origin, SessionFold } from './session-fold.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
@@ -90,7 +90,7 @@ export class SessionLibrary {
   async #readFromLog(id: string): Promise<LogSummary> {
     try {
       if (this.#folds.has(id)) return summarizeFold(await this.readFold(id))
-      const standing = await standingAt(this.#store, id)
+      const standing = await readSessionAt(this.#store, id)
       const [first] = await this.#store.read(id, { to: 1 })
       return summarizeLog(standing, first && readOrigin(first, id))
     } catch (error) {
@@ -119,7 +119,7 @@ export class SessionLibrary {
    * @throws {StoreError} `unknown_session`, `store_unavailable`
    */
   async readEnd(id: string): Promise<SessionFold> {
-    if (!isSessionId(id)) throw unknownSession(id)
+    if (!isSessionId(id)) throw unknownSessionError(id)
     if (this.#folds.has(id)) return this.readFold(id)
     const records = await this.#store.read(id, { from: 'snapshot' })
     if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return this.readFold(id)
@@ -154,7 +154,7 @@ export class SessionLibrary {
   }
 
   async #refreshFold(id: string): Promise<SessionFold> {
-    if (!isSessionId(id)) throw unknownSession(id)
+    if (!isSessionId(id)) throw unknownSessionError(id)
     const known = this.#folds.get(id)
     const { head, check, problem } = known ?? { head: 0, check: '', problem: null }
     // The last record once more: it tells whether this is still the same log. One that ended in a fault is looked at whole.
@@ -167,7 +167,7 @@ export class SessionLibrary {
     if (known?.hasRead(records)) return this.#keepFold(id, known)
     this.#folds.delete(id)
     const whole = isWhole ? records : await this.#store.read(id)
-    if (whole.length === 0) throw unknownSession(id)
+    if (whole.length === 0) throw unknownSessionError(id)
     const fold = new SessionFold(id)
     await fold.addRecords(whole)
     return this.#keepFold(id, fold)
@@ -235,7 +235,7 @@ function summarizeFold({ now, origin, problem }: SessionFold): LogSummary {
 const ignore = (): void => undefined
 
 /** A row as its log tells it. */
-function summarizeLog(standing: Readonly<Standing>, origin: Origin): LogSummary {
+function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSummary {
   const context = standing.run?.context ?? null
   const messages = context ? maskMessages(context) : standing.state.messages
   const said = messages.findLast((message) => message.role === 'user' && !message.internal)
@@ -243,7 +243,7 @@ function summarizeLog(standing: Readonly<Standing>, origin: Origin): LogSummary 
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
-    title: said ? toShownText(shorten(messageText(said), 120)) : '',
+    title: said ? toShownText(shorten(formatMessageText(said), 120)) : '',
     steps: context?.steps ?? 0,
     tokens: usage.totalTokens,
     cost: usage.cost,

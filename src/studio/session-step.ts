@@ -1,12 +1,12 @@
 import type { StateValue } from 'xstate'
 import type { Usage } from '../../machines/agent/usage.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
-import type { FoldedRun, Standing } from '../core/sessions/standing.js'
+import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
 
 /** How a session stood after a record. */
 export interface Moment {
-  standing: Readonly<Standing>
+  standing: Readonly<FoldedSession>
   /** What sub-agents of the latest run have used. */
   children: Usage
 }

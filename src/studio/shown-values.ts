@@ -5,8 +5,8 @@ import type { Message } from '../../machines/agent/messages.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
 import { withheldResult } from '../../machines/agent/screening.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
-import { messageText } from '../core/format/message-text.js'
-import type { WrittenEdit } from '../core/sessions/fork-edit.js'
+import { formatMessageText } from '../core/format/message-text.js'
+import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
 import type { ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
@@ -47,7 +47,7 @@ export function toShownValue(value: unknown, options = { maxText: 4_000, maxItem
 /** The transcript of a session as it stood, each call with its result. */
 export function createTranscript(
   { standing }: Moment,
-  edit: WrittenEdit | undefined,
+  edit: LoggedEdit | undefined,
   durations: ReadonlyMap<string, number>,
 ): ShownMessage[] {
   const context = standing.run?.context ?? null
@@ -81,7 +81,7 @@ function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessa
     ...(refusal === '' ? [] : ['refusal']),
     ...(typeof data['reason'] === 'string' ? [data['reason']] : []),
   ]
-  const text = messageText({ content: message.content ?? '' } as Message)
+  const text = formatMessageText({ content: message.content ?? '' } as Message)
   const shown: ShownMessage = {
     role,
     id,
@@ -102,7 +102,7 @@ function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessa
   return shown
 }
 
-function addEditMark(message: ShownMessage, edit: WrittenEdit | undefined): ShownMessage {
+function addEditMark(message: ShownMessage, edit: LoggedEdit | undefined): ShownMessage {
   const isMeant = edit !== undefined && 'message' in edit && edit.message === message.id
   return isMeant ? { ...message, marks: [...message.marks, 'edited'] } : message
 }
@@ -121,7 +121,7 @@ const shownByResult = new WeakMap<Message, { asked: ShownMessage; shown: ShownMe
 function addResult(
   asked: ShownMessage,
   message: Extract<Message, { role: 'tool' }>,
-  edit: WrittenEdit | undefined,
+  edit: LoggedEdit | undefined,
   durations: ReadonlyMap<string, number>,
 ): ShownMessage {
   const before = shownByResult.get(message)

@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate'
-import { madeOf } from '../core/agent/made-of.js'
+import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
-import { checkedStore } from '../core/sessions/store/checked-store.js'
+import { checkStore } from '../core/sessions/store/checked-store.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { SessionActions, type StudioAgent } from './session-actions.js'
 import { Prefetcher } from './prefetch.js'
@@ -64,8 +64,8 @@ export interface Studio {
  */
 export async function startStudio(options: StudioOptions): Promise<Studio> {
   const { store: given, agent, context, machine, port = 0, title, stately } = checkOptions(options)
-  const store = given ?? (agent && madeOf.get(agent)?.store)
-  checkedStore(store)
+  const store = given ?? (agent && internalsByAgent.get(agent)?.store)
+  checkStore(store)
   if (store === undefined) {
     throw new ConfigError(
       'invalid_config',
@@ -73,7 +73,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
       'store',
     )
   }
-  if (agent && madeOf.has(agent) && !madeOf.get(agent)?.store) {
+  if (agent && internalsByAgent.has(agent) && !internalsByAgent.get(agent)?.store) {
     throw new ConfigError(
       'invalid_config',
       'This agent has no store, so it cannot go on with sessions that are in one: createAgent({ store }).',

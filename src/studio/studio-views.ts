@@ -20,7 +20,7 @@ import type {
   VisitsView,
 } from './protocol.js'
 import { UsageError } from '../core/base/errors.js'
-import { unknownSession } from '../core/sessions/store/refusals.js'
+import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 
@@ -89,7 +89,7 @@ export class StudioViews {
 
   async #createSessionView(id: string, fold: SessionFold): Promise<SessionView> {
     const session = await this.#library.readRow(id, fold)
-    if (session === null) throw unknownSession(id)
+    if (session === null) throw unknownSessionError(id)
     const isLost = session.standing === 'interrupted'
     return {
       session: { ...session, problem: session.problem ?? fold.problem?.message ?? null },

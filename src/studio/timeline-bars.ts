@@ -1,8 +1,8 @@
 import { isWorkState } from '../../machines/agent/run-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
-import { shorten } from '../core/format/words.js'
-import { childSessionId } from '../core/sessions/child-session.js'
+import { shorten } from '../core/format/format-words.js'
+import { getChildSessionId } from '../core/sessions/child-session.js'
 import { listActivePaths, type SessionStep } from './session-step.js'
 import type { Bar } from './protocol.js'
 
@@ -114,5 +114,5 @@ function toActivity(call: BatchCall, context: AgentContext): Activity {
   const known = Object.hasOwn(context.tools, call.name)
   const label = known ? shorten(call.name, 60) : 'call'
   if (!known || !context.tools[call.name]?.delegate) return { lane: 'tools', label }
-  return { lane: 'children', label, sessionId: childSessionId(context, call.id) }
+  return { lane: 'children', label, sessionId: getChildSessionId(context, call.id) }
 }

@@ -1,14 +1,14 @@
-import { expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { pathToStateValue, type AnyMachineSnapshot, type AnyStateMachine, type SnapshotFrom } from 'xstate'
 import { assertMachine } from './assert-machine.js'
 import { PathError } from './errors.js'
 import { exploreMachine } from './explore.js'
 import type { Vertex } from './machine-path.js'
-import { describeState } from '../core/chart/labels.js'
-import { observe } from '../core/chart/observe.js'
+import { describeState } from '../core/chart/state-labels.js'
+import { observeMachine } from '../core/chart/observe-machine.js'
 import { createPathTo, formatPath, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
-import { allStateNodes, stateName } from '../core/chart/transitions.js'
+import { listStateNodes, getStateName } from '../core/chart/transitions.js'
 
 /** Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells. */
 export type StateCondition<TMachine extends AnyStateMachine = AnyStateMachine> =
@@ -46,7 +46,7 @@ export const anyState = (): boolean => true
  * const { holds, message } = canReach(machine, anyState, isFinal, { alphabet })
  */
 export const isFinal = (snapshot: { status: string }): boolean => {
-  expectArgument('isFinal(snapshot)', snapshot, objectWith(['status'], 'a snapshot'))
+  expectArgument('isFinal(snapshot)', snapshot, objectRule(['status'], 'a snapshot'))
   return snapshot.status === 'done'
 }
 
@@ -68,7 +68,7 @@ export function canReach<TMachine extends AnyStateMachine>(
   assertMachine(machine)
   const isFrom = createPredicate(machine, from as StateCondition, 'from')
   const isTo = createPredicate(machine, to as StateCondition, 'to')
-  const { vertices } = exploreMachine(observe(machine), resolveSpace(options))
+  const { vertices } = exploreMachine(observeMachine(machine), resolveSpace(options))
   const origins = vertices.filter(({ snapshot }) => isFrom(snapshot))
   const targets = vertices.filter(({ snapshot }) => isTo(snapshot))
   const reaching = findReaching(vertices, targets)
@@ -101,7 +101,7 @@ function createPredicate(
     const text = `'${option}' must be the dotted path of a state, or a function of the snapshot.`
     throw new PathError('bad_option', text, option)
   }
-  const names = allStateNodes(machine).map(stateName)
+  const names = listStateNodes(machine).map(getStateName)
   if (!names.includes(where)) {
     const last = where.split('.').at(-1) ?? ''
     const close = names.filter((name) => name.split('.').at(-1)?.toLowerCase() === last.toLowerCase())

@@ -2,7 +2,7 @@ import type { AnyEventObject, AnyStateMachine, SnapshotFrom } from 'xstate'
 import { assertMachine } from './assert-machine.js'
 import { PathError, getErrorMessage } from './errors.js'
 import { exploreMachine, type Visit } from './explore.js'
-import { observe, type MachineAction } from '../core/chart/observe.js'
+import { observeMachine, type MachineAction } from '../core/chart/observe-machine.js'
 import { createPathAlong, createPathTo, formatPath, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
 
@@ -88,7 +88,7 @@ export function checkInvariants<TMachine extends AnyStateMachine>(
   const space = resolveSpace(options)
   const open = new Set(invariants)
   const violations: Counterexample[] = []
-  const exploration = exploreMachine(observe(machine), space, (visit) => {
+  const exploration = exploreMachine(observeMachine(machine), space, (visit) => {
     const arrival = createArrival(visit) as Arrival<TMachine>
     for (const invariant of open) {
       const reason = findBreach(invariant, visit.snapshot as SnapshotFrom<TMachine>, arrival)

@@ -6,8 +6,8 @@ import { measureCoverage, type Coverage } from './coverage.js'
 import { PathError } from './errors.js'
 import { exploreMachine } from './explore.js'
 import type { Edge, Vertex } from './machine-path.js'
-import { describeState } from '../core/chart/labels.js'
-import { observe, type ObservedMachine } from '../core/chart/observe.js'
+import { describeState } from '../core/chart/state-labels.js'
+import { observeMachine, type ObservedMachine } from '../core/chart/observe-machine.js'
 import { listIds, createPathAlong, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
 import { createWalkGraph } from './walk-graph.js'
@@ -56,12 +56,12 @@ export function generatePaths<TMachine extends AnyStateMachine>(
     throw new PathError('bad_option', text, 'coverage')
   }
   const pairs = coverage === 'transition-pairs'
-  const observed = observe(machine)
+  const observed = observeMachine(machine)
   const exploration = exploreMachine(observed, space)
   const graph = createWalkGraph(exploration, pairs)
   const { walks, items } = coverItems(graph)
   // A second copy, so that walking the paths does not count as evidence.
-  const again = observe(machine)
+  const again = observeMachine(machine)
   const order = new Map(graph.starts.map(({ start }, i) => [start, i]))
   const paths = walks
     .sort((a, b) => (order.get(a.start.start) ?? 0) - (order.get(b.start.start) ?? 0))

@@ -1,4 +1,4 @@
-import { expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { Coverage } from './coverage.js'
 
 /**
@@ -16,7 +16,7 @@ export function formatCoverage(coverage: Coverage): string {
   expectArgument(
     'formatCoverage(coverage)',
     coverage,
-    objectWith(['transitions', 'states'], 'the coverage that generatePaths(…) returned'),
+    objectRule(['transitions', 'states'], 'the coverage that generatePaths(…) returned'),
   )
   const { transitions, states, pairs } = coverage
   const missed = transitions.filter(({ taken }) => taken === 0)

@@ -1,9 +1,9 @@
 import type { Exploration } from './explore.js'
-import type { ObservedMachine } from '../core/chart/observe.js'
+import type { ObservedMachine } from '../core/chart/observe-machine.js'
 import type { MachinePath } from './machine-path.js'
 import {
-  allStateNodes,
-  stateName,
+  listStateNodes,
+  getStateName,
   type DeclaredTransition,
   type DefinedTransition,
 } from '../core/chart/transitions.js'
@@ -51,9 +51,9 @@ export function measureCoverage(
       events: exploration.events,
     },
     // A history state is a way to a state, never one to be in.
-    states: allStateNodes(observed.machine)
+    states: listStateNodes(observed.machine)
       .filter((node) => node.type !== 'history')
-      .map((node) => ({ id: stateName(node), reached: observed.reached.has(node) })),
+      .map((node) => ({ id: getStateName(node), reached: observed.reached.has(node) })),
     transitions: observed.transitions.map((transition) => ({
       ...transition.declared,
       taken: taken.get(transition.declared.id) ?? 0,

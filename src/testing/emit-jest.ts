@@ -1,4 +1,4 @@
-import { expectArgument, listOf, objectWith } from '../core/base/expect-argument.js'
+import { expectArgument, listRule, objectRule } from '../core/base/expect-argument.js'
 import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './machine-path.js'
 
@@ -28,8 +28,8 @@ export interface JestTestsOptions {
  * @throws {PathError} `not_json` for an event or input that JSON cannot hold
  */
 export function generateJestTests(paths: readonly MachinePath[], options: JestTestsOptions): string {
-  expectArgument('generateJestTests(paths)', paths, listOf('a list of paths: generatePaths(…).paths'))
-  expectArgument('generateJestTests(paths, options)', options, objectWith([], 'an object of options'))
+  expectArgument('generateJestTests(paths)', paths, listRule('a list of paths: generatePaths(…).paths'))
+  expectArgument('generateJestTests(paths, options)', options, objectRule([], 'an object of options'))
   const { title = 'every transition', harness = 'createHarness()' } = options
   const { header = 'Generated from the statechart. Do not edit; generate it again.' } = options
   const inputs = new Map<string, string>()

@@ -1,6 +1,6 @@
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
 import { PathError, getErrorMessage } from './errors.js'
-import { describeEvent } from '../core/chart/labels.js'
+import { describeEvent } from '../core/chart/state-labels.js'
 import { createStateKey } from './state-key.js'
 
 /** A list, which labels itself, or an object whose keys are the labels that people read. */

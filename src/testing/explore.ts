@@ -1,14 +1,14 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
 import { toMachineError, stateLimitError } from './explore-errors.js'
 import {
-  activeStates,
+  listActiveStates,
   type Macrostep,
   type MachineAction,
   type ObservedMachine,
-} from '../core/chart/observe.js'
+} from '../core/chart/observe-machine.js'
 import type { Edge, Vertex } from './machine-path.js'
 import type { NamedEvent, NamedInput, ExploreSpace } from './explore-options.js'
-import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
+import { getStateName, type DefinedTransition } from '../core/chart/transitions.js'
 
 export interface Start {
   vertex: Vertex
@@ -118,8 +118,8 @@ export function exploreMachine(
       listed.add(type)
       events.push({ event: { type }, label: `after ${type.split('.')[2] ?? ''}` })
     }
-    for (const node of activeStates(snapshot)) {
-      const name = stateName(node)
+    for (const node of listActiveStates(snapshot)) {
+      const name = getStateName(node)
       const types = offered.get(name)
       if (types) for (const type of listed) types.add(type)
       else offered.set(name, new Set(listed))
@@ -153,7 +153,7 @@ function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): boolean
 }
 
 function listDelayedEvents(snapshot: AnyMachineSnapshot): string[] {
-  return activeStates(snapshot).flatMap((node) =>
+  return listActiveStates(snapshot).flatMap((node) =>
     [...node.transitions.keys()].filter((type) => type.startsWith('xstate.after.')),
   )
 }

@@ -20,7 +20,7 @@ export {
   type InvariantReport,
 } from './check-invariants.js'
 export { createMachineHarness } from './machine-harness.js'
-export type { MachineAction } from '../core/chart/observe.js'
+export type { MachineAction } from '../core/chart/observe-machine.js'
 export { replaySession, type SessionReplay, type ReplaySessionOptions } from './play/play-session.js'
 export {
   type DifferenceKind,

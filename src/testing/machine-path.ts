@@ -1,7 +1,7 @@
-import { expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
-import type { StatePath } from '../core/chart/graph.js'
-import { describeEvent, describeState } from '../core/chart/labels.js'
+import type { StatePath } from '../core/chart/xstate-graph.js'
+import { describeEvent, describeState } from '../core/chart/state-labels.js'
 import type { NamedEvent, NamedInput } from './explore-options.js'
 import type { DefinedTransition } from '../core/chart/transitions.js'
 
@@ -83,7 +83,7 @@ export function createPathAlong(
  * @example for (const path of generatePaths(machine, { alphabet }).paths) console.log(formatPath(path))
  */
 export function formatPath(path: Pick<MachinePath, 'steps'>): string {
-  expectArgument('formatPath(path)', path, objectWith(['steps'], 'a path of generatePaths(…).paths'))
+  expectArgument('formatPath(path)', path, objectRule(['steps'], 'a path of generatePaths(…).paths'))
   const width = Math.max(...path.steps.map(({ label }) => label.length), 0)
   return path.steps.map(({ label, state }) => `  ${label.padEnd(width)} → ${describeState(state)}`).join('\n')
 }

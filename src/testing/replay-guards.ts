@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, listOf } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, listRule } from '../core/base/expect-argument.js'
 import { createCallsFact, createResultsFact } from '../../guards/facts.js'
 import {
   collectFindings,
@@ -14,7 +14,7 @@ import { toCallFact, toResultFact } from '../../machines/agent/call-facts.js'
 import type { AgentConfigInput } from '../../machines/agent/config.js'
 import type { Message } from '../../machines/agent/messages.js'
 import type { ResultStatus, ToolErrorKind, ToolTraits } from '../../machines/agent/batch-calls.js'
-import { resolveConfig } from '../core/config/schema.js'
+import { resolveConfig } from '../core/config/resolve-config.js'
 
 /** A call as it was recorded. */
 export interface RecordedCall {
@@ -92,7 +92,7 @@ export function replayGuards(
   config: AgentConfigInput = {},
   tools: RecordedTools = {},
 ): GuardReplay {
-  expectArgument('replayGuards(messages)', messages, listOf('a list of messages'))
+  expectArgument('replayGuards(messages)', messages, listRule('a list of messages'))
   return replaySteps(toSteps(messages), config, tools)
 }
 
@@ -110,9 +110,9 @@ export function replaySteps(
   config: AgentConfigInput = {},
   tools: RecordedTools = {},
 ): GuardReplay {
-  expectArgument('replaySteps(steps)', steps, listOf('a list of steps'))
-  expectArgument('replaySteps(steps, config)', config, anyOptions)
-  expectArgument('replaySteps(steps, config, tools)', tools, anyOptions)
+  expectArgument('replaySteps(steps)', steps, listRule('a list of steps'))
+  expectArgument('replaySteps(steps, config)', config, optionsRule)
+  expectArgument('replaySteps(steps, config, tools)', tools, optionsRule)
   const { guardrails } = resolveConfig({ preset: config.preset, guardrails: config.guardrails })
   const traits = Object.fromEntries(
     Object.entries(tools).map(([name, { readOnly = false, polling = false }]) => [

@@ -1,7 +1,7 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AnyEventObject, StateValue } from 'xstate'
 import { getErrorMessage } from './errors.js'
-import { describeEvent, describeState } from '../core/chart/labels.js'
+import { describeEvent, describeState } from '../core/chart/state-labels.js'
 
 /** What is compared: where the machine is. A snapshot is one. */
 export interface RestingState {
@@ -76,13 +76,13 @@ export async function replay(
   harness: ReplayHarness,
   options: ReplayOptions = {},
 ): Promise<ReplayResult> {
-  expectArgument('replay(path)', path, objectWith(['steps'], 'a path of generatePaths(…).paths'))
+  expectArgument('replay(path)', path, objectRule(['steps'], 'a path of generatePaths(…).paths'))
   expectArgument(
     'replay(path, harness)',
     harness,
-    objectWith(['start', 'perform', 'snapshot', 'stop'], 'a harness'),
+    objectRule(['start', 'perform', 'snapshot', 'stop'], 'a harness'),
   )
-  expectArgument('replay(path, harness, options)', options, anyOptions)
+  expectArgument('replay(path, harness, options)', options, optionsRule)
   const { timeoutMs = 10_000, clock = platformClock } = options
   const within = <T>(call: () => T, name: string): Promise<Awaited<T>> =>
     callInTime(call, name, timeoutMs, clock)

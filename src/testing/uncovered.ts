@@ -1,8 +1,8 @@
 import type { AnyStateNode } from 'xstate'
 import type { Exploration } from './explore.js'
-import { describeEventType } from '../core/chart/labels.js'
-import type { ObservedMachine } from '../core/chart/observe.js'
-import { stateName, type DefinedTransition } from '../core/chart/transitions.js'
+import { describeEventType } from '../core/chart/state-labels.js'
+import type { ObservedMachine } from '../core/chart/observe-machine.js'
+import { getStateName, type DefinedTransition } from '../core/chart/transitions.js'
 
 /** Why a transition is never taken. */
 export interface UncoveredTransition {
@@ -70,6 +70,6 @@ function isOverlapping(one: string, other: string): boolean {
 }
 
 function isWithin(node: AnyStateNode, ancestor: AnyStateNode): boolean {
-  const [inner, outer] = [stateName(node), stateName(ancestor)]
+  const [inner, outer] = [getStateName(node), getStateName(ancestor)]
   return outer === '(root)' || inner === outer || inner.startsWith(`${outer}.`)
 }

@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AnyRun } from '../web/live-runs.js'
 import { type ReplayReader, ReplayBuffer } from '../web/replay-buffer.js'
@@ -33,9 +33,9 @@ export function toEventStreamResponse(
   expectArgument(
     'toEventStreamResponse(source)',
     source,
-    objectWith([Symbol.asyncIterator], 'a run, or what agent.watch(…) returned'),
+    objectRule([Symbol.asyncIterator], 'a run, or what agent.watch(…) returned'),
   )
-  expectArgument('toEventStreamResponse(source, options)', options, anyOptions)
+  expectArgument('toEventStreamResponse(source, options)', options, optionsRule)
   const { lastEventId } = options
   if (!isRun(source)) return createSseResponse(createEventFrames(source))
   const buffer = bufferByRun.get(source) ?? followRun(source)

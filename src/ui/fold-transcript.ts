@@ -1,4 +1,4 @@
-import { expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { MediaPart, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, UnansweredCall, Reason } from '../../machines/agent/run-result.js'
@@ -63,9 +63,9 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
   expectArgument(
     'foldTranscript(before)',
     before,
-    objectWith(['items'], 'the transcript so far, or undefined'),
+    objectRule(['items'], 'the transcript so far, or undefined'),
   )
-  expectArgument('foldTranscript(before, event)', event, objectWith(['type'], 'an event of a run'))
+  expectArgument('foldTranscript(before, event)', event, objectRule(['type'], 'an event of a run'))
   switch (event.type) {
     case 'state_changed': {
       const { to: state, reason } = event

@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, objectWith } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Subscription } from '../web/subscription.js'
 import type { AnyRun } from '../web/live-runs.js'
@@ -28,9 +28,9 @@ export function toUIMessageStream(
   expectArgument(
     'toUIMessageStream(run)',
     run,
-    objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
+    objectRule(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
   )
-  expectArgument('toUIMessageStream(run, options)', options, anyOptions)
+  expectArgument('toUIMessageStream(run, options)', options, optionsRule)
   const chunks = encodeChunks(subscribeToRun(run), options)
   return new ReadableStream<UIMessageChunk>(
     {
@@ -57,9 +57,9 @@ export function toUIMessageStreamResponse(run: AnyRun, options: UIStreamOptions 
   expectArgument(
     'toUIMessageStreamResponse(run)',
     run,
-    objectWith(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
+    objectRule(['events$', Symbol.asyncIterator], 'a run: what agent.run(…) returned'),
   )
-  expectArgument('toUIMessageStreamResponse(run, options)', options, anyOptions)
+  expectArgument('toUIMessageStreamResponse(run, options)', options, optionsRule)
   return createChatResponse(subscribeToRun(run), options)
 }
 

@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, listOf } from '../core/base/expect-argument.js'
+import { optionsRule, expectArgument, listRule } from '../core/base/expect-argument.js'
 import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
@@ -35,10 +35,10 @@ export function toUIMessages(
   expectArgument(
     'toUIMessages(messages)',
     messages,
-    listOf('a list of messages, such as (await run.result).messages'),
+    listRule('a list of messages, such as (await run.result).messages'),
   )
-  expectArgument('toUIMessages(messages, pending)', pending, listOf('a list of calls: result.pending'))
-  expectArgument('toUIMessages(messages, pending, options)', options, anyOptions)
+  expectArgument('toUIMessages(messages, pending)', pending, listRule('a list of calls: result.pending'))
+  expectArgument('toUIMessages(messages, pending, options)', options, optionsRule)
   const { protocol = 'v7', approved = [] } = options
   const shown: UIMessage[] = []
   /** The message that answers the user's last one, once there is something in it. */

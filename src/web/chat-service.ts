@@ -3,12 +3,12 @@ import { type AgentState, type PendingCall, isWorkState } from '../../machines/a
 import type { Message } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
-import { madeOf } from '../core/agent/made-of.js'
+import { internalsByAgent } from '../core/agent/agent-internals.js'
 import type { Clock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import type { RunInput } from '../core/sessions/history.js'
-import type { UserInputMessage } from '../core/sessions/input.js'
+import type { RunInput } from '../core/sessions/input-history.js'
+import type { UserInputMessage } from '../core/sessions/user-input.js'
 import { applyAnswers, type CallAnswer, checkAnswers } from './call-answers.js'
 import { followRemoteRun, type StoredContext } from './follow-remote.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
@@ -69,7 +69,7 @@ export function getChatService(agent: ChatAgent): ChatService {
   if (existing) return existing
   if (typeof agent?.run !== 'function')
     throw new ConfigError('invalid_config', 'agent must be what createAgent() returns.', 'agent')
-  const internals = madeOf.get(agent)
+  const internals = internalsByAgent.get(agent)
   if (internals?.store === undefined) {
     throw new ConfigError(
       'invalid_config',

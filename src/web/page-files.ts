@@ -1,5 +1,5 @@
 import { ConfigError, UsageError } from '../core/base/errors.js'
-import { type AddressPolicy, addressPolicy } from '../core/config/address-policy.js'
+import { type AddressPolicy, createAddressPolicy } from '../core/config/address-policy.js'
 import { type AccessGrant, toSessionId } from './authorize.js'
 
 /**
@@ -77,7 +77,7 @@ function readPolicy({ fileAddresses = ['public'] }: PageFileOptions): AddressPol
     const sentence = "fileAddresses must be a list of 'public', host names, addresses and CIDR blocks."
     throw new ConfigError('invalid_config', sentence, path)
   }
-  return addressPolicy(
+  return createAddressPolicy(
     fileAddresses.filter((entry) => entry !== 'public'),
     { allowsPublic: fileAddresses.includes('public'), option: { path, of: 'handler options' } },
   )

@@ -1,4 +1,4 @@
-import { chatFormat } from '../../src/core/models/openai/fold.js'
+import { chatFormat } from '../../src/core/models/openai/chat-fold.js'
 import { findItemsProblem } from '../../src/rehearsal/responses/responses-problem.js'
 import { toChatRequest, readResponsesRequest } from '../../src/rehearsal/responses/responses-request.js'
 import { createResponsesEncoder } from '../../src/rehearsal/responses/responses-answer.js'
@@ -71,7 +71,7 @@ function turnOf(text: string): Turn | null {
     toolCalls,
     finishReason,
     complete,
-  } = fold.response(text.includes('[DONE]'))
+  } = fold.getResponse(text.includes('[DONE]'))
   return {
     ...(words !== '' && { text: words }),
     ...(reasoning !== '' && { reasoning }),

@@ -1,6 +1,6 @@
 import type { Message } from '../../machines/agent/messages.js'
 import type { AgentEvent, RunResult } from '../../src/index.js'
-import { createBodyBuilder } from '../../src/core/models/openai/request-body.js'
+import { createChatBodyBuilder } from '../../src/core/models/openai/chat-body.js'
 import type { ChatRequest } from '../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { findHistoryProblem } from '../../src/testing/index.js'
@@ -18,7 +18,7 @@ export function brokenBy(
 export function ofHistory(messages: readonly Message[]): string[] {
   const problem = findHistoryProblem(messages)
   const next: Message = { id: 'next', createdAt: 0, role: 'user', content: 'And now?' }
-  const builder = createBodyBuilder({
+  const builder = createChatBodyBuilder({
     model: 'm',
     maxTokensField: 'max_tokens',
     echoReasoning: 'none',

@@ -3,7 +3,7 @@ import { filter, firstValueFrom } from 'rxjs'
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { systemClock } from '../../src/core/base/clock.js'
-import { fork } from '../../src/core/sessions/fork.js'
+import { forkSession } from '../../src/core/sessions/fork-session.js'
 import { asAsked, calls, type Kept, kept, says, toolsModule, withProgram } from './kept.js'
 import { tool } from '../support/tools.js'
 import { removeFolders } from './support.js'
@@ -195,7 +195,7 @@ describe('resume brings back a run', () => {
   async function interrupted(): Promise<Kept & { id: string }> {
     const place = await kept({ ...end, 'play.json': calls(['l', 'look', {}]) })
     await place.run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', 'Go'])
-    const id = await place.withStore((store) => fork(store, 's', 3, systemClock))
+    const id = await place.withStore((store) => forkSession(store, 's', 3, systemClock))
     return { ...place, id }
   }
 
@@ -343,7 +343,7 @@ describe('resume refuses', () => {
 
   test('a session without a run', async () => {
     const { run, withStore } = await waitingFor(mail('a', 'ann'))
-    const id = await withStore((store) => fork(store, 's', 1, systemClock))
+    const id = await withStore((store) => forkSession(store, 's', 1, systemClock))
     const { code, err } = await run(['resume', id])
     expect(code).toBe(2)
     expect(err).toContain(`has no run yet: start one with statewright run --session ${id} 'Your prompt'.`)

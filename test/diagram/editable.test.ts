@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { allStateNodes, declaredTransitions, stateName } from '../../src/core/chart/transitions.js'
+import { listStateNodes, listTransitions, getStateName } from '../../src/core/chart/transitions.js'
 import { literalConfig } from './literal-config.js'
 
 const source = readFileSync(new URL('../../machines/agent.machine.ts', import.meta.url), 'utf8')
@@ -10,25 +10,25 @@ describe('machines/agent.machine.ts, read as an editor reads it', () => {
   const read = createMachine(literalConfig(source))
 
   it('has every state of the machine that runs', () => {
-    expect(allStateNodes(read).map(stateName)).toEqual(allStateNodes(agentMachine).map(stateName))
+    expect(listStateNodes(read).map(getStateName)).toEqual(listStateNodes(agentMachine).map(getStateName))
   })
 
   it('has every transition of the machine that runs, with its guard and target', () => {
     const ids = (machine: typeof read | typeof agentMachine): string[] =>
-      declaredTransitions(machine).map(({ declared }) => declared.id)
+      listTransitions(machine).map(({ declared }) => declared.id)
     expect(ids(read)).toEqual(ids(agentMachine))
     expect(ids(read).length).toBeGreaterThan(90)
   })
 
   it('invokes the same actors', () => {
     const actors = (machine: typeof read | typeof agentMachine): unknown[] =>
-      allStateNodes(machine).flatMap(({ invoke }) => invoke.map(({ id, src }) => [id, src]))
+      listStateNodes(machine).flatMap(({ invoke }) => invoke.map(({ id, src }) => [id, src]))
     expect(actors(read)).toEqual(actors(agentMachine))
   })
 
   it('describes every state', () => {
-    const silent = allStateNodes(read).filter(({ description }) => (description ?? '').length < 10)
-    expect(silent.map(stateName)).toEqual([])
+    const silent = listStateNodes(read).filter(({ description }) => (description ?? '').length < 10)
+    expect(silent.map(getStateName)).toEqual([])
   })
 })
 

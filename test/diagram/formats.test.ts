@@ -8,12 +8,12 @@ import { type Chart, toChart, type ChartState, flattenStates } from '../../src/d
 import { toMachineJson, toStately } from '../../src/diagram/machine-json.js'
 import { toMermaid } from '../../src/diagram/mermaid.js'
 import { toScxml } from '../../src/diagram/scxml.js'
-import { declaredTransitions } from '../../src/core/chart/transitions.js'
+import { listTransitions } from '../../src/core/chart/transitions.js'
 import { single, workshop } from './machines.js'
 
 const statesOf = (chart: Chart): ChartState[] => flattenStates(chart.root)
 const idsOf = (machine: AnyStateMachine): string[] =>
-  declaredTransitions(machine).map(({ declared }) => declared.id)
+  listTransitions(machine).map(({ declared }) => declared.id)
 
 describe('JSON', () => {
   it('makes the same machine again: every state, transition, guard and actor', () => {

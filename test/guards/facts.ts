@@ -8,11 +8,11 @@ import {
 } from '../../guards/state.js'
 import type { CallFact, Fact, ResultFact } from '../../guards/types.js'
 import { createRefusalTest } from '../../machines/agent/actions/judge-batch.js'
-import { guardsWhenOn } from '../../src/core/config/defaults.js'
-import { defaultConfig } from '../../src/core/config/schema.js'
+import { enabledGuards } from '../../src/core/config/defaults.js'
+import { defaultConfig } from '../../src/core/config/resolve-config.js'
 
 /** The guards with rules of their own, all on, and the progress guard off. */
-export const defaults: GuardrailsConfig = { ...guardsWhenOn, maxRepeatedToolSteps: 3, progress: null }
+export const defaults: GuardrailsConfig = { ...enabledGuards, maxRepeatedToolSteps: 3, progress: null }
 
 /** The defaults with one guard alone. */
 export function only(...on: (keyof GuardrailsConfig)[]): GuardrailsConfig {

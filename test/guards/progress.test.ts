@@ -1,6 +1,6 @@
 import type { ProgressConfig } from '../../guards/progress-config.js'
 import type { GuardrailsConfig } from '../../guards/roster.js'
-import { defaultConfig } from '../../src/core/config/schema.js'
+import { defaultConfig } from '../../src/core/config/resolve-config.js'
 import { noDetectors } from '../../src/testing/agent/no-detectors.js'
 import { fails, isDenied, isRefused, isUnknown, only, play, repeat, type Step, timesOut } from './facts.js'
 

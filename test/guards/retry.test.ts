@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { type FailedAttempt, toJitter, canRetry, getRetryDelayMs } from '../../guards/retry.js'
-import { defaultConfig } from '../../src/core/config/schema.js'
+import { defaultConfig } from '../../src/core/config/resolve-config.js'
 
 const { retry } = defaultConfig
 

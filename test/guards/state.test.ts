@@ -12,7 +12,7 @@ import {
   restoreGuardrails,
 } from '../../guards/state.js'
 import type { Fact, ResultFact } from '../../guards/types.js'
-import { defaultConfig } from '../../src/core/config/schema.js'
+import { defaultConfig } from '../../src/core/config/resolve-config.js'
 import { call, defaults, fails, isDenied, only, play, repeat, type Step } from './facts.js'
 
 const { progress } = defaultConfig.guardrails

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { McpOptions } from '../../src/mcp/index.js'
-import { checkedMcpOptions } from '../../src/mcp/options.js'
+import { checkMcpOptions } from '../../src/mcp/mcp-options.js'
 import { failureOf, odd, open, oddCommand, toolNamed } from './support.js'
 
 describe('the options of mcpTools', () => {
@@ -31,7 +31,7 @@ describe('the options of mcpTools', () => {
   })
 
   it('have defaults that undefined does not take away', () => {
-    expect(checkedMcpOptions({ command: 'a', timeoutMs: undefined, name: undefined })).toEqual({
+    expect(checkMcpOptions({ command: 'a', timeoutMs: undefined, name: undefined })).toEqual({
       command: 'a',
       needsApproval: false,
       trustAnnotations: false,

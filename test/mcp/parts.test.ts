@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { cappedResponse } from '../../src/mcp/capped-response.js'
-import { cut, plainText } from '../../src/mcp/plain-text.js'
+import { capResponse } from '../../src/mcp/cap-response.js'
+import { cutText, stripInvisible } from '../../src/mcp/plain-text.js'
 import { TextTail } from '../../src/mcp/stdio-wire.js'
-import { ToolNames } from '../../src/mcp/tool-names.js'
+import { ToolNames } from '../../src/mcp/mcp-tool-names.js'
 
 const anyText = fc.string({ unit: 'binary', maxLength: 200 })
 
@@ -11,25 +11,25 @@ describe('ToolNames', () => {
     fc.assert(
       fc.property(anyText, fc.uniqueArray(anyText, { maxLength: 50 }), (server, tools) => {
         const names = new ToolNames(server)
-        const first = tools.map((tool) => names.of(tool))
+        const first = tools.map((tool) => names.findName(tool))
         for (const name of first) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
         expect(new Set(first).size).toBe(tools.length)
-        expect(tools.toReversed().map((tool) => names.of(tool))).toEqual(first.toReversed())
+        expect(tools.toReversed().map((tool) => names.findName(tool))).toEqual(first.toReversed())
       }),
     )
   })
 
   it('gives no more names than a server can need, and keeps those', () => {
     const names = new ToolNames('a')
-    for (let i = 0; i < 10_000; i += 1) names.of(`${i}`)
-    expect(names.of('one more')).toBeUndefined()
-    expect(names.of('9999')).toBe('a_9999')
+    for (let i = 0; i < 10_000; i += 1) names.findName(`${i}`)
+    expect(names.findName('one more')).toBeUndefined()
+    expect(names.findName('9999')).toBe('a_9999')
   })
 })
 
-describe('plainText', () => {
+describe('stripInvisible', () => {
   it('leaves nothing invisible, and all that can be seen', () => {
-    expect(plainText('a\u0000\u001b[31mb\u200b\u202e\u{e0041}\ud800\n\tc👩‍🚀é')).toBe('a[31mb\n\tc👩🚀é')
+    expect(stripInvisible('a\u0000\u001b[31mb\u200b\u202e\u{e0041}\ud800\n\tc👩‍🚀é')).toBe('a[31mb\n\tc👩🚀é')
   })
 })
 
@@ -37,7 +37,7 @@ describe('cut', () => {
   it('keeps to the limit without splitting a character', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 50 }), (text, limit) => {
-        const short = cut(text, limit)
+        const short = cutText(text, limit)
         expect(short.length).toBeLessThanOrEqual(limit)
         expect(/\p{Cs}/u.test(short)).toBe(false)
         expect(text.startsWith(short.replace(/…$/, '')) || short === text).toBe(true)
@@ -59,7 +59,7 @@ describe('TextTail', () => {
   })
 })
 
-describe('cappedResponse', () => {
+describe('capResponse', () => {
   it('lets an event stream through exactly when no event is longer than the limit, whatever the pieces', async () => {
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r')
     const event = fc.record({
@@ -84,7 +84,7 @@ describe('cappedResponse', () => {
             },
           })
           const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
-          return cappedResponse(response, limit, {
+          return capResponse(response, limit, {
             onExceeded: () => undefined,
             onEnd: () => undefined,
           }).text()

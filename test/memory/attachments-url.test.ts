@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { loadAttachment } from '../../src/memory/attachments/load-attachment.js'
-import { resolveLimits } from '../../src/memory/attachments/options.js'
+import { resolveAttachmentLimits } from '../../src/memory/attachments/attachment-limits.js'
 import { readUrl } from '../../src/memory/attachments/read-url.js'
-import type { Resolve } from '../../src/memory/attachments/public-lookup.js'
+import type { ResolveHost } from '../../src/memory/attachments/public-lookup.js'
 import { refusal } from './support/refusal.js'
 import { startServer, type TestServer } from './support/server.js'
 import { tinyPdf } from './support/tiny-pdf.js'
@@ -190,10 +190,10 @@ describe('redirects', () => {
 
   it.each(['127.0.0.1', 'localhost'])('from a public name to %s are refused', async (host) => {
     // The public place is a name that is allowed; the redirect leads to the same server by another one.
-    const resolve: Resolve = (_host, _options, done) => {
+    const resolve: ResolveHost = (_host, _options, done) => {
       done(null, [{ address: '127.0.0.1', family: 4 }])
     }
-    const limits = resolveLimits({ allowAddresses: ['public.example'] })
+    const limits = resolveAttachmentLimits({ allowAddresses: ['public.example'] })
     const { port } = new URL(server.url)
     const where = encodeURIComponent(`http://${host}:${port}/notes.md`)
     const url = new URL(`http://public.example:${port}/to?where=${where}`)
@@ -232,11 +232,11 @@ describe('addresses', () => {
 
   it('that a name has are checked where the socket connects: a second answer is not asked for', async () => {
     let asked = 0
-    const rebinding: Resolve = (_host, _options, done) => {
+    const rebinding: ResolveHost = (_host, _options, done) => {
       asked += 1
       done(null, [{ address: asked === 1 ? '127.0.0.1' : '127.0.0.2', family: 4 }])
     }
-    const limits = resolveLimits(loopback)
+    const limits = resolveAttachmentLimits(loopback)
     const { port } = new URL(server.url)
     const url = new URL(`http://rebinding.example:${port}/notes.md`)
     const { bytes } = await readUrl(url, 'a', limits, new AbortController().signal, rebinding)
@@ -246,7 +246,7 @@ describe('addresses', () => {
   })
 
   it('of a name that are private are left out, and the public ones are connected to', async () => {
-    const mixed: Resolve = (_host, _options, done) => {
+    const mixed: ResolveHost = (_host, _options, done) => {
       done(null, [
         { address: '10.0.0.1', family: 4 },
         { address: '127.0.0.1', family: 4 },
@@ -255,17 +255,20 @@ describe('addresses', () => {
     const { port } = new URL(server.url)
     const url = new URL(`http://mixed.example:${port}/notes.md`)
     const signal = new AbortController().signal
-    const { bytes } = await readUrl(url, 'a', resolveLimits(loopback), signal, mixed)
+    const { bytes } = await readUrl(url, 'a', resolveAttachmentLimits(loopback), signal, mixed)
     expect(bytes.length).toBe(7)
   })
 
   it('of a name that does not exist are an error', async () => {
-    const nowhere: Resolve = (_host, _options, done) => {
+    const nowhere: ResolveHost = (_host, _options, done) => {
       done(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
     }
     const url = new URL('http://nowhere.example/a.txt')
     const signal = new AbortController().signal
-    const error = await refusal(readUrl(url, 'a.txt', resolveLimits({}), signal, nowhere), 'unreachable')
+    const error = await refusal(
+      readUrl(url, 'a.txt', resolveAttachmentLimits({}), signal, nowhere),
+      'unreachable',
+    )
     expect(error.message).toContain('ENOTFOUND')
   })
 })

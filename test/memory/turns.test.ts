@@ -1,13 +1,13 @@
-import { Turns } from '../../src/memory/attachments/turns.js'
+import { WorkSlots } from '../../src/memory/attachments/work-slots.js'
 
 it('no more than the places are taken at once, and all have their turn in order, failures included', async () => {
-  const turns = new Turns(2)
+  const turns = new WorkSlots(2)
   const begun: number[] = []
   let running = 0
   let most = 0
   const results = await Promise.allSettled(
     [0, 1, 2, 3, 4, 5].map((number) =>
-      turns.take(async () => {
+      turns.run(async () => {
         begun.push(number)
         running += 1
         most = Math.max(most, running)

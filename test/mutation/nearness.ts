@@ -1,10 +1,10 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { allStateNodes, stateName } from '../../src/core/chart/transitions.js'
+import { listStateNodes, getStateName } from '../../src/core/chart/transitions.js'
 import type { MachinePath } from '../../src/testing/index.js'
 
 const kinds = ['guards', 'actions', 'actors'] as const
-const soundText = new Map(allStateNodes(agentMachine).map((node) => [stateName(node), ownText(node)]))
+const soundText = new Map(listStateNodes(agentMachine).map((node) => [getStateName(node), ownText(node)]))
 
 /** The paths, those first that take a transition of a state in which this machine differs: the first of them catches most. */
 export function nearestFirst(machine: AnyStateMachine, paths: readonly MachinePath[]): MachinePath[] {
@@ -25,12 +25,12 @@ function findSpoiltStates(machine: AnyStateMachine): string[] {
     const made = machine.implementations[kind] as Record<string, unknown>
     return Object.keys(made).filter((name) => made[name] !== sound[kind][name])
   })
-  return allStateNodes(machine)
+  return listStateNodes(machine)
     .filter((node) => {
       const text = ownText(node)
-      return text !== soundText.get(stateName(node)) || others.some((name) => text.includes(`"${name}"`))
+      return text !== soundText.get(getStateName(node)) || others.some((name) => text.includes(`"${name}"`))
     })
-    .map(stateName)
+    .map(getStateName)
 }
 
 function ownText({ config }: AnyStateNode): string {

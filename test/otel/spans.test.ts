@@ -13,7 +13,7 @@ import {
   type Tool,
 } from '../../src/index.js'
 import { languageModel } from '../../src/ai-sdk/index.js'
-import { shownRecords } from '../../src/core/sessions/shown-records.js'
+import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { events, json, serve } from '../core/models/server.js'
 import { again, latch, played, stage, tick, until } from '../support/play.js'
@@ -304,7 +304,7 @@ describe('every provider and transport', () => {
       const ids = recorded.named('chat').map(({ attributes }) => attributes['gen_ai.response.id'])
       expect(new Set(ids).size).toBe(2)
       expect(ids.every((id) => typeof id === 'string' && id !== '')).toBe(true)
-      const { records } = shownRecords(store.read('kept'), 'kept')
+      const { records } = clearRecords(store.read('kept'), 'kept')
       const written = JSON.stringify([result, told, records])
       expect(ids.filter((id) => written.includes(JSON.stringify(id)))).toEqual([])
       expect(records.flatMap((record) => faults(record))).toEqual([])

@@ -30,7 +30,7 @@ import { storeOf } from '../chaos/stores.js'
 import { World } from '../chaos/world.js'
 import type { Plan } from '../chaos/plan.js'
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
-import { shownRecords } from '../../src/core/sessions/shown-records.js'
+import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import { faults } from '../support/record-faults.js'
 import { replaySession, createRecordedAgent, recordSession } from '../../src/testing/index.js'
 import { Recorded, unmeasured } from '../support/spans.js'
@@ -360,7 +360,7 @@ async function ofRecords(store: SessionStore, world: World): Promise<string[]> {
     at: record.at,
     ...openRecord(record, i, 'chaos'),
   }))
-  return [...whole, ...shownRecords(log, 'chaos').records].flatMap((record) =>
+  return [...whole, ...clearRecords(log, 'chaos').records].flatMap((record) =>
     faults(record)
       .slice(-1)
       .map((fault) => `record ${record.seq} is not what the schema says: ${fault}`),

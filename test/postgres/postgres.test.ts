@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { jest } from '@jest/globals'
 import pg from 'pg'
-import { thisProcess } from '../../src/core/sessions/store/holder.js'
+import { getProcessIdentity } from '../../src/core/sessions/store/process-identity.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import type { Lease } from '../../src/stores/index.js'
@@ -310,7 +310,7 @@ describe('the store in Postgres', () => {
 })
 
 function thisMachine(): string {
-  return thisProcess().replace(/^\d+@/, '')
+  return getProcessIdentity().replace(/^\d+@/, '')
 }
 
 /** All that an error could show where it is logged. */

@@ -2,7 +2,7 @@ import { type AgentOptions, defineShield, patternShield } from '../../src/index.
 import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
 import type { RecordContent } from '../../src/core/sessions/log/record-content.js'
 import { openRecord, sealRecord } from '../../src/core/sessions/log/log-record.js'
-import { standingAfter } from '../../src/core/sessions/standing.js'
+import { foldRecords } from '../../src/core/sessions/fold-session.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { placesOf } from '../support/places.js'
 import { type Play, type Stage, stage } from '../support/play.js'
@@ -182,7 +182,7 @@ describe('arguments that a person changes on approval', () => {
       return event.type === 'xstate.done.actor.callShields' ? [] : [{ ...entry, event }]
     })
     expect(old).toHaveLength(entries.length - 1)
-    const { run: folded } = standingAfter(
+    const { run: folded } = foldRecords(
       old.map((entry, i) => sealRecord(i + 1, 0, entry)),
       's',
     )

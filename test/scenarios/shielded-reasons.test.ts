@@ -1,5 +1,5 @@
 import { defineShield, memoryStore, patternShield } from '../../src/index.js'
-import { shownRecords } from '../../src/core/sessions/shown-records.js'
+import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import { replaySession, recordSession } from '../../src/testing/index.js'
 import { stage, tick } from '../support/play.js'
 import { openStepsOf } from '../support/steps.js'
@@ -30,7 +30,7 @@ test.each([
 
   const records = store.read('s')
   expect(JSON.stringify(records)).toMatch(secret)
-  expect(JSON.stringify(shownRecords(records, 's'))).not.toMatch(secret)
+  expect(JSON.stringify(clearRecords(records, 's'))).not.toMatch(secret)
   const recording = await recordSession(theatre.agent, 's')
   expect(JSON.stringify(recording)).not.toMatch(secret)
   await replaySession(theatre.agent, recording)
@@ -93,7 +93,7 @@ describe.each(['input', 'input and toolOutput'])('with shields for %s', (points)
 
     const records = store.read('s')
     expect(JSON.stringify(records)).toMatch(secret)
-    expect(JSON.stringify(shownRecords(records, 's'))).not.toMatch(secret)
+    expect(JSON.stringify(clearRecords(records, 's'))).not.toMatch(secret)
     const recording = await recordSession(theatre.agent, 's')
     expect(JSON.stringify(recording)).not.toMatch(secret)
     await replaySession(theatre.agent, recording)

@@ -1,6 +1,6 @@
 import { createMachine, type StateValue } from 'xstate'
 import { memoryStore, type LogRecord } from '../../src/index.js'
-import { declaredTransitions } from '../../src/core/chart/transitions.js'
+import { listTransitions } from '../../src/core/chart/transitions.js'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { Prefetcher } from '../../src/studio/prefetch.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
@@ -53,7 +53,7 @@ test.each([
   await agent.run('Pay the invoice.', { session: 's' }).result
   const visitor = await visit({ store, agent })
   const { rows, session } = await visitor.get<SessionView>(paths.session('s'))
-  const known = new Set(declaredTransitions(agentMachine).map(({ declared }) => declared.id))
+  const known = new Set(listTransitions(agentMachine).map(({ declared }) => declared.id))
   expect(rows).toHaveLength(store.read('s').length)
   for (const { seq, to, from, state, taken, tokens, cost } of rows) {
     const then = await agent.replay('s', { to: seq })

@@ -3,7 +3,7 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Features } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import type { ContentPart } from '../../machines/agent/messages.js'
-import { agentSchema } from '../../src/core/config/sections.js'
+import { agentSchema } from '../../src/core/config/agent-sections.js'
 import type { AgentConfigInput } from '../../machines/agent/config.js'
 import {
   type Agent,
@@ -15,7 +15,7 @@ import {
   type RunOptions,
   type SessionMessage,
 } from '../../src/index.js'
-import { checkedRunOptions } from '../../src/core/agent/checked-run-options.js'
+import { checkRunOptions } from '../../src/core/agent/run-options.js'
 import type { ExecutedToolDefinition } from '../../src/core/tools/define-tool.js'
 import { cli } from '../cli/support.js'
 import { entrances, others } from './tables.js'
@@ -333,7 +333,7 @@ test('every option of a tool has a row', () => {
 
 test('every section of the configuration has a row, and every option of an agent and of a run', () => {
   expect(new Set(agentSchema.keys.map(([name]) => name))).toEqual(new Set(Object.keys(rowOfSection)))
-  const [, listed = ''] = /are (.*?)\./.exec(messageOf(() => checkedRunOptions({ odd: 1 }))) ?? []
+  const [, listed = ''] = /are (.*?)\./.exec(messageOf(() => checkRunOptions({ odd: 1 }))) ?? []
   expect(listed === '' ? [] : listed.split(/, | and /).filter((key) => !(key in rowOfRunOption))).toEqual([])
 })
 

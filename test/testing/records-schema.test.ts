@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
-import { shownRecords } from '../../src/core/sessions/shown-records.js'
+import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { faults, schema } from '../support/record-faults.js'
 
@@ -57,7 +57,7 @@ test('the schema takes every record that earlier versions have stored, whole and
   for (const file of fixtures) {
     const { sessions } = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as StoredCase
     for (const [id, records] of Object.entries(sessions)) {
-      const { records: shown, problem } = shownRecords(records, id)
+      const { records: shown, problem } = clearRecords(records, id)
       expect(problem).toBeNull()
       const whole = records.map((record, i) => ({
         seq: record.seq,

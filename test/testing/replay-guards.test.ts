@@ -1,5 +1,5 @@
 import type { Message } from '../../machines/agent/messages.js'
-import { defaultConfig } from '../../src/core/config/schema.js'
+import { defaultConfig } from '../../src/core/config/resolve-config.js'
 import { type RecordedStep, replayGuards, replaySteps } from '../../src/testing/index.js'
 import { played } from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'

@@ -1,7 +1,7 @@
 import type { PresetName } from '../../../machines/agent/config.js'
 import { findPreset, presets } from '../../core/config/presets.js'
 import { type ModelApi, modelApis } from '../../core/config/model-section.js'
-import { isHttp } from '../../core/models/openai/options.js'
+import { isHttpUrl } from '../../core/models/openai/openai-options.js'
 import { badUsageError } from '../cli-error.js'
 import { drainSeconds } from '../drain.js'
 import { type GivenOptions, type OptionSpecs, parseWholeNumber } from '../parse-options.js'
@@ -156,7 +156,7 @@ function mayHoldSecret(value: string): boolean {
 
 /** The URL when it is one that requests can go to. `origin` is the option or variable that gave it. */
 export function checkURL(url: string, origin: string): string {
-  const isUsable: boolean = isHttp(url)
+  const isUsable: boolean = isHttpUrl(url)
   if (isUsable) return url
   throw badUsageError(
     `${origin} must be an http(s) URL, such as http://localhost:11434/v1 (is '${url}').`,

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { printable } from '../../core/format/words.js'
-import { replay } from '../../core/sessions/replay.js'
+import { stripControls } from '../../core/format/format-words.js'
+import { replaySession } from '../../core/sessions/replay-session.js'
 import { type GuardReplay, type ReplayedFinding, replayGuards } from '../../testing/replay-guards.js'
 import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
@@ -32,7 +32,7 @@ export const guardsCommand: Command = {
     const { preset, guardrails } = await loadConfig(text('config'), io.cwd)
     const { messages, tools } = await withSessionStore(text('store'), io, async (store) => {
       await findSession(store, id)
-      const { messages: all, snapshot } = await replay(store, id)
+      const { messages: all, snapshot } = await replaySession(store, id)
       const context = snapshot?.context as AgentContext | undefined
       return { messages: all, tools: context?.tools ?? {} }
     })
@@ -58,5 +58,5 @@ function writeReplay({ findings, steps, calls, halt }: GuardReplay, { stdout }: 
 
 function formatFinding({ step, action, guard, rule, message }: ReplayedFinding): string {
   const which = rule === undefined ? guard : `${guard} (${rule})`
-  return printable(`response ${step + 1}  ${action}  ${which}: ${message}`)
+  return stripControls(`response ${step + 1}  ${action}  ${which}: ${message}`)
 }

@@ -1,9 +1,9 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
-import { nothingToResume } from '../../core/sessions/refusals.js'
-import { replay } from '../../core/sessions/replay.js'
-import { busy } from '../../core/sessions/store/refusals.js'
+import { nothingToResumeError } from '../../core/sessions/session-errors.js'
+import { replaySession } from '../../core/sessions/replay-session.js'
+import { sessionBusyError } from '../../core/sessions/store/store-refusals.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { createAnswers } from '../given-answers.js'
 import { badUsageError } from '../cli-error.js'
@@ -17,9 +17,9 @@ import { isWorking } from '../resume-hints.js'
 import { loadConfig } from '../load-config.js'
 import { withSessionStore } from '../open-session-store.js'
 import { readPiped } from '../prompt.js'
-import { formatErrorLine, painter, wantsColor } from '../render/paint.js'
+import { formatErrorLine, createPaint, wantsColor } from '../render/paint.js'
 import { createRenderer } from '../render/create-renderer.js'
-import { printable, shorten } from '../../core/format/words.js'
+import { stripControls, shorten } from '../../core/format/format-words.js'
 import { quoteShellWord } from '../shell-words.js'
 import { rejectImplicitRehearsal } from '../model-setup.js'
 import { withAgent } from '../with-agent.js'
@@ -56,9 +56,9 @@ async function resumeSession(
   io: CliIO,
 ): Promise<ExitCode> {
   const { id, holder } = await findSession(store, options.id)
-  if (holder !== null) throw busy(id, holder)
-  const { run: result, snapshot } = await replay(store, id)
-  if (result === null || snapshot === null) throw nothingToResume(id)
+  if (holder !== null) throw sessionBusyError(id, holder)
+  const { run: result, snapshot } = await replaySession(store, id)
+  if (result === null || snapshot === null) throw nothingToResumeError(id)
   const { limits } = (snapshot.context as AgentContext).config
   const carried = formatCarriedOptions(options)
   const message = await readMessage(options, io)
@@ -146,8 +146,8 @@ function showResult(
   },
 ): void {
   const isHuman = options.output === 'human'
-  if (isHuman && result.output !== '') io.stdout.write(`${printable(result.output)}\n`)
-  if (isHuman) io.stdout.write(formatErrorLine(result, painter(wantsColor(io.stdout, io.env))))
+  if (isHuman && result.output !== '') io.stdout.write(`${stripControls(result.output)}\n`)
+  if (isHuman) io.stdout.write(formatErrorLine(result, createPaint(wantsColor(io.stdout, io.env))))
   io.stdout.write(createRenderer(options.output, limits, io).renderResult(result))
   showRest(result, { isHuman, carried, io })
 }

@@ -2,8 +2,8 @@ import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { systemClock } from '../../core/base/clock.js'
 import { tellStoredSession } from '../../core/run/tell-stored-session.js'
-import type { Receipt, SessionMessage } from '../../core/sessions/inbox/message.js'
-import { standingAt } from '../../core/sessions/replay.js'
+import type { Receipt, SessionMessage } from '../../core/sessions/inbox/session-message.js'
+import { readSessionAt } from '../../core/sessions/replay-session.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'
@@ -112,7 +112,7 @@ async function findCallTarget(
   id: string,
   text: string,
 ): Promise<Pick<PendingCall, 'callId' | 'messageId'> & { fingerprint?: string }> {
-  const { run } = await standingAt(store, id)
+  const { run } = await readSessionAt(store, id)
   const named = matchCall(text, run ? listAnswerableCalls(run.context) : [])
   if (named === undefined || named.rest !== undefined) return { callId: text }
   const { callId, fingerprint, messageId } = named.call

@@ -1,8 +1,8 @@
 import type { AssistantMessage, Message, ToolMessage } from '../../../machines/agent/messages.js'
-import { callName, shownArguments } from '../../core/format/call-words.js'
-import { messageText } from '../../core/format/message-text.js'
+import { formatToolName, formatArguments } from '../../core/format/format-call.js'
+import { formatMessageText } from '../../core/format/message-text.js'
 import type { Paint } from '../../core/format/paint.js'
-import { firstLine, printable, shorten } from '../../core/format/words.js'
+import { getFirstLine, stripControls, shorten } from '../../core/format/format-words.js'
 
 /** A conversation for people: who said what, with calls and their results on a line each. */
 export function formatTranscript(
@@ -15,26 +15,26 @@ export function formatTranscript(
   const say = (who: string, note: string, text: string): void => {
     if (who !== speaker) lines.push(...(lines.length > 0 ? [''] : []), paint('bold', who))
     speaker = who
-    if (text !== '') lines.push(printable(text).trimEnd() + (note && ` ${paint('dim', note)}`))
+    if (text !== '') lines.push(stripControls(text).trimEnd() + (note && ` ${paint('dim', note)}`))
   }
   for (const message of messages) {
     if (message.internal) continue
     switch (message.role) {
       case 'system':
         lines.push(
-          ...messageText(message)
+          ...formatMessageText(message)
             .split('\n')
-            .map((line) => paint('dim', printable(line))),
+            .map((line) => paint('dim', stripControls(line))),
         )
         break
       case 'user':
-        say('You', message.data?.reason === 'steering' ? '(while it ran)' : '', messageText(message))
+        say('You', message.data?.reason === 'steering' ? '(while it ran)' : '', formatMessageText(message))
         break
       case 'assistant':
         say('Assistant', formatNote(message), message.content || message.refusal || '')
         for (const { function: call } of message.tool_calls ?? []) {
-          const shown = `(${shownArguments(call.arguments, width - 12)})`
-          lines.push(`  ${paint('cyan', '→')} ${callName(call.name)}${paint('dim', shown)}`)
+          const shown = `(${formatArguments(call.arguments, width - 12)})`
+          lines.push(`  ${paint('cyan', '→')} ${formatToolName(call.name)}${paint('dim', shown)}`)
         }
         break
       case 'tool':
@@ -52,9 +52,9 @@ function formatNote({ data, refusal }: AssistantMessage): string {
 
 function formatResultLine({ content, data }: ToolMessage, name: string, paint: Paint, width: number): string {
   const status = typeof data?.status === 'string' ? data.status : 'ok'
-  const mark = status === 'ok' ? paint('green', '✓') : paint('red', `✗ ${printable(status)}`)
-  const shown = shorten(firstLine(content), Math.max(20, width - name.length - 12))
-  return `  ${mark} ${callName(name)}  ${paint('dim', shown)}`
+  const mark = status === 'ok' ? paint('green', '✓') : paint('red', `✗ ${stripControls(status)}`)
+  const shown = shorten(getFirstLine(content), Math.max(20, width - name.length - 12))
+  return `  ${mark} ${formatToolName(name)}  ${paint('dim', shown)}`
 }
 
 /** Results tell only the id of their call. */

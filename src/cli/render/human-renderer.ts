@@ -2,8 +2,8 @@ import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { createEventFormatter } from '../../core/format/format-events.js'
-import { type Paint, painter } from '../../core/format/paint.js'
-import { summary } from '../../core/format/summary.js'
+import { type Paint, createPaint } from '../../core/format/paint.js'
+import { formatRunSummary } from '../../core/format/run-summary.js'
 import type { Renderer } from './renderer.js'
 
 export interface HumanOptions {
@@ -24,7 +24,7 @@ export class HumanRenderer implements Renderer {
 
   constructor({ limits, ...options }: HumanOptions) {
     this.#format = createEventFormatter({ ...options, timings: false })
-    this.#paint = painter(options.color)
+    this.#paint = createPaint(options.color)
     this.#limits = limits
   }
 
@@ -36,6 +36,6 @@ export class HumanRenderer implements Renderer {
 
   renderResult(result: RunResult): string {
     const spent = this.#startedAt === null ? null : this.#endedAt - this.#startedAt
-    return `\n${summary(result, this.#limits, spent, this.#paint)}`
+    return `\n${formatRunSummary(result, this.#limits, spent, this.#paint)}`
   }
 }

@@ -1,9 +1,9 @@
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 import { formatIsoTime } from './format-time.js'
-import { callName, shownArguments } from '../../core/format/call-words.js'
-import { messageText } from '../../core/format/message-text.js'
-import { shorten } from '../../core/format/words.js'
+import { formatToolName, formatArguments } from '../../core/format/format-call.js'
+import { formatMessageText } from '../../core/format/message-text.js'
+import { shorten } from '../../core/format/format-words.js'
 
 /** A record of a session's log. */
 export interface NumberedEntry {
@@ -31,7 +31,7 @@ function formatContent(entry: RecordContent): string {
     }
     case 'start':
       if (entry.input.features.inputShields) return unclearedNote
-      return entry.input.input.map((message) => messageText(message)).join(' ')
+      return entry.input.input.map((message) => formatMessageText(message)).join(' ')
     case 'event':
       return entry.event.withheld ? unclearedNote : formatEventContent(entry.event)
     default:
@@ -50,7 +50,7 @@ function formatEventContent(event: AgentMachineEvent): string {
     case 'xstate.done.actor.conclusion': {
       const { text, toolCalls } = event.output.response
       const calls = toolCalls.map(
-        ({ function: call }) => `→ ${callName(call.name)}(${shownArguments(call.arguments, 80)})`,
+        ({ function: call }) => `→ ${formatToolName(call.name)}(${formatArguments(call.arguments, 80)})`,
       )
       return [text, ...calls].filter((part) => part !== '').join(' ')
     }
@@ -62,7 +62,7 @@ function formatEventContent(event: AgentMachineEvent): string {
     case 'STORE_FAILED':
       return `${event.failure.code}: ${event.failure.message}`
     case 'REPLY':
-      return event.messages.map((message) => messageText(message)).join(' ')
+      return event.messages.map((message) => formatMessageText(message)).join(' ')
     default: {
       // An answer's fingerprint tells a person nothing.
       const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = event as LooseEvent

@@ -1,8 +1,8 @@
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Paint } from '../../core/format/paint.js'
-import { printable } from '../../core/format/words.js'
+import { stripControls } from '../../core/format/format-words.js'
 
-export { type Paint, painter, type Style } from '../../core/format/paint.js'
+export { type Paint, createPaint, type Style } from '../../core/format/paint.js'
 
 /** Whether a stream gets colours: FORCE_COLOR decides, then NO_COLOR, then whether it is a terminal. */
 export function wantsColor(
@@ -19,5 +19,5 @@ export function wantsColor(
 export function formatErrorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
   return error === undefined
     ? ''
-    : `${paint('red', `✗ ${printable(error.code)}`)}  ${printable(error.message)}\n`
+    : `${paint('red', `✗ ${stripControls(error.code)}`)}  ${stripControls(error.message)}\n`
 }

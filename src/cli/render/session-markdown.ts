@@ -1,8 +1,8 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import { formatTimestamp } from './format-time.js'
-import { messageText } from '../../core/format/message-text.js'
+import { formatMessageText } from '../../core/format/message-text.js'
 import { collectToolNames } from './format-transcript.js'
-import { printable } from '../../core/format/words.js'
+import { stripControls } from '../../core/format/format-words.js'
 
 export interface MarkdownHead {
   id: string
@@ -20,16 +20,16 @@ function formatMessage(message: Message, names: ReadonlyMap<string, string>): st
   const when = formatTimestamp(message.createdAt)
   switch (message.role) {
     case 'system':
-      return [`> ${toInline(messageText(message))}`]
+      return [`> ${toInline(formatMessageText(message))}`]
     case 'user':
-      return [`## You · ${when}`, printable(messageText(message))]
+      return [`## You · ${when}`, stripControls(formatMessageText(message))]
     case 'assistant': {
       const text = message.content || message.refusal || ''
       const calls = (message.tool_calls ?? []).flatMap(({ function: call }) => [
         `Calls \`${toInline(call.name)}\`:`,
         toFencedBlock(call.arguments),
       ])
-      return [`## Assistant · ${when}`, ...(text === '' ? [] : [printable(text)]), ...calls]
+      return [`## Assistant · ${when}`, ...(text === '' ? [] : [stripControls(text)]), ...calls]
     }
     default: {
       const status = typeof message.data?.status === 'string' ? ` (${message.data.status})` : ''
@@ -41,12 +41,12 @@ function formatMessage(message: Message, names: ReadonlyMap<string, string>): st
 
 /** On one line, and without a backtick that would end a span of code. */
 function toInline(text: string): string {
-  return printable(text).replaceAll(/\s+/g, ' ').replaceAll('`', "'")
+  return stripControls(text).replaceAll(/\s+/g, ' ').replaceAll('`', "'")
 }
 
 /** A block of code with a fence that is longer than any in it. */
 function toFencedBlock(text: string): string {
-  const code = printable(text)
+  const code = stripControls(text)
   const longest = Math.max(2, ...(code.match(/`+/g) ?? []).map((run) => run.length))
   const fence = '`'.repeat(longest + 1)
   return `${fence}\n${code}\n${fence}`

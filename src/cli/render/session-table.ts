@@ -1,8 +1,8 @@
 import type { SessionInList, ListedState } from '../session-row.js'
 import { formatAgo } from './format-time.js'
 import type { Paint, Style } from '../../core/format/paint.js'
-import { styleOf } from '../../core/format/summary.js'
-import { count, money, shorten } from '../../core/format/words.js'
+import { getStateStyle } from '../../core/format/run-summary.js'
+import { formatCount, formatMoney, shorten } from '../../core/format/format-words.js'
 
 const columnHeads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
 const numeric: ReadonlySet<string> = new Set(['messages', 'tokens', 'cost'])
@@ -19,9 +19,9 @@ export function formatSessionTable(
     shorten(row.id, 200),
     row.state,
     formatAgo(row.updatedAt, now),
-    count(row.messages),
-    count(row.totalTokens),
-    row.cost === null ? '?' : money(row.cost),
+    formatCount(row.messages),
+    formatCount(row.totalTokens),
+    row.cost === null ? '?' : formatMoney(row.cost),
   ])
   const widths = columnHeads
     .slice(0, -1)
@@ -50,6 +50,8 @@ function chooseStyle(state: ListedState): Style {
     case 'new':
       return 'dim'
     default:
-      return state === state.toUpperCase() ? styleOf(state as Parameters<typeof styleOf>[0]) : 'red'
+      return state === state.toUpperCase()
+        ? getStateStyle(state as Parameters<typeof getStateStyle>[0])
+        : 'red'
   }
 }

@@ -4,20 +4,20 @@ import type { AgentInput, NewMessage, SessionState } from '../../../machines/age
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { resolveRequestOptions } from '../config/request-options.js'
-import { overrideLimits, resolveConfig } from '../config/schema.js'
+import { overrideLimits, resolveConfig } from '../config/resolve-config.js'
 import { ConfigError } from '../base/errors.js'
-import { lazily } from '../base/load.js'
-import { refuseJournal, refuseStored } from '../sessions/refusals.js'
+import { loadOnce } from '../base/lazy-load.js'
+import { refuseJournalWithStore, refuseStoredSession } from '../sessions/session-errors.js'
 import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
-import { checkedStore, withTimeLimit } from '../sessions/store/checked-store.js'
+import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
 import { type OutputOf, createStructuredOutput } from '../structured/structured-output.js'
 import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
 import { type ToolEntry, createToolSet } from '../tools/tool-set.js'
 import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
-import { createPriceBook, type PriceBook } from '../prices/prices.js'
+import { createPriceBook, type PriceBook } from '../prices/price-book.js'
 import { checkGuards } from '../user-guards/guard-set.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import { backOff, deadline } from '../effects/timers.js'
@@ -32,21 +32,21 @@ import {
   screenOutput,
   screenResults,
 } from '../effects/lazy-effects.js'
-import { checkedRunOptions } from './checked-run-options.js'
+import { checkRunOptions } from './run-options.js'
 import { systemClock } from '../base/clock.js'
 import { cancelAbandonedChild } from '../live/abandoned-sub-agents.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector } from '../run/safe-inspector.js'
-import { featuresOf } from './features-of.js'
-import { definitionOf } from './definition-of.js'
-import { inStore } from './in-store.js'
-import { type MadeOf, madeOf, storedOrThrow } from './made-of.js'
+import { getFeatures } from './agent-features.js'
+import { createDefinitionFactory } from './definition-factory.js'
+import { createStoreMethods } from './store-methods.js'
+import { type AgentInternals, internalsByAgent, getStoredRuns } from './agent-internals.js'
 import type * as Stored from './stored-runs.js'
-import { readConversation, withHistory } from '../sessions/history.js'
+import { readConversation, addHistory } from '../sessions/input-history.js'
 import { type AgentMachine, createJournaledMachine } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
-import { newId } from '../base/new-id.js'
+import { createId } from '../base/create-id.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
 import { checkTelemetry } from '../telemetry/safe-telemetry.js'
@@ -75,13 +75,13 @@ const optionNames = [
 ]
 
 /** What is looked at before a first request. */
-const loadRefusals = lazily(() => import('../effects/check-run-start.js'))
+const loadRefusals = loadOnce(() => import('../effects/check-run-start.js'))
 
 /** Only those who forget a session need it. */
-const loadDeletion = lazily(() => import('../sessions/delete-session.js'))
+const loadDeletion = loadOnce(() => import('../sessions/delete-session.js'))
 
 /** Only those who have a store need it. */
-const loadStored = lazily(() => import('./stored-runs.js'))
+const loadStored = loadOnce(() => import('./stored-runs.js'))
 
 /**
  * An agent: a model, its tools, and the limits of the loop between them. Options are checked here; a missing key or an
@@ -107,8 +107,8 @@ export function createAgent(options: AgentOptions): Agent {
   const { model, config, clock, tools, prices, output } = parts
   const { inspect, store: given } = options
   const inspectorOfAgent = checkInspector(inspect)
-  checkedStore(given)
-  const store = given && withTimeLimit(given, config.storeTimeoutMs, clock)
+  checkStore(given)
+  const store = given && limitStoreTime(given, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = new RunInputs(parts)
   const machine = createBoundMachine(parts, inputs)
@@ -140,7 +140,7 @@ export function createAgent(options: AgentOptions): Agent {
 
   const complete = (result: RunResult) => withObject(output, result)
 
-  const definitionAs = definitionOf(parts)
+  const definitionAs = createDefinitionFactory(parts)
 
   const host: ChildHost = {
     definitionAs,
@@ -154,7 +154,7 @@ export function createAgent(options: AgentOptions): Agent {
     run,
   }
 
-  const made: MadeOf = { tools, store: given, parts, label: undefined, stored: undefined }
+  const made: AgentInternals = { tools, store: given, parts, label: undefined, stored: undefined }
   if (store)
     made.stored = {
       ...host,
@@ -168,7 +168,7 @@ export function createAgent(options: AgentOptions): Agent {
   /** A run of a session in the store begins where its log ends. */
   const begin = async (...of: Tail<Parameters<typeof Stored.beginRun>>): Promise<RunOrigin> => {
     const { beginRun } = await loadStored()
-    return beginRun(storedOrThrow(made), ...of)
+    return beginRun(getStoredRuns(made), ...of)
   }
 
   const agent: Agent = {
@@ -177,40 +177,47 @@ export function createAgent(options: AgentOptions): Agent {
     asTool: (how) => asTool(host, how),
     withObject: async (result) => complete(result),
     createInput: (input, given) => {
-      const options = checkedRunOptions(given)
-      if (store && typeof options.session === 'string') refuseStored(options.session)
+      const options = checkRunOptions(given)
+      if (store && typeof options.session === 'string') refuseStoredSession(options.session)
       const { id, state } = sessionOf(options.session)
       const { context, journal } = options
       const said = readConversation(input, clock.now())
       return bind(
-        newId(),
+        createId(),
         id,
-        withHistory(state, said, id),
-        said.said,
+        addHistory(state, said, id),
+        said.newMessages,
         { config: configOf(options) },
         { context, journal },
       )
     },
     run: (input, given) => {
-      const options = checkedRunOptions(given)
+      const options = checkRunOptions(given)
       model.check?.()
       const { signal, context, journal } = options
       const inspector = checkInspector(options.inspect ?? inspect)
-      const { history, said } = readConversation(input, clock.now())
-      const conversation = { history, said: withAttachments(said, options.attachments) }
+      const { history, newMessages } = readConversation(input, clock.now())
+      const conversation = { history, newMessages: withAttachments(newMessages, options.attachments) }
       const session = sessionOf(options.session)
-      const runId = newId()
+      const runId = createId()
       const config = configOf(options)
       const handle = { runId, session, signal, inspect: inspector }
       if (store) {
-        refuseJournal(journal)
+        refuseJournalWithStore(journal)
         checkSessionId(session.id)
         return run({ ...handle, origin: begin({ runId, session, said: conversation, config, context }) })
       }
       try {
         session.acquire(runId)
-        const state = withHistory(session.state, conversation, session.id)
-        const input = bind(runId, session.id, state, conversation.said, { config }, { context, journal })
+        const state = addHistory(session.state, conversation, session.id)
+        const input = bind(
+          runId,
+          session.id,
+          state,
+          conversation.newMessages,
+          { config },
+          { context, journal },
+        )
         const { limits, context: fitting } = config
         const waits = limits.costLimit > 0 || fitting.window > 0 || output?.ready !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
@@ -221,7 +228,7 @@ export function createAgent(options: AgentOptions): Agent {
     },
     resume: async (sessionId, { signal, context, inspect: own } = {}) => {
       const inspector = checkInspector(own ?? inspect)
-      const stored = storedOrThrow(made)
+      const stored = getStoredRuns(made)
       const id = checkSessionId(sessionId)
       const { resumeRun } = await loadStored()
       return resumeRun(stored, id, { signal, context, inspect: inspector })
@@ -235,9 +242,9 @@ export function createAgent(options: AgentOptions): Agent {
       sessions.get(id)?.acquire('that forgets it')
       return sessions.delete(id)
     },
-    ...inStore(store, parts),
+    ...createStoreMethods(store, parts),
   }
-  madeOf.set(agent, made)
+  internalsByAgent.set(agent, made)
   return agent
 }
 
@@ -301,7 +308,7 @@ class RunInputs {
 
   constructor(parts: AgentParts) {
     this.#parts = parts
-    this.#features = featuresOf(parts, parts.config)
+    this.#features = getFeatures(parts, parts.config)
   }
 
   bind(
@@ -319,7 +326,7 @@ class RunInputs {
       sessionId,
       config,
       tools: this.toolsFor(binding),
-      features: config === own ? this.#features : featuresOf(this.#parts, config),
+      features: config === own ? this.#features : getFeatures(this.#parts, config),
       ...state,
       input,
     }
@@ -329,7 +336,7 @@ class RunInputs {
 
   toolsFor({ store }: Binding): Record<string, ToolTraits> {
     const { traits } = this.#parts.tools
-    return store ? traits : withoutLogs(traits)
+    return store ? traits : stripDelegateTraits(traits)
   }
 }
 
@@ -362,7 +369,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
         const { id, state } = createSession()
         const said = readConversation(input, clock.now())
         return {
-          input: inputs.bind(newId(), id, withHistory(state, said, id), said.said, { config }, {}),
+          input: inputs.bind(createId(), id, addHistory(state, said, id), said.newMessages, { config }, {}),
           binding: {},
         }
       },
@@ -377,7 +384,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
 type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never
 
 /** Without a store no sub-agent has a log from which a call of it could go on. */
-function withoutLogs(traits: Record<string, ToolTraits>): Record<string, ToolTraits> {
+function stripDelegateTraits(traits: Record<string, ToolTraits>): Record<string, ToolTraits> {
   if (!Object.values(traits).some(({ delegate }) => delegate)) return traits
   return Object.fromEntries(
     Object.entries(traits).map(([name, { delegate: _delegate, nested: _nested, ...rest }]) => [name, rest]),

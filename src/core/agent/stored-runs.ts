@@ -5,13 +5,13 @@ import { endStoredRun } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Inspector } from '../run/safe-inspector.js'
-import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/definition.js'
-import { type GivenConversation, sessionNotEmpty, withHistory } from '../sessions/history.js'
-import { openSession, type TakenSession } from '../sessions/open-session.js'
-import { nothingToResume, refuseUnfinished, stranded } from '../sessions/refusals.js'
+import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/agent-definition.js'
+import { type InputConversation, sessionNotEmptyError, addHistory } from '../sessions/input-history.js'
+import { openSession, type AcquiredSession } from '../sessions/open-session.js'
+import { nothingToResumeError, refuseUnfinishedRun, strandedError } from '../sessions/session-errors.js'
 import { Session } from '../sessions/session.js'
-import { machineStateOf, type Standing, toldBefore } from '../sessions/standing.js'
-import { unknownSession } from '../sessions/store/refusals.js'
+import { toMachineState, type FoldedSession, getLastEventNumber } from '../sessions/fold-session.js'
+import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 
@@ -27,11 +27,11 @@ export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'r
 }
 
 /** @throws as `openSession` */
-export function takeSession(
+export function acquireSession(
   { parts, store, definition }: StoredRuns,
   id: string,
   asked: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
-): Promise<TakenSession> {
+): Promise<AcquiredSession> {
   return openSession(store, id, { clock: parts.clock, definition, ...asked })
 }
 
@@ -39,7 +39,7 @@ export function takeSession(
 export interface RunStart {
   runId: string
   session: Session
-  said: GivenConversation
+  said: InputConversation
   config: AgentConfig
   context: unknown
 }
@@ -47,28 +47,28 @@ export interface RunStart {
 /** A run of a session in the store begins where its log ends. */
 export async function beginRun(stored: StoredRuns, start: RunStart): Promise<RunOrigin> {
   const { runId, session } = start
-  return beginIn(
+  return beginAcquiredRun(
     stored,
-    await takeSession(stored, session.id, { holder: `run ${runId}`, name: session.name }),
+    await acquireSession(stored, session.id, { holder: `run ${runId}`, name: session.name }),
     start,
   )
 }
 
 /** The same in a session that was taken already. It is given free when the run cannot begin. */
-export async function beginIn(
+export async function beginAcquiredRun(
   stored: StoredRuns,
-  { log, standing }: TakenSession,
+  { log, folded }: AcquiredSession,
   { runId, session, said, config, context }: RunStart,
 ): Promise<RunOrigin> {
   try {
-    refuseUnfinished(standing, session.id)
-    if (standing.head > 0 && said.history.length > 0) throw sessionNotEmpty(session.id)
-    await log.inbox.drop()
-    const state = standing.head === 0 ? withHistory(session.state, said, session.id) : standing.state
+    refuseUnfinishedRun(folded, session.id)
+    if (folded.head > 0 && said.history.length > 0) throw sessionNotEmptyError(session.id)
+    await log.inbox.discard()
+    const state = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
     const binding = { context, journal: log, store: stored.store }
-    const bound = stored.bind(runId, session.id, state, said.said, { config }, binding)
+    const bound = stored.bind(runId, session.id, state, said.newMessages, { config }, binding)
     await stored.ready(bound)
-    log.bring(state)
+    log.addInitialState(state)
     return { input: bound, log }
   } catch (error) {
     await log.close()
@@ -77,11 +77,11 @@ export async function beginIn(
 }
 
 /** What a run is given that is brought back. */
-export type RunRevival = Pick<RunParts, 'signal' | 'inspect'> & { context: unknown }
+export type RunResumption = Pick<RunParts, 'signal' | 'inspect'> & { context: unknown }
 
 /** Brings back the latest run of a session. */
-export async function resumeRun(stored: StoredRuns, id: string, revival: RunRevival): Promise<Run> {
-  return reviveIn(stored, await takeSession(stored, id, { holder: 'a resumed run' }), id, revival)
+export async function resumeRun(stored: StoredRuns, id: string, revival: RunResumption): Promise<Run> {
+  return resumeAcquiredRun(stored, await acquireSession(stored, id, { holder: 'a resumed run' }), id, revival)
 }
 
 /**
@@ -89,30 +89,36 @@ export async function resumeRun(stored: StoredRuns, id: string, revival: RunRevi
  * there is nothing to bring back, or when another agent began it. A run that was brought back too often is ended.
  * @throws {UsageError} `unknown_session`, `nothing_to_resume`, `stranded`
  */
-export async function reviveIn(
+export async function resumeAcquiredRun(
   stored: StoredRuns,
-  taken: TakenSession,
+  taken: AcquiredSession,
   id: string,
-  { signal, context, inspect }: RunRevival,
+  { signal, context, inspect }: RunResumption,
 ): Promise<Run> {
   const { parts, store, bindSnapshot, run, label } = stored
   const { log } = taken
   try {
-    if (taken.standing.run?.status === 'active' && !acceptsDefinition(label(), taken.standing.definition))
-      throw stranded(id, taken.standing.definition, [label()])
-    const standing = await endPoisoned(stored, taken)
-    if (standing.run === null) throw standing.head === 0 ? unknownSession(id) : nothingToResume(id)
+    if (taken.folded.run?.status === 'active' && !acceptsDefinition(label(), taken.folded.definition))
+      throw strandedError(id, taken.folded.definition, [label()])
+    const folded = await endPoisonedRun(stored, taken)
+    if (folded.run === null) throw folded.head === 0 ? unknownSessionError(id) : nothingToResumeError(id)
     // A run that has ended needs no model any more.
-    if (standing.run.status === 'active') {
+    if (folded.run.status === 'active') {
       parts.model.check?.()
-      await checkTokenizerInstalled(parts, standing.run.context.config)
+      await checkTokenizerInstalled(parts, folded.run.context.config)
     }
     await log.inbox.readFirst()
-    const snapshot = machineStateOf(standing.run)
-    bindSnapshot(snapshot, { context, journal: log, told: toldBefore(standing), link: standing.link, store })
-    const session = new Session(id, standing.name)
-    session.update(standing.run.context)
-    const { runId } = standing.run.context
+    const snapshot = toMachineState(folded.run)
+    bindSnapshot(snapshot, {
+      context,
+      journal: log,
+      told: getLastEventNumber(folded),
+      link: folded.link,
+      store,
+    })
+    const session = new Session(id, folded.name)
+    session.update(folded.run.context)
+    const { runId } = folded.run.context
     return run({ runId, session, origin: { snapshot, log }, signal, inspect })
   } catch (error) {
     await log.close()
@@ -121,14 +127,17 @@ export async function reviveIn(
 }
 
 /** How often a run may be brought back before anything comes of it. */
-const mostRevivals = 5
+const maxResumes = 5
 
 /** A run that ends every process that goes on with it is ended in the log. Returns where the session stands then. */
-function endPoisoned({ parts, store }: StoredRuns, taken: TakenSession): Promise<Standing> | Standing {
-  const { log, standing } = taken
-  if (standing.run?.status !== 'active' || standing.resumed < mostRevivals) return standing
+function endPoisonedRun(
+  { parts, store }: StoredRuns,
+  taken: AcquiredSession,
+): Promise<FoldedSession> | FoldedSession {
+  const { log, folded } = taken
+  if (folded.run?.status !== 'active' || folded.resumeCount < maxResumes) return folded
   const message =
-    `The session was taken up ${mostRevivals} times without one new record: whatever it does next ends its process. Look ` +
+    `The session was taken up ${maxResumes} times without one new record: whatever it does next ends its process. Look ` +
     `at its last records; agent.fork('${log.sessionId}') goes on from there.`
   return endStoredRun({ store, clock: parts.clock }, taken, {
     type: 'STORE_FAILED',

@@ -50,17 +50,17 @@ export class CallAbort {
   }
 }
 
-const itsAbort = Symbol('abort')
+const abortKey = Symbol('abort')
 
-interface Aborted {
-  [itsAbort]: CallAbort
+interface AbortHolder {
+  [abortKey]: CallAbort
 }
 
-const lazySignal: PropertyDescriptor & ThisType<Aborted> = {
+const lazySignalProperty: PropertyDescriptor & ThisType<AbortHolder> = {
   enumerable: true,
   configurable: true,
   get() {
-    return this[itsAbort].signal
+    return this[abortKey].signal
   },
 }
 
@@ -69,21 +69,23 @@ const lazySignal: PropertyDescriptor & ThisType<Aborted> = {
  * has it, too. One getter for all: V8 makes a kind of object for each getter that stands in a literal, and keeps what it
  * can see until the old generation is collected.
  */
-export function withSignal<Target extends object>(
+export function attachSignal<Target extends object>(
   target: Target,
   abort: CallAbort,
 ): Target & { readonly signal: AbortSignal } {
-  Object.defineProperty(target, itsAbort, { value: abort })
-  return Object.defineProperty(target, 'signal', lazySignal) as Target & { readonly signal: AbortSignal }
+  Object.defineProperty(target, abortKey, { value: abort })
+  return Object.defineProperty(target, 'signal', lazySignalProperty) as Target & {
+    readonly signal: AbortSignal
+  }
 }
 
-/** What the `signal` stands for that `withSignal` has given it; undefined for a signal of somebody else's. */
-export function abortBehind(target: { readonly signal: AbortSignal }): CallAbort | undefined {
-  const isOurs = Object.getOwnPropertyDescriptor(target, 'signal')?.get === lazySignal.get
-  return isOurs ? (target as { signal: AbortSignal } & Aborted)[itsAbort] : undefined
+/** What the `signal` stands for that `attachSignal` has given it; undefined for a signal of somebody else's. */
+export function findCallAbort(target: { readonly signal: AbortSignal }): CallAbort | undefined {
+  const isOurs = Object.getOwnPropertyDescriptor(target, 'signal')?.get === lazySignalProperty.get
+  return isOurs ? (target as { signal: AbortSignal } & AbortHolder)[abortKey] : undefined
 }
 
-interface Waiting {
+interface AbortWaiters {
   callbacks: Set<() => void>
   stop: () => void
 }
@@ -92,12 +94,12 @@ interface Waiting {
  * Who waits for each signal. A signal has one listener of ours, however many wait: Node takes more than ten on one for a
  * leak and warns of it, and an app may well give one signal to all its runs.
  */
-const waiting = new WeakMap<AbortSignal, Waiting>()
+const waitersBySignal = new WeakMap<AbortSignal, AbortWaiters>()
 
 /** Calls back when it aborts, in the order of asking. Returns what ends the waiting. */
 export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): () => void {
   if (signal instanceof CallAbort) return signal.follow(callback)
-  const { callbacks, stop } = waiting.get(signal) ?? listen(signal)
+  const { callbacks, stop } = waitersBySignal.get(signal) ?? listenForAbort(signal)
   // Of its own, so that one function can wait twice.
   const waiter = (): void => callback()
   callbacks.add(waiter)
@@ -107,14 +109,14 @@ export function onAbort(signal: AbortSignal | CallAbort, callback: () => void): 
 }
 
 /** As `onAbort`, also for a signal that has aborted already: calls back at once then. Tells the message of its reason. */
-export function onceAborted(signal: AbortSignal, callback: (why: string | undefined) => void): () => void {
+export function whenAborted(signal: AbortSignal, callback: (why: string | undefined) => void): () => void {
   const tell = (): void => callback(signal.reason instanceof Error ? signal.reason.message : undefined)
   if (!signal.aborted) return onAbort(signal, tell)
   tell()
   return () => undefined
 }
 
-function listen(signal: AbortSignal): Waiting {
+function listenForAbort(signal: AbortSignal): AbortWaiters {
   const callbacks = new Set<() => void>()
   const listener = (): void => {
     stop()
@@ -123,11 +125,11 @@ function listen(signal: AbortSignal): Waiting {
   }
   const stop = (): void => {
     signal.removeEventListener('abort', listener)
-    waiting.delete(signal)
+    waitersBySignal.delete(signal)
   }
   signal.addEventListener('abort', listener)
   const waiters = { callbacks, stop }
-  waiting.set(signal, waiters)
+  waitersBySignal.set(signal, waiters)
   return waiters
 }
 
@@ -136,7 +138,7 @@ function listen(signal: AbortSignal): Waiting {
  * own one aborts when `outer` does and when the work fails, which frees its connections; no listener stays on `outer`,
  * which may live for many requests.
  */
-export async function abortable<Result>(
+export async function runAbortable<Result>(
   outer: AbortSignal | CallAbort,
   work: (abort: CallAbort) => Promise<Result>,
 ): Promise<Result> {

@@ -21,7 +21,7 @@ export interface Clock {
 }
 
 /** Longest delay that a timer of the platform takes; a longer one would fire at once. */
-export const longestTimer = 2_147_483_647
+export const maxTimerMs = 2_147_483_647
 
 /**
  * The time of the platform. Delays of more than 24.8 days fire after that long.
@@ -32,13 +32,13 @@ export const longestTimer = 2_147_483_647
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
-  setTimeout: (fn, ms) => setTimeout(fn, Math.min(ms, longestTimer)),
+  setTimeout: (fn, ms) => setTimeout(fn, Math.min(ms, maxTimerMs)),
   clearTimeout: (id) => {
     clearTimeout(id as Parameters<typeof clearTimeout>[0])
   },
 }
 
 /** What has passed on a clock, in milliseconds: of two moments in one process. */
-export function elapsedOn(clock: Clock): number {
+export function readElapsed(clock: Clock): number {
   return clock.elapsed ? clock.elapsed() : clock.now()
 }

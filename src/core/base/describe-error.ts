@@ -1,10 +1,10 @@
 import { StatewrightError } from './errors.js'
-import { peek, toJson } from './to-json.js'
+import { readProperty, toJson } from './to-json.js'
 
 /** An error, the errors that caused it, and so on: at most `most`, cycles broken. */
-export function causesOf(error: unknown, most = 5): unknown[] {
+export function listCauses(error: unknown, most = 5): unknown[] {
   const chain: unknown[] = []
-  for (let next = error; chain.length < most && !chain.includes(next); next = peek(next, 'cause')) {
+  for (let next = error; chain.length < most && !chain.includes(next); next = readProperty(next, 'cause')) {
     if (next === undefined && chain.length > 0) break
     chain.push(next)
   }
@@ -14,22 +14,22 @@ export function causesOf(error: unknown, most = 5): unknown[] {
 /** A sentence about anything that can be thrown, causes included. Never throws. */
 export function describeError(error: unknown): string {
   const parts: string[] = []
-  for (const cause of causesOf(error)) {
-    const text = describeOne(cause)
+  for (const cause of listCauses(error)) {
+    const text = describeCause(cause)
     if (!parts.some((part) => part.includes(text))) parts.push(text)
     // An error of ours says in its own words what it was caused by, as far as that helps.
-    if (isOurs(cause)) break
+    if (isStatewrightError(cause)) break
   }
   return parts.join(': ').replaceAll('.: ', ': ')
 }
 
-function describeOne(error: unknown): string {
+function describeCause(error: unknown): string {
   if (typeof error === 'string') return error.trim() || 'an empty text was thrown'
-  const message = peek(error, 'message')
+  const message = readProperty(error, 'message')
   if (typeof message === 'string' && message.trim() !== '') return message
   // Without words, an error's code (`ECONNREFUSED` of an AggregateError) or name is all that there is.
   for (const key of ['code', 'name']) {
-    const word = peek(error, key)
+    const word = readProperty(error, key)
     if (typeof word === 'string' && word !== '') return word
   }
   const json = error === undefined ? 'undefined' : JSON.stringify(toJson(error))
@@ -37,7 +37,7 @@ function describeOne(error: unknown): string {
 }
 
 /** Never throws, whatever a value does when it is asked what it is. */
-function isOurs(error: unknown): boolean {
+function isStatewrightError(error: unknown): boolean {
   try {
     return error instanceof StatewrightError
   } catch {

@@ -24,12 +24,12 @@ export class StatewrightError extends Error {
    * @example if (error instanceof StatewrightError && !error.retryable) throw error
    */
   get retryable(): boolean {
-    return passing.has(this.code)
+    return retryableCodes.has(this.code)
   }
 }
 
 /** What passes by itself. */
-const passing: ReadonlySet<string> = new Set([
+const retryableCodes: ReadonlySet<string> = new Set([
   'session_busy',
   'lease_lost',
   'out_of_order',

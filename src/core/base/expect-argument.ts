@@ -1,7 +1,7 @@
 import { UsageError } from './errors.js'
 
 /** What an argument has to be: a test, and the phrase that the refusal gives for it. */
-export interface Expected {
+export interface ArgumentRule {
   is: (value: unknown) => boolean
   phrase: string
 }
@@ -10,7 +10,7 @@ const isObject = (value: unknown): value is Record<PropertyKey, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** An object, or a class, with these keys; what they hold is looked at where it is used. */
-export function objectWith(keys: readonly PropertyKey[], phrase: string): Expected {
+export function objectRule(keys: readonly PropertyKey[], phrase: string): ArgumentRule {
   return {
     is: (value) =>
       (isObject(value) || (typeof value === 'function' && keys.length > 0)) &&
@@ -20,20 +20,20 @@ export function objectWith(keys: readonly PropertyKey[], phrase: string): Expect
 }
 
 /** Options that may be left out. */
-export const anyOptions: Expected = {
+export const optionsRule: ArgumentRule = {
   is: (value) => value === undefined || (isObject(value) && !isPromise(value)),
   phrase: 'an object of options, or left out',
 }
 
 /** A list of objects, the empty one too. */
-export function listOf(phrase: string): Expected {
+export function listRule(phrase: string): ArgumentRule {
   return {
     is: (value) => Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null),
     phrase,
   }
 }
 
-export function callable(phrase: string): Expected {
+export function functionRule(phrase: string): ArgumentRule {
   return { is: (value) => typeof value === 'function', phrase }
 }
 
@@ -42,9 +42,9 @@ export function callable(phrase: string): Expected {
  *
  * @throws {UsageError} `invalid_argument`
  */
-export function expectArgument(argument: string, value: unknown, { is, phrase }: Expected): void {
+export function expectArgument(argument: string, value: unknown, { is, phrase }: ArgumentRule): void {
   if (!isPromise(value) && is(value)) return
-  const found = isPromise(value) ? 'a promise: await it first' : describe(value)
+  const found = isPromise(value) ? 'a promise: await it first' : describeArgument(value)
   throw new UsageError('invalid_argument', `${argument} must be ${phrase} (is ${found}).`, argument)
 }
 
@@ -52,7 +52,7 @@ function isPromise(value: unknown): boolean {
   return isObject(value) && typeof value['then'] === 'function'
 }
 
-function describe(value: unknown): string {
+function describeArgument(value: unknown): string {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'

@@ -5,10 +5,10 @@ import { toJson } from './to-json.js'
  * At most `maxChars` characters; `truncated` says that it was cut. Never throws.
  */
 export function formatValue(value: unknown, maxChars: number): { content: string; truncated?: true } {
-  return limit(toText(value), maxChars)
+  return limitText(toText(value), maxChars)
 }
 
-export function limit(text: string, maxChars: number): { content: string; truncated?: true } {
+export function limitText(text: string, maxChars: number): { content: string; truncated?: true } {
   return text.length <= maxChars ? { content: text } : { content: cutMiddle(text, maxChars), truncated: true }
 }
 
@@ -31,16 +31,16 @@ function toText(value: unknown): string {
 export function cutMiddle(text: string, limit: number): string {
   if (text.length <= limit) return text
   // The note's length for the largest number that it can hold; the rest is room for text.
-  const room = limit - note(text.length, text.length).length
+  const room = limit - formatOmission(text.length, text.length).length
   if (room <= 0) return text.slice(0, splitsPair(text, limit) ? limit - 1 : limit)
   const wanted = Math.ceil((room * 2) / 3)
   const head = splitsPair(text, wanted) ? wanted - 1 : wanted
   const from = text.length - (room - wanted)
   const tail = splitsPair(text, from) ? from + 1 : from
-  return text.slice(0, head) + note(tail - head, text.length) + text.slice(tail)
+  return text.slice(0, head) + formatOmission(tail - head, text.length) + text.slice(tail)
 }
 
-function note(dropped: number, total: number): string {
+function formatOmission(dropped: number, total: number): string {
   return `\n[… ${dropped} of ${total} characters left out …]\n`
 }
 

@@ -3,11 +3,11 @@
  * machine goes on with: it is frozen once, when it is first told, which costs less than a copy for every listener, and
  * holds in production, too. Whoever wants to change it makes a copy: `structuredClone(message)`.
  */
-export function frozen<Value>(value: Value): Value {
+export function freezeOnce<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   Object.freeze(value)
   // Of a plain object these are its own keys, and no list of them has to be made.
-  for (const key in value) frozen(value[key])
+  for (const key in value) freezeOnce(value[key])
   return value
 }
 

@@ -5,7 +5,7 @@ export interface JsonProblem {
   problem: string
 }
 
-type Expected = keyof typeof expectations
+type ExpectedToken = keyof typeof expectations
 
 const expectations = {
   value: 'a value',
@@ -18,9 +18,9 @@ const expectations = {
   nothing: 'nothing after the end of the JSON value',
 }
 
-const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
-const literal = /true|false|null/y
-const escape = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
+const numberPattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+const literalPattern = /true|false|null/y
+const escapePattern = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
 /**
  * Finds what is wrong with a text that `JSON.parse` refuses; null when nothing is. Engines word their errors
@@ -28,17 +28,17 @@ const escape = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
  * depth of nesting can be read.
  * @param options.uniqueKeys whether an object that has a key twice is wrong, too: `JSON.parse` takes the last in silence
  */
-export function jsonProblem(
+export function findJsonProblem(
   text: string,
   { uniqueKeys = false }: { uniqueKeys?: boolean } = {},
 ): JsonProblem | null {
   const open: ('{' | '[')[] = []
   /** The keys of each object that is open. */
   const keys: Set<string>[] = []
-  let expected: Expected = 'value'
+  let expected: ExpectedToken = 'value'
   let at = 0
 
-  const afterValue = (): Expected => {
+  const afterValue = (): ExpectedToken => {
     const top = open.at(-1)
     return top === undefined ? 'nothing' : top === '[' ? 'commaInArray' : 'commaInObject'
   }
@@ -64,11 +64,11 @@ export function jsonProblem(
       case 'valueOrEnd': {
         const wantsKey: boolean = expected === 'key' || expected === 'keyOrEnd'
         if (char === '"') {
-          const end = endOfString(text, at)
+          const end = findStringEnd(text, at)
           if (typeof end === 'object') return end
           const key = wantsKey && uniqueKeys ? (JSON.parse(text.slice(at, end)) as string) : null
           if (key !== null && keys.at(-1)?.has(key))
-            return { position: at, problem: twice(text.slice(at, end)) }
+            return { position: at, problem: describeDuplicateKey(text.slice(at, end)) }
           if (key !== null) keys.at(-1)?.add(key)
           at = end
           expected = wantsKey ? 'colon' : afterValue()
@@ -84,7 +84,7 @@ export function jsonProblem(
           if (char === '{') keys.push(new Set())
           expected = char === '{' ? 'keyOrEnd' : 'valueOrEnd'
         } else {
-          const end = matchAt(number, text, at) ?? matchAt(literal, text, at)
+          const end = matchAt(numberPattern, text, at) ?? matchAt(literalPattern, text, at)
           if (end === undefined) return unexpected()
           at = end
           expected = afterValue()
@@ -111,10 +111,10 @@ export function jsonProblem(
   }
 }
 
-const twice = (key: string): string => `the key ${key} is given twice; keep one`
+const describeDuplicateKey = (key: string): string => `the key ${key} is given twice; keep one`
 
 /** Index after the string that opens at `start`, or what is wrong with it. */
-function endOfString(text: string, start: number): number | JsonProblem {
+function findStringEnd(text: string, start: number): number | JsonProblem {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at)
     if (code === 0x22) return at + 1
@@ -123,7 +123,7 @@ function endOfString(text: string, start: number): number | JsonProblem {
       return { position: at, problem: `a control character inside a string must be written as ${escaped}` }
     }
     if (code === 0x5c) {
-      const end = matchAt(escape, text, at)
+      const end = matchAt(escapePattern, text, at)
       if (end === undefined)
         return { position: at, problem: 'this is not an escape that JSON knows; write \\\\ for a backslash' }
       at = end - 1

@@ -1,15 +1,15 @@
 import { describeError } from './describe-error.js'
-import { keepThrown } from './thrown.js'
+import { rememberThrown } from './thrown-errors.js'
 import { type ModelActorError, createModelFailure } from '../../../machines/agent/model-response.js'
 
 /**
  * Whatever an actor rejected with, as plain data that the machine understands. The request actor rejects with plain
  * failures already; this is for everything else.
  */
-export function plainError(error: unknown): ModelActorError {
+export function toPlainError(error: unknown): ModelActorError {
   if (isPlainFailure(error)) return error
   const failure = createModelFailure({ kind: 'fatal', code: 'internal', message: describeError(error) })
-  return keepThrown({ ...failure, usage: null, jitter: 1 }, error)
+  return rememberThrown({ ...failure, usage: null, jitter: 1 }, error)
 }
 
 function isPlainFailure(error: unknown): error is ModelActorError {

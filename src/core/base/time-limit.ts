@@ -1,7 +1,7 @@
 import type { CallAbort } from './abort.js'
 import { type Clock, systemClock } from './clock.js'
 
-interface Limit<Result> {
+interface TimeoutOptions<Result> {
   /** What is limited, in the words of the abort's reason. Default: `The call`. */
   what?: string
   /** Milliseconds; more than 0. */
@@ -18,13 +18,16 @@ interface Limit<Result> {
  * Gives work that never rejects a limited time. At the timeout the result is `timedOut()`, whether the work heeds its
  * signal or not; what it brings later is dropped.
  */
-export function withTimeout<Result>(limit: Limit<Result>, work: () => Promise<Result>): Promise<Result> {
+export function runWithTimeout<Result>(
+  limit: TimeoutOptions<Result>,
+  work: () => Promise<Result>,
+): Promise<Result> {
   const { what = 'The call', timeoutMs, clock, abort, timedOut, stopped } = limit
   return new Promise((resolve) => {
     const timer = clock.setTimeout(() => {
       // Before the abort: work that heeds it must not get its say first.
       resolve(timedOut())
-      abort.abort(tookLonger(what, timeoutMs))
+      abort.abort(timeoutError(what, timeoutMs))
     }, timeoutMs)
     abort.onAbort = () => {
       clock.clearTimeout(timer)
@@ -50,8 +53,8 @@ export interface Deadline<Result> {
 }
 
 /** The work's outcome, or a rejection when it takes too long. The work itself is not stopped. */
-export function within<Result>(
-  { ms, clock = systemClock, late = () => tookLonger('It', ms), onLate }: Deadline<Result>,
+export function limitTime<Result>(
+  { ms, clock = systemClock, late = () => timeoutError('It', ms), onLate }: Deadline<Result>,
   work: Promise<Result>,
 ): Promise<Result> {
   return new Promise((resolve, reject) => {
@@ -74,6 +77,6 @@ export function within<Result>(
 }
 
 /** The reason of an abort. */
-export function tookLonger(what: string, ms: number): DOMException {
+export function timeoutError(what: string, ms: number): DOMException {
   return new DOMException(`${what} took longer than ${ms} ms.`, 'TimeoutError')
 }

@@ -1,10 +1,10 @@
 import type { Json } from '../../../machines/agent/json.js'
 
 /** Deeper values are named, not shown: no reader needs them, and the stack has an end. */
-const deepest = 200
+const maxDepth = 200
 
 /** Values that are shown. A list of a billion holes is one line of code. */
-const most = 1_000_000
+const maxValues = 1_000_000
 
 /**
  * Any value as plain JSON. What JSON knows is kept as `JSON.stringify` keeps it, `toJSON` included; what it does not
@@ -12,7 +12,7 @@ const most = 1_000_000
  * dropped or thrown about. Never throws.
  */
 export function toJson(value: unknown): Json {
-  return convert(value, '', { ancestors: [], left: most }) ?? null
+  return convert(value, '', { ancestors: [], left: maxValues }) ?? null
 }
 
 interface Walk {
@@ -45,7 +45,7 @@ function convertObject(value: object, key: string, walk: Walk): Json {
   const { ancestors } = walk
   const depth = ancestors.length
   if (ancestors.includes(value)) return '[circular]'
-  if (depth >= deepest) return '[nested too deeply]'
+  if (depth >= maxDepth) return '[nested too deeply]'
   ancestors.push(value)
   try {
     const bytes = describeBinary(value)
@@ -57,7 +57,7 @@ function convertObject(value: object, key: string, walk: Walk): Json {
     ancestors.push(own)
     return convertShape(own, walk)
   } catch (error) {
-    const message = peek(error, 'message')
+    const message = readProperty(error, 'message')
     return `[unreadable${typeof message === 'string' ? `: ${message}` : ''}]`
   } finally {
     ancestors.length = depth
@@ -66,7 +66,7 @@ function convertObject(value: object, key: string, walk: Walk): Json {
 
 /** Kinds are told by their tags: values may come from another realm, where `instanceof` fails. */
 function convertShape(value: object, walk: Walk): Json {
-  const tag = tagOf(value)
+  const tag = getTag(value)
   if (Array.isArray(value) || tag === 'Set') return convertList(value as Iterable<unknown>, walk)
   if (tag === 'Map') {
     const entries = [...(value as Map<unknown, unknown>)]
@@ -76,9 +76,9 @@ function convertShape(value: object, walk: Walk): Json {
   }
   if (tag === 'Error' || tag === 'DOMException') {
     const { name, message } = value as Error
-    return convertEntries([['name', name], ['message', message], ...entriesOf(value)], walk)
+    return convertEntries([['name', name], ['message', message], ...listEntries(value)], walk)
   }
-  const entries = entriesOf(value)
+  const entries = listEntries(value)
   // A Response, a Promise, a RegExp: '{}' would hide that the tool returned the wrong thing.
   return entries.length === 0 && tag !== 'Object' ? `[${tag}]` : convertEntries(entries, walk)
 }
@@ -104,7 +104,7 @@ function convertEntries(entries: readonly [string, unknown][], walk: Walk): Json
 }
 
 /** Own enumerable properties; one that cannot be read is described, the others are kept. */
-function entriesOf(value: object): [string, unknown][] {
+function listEntries(value: object): [string, unknown][] {
   return Object.keys(value).map((name) => {
     try {
       return [name, (value as Record<string, unknown>)[name]]
@@ -116,19 +116,19 @@ function entriesOf(value: object): [string, unknown][] {
 
 function describeBinary(value: object): string | undefined {
   if (ArrayBuffer.isView(value)) return `[binary data: ${value.byteLength} bytes]`
-  const tag = tagOf(value)
+  const tag = getTag(value)
   if (tag === 'ArrayBuffer') return `[binary data: ${(value as ArrayBuffer).byteLength} bytes]`
   if (tag !== 'Blob' && tag !== 'File') return undefined
   const { size, type } = value as Blob
   return `[binary data: ${size} bytes${type && `, ${type}`}]`
 }
 
-function tagOf(value: object): string {
+function getTag(value: object): string {
   return Object.prototype.toString.call(value).slice('[object '.length, -1)
 }
 
 /** A property of anything, even of what throws when it is looked at. */
-export function peek(value: unknown, key: string): unknown {
+export function readProperty(value: unknown, key: string): unknown {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined
   try {
     return (value as Record<string, unknown>)[key]

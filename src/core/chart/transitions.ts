@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { getStateNodes } from './graph.js'
-import { describeEventType } from './labels.js'
+import { getStateNodes } from './xstate-graph.js'
+import { describeEventType } from './state-labels.js'
 
 /** One branch of one handler, as the chart declares it. Plain JSON. */
 export interface DeclaredTransition {
@@ -25,17 +25,17 @@ export type DefinedTransition = {
 }
 
 /** Every state of the machine, the root first, in document order. */
-export function allStateNodes(machine: AnyStateMachine): AnyStateNode[] {
+export function listStateNodes(machine: AnyStateMachine): AnyStateNode[] {
   return [machine.root, ...getStateNodes(machine)]
 }
 
 /** Every transition that the machine declares, `always`, `after`, `onDone`, `onError` and the root's included. */
-export function declaredTransitions(machine: AnyStateMachine): DefinedTransition[] {
+export function listTransitions(machine: AnyStateMachine): DefinedTransition[] {
   const seen = new Map<string, number>()
-  return allStateNodes(machine).flatMap((node) =>
+  return listStateNodes(machine).flatMap((node) =>
     [...node.transitions, ['', node.always ?? []] as const].flatMap(([event, branches]) =>
       branches.map((definition: AnyTransitionDefinition, branch: number) => {
-        const declared = declare(node, event, branch, definition)
+        const declared = describeTransition(node, event, branch, definition)
         const count = (seen.get(declared.id) ?? 0) + 1
         seen.set(declared.id, count)
         if (count > 1) declared.id += ` #${count}`
@@ -46,19 +46,19 @@ export function declaredTransitions(machine: AnyStateMachine): DefinedTransition
 }
 
 /** The dotted path of a state below the machine. */
-export function stateName(node: AnyStateNode): string {
+export function getStateName(node: AnyStateNode): string {
   return node.path.join('.') || '(root)'
 }
 
-function declare(
+function describeTransition(
   node: AnyStateNode,
   event: string,
   branch: number,
   definition: AnyTransitionDefinition,
 ): DeclaredTransition {
-  const source = stateName(node)
-  const guard = definition.guard === undefined ? null : guardName(definition.guard)
-  const targets = (definition.target ?? []).map(stateName)
+  const source = getStateName(node)
+  const guard = definition.guard === undefined ? null : getGuardName(definition.guard)
+  const targets = (definition.target ?? []).map(getStateName)
   const to = targets.length === 0 ? '(stays)' : targets.join(' + ')
   const when = guard === null ? '' : ` [${guard}]`
   return {
@@ -72,11 +72,11 @@ function declare(
 }
 
 /** The name of a guard as the chart writes it; combinations are spelled out: `and(isLast, not(isOpen))`. */
-export function guardName(guard: unknown): string {
+export function getGuardName(guard: unknown): string {
   if (typeof guard === 'string') return guard
   if (typeof guard === 'function') {
     const { guards, stateValue } = guard as { guards?: unknown[]; stateValue?: unknown }
-    if (guards !== undefined) return `${guard.name}(${guards.map(guardName).join(', ')})`
+    if (guards !== undefined) return `${guard.name}(${guards.map(getGuardName).join(', ')})`
     if (stateValue !== undefined) return `stateIn(${JSON.stringify(stateValue)})`
     return guard.name === '' || guard.name === 'guard' ? 'inline guard' : guard.name
   }

@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { refusal } from './check.js'
+import { invalidInputError } from './check-input.js'
 
 /** Which addresses a URL may lead to. */
 export interface AddressPolicy {
@@ -12,7 +12,7 @@ export interface AddressPolicy {
   allowsHost(host: string): boolean
 }
 
-/** What `addressPolicy` allows beside the list, and what the list is called in errors. */
+/** What `createAddressPolicy` allows beside the list, and what the list is called in errors. */
 export interface AddressPolicyOptions {
   /** Whether every public address is allowed. Default: true. */
   allowsPublic?: boolean
@@ -36,7 +36,7 @@ const cloudHosts = new Set(['168.63.129.16'])
  * NAT64, 6to4, Teredo) is refused as such: it reaches private addresses under another number.
  * @throws {ConfigError} for an entry that is none of these
  */
-export function addressPolicy(
+export function createAddressPolicy(
   allowed: readonly string[],
   {
     allowsPublic = true,
@@ -46,12 +46,12 @@ export function addressPolicy(
   const blocks: Block[] = []
   const hosts = new Set<string>()
   for (const [index, entry] of allowed.entries()) {
-    const block = blockOf(entry)
+    const block = parseBlock(entry)
     if (block !== undefined) blocks.push(block)
     else if (/^[\p{L}\p{N}._-]+$/u.test(entry)) hosts.add(entry.toLowerCase())
     else {
       const path = `${option.path}[${index}]`
-      throw refusal(option.of, [
+      throw invalidInputError(option.of, [
         { path, sentence: `${path} must be an address, a CIDR block such as 10.0.0.0/8, or a host name.` },
       ])
     }
@@ -59,7 +59,7 @@ export function addressPolicy(
   const allows = (address: string, host: string): boolean => {
     if (!isAddress(address)) return false
     const parsed = ipaddr.parse(address)
-    if (hosts.has(host.toLowerCase()) || blocks.some((block) => contains(block, parsed))) return true
+    if (hosts.has(host.toLowerCase()) || blocks.some((block) => containsAddress(block, parsed))) return true
     return allowsPublic && isPublic(parsed)
   }
   const allowsHost = (host: string): boolean => {
@@ -67,13 +67,13 @@ export function addressPolicy(
     if (isAddress(name)) return allows(name, name)
     if (hosts.has(name)) return true
     if (!allowsPublic || !name.includes('.') || localNames.test(name)) return false
-    return spelledAddresses(name).every((address) => allows(address, name))
+    return findSpelledAddresses(name).every((address) => allows(address, name))
   }
   return { allows, allowsHost }
 }
 
 /** Addresses that stand in a name, as services have them that resolve each such name to its address. */
-function spelledAddresses(name: string): string[] {
+function findSpelledAddresses(name: string): string[] {
   const found = name.matchAll(/(?<!\d)(?=(\d{1,3})[.-](\d{1,3})[.-](\d{1,3})[.-](\d{1,3})(?!\d))/g)
   return Array.from(found, ([, ...numbers]) => numbers.map(Number).join('.')).filter(isAddress)
 }
@@ -85,14 +85,14 @@ function isAddress(text: string): boolean {
 
 function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
   if (address.range() !== 'unicast' || cloudHosts.has(address.toString())) return false
-  return address.kind() === 'ipv4' || contains(globalUnicast, address)
+  return address.kind() === 'ipv4' || containsAddress(globalUnicast, address)
 }
 
-function contains([network, bits]: Block, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+function containsAddress([network, bits]: Block, address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
   return network.kind() === address.kind() && address.match(network, bits)
 }
 
-function blockOf(entry: string): Block | undefined {
+function parseBlock(entry: string): Block | undefined {
   if (isAddress(entry)) {
     const address = ipaddr.parse(entry)
     return [address, address.kind() === 'ipv4' ? 32 : 128]

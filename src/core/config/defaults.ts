@@ -46,19 +46,19 @@ export const defaultConfig: AgentConfig = deepFreeze({
     maxRepeatedToolSteps: 3,
     reserveTokens: 512,
     reserveCostFraction: 0.1,
-    ...guardsByDefault(),
+    ...createDefaultGuards(),
     emptyAnswer: { reprompts: 2, retries: 1 },
   },
 })
 
 /** The guards as they are when they are on. */
-export const guardsWhenOn = deepFreeze(
-  Object.fromEntries(guards.map(([key, { defaults }]) => [key, defaults])) as WhenOn,
+export const enabledGuards = deepFreeze(
+  Object.fromEntries(guards.map(([key, { defaults }]) => [key, defaults])) as EnabledGuards,
 )
 
-type WhenOn = { [Key in GuardKey]: NonNullable<AgentConfig['guardrails'][Key]> }
+type EnabledGuards = { [Key in GuardKey]: NonNullable<AgentConfig['guardrails'][Key]> }
 
-function guardsByDefault(): Pick<AgentConfig['guardrails'], GuardKey> {
+function createDefaultGuards(): Pick<AgentConfig['guardrails'], GuardKey> {
   const on = guards.map(([key, { defaults, isOn }]) => [key, isOn ? defaults : null])
   return Object.fromEntries(on) as Pick<AgentConfig['guardrails'], GuardKey>
 }

@@ -1,13 +1,13 @@
 import { guards } from '../../../guards/roster.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
-import type { Problem } from './check.js'
-import type { GivenConfig } from './sections.js'
+import type { Problem } from './check-input.js'
+import type { GivenConfig } from './agent-sections.js'
 
 /**
  * The settings with what they imply: `maxRepeatedToolSteps` is the repeated-call guard's number, so giving it switches
  * that guard on, and `null` switches it off; and each guard that is named takes its part from the progress guard.
  */
-export function withGuards(given: GivenConfig, base: AgentConfig): unknown {
+export function applyImpliedGuards(given: GivenConfig, base: AgentConfig): unknown {
   if (!given.guardrails) return given
   const { maxRepeatedToolSteps, ...rest } = given.guardrails
   const guardrails: typeof given.guardrails = { ...rest }
@@ -30,13 +30,13 @@ export function withGuards(given: GivenConfig, base: AgentConfig): unknown {
 }
 
 /** A guard that speaks up only after it has halted never does. */
-export function crossedSteps(path: string, settings: unknown): Problem[] {
+export function findCrossedSteps(path: string, settings: unknown): Problem[] {
   if (typeof settings !== 'object' || settings === null) return []
   const { haltAt } = settings as { haltAt?: unknown }
   return Object.entries(settings).flatMap(([name, value]: [string, unknown]) => {
     const key = `${path}.${name}`
     const isStep = (name === 'nudgeAt' || name === 'blockAt') && typeof value === 'number'
-    if (!isStep || typeof haltAt !== 'number' || value <= haltAt) return crossedSteps(key, value)
+    if (!isStep || typeof haltAt !== 'number' || value <= haltAt) return findCrossedSteps(key, value)
     return [{ path: key, sentence: `${key} (${value}) must not exceed ${path}.haltAt (${haltAt}).` }]
   })
 }

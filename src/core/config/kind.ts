@@ -10,7 +10,7 @@ export interface Kind<Value = unknown, Taken = Value> {
   /** As the kind of a key: that it may be left out. */
   readonly isOptional?: true
   /** Never there: for the compiler, what may be given. */
-  readonly taken?: Taken
+  readonly input?: Taken
 }
 
 export type Path = readonly PropertyKey[]
@@ -22,31 +22,31 @@ export type Keys = readonly (readonly [name: string, kind: Kind])[]
 
 export const anyKey = '*'
 
-export type Read<Of> = Of extends Kind<infer Value, unknown> ? Value : never
-export type Taken<Of> = Of extends Kind<unknown, infer Given> ? Given : never
+export type KindValue<Of> = Of extends Kind<infer Value, unknown> ? Value : never
+export type KindInput<Of> = Of extends Kind<unknown, infer Given> ? Given : never
 
-export type Optional<Value, Taken = Value> = Kind<Value | undefined, Taken | undefined> & {
+export type OptionalKind<Value, Taken = Value> = Kind<Value | undefined, Taken | undefined> & {
   readonly isOptional: true
 }
 
 export type Shape = Readonly<Record<string, Kind>>
 
-type Needed<Of extends Shape> = {
-  [Key in keyof Of as Of[Key] extends Optional<unknown> ? never : Key]: Read<Of[Key]>
+type RequiredFields<Of extends Shape> = {
+  [Key in keyof Of as Of[Key] extends OptionalKind<unknown> ? never : Key]: KindValue<Of[Key]>
 }
-type Others<Of extends Shape> = {
-  [Key in keyof Of as Of[Key] extends Optional<unknown> ? Key : never]?: Read<Of[Key]>
+type OptionalFields<Of extends Shape> = {
+  [Key in keyof Of as Of[Key] extends OptionalKind<unknown> ? Key : never]?: KindValue<Of[Key]>
 }
 
-export type Fields<Of extends Shape> = Flat<Needed<Of> & Others<Of>>
-export type Partly<Of extends Shape> = Kind<
-  { -readonly [Key in keyof Of]?: Read<Of[Key]> | undefined },
-  { -readonly [Key in keyof Of]?: Taken<Of[Key]> | undefined }
+export type FieldValues<Of extends Shape> = Flatten<RequiredFields<Of> & OptionalFields<Of>>
+export type PartialKind<Of extends Shape> = Kind<
+  { -readonly [Key in keyof Of]?: KindValue<Of[Key]> | undefined },
+  { -readonly [Key in keyof Of]?: KindInput<Of[Key]> | undefined }
 >
-type Flat<Type> = { -readonly [Key in keyof Type]: Type[Key] }
+type Flatten<Type> = { -readonly [Key in keyof Type]: Type[Key] }
 
 /** What passes the test, as it is. */
-export function that<Value>(test: (value: unknown) => boolean, phrase: string): Kind<Value> {
+export function predicate<Value>(test: (value: unknown) => boolean, phrase: string): Kind<Value> {
   return {
     keys: [],
     read(value, path, report) {
@@ -56,9 +56,9 @@ export function that<Value>(test: (value: unknown) => boolean, phrase: string): 
   }
 }
 
-export const anything: Kind = that(() => true, 'anything')
+export const anything: Kind = predicate(() => true, 'anything')
 
-export function optional<Value, Taken>(kind: Kind<Value, Taken>): Optional<Value, Taken> {
+export function optional<Value, Taken>(kind: Kind<Value, Taken>): OptionalKind<Value, Taken> {
   return {
     keys: kind.keys,
     isOptional: true,
@@ -74,33 +74,33 @@ export function nullable<Value, Taken>(kind: Kind<Value, Taken>): Kind<Value | n
 }
 
 /** What is of the kind and passes the test, too. */
-export function where<Value, Taken>(
+export function refine<Value, Taken>(
   kind: Kind<Value, Taken>,
   test: (value: Value) => boolean,
   phrase: string,
 ): Kind<Value, Taken> {
-  return after(kind, (value, path, report) => {
+  return pipe(kind, (value, path, report) => {
     if (!test(value)) report(path, phrase)
     return value
   })
 }
 
 /** What is of the kind, turned into something else. */
-export function turned<Value, Taken, Other>(
+export function transform<Value, Taken, Other>(
   kind: Kind<Value, Taken>,
   turn: (value: Value) => Other,
 ): Kind<Other, Taken> {
-  return after(kind, turn)
+  return pipe(kind, turn)
 }
 
 /**
  * The first kind of several that the value is of. Of a value that is nearly one of them, and no other at all, the
  * places inside are reported.
  */
-export function either<Kinds extends readonly Kind[]>(
+export function union<Kinds extends readonly Kind[]>(
   kinds: Kinds,
   phrase: string,
-): Kind<Read<Kinds[number]>> {
+): Kind<KindValue<Kinds[number]>> {
   return {
     keys: kinds.flatMap(({ keys }) => keys),
     read(value, path, report) {
@@ -108,12 +108,12 @@ export function either<Kinds extends readonly Kind[]>(
       for (const kind of kinds) {
         const reports: Parameters<Report>[] = []
         const read = kind.read(value, path, (...what) => void reports.push(what))
-        if (reports.length === 0) return read as Read<Kinds[number]>
+        if (reports.length === 0) return read as KindValue<Kinds[number]>
         if (reports.every(([at]) => at.length > path.length)) near.push(reports)
       }
       const reports: Parameters<Report>[] = near.length === 1 ? near.flat() : [[path, phrase]]
       for (const what of reports) report(...what)
-      return value as Read<Kinds[number]>
+      return value as KindValue<Kinds[number]>
     },
   }
 }
@@ -134,14 +134,14 @@ export function fields<const Of extends Shape>(
   shape: Of,
   phrase: string,
   how: 'closed' | 'open' = 'closed',
-): Kind<Fields<Of>> {
+): Kind<FieldValues<Of>> {
   const keys = Object.entries(shape)
   return {
     keys,
     read(value, path, report) {
-      const given = objectAt(value, path, report, phrase)
+      const given = readObject(value, path, report, phrase)
       const read: Record<string, unknown> = how === 'open' ? { ...given } : {}
-      if (given === null) return read as Fields<Of>
+      if (given === null) return read as FieldValues<Of>
       for (const [key, kind] of keys) {
         if (given[key] !== undefined || kind.isOptional === undefined) {
           read[key] = kind.read(given[key], [...path, key], report)
@@ -150,7 +150,7 @@ export function fields<const Of extends Shape>(
       if (how === 'closed') {
         for (const key of Object.keys(given)) if (!Object.hasOwn(shape, key)) report([...path, key], null)
       }
-      return read as Fields<Of>
+      return read as FieldValues<Of>
     },
   }
 }
@@ -160,7 +160,7 @@ export function map<Value>(kind: Kind<Value>, phrase: string): Kind<Record<strin
   return {
     keys: [[anyKey, kind]],
     read(value, path, report) {
-      const given = objectAt(value, path, report, phrase)
+      const given = readObject(value, path, report, phrase)
       return Object.fromEntries(
         Object.entries(given ?? {}).map(([key, inner]) => [key, kind.read(inner, [...path, key], report)]),
       )
@@ -169,25 +169,25 @@ export function map<Value>(kind: Kind<Value>, phrase: string): Kind<Record<strin
 }
 
 /** Objects of several kinds, told apart by what stands under one key. */
-export function taggedBy<const Kinds extends Shape>(
+export function taggedUnion<const Kinds extends Shape>(
   tag: string,
   kinds: Kinds,
   phrase: string,
-): Kind<Read<Kinds[keyof Kinds]>> {
+): Kind<KindValue<Kinds[keyof Kinds]>> {
   return {
     keys: Object.values(kinds).flatMap(({ keys }) => keys),
     read(value, path, report) {
-      const given = objectAt(value, path, report, phrase)
+      const given = readObject(value, path, report, phrase)
       const name = given?.[tag]
       const kind = typeof name === 'string' && Object.hasOwn(kinds, name) ? kinds[name] : undefined
       if (given !== null && kind === undefined) report([...path, tag], phrase)
-      return kind?.read(value, path, report) as Read<Kinds[keyof Kinds]>
+      return kind?.read(value, path, report) as KindValue<Kinds[keyof Kinds]>
     },
   }
 }
 
 /** Refuses a Map, a Date and other objects whose settings nobody would read. */
-function objectAt(
+function readObject(
   value: unknown,
   path: Path,
   report: Report,
@@ -198,7 +198,7 @@ function objectAt(
   return null
 }
 
-function after<Value, Taken, Other>(
+function pipe<Value, Taken, Other>(
   kind: Kind<Value, Taken>,
   go: (value: Value, path: Path, report: Report) => Other,
 ): Kind<Other, Taken> {

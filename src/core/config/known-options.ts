@@ -1,5 +1,5 @@
 import { UsageError } from '../base/errors.js'
-import { nearest } from '../base/nearest.js'
+import { findNearestName } from '../base/nearest-name.js'
 import { findOtherName } from './other-names.js'
 
 /**
@@ -18,6 +18,6 @@ export function expectKnownOptions(name: string, options: object, known: readonl
 export function hintFor(key: string, known: readonly string[]): string {
   const other = findOtherName(key)
   if (other !== undefined) return `Here it is ${other}.`
-  const meant = nearest(key, known)
+  const meant = findNearestName(key, known)
   return meant === undefined ? `It takes ${known.join(', ')}.` : `Did you mean ${meant}?`
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { type ReasoningForm, reasoningForms } from '../models/openai/echo-reasoning.js'
-import { either, list, map, optional, that, where } from './kind.js'
-import { anyText, choice, count, flag, record, text } from './values.js'
+import { union, list, map, optional, predicate, refine } from './kind.js'
+import { anyText, choice, count, flag, record, nonEmptyText } from './value-kinds.js'
 
 /** The model of a configuration file: the options of `openaiChat` or `openaiResponses`, as far as they are plain data and no secret. */
 export interface ModelSection {
@@ -42,23 +42,23 @@ export type ModelApi = (typeof modelApis)[number]
 export const modelApis = ['chat', 'responses'] as const
 
 /** Keys that one of the APIs alone has. */
-export const keysOfApi: Readonly<Record<ModelApi, readonly (keyof ModelSection)[]>> = {
+export const apiOnlyKeys: Readonly<Record<ModelApi, readonly (keyof ModelSection)[]>> = {
   chat: ['maxTokensField', 'echoReasoning'],
   responses: ['hostedTools', 'reasoningSummary', 'encryptedReasoning'],
 }
 
-const noSecret = 'put the key into an environment variable and name that in model.apiKeyEnv'
+const noSecretHint = 'put the key into an environment variable and name that in model.apiKeyEnv'
 
 /** Parameters of a request by name, none of which may be a secret. */
-const parameters = (what: string) =>
-  where(
-    map(text(), 'an object of texts'),
-    (given) => !Object.keys(given).some(namesSecret),
-    `${what} without secrets: ${noSecret}`,
+const parameterMap = (what: string) =>
+  refine(
+    map(nonEmptyText(), 'an object of texts'),
+    (given) => !Object.keys(given).some(isSecretName),
+    `${what} without secrets: ${noSecretHint}`,
   )
 
-const url = 'an http(s) URL without user, password, query and fragment'
-const variable =
+const urlPhrase = 'an http(s) URL without user, password, query and fragment'
+const variablePhrase =
   'the name of an environment variable in capitals, such as OPENAI_API_KEY; the key itself stays out of files'
 
 const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
@@ -66,21 +66,26 @@ const echoPhrase = "true, false, 'reasoning_content', 'reasoning' or 'thinking'"
 const toolsPhrase = "a list of tools with a type, such as [{ type: 'web_search' }]"
 
 export const modelSection = record({
-  model: text("the provider's name of a model"),
+  model: nonEmptyText("the provider's name of a model"),
   api: optional(choice(...modelApis)),
-  provider: optional(text()),
-  baseURL: optional(where(anyText(url), isPlainUrl, url)),
-  apiKeyEnv: optional(where(anyText(variable), (name) => /^[A-Z_][A-Z\d_]*$/.test(name), variable)),
-  organization: optional(text()),
-  project: optional(text()),
-  headers: optional(parameters('headers')),
-  query: optional(parameters('query parameters')),
+  provider: optional(nonEmptyText()),
+  baseURL: optional(refine(anyText(urlPhrase), isPlainUrl, urlPhrase)),
+  apiKeyEnv: optional(
+    refine(anyText(variablePhrase), (name) => /^[A-Z_][A-Z\d_]*$/.test(name), variablePhrase),
+  ),
+  organization: optional(nonEmptyText()),
+  project: optional(nonEmptyText()),
+  headers: optional(parameterMap('headers')),
+  query: optional(parameterMap('query parameters')),
   timeoutMs: optional(count(1)),
   maxTokensField: optional(choice('max_tokens', 'max_completion_tokens')),
-  echoReasoning: optional(either([flag(), choice(...reasoningForms)], echoPhrase)),
+  echoReasoning: optional(union([flag(), choice(...reasoningForms)], echoPhrase)),
   hostedTools: optional(
     list(
-      that<JsonObject>((tool) => typeof (tool as { type?: unknown } | null)?.type === 'string', toolsPhrase),
+      predicate<JsonObject>(
+        (tool) => typeof (tool as { type?: unknown } | null)?.type === 'string',
+        toolsPhrase,
+      ),
       toolsPhrase,
     ),
   ),
@@ -89,11 +94,11 @@ export const modelSection = record({
 })
 
 /** Whether what stands here may be a secret that somebody put into the wrong place: it is not to be shown. */
-export function mayBeSecret(path: string): boolean {
+export function canBeSecret(path: string): boolean {
   return /^model\.(baseURL|apiKeyEnv|headers|query|hostedTools)/.test(path)
 }
 
-function namesSecret(name: string): boolean {
+function isSecretName(name: string): boolean {
   return /auth|key|token|secret|password|cookie/i.test(name)
 }
 

@@ -1,7 +1,7 @@
 import { noGuards } from '../../../guards/roster.js'
 import type { AgentConfigInput, PresetName } from '../../../machines/agent/config.js'
 import { ConfigError } from '../base/errors.js'
-import { nearest } from '../base/nearest.js'
+import { findNearestName } from '../base/nearest-name.js'
 
 const openhuman = {
   limits: { maxSteps: 10 },
@@ -29,7 +29,7 @@ const openhuman = {
  *
  * @example createAgent({ ...presets.openhuman, model, tools })
  */
-export const presets = /* @__PURE__ */ known({
+export const presets = /* @__PURE__ */ rejectUnknownNames({
   /**
    * The 4th identical batch is not executed, whatever its results; budgets trip right after the response. An empty
    * answer ends the turn.
@@ -79,22 +79,27 @@ export const presets = /* @__PURE__ */ known({
 /** The preset of this name. Throws a ConfigError about `subject` when there is none. */
 export function findPreset(name: string, subject: string): AgentConfigInput {
   if (Object.hasOwn(presets, name)) return presets[name as PresetName]
-  throw unknownPreset(name, Object.keys(presets), subject)
+  throw unknownPresetError(name, Object.keys(presets), subject)
 }
 
-function unknownPreset(name: string, names: readonly string[], subject: string): ConfigError {
-  const meant = nearest(name, names)
+function unknownPresetError(name: string, names: readonly string[], subject: string): ConfigError {
+  const meant = findNearestName(name, names)
   const hint = meant === undefined ? `There are ${names.join(', ')}.` : `Did you mean '${meant}'?`
   return new ConfigError('invalid_config', `There is no preset '${name.slice(0, 64)}'. ${hint}`, subject)
 }
 
 /** To spread what is not there is no mistake to JavaScript: a mistyped name would give the defaults in silence. */
-function known<Presets extends Record<string, AgentConfigInput>>(all: Presets): Presets {
+function rejectUnknownNames<Presets extends Record<string, AgentConfigInput>>(all: Presets): Presets {
   return new Proxy(all, {
     get(_, name) {
       // Inspectors and matchers ask for other things, whose names begin otherwise or are methods of every object.
-      if (typeof name === 'string' && /^[a-z]\w*$/i.test(name) && !(name in all) && !asked.has(name)) {
-        throw unknownPreset(name, Object.keys(all), `presets.${name}`)
+      if (
+        typeof name === 'string' &&
+        /^[a-z]\w*$/i.test(name) &&
+        !(name in all) &&
+        !commonPropertyNames.has(name)
+      ) {
+        throw unknownPresetError(name, Object.keys(all), `presets.${name}`)
       }
       return Reflect.get(all, name) as unknown
     },
@@ -102,4 +107,10 @@ function known<Presets extends Record<string, AgentConfigInput>>(all: Presets): 
 }
 
 /** What is asked of any object by whoever awaits, writes or compares it. */
-const asked: ReadonlySet<string> = new Set(['then', 'toJSON', 'asymmetricMatch', 'nodeType', 'tagName'])
+const commonPropertyNames: ReadonlySet<string> = new Set([
+  'then',
+  'toJSON',
+  'asymmetricMatch',
+  'nodeType',
+  'tagName',
+])

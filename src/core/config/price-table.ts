@@ -1,6 +1,6 @@
-import { check } from './check.js'
+import { checkInput } from './check-input.js'
 import { map, optional } from './kind.js'
-import { amount, record } from './values.js'
+import { amount, record } from './value-kinds.js'
 
 /** What a model costs, in USD per million tokens. */
 export interface ModelPrice {
@@ -31,5 +31,5 @@ export const priceTable = map(
 
 /** The table when every price in it is a number from 0. Throws a ConfigError (`invalid_config`) otherwise. */
 export function resolvePriceTable(input: unknown): PriceTable {
-  return check(record({ prices: priceTable }), { prices: input }, 'prices').prices
+  return checkInput(record({ prices: priceTable }), { prices: input }, 'prices').prices
 }

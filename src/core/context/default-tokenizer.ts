@@ -1,6 +1,6 @@
 import type * as O200k from 'gpt-tokenizer/encoding/o200k_base'
 import { StatewrightError } from '../base/errors.js'
-import { loadPeer } from '../base/load.js'
+import { loadPeer } from '../base/lazy-load.js'
 
 /**
  * Counts tokens as a model does.

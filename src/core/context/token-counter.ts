@@ -6,7 +6,7 @@ import type {
   UserMessage,
 } from '../../../machines/agent/messages.js'
 import type { ModelProvider, ModelRequest, ToolSpec } from '../models/provider.js'
-import { estimateRequestTokens, remembered, sum } from '../prices/estimate.js'
+import { estimateRequestTokens, memoizeCount, sumTokens } from '../prices/estimate-tokens.js'
 import type { Tokenizer } from './default-tokenizer.js'
 
 /** What a chat template adds to each message, to each tool or call, and before the answer. */
@@ -43,20 +43,20 @@ export function createTokenCounter(
   const isEchoed = ({ tool_calls: calls = [] }: AssistantMessage): boolean =>
     echo === 'always' || (echo === 'with_calls' && calls.length > 0)
 
-  const message = remembered((message: Message): number => {
+  const message = memoizeCount((message: Message): number => {
     switch (message.role) {
       case 'user':
         return typeof message.content === 'string'
           ? perMessage + text(message.content)
           : perMessage +
               countMediaTokens(message.content) +
-              sum(message.content, (part) => text(getPartText(part)))
+              sumTokens(message.content, (part) => text(getPartText(part)))
       case 'assistant':
         return (
           perMessage +
           text(message.content || message.refusal) +
           (isEchoed(message) ? text(message.reasoning) : 0) +
-          sum(message.tool_calls ?? [], call) +
+          sumTokens(message.tool_calls ?? [], call) +
           text(message.reasoning_details && JSON.stringify(message.reasoning_details)) +
           countMediaTokens(message.media ?? []) +
           text(message.provider_items && JSON.stringify(message.provider_items.items))
@@ -67,7 +67,7 @@ export function createTokenCounter(
         return perMessage + text(message.content)
     }
   })
-  const tool = remembered(
+  const tool = memoizeCount(
     ({ name, description, parameters }: ToolSpec): number =>
       perTool + text(name) + text(description) + text(JSON.stringify(parameters)),
   )
@@ -77,13 +77,13 @@ export function createTokenCounter(
     text,
     message,
     instructions: ({ instructions }) => (instructions ? prompt(instructions) : 0),
-    tools: ({ tools }) => sum(tools, tool),
+    tools: ({ tools }) => sumTokens(tools, tool),
     fixed: (request) =>
       perRequest +
       counter.instructions(request) +
       counter.tools(request) +
-      sum(request.nudges, (nudge) => perMessage + text(nudge)),
-    request: (request) => counter.fixed(request) + sum(request.messages, message),
+      sumTokens(request.nudges, (nudge) => perMessage + text(nudge)),
+    request: (request) => counter.fixed(request) + sumTokens(request.messages, message),
   }
   return counter
 }

@@ -1,13 +1,13 @@
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
-import { madeOf } from '../agent/made-of.js'
-import { describeAgent, isOfSubAgent } from '../sessions/definition.js'
-import { standingAt } from '../sessions/replay.js'
-import type { Standing } from '../sessions/standing.js'
+import { internalsByAgent } from '../agent/agent-internals.js'
+import { describeAgent, isSubAgentName } from '../sessions/agent-definition.js'
+import { readSessionAt } from '../sessions/replay-session.js'
+import type { FoldedSession } from '../sessions/fold-session.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import type { Agents } from './define-agents.js'
-import { openSessions } from './stranded.js'
+import { listOpenSessions } from './stranded-sessions.js'
 
 /** What an open session comes to on the code at hand. */
 export interface CheckedSession {
@@ -30,27 +30,27 @@ export interface CheckedSession {
 
 /** Folds every session that has not ended on this code, one after the other, and says which can go on. */
 export async function* checkSessions(agents: Agents, store: SessionStore): AsyncGenerator<CheckedSession> {
-  for await (const listed of openSessions(store)) {
-    const checked = await checkOne(agents, store, listed)
+  for await (const listed of listOpenSessions(store)) {
+    const checked = await checkSession(agents, store, listed)
     if (checked) yield checked
   }
 }
 
-async function checkOne(
+async function checkSession(
   agents: Agents,
   store: SessionStore,
   { id, summary }: ListedSession,
 ): Promise<CheckedSession | null> {
   const told = { session: id, state: summary?.state ?? null, agent: summary?.agent ?? '' }
   try {
-    const standing = await standingAt(store, id)
-    const { run, definition } = standing
+    const folded = await readSessionAt(store, id)
+    const { run, definition } = folded
     // It was forked, or begun elsewhere, and has nothing that goes on.
     if (run === null || run.status !== 'active') return null
     // The run that called it goes on with it, and is checked itself.
-    if (isOfSubAgent(definition?.name)) return null
+    if (isSubAgentName(definition?.name)) return null
     const about = { ...told, state: run.context.state, agent: describeAgent(definition) }
-    return { ...about, ...judged(agents, standing, run) }
+    return { ...about, ...judgeSession(agents, folded, run) }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     // It was deleted in the meantime.
@@ -59,17 +59,17 @@ async function checkOne(
   }
 }
 
-function judged(
+function judgeSession(
   agents: Agents,
-  { definition }: Standing,
-  { context }: NonNullable<Standing['run']>,
+  { definition }: FoldedSession,
+  { context }: NonNullable<FoldedSession['run']>,
 ): Pick<CheckedSession, 'ok' | 'verdict' | 'why'> {
   const acceptor = agents.findAgentFor(definition)
   if (definition?.name === undefined && !acceptor) return { ok: true, verdict: 'unknown' }
   if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${describeAgent(definition)}.` }
-  const made = madeOf.get(acceptor.agent)
+  const made = internalsByAgent.get(acceptor.agent)
   const missing = context.calls.find(
-    (call) => !made?.tools.get(call.name) && (isUnderWay(call) || isAsked(call)),
+    (call) => !made?.tools.get(call.name) && (isUnderWay(call) || isWaitingForAnswer(call)),
   )
   if (missing && Object.hasOwn(context.tools, missing.name)) {
     const why = `A call of it waits for the tool '${missing.name}', which ${acceptor.name} has no more.`
@@ -79,6 +79,6 @@ function judged(
   return { ok: true, verdict: isSame ? 'same' : 'changed' }
 }
 
-function isAsked({ needs, result }: { needs?: unknown; result?: unknown }): boolean {
+function isWaitingForAnswer({ needs, result }: { needs?: unknown; result?: unknown }): boolean {
   return result === undefined && needs !== 'nobody'
 }

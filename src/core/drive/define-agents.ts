@@ -1,12 +1,12 @@
 import { ConfigError } from '../base/errors.js'
 import type { Agent } from '../agent/agent-options.js'
-import { type MadeOf, madeOf } from '../agent/made-of.js'
+import { type AgentInternals, internalsByAgent } from '../agent/agent-internals.js'
 import {
   acceptsDefinition,
   describeAgent,
   type AgentDefinition,
   type AgentLabel,
-} from '../sessions/definition.js'
+} from '../sessions/agent-definition.js'
 
 /** Any agent, whatever its output, tools and context. */
 export type AnyAgent = Pick<Agent, 'config' | 'machine'>
@@ -59,18 +59,21 @@ export interface Agents {
  */
 export function defineAgents(entries: Readonly<Record<string, AnyAgent | VersionedAgent>>): Agents {
   if (typeof entries !== 'object' || entries === null || Object.keys(entries).length === 0)
-    throw wrong('agents', 'defineAgents takes at least one agent by its name: defineAgents({ support }).')
-  const all = new Map(Object.entries(entries).map(([name, entry]) => [name, defined(name, entry)]))
-  const seen = new Map<MadeOf, string>()
+    throw agentsError(
+      'agents',
+      'defineAgents takes at least one agent by its name: defineAgents({ support }).',
+    )
+  const all = new Map(Object.entries(entries).map(([name, entry]) => [name, checkEntry(name, entry)]))
+  const seen = new Map<AgentInternals, string>()
   for (const [name, { agent, version }] of all) {
-    const made = madeOf.get(agent) as MadeOf
+    const made = internalsByAgent.get(agent) as AgentInternals
     const other = seen.get(made)
     if (other !== undefined)
-      throw wrong(name, `'${name}' and '${other}' are one agent: give each name an agent of its own.`)
+      throw agentsError(name, `'${name}' and '${other}' are one agent: give each name an agent of its own.`)
     seen.set(made, name)
     const { label } = made
     if (label && (label.name !== name || label.version !== version))
-      throw wrong(
+      throw agentsError(
         name,
         `This agent is '${describeAgent(label)}' in another defineAgents, and its sessions are known by that: under another ` +
           'name or version they would be stranded. Give it the same name and version in both, or make a second agent with ' +
@@ -79,9 +82,9 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
   }
   // All of them, or none.
   for (const [made, name] of seen) {
-    const label = labelOf(all.get(name) as DefinedAgent)
+    const label = toLabel(all.get(name) as DefinedAgent)
     const accepts = made.label ? label.accepts && made.label.accepts?.concat(label.accepts) : label.accepts
-    made.label = labelOf({ name, version: label.version, accepts })
+    made.label = toLabel({ name, version: label.version, accepts })
   }
   const names = [...all.keys()]
   return {
@@ -98,43 +101,46 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
     findAgentFor: (definition) => {
       if (definition?.name === undefined) return all.size === 1 ? [...all.values()][0] : undefined
       const agent = all.get(definition.name)
-      return agent && acceptsDefinition(labelOf(agent), definition) ? agent : undefined
+      return agent && acceptsDefinition(toLabel(agent), definition) ? agent : undefined
     },
   }
 }
 
 /** As errors tell of them. */
-export function labelsOf(agents: Agents): AgentLabel[] {
-  return agents.names.map((name) => labelOf(agents.get(name)))
+export function listLabels(agents: Agents): AgentLabel[] {
+  return agents.names.map((name) => toLabel(agents.get(name)))
 }
 
-function labelOf({ name, version, accepts }: Omit<DefinedAgent, 'agent'>): AgentLabel {
+function toLabel({ name, version, accepts }: Omit<DefinedAgent, 'agent'>): AgentLabel {
   return { name, ...(version !== undefined && { version }), ...(accepts && { accepts }) }
 }
 
-function defined(name: string, entry: AnyAgent | VersionedAgent): DefinedAgent {
+function checkEntry(name: string, entry: AnyAgent | VersionedAgent): DefinedAgent {
   const isVersioned = typeof entry === 'object' && entry !== null && 'agent' in entry
   const { agent, version, accepts } = isVersioned ? entry : { agent: entry }
-  if (!madeOf.has(agent))
-    throw wrong(name, `'${name}' must be an agent that createAgent has made, or { agent, version }.`)
+  if (!internalsByAgent.has(agent))
+    throw agentsError(name, `'${name}' must be an agent that createAgent has made, or { agent, version }.`)
   const isText = (value: unknown) => typeof value === 'string' && value !== '' && value.length <= 100
   if (!/^[\w.-]{1,100}$/.test(name))
-    throw wrong(name, `'${name}' cannot be the name of an agent: use 1 to 100 of A-Z a-z 0-9 _ . -`)
+    throw agentsError(name, `'${name}' cannot be the name of an agent: use 1 to 100 of A-Z a-z 0-9 _ . -`)
   if (isVersioned && !isText(version))
-    throw wrong(
+    throw agentsError(
       `${name}.version`,
       `The version of '${name}' must be a text of 1 to 100 characters, such as '4'.`,
     )
   if (accepts !== undefined && !(Array.isArray(accepts) && accepts.every(isText)))
-    throw wrong(`${name}.accepts`, `accepts of '${name}' must be a list of versions, such as ['3', '4'].`)
+    throw agentsError(
+      `${name}.accepts`,
+      `accepts of '${name}' must be a list of versions, such as ['3', '4'].`,
+    )
   if (version !== undefined && accepts !== undefined && !accepts.includes(version))
-    throw wrong(
+    throw agentsError(
       `${name}.accepts`,
       `accepts of '${name}' leaves out its own version '${version}': it could not go on with what it begins.`,
     )
   return { name, agent, version, accepts: accepts ?? (version === undefined ? undefined : [version]) }
 }
 
-function wrong(subject: string, message: string): ConfigError {
+function agentsError(subject: string, message: string): ConfigError {
   return new ConfigError('invalid_config', message, subject)
 }

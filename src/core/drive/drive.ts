@@ -2,24 +2,24 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { type RunResult, isWorkState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
-import { type MadeOf, madeOf, storedOrThrow } from '../agent/made-of.js'
-import { beginIn, reviveIn, type StoredRuns, takeSession } from '../agent/stored-runs.js'
-import { onceAborted } from '../base/abort.js'
-import { RunTime } from '../base/run-time.js'
+import { type AgentInternals, internalsByAgent, getStoredRuns } from '../agent/agent-internals.js'
+import { beginAcquiredRun, resumeAcquiredRun, type StoredRuns, acquireSession } from '../agent/stored-runs.js'
+import { whenAborted } from '../base/abort.js'
+import { RunClock } from '../base/run-clock.js'
 import { UsageError } from '../base/errors.js'
-import { newId } from '../base/new-id.js'
+import { createId } from '../base/create-id.js'
 import { releaseRun } from '../live/release-run.js'
 import type { Run } from '../run/run.js'
-import { readConversation } from '../sessions/history.js'
-import type { TakenSession } from '../sessions/open-session.js'
-import { stranded } from '../sessions/refusals.js'
-import { unknownSession } from '../sessions/store/refusals.js'
+import { readConversation } from '../sessions/input-history.js'
+import type { AcquiredSession } from '../sessions/open-session.js'
+import { strandedError } from '../sessions/session-errors.js'
+import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { Session } from '../sessions/session.js'
 import { StoreError, type StoreErrorCode } from '../sessions/store/store-error.js'
-import { say } from './answers.js'
-import { type Agents, type AnyAgent, labelsOf } from './define-agents.js'
-import { checkedDriveOptions, type RunSessionOptions } from './options.js'
-import { type SessionResult, restOf } from './rest.js'
+import { applyAnswers } from './drive-answers.js'
+import { type Agents, type AnyAgent, listLabels } from './define-agents.js'
+import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
+import { type SessionResult, createDriveRest } from './drive-rest.js'
 
 /** How often `heartbeat` is called, in milliseconds. */
 const heartbeatMs = 10_000
@@ -46,34 +46,34 @@ export async function runSession(
   agent: AnyAgent | Agents,
   options: RunSessionOptions,
 ): Promise<SessionResult> {
-  const { session, signal } = checkedDriveOptions(options)
+  const { session, signal } = checkDriveOptions(options)
   if (signal?.aborted)
     throw new UsageError(
       'stopped',
       'The signal had aborted before runSession began: call it again.',
       'signal',
     )
-  const choice = new Choice(agent, options.agent)
-  const taken = await takeSession(choice.stored, session, {
+  const choice = new AgentChoice(agent, options.agent)
+  const taken = await acquireSession(choice.stored, session, {
     holder: 'runSession',
     definition: () => choice.stored.definition(),
   })
-  return new Driving(choice, taken, options).toRest()
+  return new SessionDrive(choice, taken, options).driveToRest()
 }
 
 /** Which agent runs the session: the one that was passed, or the one that the log names. */
-class Choice {
+class AgentChoice {
   readonly #agents: Agents | undefined
-  #made: MadeOf
-  readonly #isAsked: boolean
+  #made: AgentInternals
+  readonly #isNamed: boolean
 
   constructor(given: AnyAgent | Agents, asked: string | undefined) {
     this.#agents = typeof given === 'object' && given !== null && 'findAgentFor' in given ? given : undefined
-    this.#isAsked = asked !== undefined
+    this.#isNamed = asked !== undefined
     const one = this.#agents
       ? this.#agents.get(asked ?? this.#agents.names[0] ?? '').agent
       : (given as AnyAgent)
-    const made = madeOf.get(one)
+    const made = internalsByAgent.get(one)
     if (made) this.#made = made
     else
       throw new UsageError(
@@ -84,21 +84,21 @@ class Choice {
   }
 
   get stored(): StoredRuns {
-    return storedOrThrow(this.#made)
+    return getStoredRuns(this.#made)
   }
 
   /** The agent that goes on with a run. */
-  goOnWith({ definition }: TakenSession['standing'], session: string): void {
+  chooseForResume({ definition }: AcquiredSession['folded'], session: string): void {
     if (!this.#agents) return
     const acceptor = this.#agents.findAgentFor(definition)
-    const unnamed = definition?.name === undefined && this.#isAsked
-    if (acceptor) this.#take(acceptor.agent)
-    else if (!unnamed) throw stranded(session, definition, labelsOf(this.#agents))
+    const unnamed = definition?.name === undefined && this.#isNamed
+    if (acceptor) this.#useAgent(acceptor.agent)
+    else if (!unnamed) throw strandedError(session, definition, listLabels(this.#agents))
   }
 
   /** The agent that begins one: as asked for, or as the session had it before. */
-  beginAfter({ definition }: TakenSession['standing'], session: string): void {
-    if (!this.#agents || this.#isAsked || this.#agents.names.length === 1) return
+  chooseForBegin({ definition }: AcquiredSession['folded'], session: string): void {
+    if (!this.#agents || this.#isNamed || this.#agents.names.length === 1) return
     const before = definition?.name
     if (before === undefined || !this.#agents.names.includes(before)) {
       const names = this.#agents.names.join("', '")
@@ -108,39 +108,39 @@ class Choice {
         'agent',
       )
     }
-    this.#take(this.#agents.get(before).agent)
+    this.#useAgent(this.#agents.get(before).agent)
   }
 
-  #take(agent: AnyAgent): void {
-    this.#made = madeOf.get(agent) ?? this.#made
+  #useAgent(agent: AnyAgent): void {
+    this.#made = internalsByAgent.get(agent) ?? this.#made
   }
 }
 
-type Wait = { waitUntil: number; waitMs: number }
+type LongWait = { waitUntil: number; waitMs: number }
 
 /** One call of `runSession`: the session is ours until it rests. */
-class Driving {
-  readonly #choice: Choice
-  readonly #taken: TakenSession
+class SessionDrive {
+  readonly #choice: AgentChoice
+  readonly #acquired: AcquiredSession
   readonly #options: RunSessionOptions
   /** The time of its run. */
-  readonly #time: RunTime
+  readonly #time: RunClock
   #turn: number
 
-  constructor(choice: Choice, taken: TakenSession, options: RunSessionOptions) {
+  constructor(choice: AgentChoice, taken: AcquiredSession, options: RunSessionOptions) {
     this.#choice = choice
-    this.#taken = taken
+    this.#acquired = taken
     this.#options = options
-    this.#turn = taken.standing.runs
-    this.#time = new RunTime(choice.stored.parts.clock, taken.log.resumesAt)
+    this.#turn = taken.folded.runs
+    this.#time = new RunClock(choice.stored.parts.clock, taken.log.resumesAt)
   }
 
-  async toRest(): Promise<SessionResult> {
-    const { log } = this.#taken
+  async driveToRest(): Promise<SessionResult> {
+    const { log } = this.#acquired
     let begun: Run | null = null
     try {
-      if (this.#isToBegin()) begun = await this.#begin()
-      const rest = begun ? null : await this.#asFound()
+      if (this.#needsNewRun()) begun = await this.#begin()
+      const rest = begun ? null : await this.#findRest()
       if (rest) return rest
     } catch (error) {
       await log.close()
@@ -148,7 +148,7 @@ class Driving {
     }
     // From here on the run itself lets go of the session.
     if (begun) return this.#follow(begun)
-    const run = await reviveIn(this.#stored, this.#taken, this.#options.session, {
+    const run = await resumeAcquiredRun(this.#stored, this.#acquired, this.#options.session, {
       context: this.#options.context,
       signal: undefined,
       inspect: this.#stored.inspect,
@@ -157,18 +157,18 @@ class Driving {
   }
 
   /** The rest of a run that cannot go on, or not now; null for one that goes on here. */
-  async #asFound(): Promise<SessionResult | null> {
-    const { standing } = this.#taken
+  async #findRest(): Promise<SessionResult | null> {
+    const { folded } = this.#acquired
     const { answers = [] } = this.#options
-    const { run } = standing
-    if (run === null) throw unknownSession(this.#options.session)
-    if (run.status !== 'active') return this.#asItStands(run.context)
-    this.#choice.goOnWith(standing, this.#options.session)
+    const { run } = folded
+    if (run === null) throw unknownSessionError(this.#options.session)
+    if (run.status !== 'active') return this.#closeAtRest(run.context)
+    this.#choice.chooseForResume(folded, this.#options.session)
     refuseInteractive(run.context.config)
-    const wait = this.#longWait(run.context)
+    const wait = this.#findLongWait(run.context)
     if (wait === undefined) return null
-    const undelivered = answers.length > 0 && this.#isMeant() && { undelivered: true as const }
-    return this.#asItStands(run.context, { stopped: true, ...wait, ...undelivered })
+    const undelivered = answers.length > 0 && this.#areAnswersForThisRest() && { undelivered: true as const }
+    return this.#closeAtRest(run.context, { stopped: true, ...wait, ...undelivered })
   }
 
   get #stored(): StoredRuns {
@@ -176,8 +176,8 @@ class Driving {
   }
 
   /** Whether this call begins a run. */
-  #isToBegin(): boolean {
-    const { runs, run } = this.#taken.standing
+  #needsNewRun(): boolean {
+    const { runs, run } = this.#acquired.folded
     const { session, turn = Math.max(1, runs), input } = this.#options
     if (turn <= runs) return false
     if (turn > runs + 1 || run?.status === 'active') {
@@ -199,16 +199,16 @@ class Driving {
 
   async #begin(): Promise<Run> {
     const { session: id, context, input } = this.#options
-    const { standing } = this.#taken
-    this.#choice.beginAfter(standing, id)
+    const { folded } = this.#acquired
+    this.#choice.chooseForBegin(folded, id)
     const { parts } = this.#stored
     refuseInteractive(parts.config)
     parts.model.check?.()
     const said = readConversation(typeof input === 'function' ? await input() : input, parts.clock.now())
-    const [session, runId] = [new Session(id, standing.name), newId()]
+    const [session, runId] = [new Session(id, folded.name), createId()]
     this.#turn += 1
     const start = { runId, session, said, config: parts.config, context }
-    const origin = await beginIn(this.#stored, this.#taken, start)
+    const origin = await beginAcquiredRun(this.#stored, this.#acquired, start)
     return this.#stored.run({ runId, session, origin, signal: undefined, inspect: this.#stored.inspect })
   }
 
@@ -223,74 +223,75 @@ class Driving {
         releaseRun(run).then(then, reject)
       }
       const leave = (): void => leaving(() => resolve('left'))
-      if (signal) stops.push(onceAborted(signal, leave))
-      this.#onLongWait(run, leave, stops)
-      if (heartbeat) stops.push(this.#beat(heartbeat, (error) => leaving(() => reject(error))))
+      if (signal) stops.push(whenAborted(signal, leave))
+      this.#watchLongWait(run, leave, stops)
+      if (heartbeat) stops.push(this.#startHeartbeat(heartbeat, (error) => leaving(() => reject(error))))
     })
     left.catch(() => undefined)
     try {
       let outcome: RunResult | 'left' = await Promise.race([run.result, left])
       let isUndelivered = answers.length > 0
-      if (outcome !== 'left' && outcome.resumable && isUndelivered && this.#isMeant()) {
+      if (outcome !== 'left' && outcome.resumable && isUndelivered && this.#areAnswersForThisRest()) {
         if (!isLeaving) {
-          say(run, answers, this.#options.at)
+          applyAnswers(run, answers, this.#options.at)
           isUndelivered = false
         }
         outcome = isLeaving ? await left : await Promise.race([run.result, left])
       }
-      if (outcome === 'left') return this.#asLeft(run, isUndelivered)
-      if (this.#taken.log.hasFailed) throw notKept(outcome, this.#options.session)
-      return restOf(this.#contextOf(run), this.#around)
+      if (outcome === 'left') return this.#createStoppedRest(run, isUndelivered)
+      if (this.#acquired.log.hasFailed) throw notWrittenError(outcome, this.#options.session)
+      return createDriveRest(this.#getContext(run), this.#position)
     } finally {
       for (const stop of stops) stop()
     }
   }
 
   /** Whether this is the rest that the answers are for: what was left in the inbox has been heard by now. */
-  #isMeant(): boolean {
+  #areAnswersForThisRest(): boolean {
     const { at } = this.#options
-    return at === undefined || at === this.#taken.log.head
+    return at === undefined || at === this.#acquired.log.head
   }
 
-  get #around(): { turn: number; head: number } {
-    return { turn: this.#turn, head: this.#taken.log.head }
+  get #position(): { turn: number; head: number } {
+    return { turn: this.#turn, head: this.#acquired.log.head }
   }
 
-  #contextOf(run: Run): AgentContext {
+  #getContext(run: Run): AgentContext {
     return (run.snapshot() as { context: AgentContext }).context
   }
 
   /** It may have come to a rest while it was being left. */
-  #asLeft(run: Run, isUndelivered: boolean): SessionResult {
-    const context = this.#contextOf(run)
+  #createStoppedRest(run: Run, isUndelivered: boolean): SessionResult {
+    const context = this.#getContext(run)
     const isAtWork = isWorkState(context.state)
-    const undelivered = isUndelivered && this.#isMeant() && (isAtWork || toRunResult(context).resumable)
-    const wait = this.#longWait(context)
-    return restOf(context, {
-      ...this.#around,
+    const undelivered =
+      isUndelivered && this.#areAnswersForThisRest() && (isAtWork || toRunResult(context).resumable)
+    const wait = this.#findLongWait(context)
+    return createDriveRest(context, {
+      ...this.#position,
       ...((isAtWork || undelivered) && { stopped: true }),
       ...(undelivered && { undelivered: undelivered }),
       ...wait,
     })
   }
 
-  async #asItStands(
+  async #closeAtRest(
     context: AgentContext,
-    more: Pick<SessionResult, 'stopped' | 'undelivered' | keyof Wait> = {},
+    more: Pick<SessionResult, 'stopped' | 'undelivered' | keyof LongWait> = {},
   ): Promise<SessionResult> {
-    await this.#taken.log.close()
-    return restOf(context, { ...this.#around, ...more })
+    await this.#acquired.log.close()
+    return createDriveRest(context, { ...this.#position, ...more })
   }
 
   /** A wait that is too long for a process to sit through; undefined for any other. */
-  #longWait({ attempt, backOffUntil, state }: AgentContext): Wait | undefined {
+  #findLongWait({ attempt, backOffUntil, state }: AgentContext): LongWait | undefined {
     const { maxRetryWaitMs = Infinity } = this.#options
     const isWaiting = state === 'RUNNING' && attempt > 1
     const waitMs = backOffUntil - this.#time.now()
     return isWaiting && waitMs > maxRetryWaitMs ? { waitUntil: backOffUntil, waitMs } : undefined
   }
 
-  #onLongWait(run: Run, leave: () => void, stops: (() => void)[]): void {
+  #watchLongWait(run: Run, leave: () => void, stops: (() => void)[]): void {
     const { maxRetryWaitMs } = this.#options
     if (maxRetryWaitMs === undefined) return
     const subscription = run.events$.subscribe({
@@ -303,7 +304,7 @@ class Driving {
   }
 
   /** `failed`: the caller is gone, or its heartbeat failed. */
-  #beat(heartbeat: () => unknown, failed: (error: unknown) => void): () => void {
+  #startHeartbeat(heartbeat: () => unknown, failed: (error: unknown) => void): () => void {
     const { clock } = this.#stored.parts
     let timer: unknown
     const beat = async (): Promise<void> => {
@@ -329,7 +330,7 @@ function refuseInteractive({ interactive }: AgentConfig): void {
 }
 
 /** The run's end is not in the log: the next call finds the session as it was before. */
-function notKept({ error }: RunResult, session: string): StoreError {
+function notWrittenError({ error }: RunResult, session: string): StoreError {
   const { code = 'store_unavailable', message = 'The session could not be written.' } = error ?? {}
   return new StoreError(code as StoreErrorCode, message, session)
 }

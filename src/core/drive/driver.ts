@@ -1,10 +1,10 @@
-import { anyOptions, expectArgument } from '../base/expect-argument.js'
+import { optionsRule, expectArgument } from '../base/expect-argument.js'
 import { expectKnownOptions } from '../config/known-options.js'
 import { ConfigError, UsageError } from '../base/errors.js'
 import { type Agents, type AnyAgent } from './define-agents.js'
 import { runSession } from './drive.js'
-import { checkedDriveOptions, type RunSessionOptions } from './options.js'
-import type { SessionResult } from './rest.js'
+import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
+import type { SessionResult } from './drive-rest.js'
 
 /** How a process runs its sessions, and leaves them to other processes. */
 export interface SessionRunnerOptions {
@@ -26,7 +26,7 @@ export interface SessionRunner {
 }
 
 /** What a timer can count, in milliseconds; it fires at once for more. */
-const longestTimer = 2 ** 31 - 1
+const maxTimerMs = 2 ** 31 - 1
 
 /**
  * Runs sessions for an engine until the process shuts down.
@@ -44,7 +44,7 @@ export function createSessionRunner(
     is: (given) => typeof given === 'object' && given !== null && ('run' in given || 'findAgentFor' in given),
     phrase: 'an agent, or what defineAgents(…) returned',
   })
-  expectArgument('createSessionRunner(agents, options)', options, anyOptions)
+  expectArgument('createSessionRunner(agents, options)', options, optionsRule)
   expectKnownOptions('createSessionRunner', options, ['drainMs'] satisfies (keyof SessionRunnerOptions)[])
   const { drainMs = 20_000 } = options
   if (!(Number.isFinite(drainMs) && drainMs >= 0))
@@ -54,7 +54,7 @@ export function createSessionRunner(
   let drained: Promise<void> | undefined
 
   const wait = async (): Promise<void> => {
-    const timer = setTimeout(() => stop.abort(), Math.min(drainMs, longestTimer))
+    const timer = setTimeout(() => stop.abort(), Math.min(drainMs, maxTimerMs))
     while (active.size > 0)
       // oxlint-disable-next-line no-await-in-loop -- nothing begins meanwhile
       await Promise.allSettled(active)
@@ -69,7 +69,7 @@ export function createSessionRunner(
           'This process is about to end and starts nothing new: run the session in another process.',
           'runSession',
         )
-      checkedDriveOptions(options)
+      checkDriveOptions(options)
       const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
       const driving = runSession(agents, { ...options, signal })
       active.add(driving)

@@ -1,10 +1,10 @@
-import { madeOf } from '../agent/made-of.js'
+import { internalsByAgent } from '../agent/agent-internals.js'
 import { systemClock } from '../base/clock.js'
 import { tellStoredSession, type TellOptions } from '../run/tell-stored-session.js'
-import type { Receipt, SessionMessage } from '../sessions/inbox/message.js'
+import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
-import { definitionIn } from './stranded.js'
+import { getListedDefinition } from './stranded-sessions.js'
 
 /** Tells a session something, as `agent.tell` of the agent that goes on with it; of none, where it is not here. */
 export async function tellSession(
@@ -15,8 +15,8 @@ export async function tellSession(
   telling: TellOptions,
 ): Promise<Receipt> {
   const listed = await store.get(session)
-  const acceptor = agents.findAgentFor(listed && definitionIn(listed))
-  const made = acceptor && madeOf.get(acceptor.agent)
+  const acceptor = agents.findAgentFor(listed && getListedDefinition(listed))
+  const made = acceptor && internalsByAgent.get(acceptor.agent)
   const parts = { store, clock: made?.parts.clock ?? systemClock, ...(made && { tools: made.tools }) }
   return tellStoredSession(parts, session, message, telling)
 }

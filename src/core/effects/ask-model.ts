@@ -7,21 +7,21 @@ import type { ModelActorError, ModelFailure, ModelResponse } from '../../../mach
 import { getStepId } from '../../../machines/agent/step-id.js'
 import { toBudgetLimits, getBudgetTotals } from '../../../machines/agent/budget-totals.js'
 import type { Usage } from '../../../machines/agent/usage.js'
-import { type CallAbort, withSignal } from '../base/abort.js'
-import { keepThrown } from '../base/thrown.js'
+import { type CallAbort, attachSignal } from '../base/abort.js'
+import { rememberThrown } from '../base/thrown-errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
-import { checkedFailure, checkedResponse, totalAlone } from '../models/checked-response.js'
-import { toModelFailure } from '../models/failures.js'
+import { normalizeFailure, normalizeResponse, findTotalOnly } from '../models/normalize-response.js'
+import { toModelFailure } from '../models/to-model-failure.js'
 import {
   ModelError,
   type ModelProvider,
   type ModelRequest,
   type ModelRequestOptions,
 } from '../models/provider.js'
-import { refuseMedia, withWordsInstead } from '../models/result-media.js'
-import { estimateRequestTokens } from '../prices/estimate.js'
+import { refuseUnsupportedMedia, replaceUnknownMedia } from '../models/result-media.js'
+import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import { type AskedModel, Bill } from './bill.js'
 import { checkPriceKnown } from './check-run-start.js'
 import { toRequestInfo, noteResponse, switchModelInfo } from './request-info.js'
@@ -94,7 +94,7 @@ export async function askModel<Output>(
   try {
     abort.throwIfAborted()
     if (needsPrice) await checkPriceKnown({ model: parts.model, prices }, config, context.usage.session)
-    refuseMedia(request.messages, parts.model)
+    refuseUnsupportedMedia(request.messages, parts.model)
     checkPreflightBudget(request, context)
     const ready = onSend?.()
     if (ready) await ready
@@ -113,7 +113,7 @@ export async function askModel<Output>(
       onWarning: (code, message) => warnOnce(runtime, code, message),
       ...(onHosted && { onHostedCall: onHosted }),
       onFallback: (next, after) => {
-        const failure = after && checkedFailure(after)
+        const failure = after && normalizeFailure(after)
         const spent = bill.switchModel(next, failure)
         void prices.load(next.provider, next.model)
         if (sent !== null && telemetry) {
@@ -127,7 +127,7 @@ export async function askModel<Output>(
         idle.onActivity()
       },
     }
-    const options: ModelRequestOptions = withSignal(asked, idle.abort)
+    const options: ModelRequestOptions = attachSignal(asked, idle.abort)
     if (telemetry !== undefined) {
       sent = toRequestInfo(parts.model, request, purpose, context, runtime.clock.now())
       options.around = (work) => (sent === null ? work() : telemetry.around(sent, work))
@@ -137,9 +137,9 @@ export async function askModel<Output>(
         ? parts.model.request(request, options)
         : telemetry.around(sent, () => parts.model.request(request, options)),
     )
-    const response = checkedResponse(answer)
+    const response = normalizeResponse(answer)
     if (sent !== null) noteResponse(sent, response, answer)
-    bill.receive(response, totalAlone(answer?.usage))
+    bill.receive(response, findTotalOnly(answer?.usage))
     return await toOutput(response, () => bill.getAnswerUsage())
   } catch (error) {
     const silenced = idle.abort.aborted && !abort.aborted
@@ -148,7 +148,7 @@ export async function askModel<Output>(
     const told = { ...failure, partialText: getKnownText(failure.partialText) }
     const usage = await bill.getFailureUsage(failure)
     const plain: ModelActorError = { ...told, usage, jitter: toJitter(Math.random()) }
-    throw keepThrown(plain, reason)
+    throw rememberThrown(plain, reason)
   } finally {
     idle.stop()
     if (runtime.openBill === bill) runtime.openBill = null
@@ -157,7 +157,7 @@ export async function askModel<Output>(
 
 /** A provider with fallback models does this for each of them. */
 function withAcceptedMessages(request: ModelRequest, model: ModelProvider): ModelRequest {
-  const messages = model.fallbacks ? request.messages : withWordsInstead(request.messages, model)
+  const messages = model.fallbacks ? request.messages : replaceUnknownMedia(request.messages, model)
   return messages === request.messages ? request : { ...request, messages }
 }
 

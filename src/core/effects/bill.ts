@@ -4,8 +4,8 @@ import { addUsage, noUsage, type TokenUsage, type Usage } from '../../../machine
 import { extendObject } from '../../../guards/lib/extended.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { ModelProvider, ModelRequest } from '../models/provider.js'
-import type { PriceBook } from '../prices/prices.js'
-import { estimatePartialUsage, estimateUsage } from '../prices/estimate.js'
+import type { PriceBook } from '../prices/price-book.js'
+import { estimatePartialUsage, estimateUsage } from '../prices/estimate-tokens.js'
 
 /** Which model is asked, for its price. */
 export type AskedModel = Pick<ModelProvider, 'provider' | 'model'>

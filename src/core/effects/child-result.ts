@@ -1,8 +1,8 @@
 import type { Features } from '../../../machines/agent/context.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
-import { limit } from '../base/format-value.js'
-import { isAccountExhausted } from '../models/failures.js'
+import { limitText } from '../base/format-value.js'
+import { isAccountExhausted } from '../models/to-model-failure.js'
 
 /** What the model reads of a sub-agent that has ended. Only one that has completed has succeeded. */
 export function toChildResult(
@@ -15,7 +15,12 @@ export function toChildResult(
   // Guards repeat the message, and may do so before shields have seen the result.
   const child = { state, code: toChildErrorCode(result), message: (!resultShields && error?.message) || '' }
   if (state === 'COMPLETED') {
-    return { status: 'ok', durationMs, child, ...limit(output || 'It has ended without a word.', maxChars) }
+    return {
+      status: 'ok',
+      durationMs,
+      child,
+      ...limitText(output || 'It has ended without a word.', maxChars),
+    }
   }
   const isTransient = result.reason === 'provider_error' && error?.recoverable === true
   return {
@@ -23,7 +28,10 @@ export function toChildResult(
     errorKind: isTransient ? 'transient' : 'failed',
     durationMs,
     child,
-    ...limit(`The sub-agent did not finish: ${describeEnd(result)}\n${describeProgress(result)}`, maxChars),
+    ...limitText(
+      `The sub-agent did not finish: ${describeEnd(result)}\n${describeProgress(result)}`,
+      maxChars,
+    ),
   }
 }
 

@@ -15,7 +15,7 @@ import { StatewrightError } from '../base/errors.js'
 import { ModelError } from '../models/provider.js'
 import { createSummaryStep } from './inference-step.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { plainError } from '../base/plain-error.js'
+import { toPlainError } from '../base/plain-error.js'
 import { buildRequest } from './build-request.js'
 
 export async function loadCounter({ tokenizer, model }: AgentParts): Promise<TokenCounter> {
@@ -101,7 +101,7 @@ function formatNoSummary(problem: string): string {
 }
 
 export function toActorError(error: unknown): ModelActorError {
-  const plain = plainError(error)
+  const plain = toPlainError(error)
   if (error instanceof ModelError) return { ...plain, ...error.failure, usage: null }
   return error instanceof StatewrightError ? { ...plain, code: error.code } : plain
 }

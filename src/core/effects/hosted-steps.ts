@@ -6,7 +6,7 @@ import { getStepId } from '../../../machines/agent/step-id.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { StepWork } from '../live/open-steps.js'
 import type { HostedCall } from '../models/provider.js'
-import { plainExtra } from '../models/plain-extra.js'
+import { toPlainJson } from '../models/plain-json.js'
 
 /** As the provider reports it, unchecked. */
 type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
@@ -37,7 +37,7 @@ export function createHostedSteps(
       runtime.steps.start(self, work)
     } else if (item !== null && known !== undefined) {
       open.delete(id)
-      const told: Json | null = outputShields || callShields ? null : (plainExtra(item) ?? null)
+      const told: Json | null = outputShields || callShields ? null : (toPlainJson(item) ?? null)
       runtime.steps.end(known, { payload: { item: told } })
     }
   }

@@ -6,7 +6,7 @@ import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import { getStepId } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../context/token-counter.js'
 import { CallAbort } from '../base/abort.js'
-import { lazily } from '../base/load.js'
+import { loadOnce } from '../base/lazy-load.js'
 import { fromEffect } from '../live/from-effect.js'
 import { type EffectScope, getAgent } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -19,11 +19,11 @@ import type * as Work from './run-effects.js'
  */
 
 let code: typeof Work | undefined
-const loadRunEffects = lazily(async () => (code = await import('./run-effects.js')))
+const loadRunEffects = loadOnce(async () => (code = await import('./run-effects.js')))
 /** At once, where it is there. */
 const loadWork = (): typeof Work | Promise<typeof Work> => code ?? loadRunEffects()
-const loadScreening = lazily(() => import('./screening-effects.js'))
-const loadFitting = lazily(() => import('./fit-transcript.js'))
+const loadScreening = loadOnce(() => import('./screening-effects.js'))
+const loadFitting = loadOnce(() => import('./fit-transcript.js'))
 
 /** An effect whose code is loaded when it is first needed. */
 function createLazyEffect<Output>(work: (scope: EffectScope) => Promise<Output>) {

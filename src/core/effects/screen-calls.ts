@@ -11,7 +11,7 @@ import { listUnclearedCalls } from '../../../machines/agent/uncleared-input.js'
 import type { EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { getReadableText } from '../shields/readable-part.js'
-import { inTurns } from '../base/next-turn.js'
+import { runStaggered } from '../base/event-loop.js'
 import { type ShieldReport, createShieldStep } from './shield-step.js'
 import { screenText } from './screen-text.js'
 import { getCallStepId } from './call-step-id.js'
@@ -30,7 +30,7 @@ export async function screenCalls(
     runtime.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
   }
   signal.throwIfAborted()
-  return inTurns(calls, signal, async ({ id: callId, name: toolName, arguments: text }) => {
+  return runStaggered(calls, signal, async ({ id: callId, name: toolName, arguments: text }) => {
     const look = (content: string) =>
       screenText(parts, { runtime, context, signal }, 'toolInput', content, { callId, toolName })
     const screening = { ...(await look(text)), callId }
@@ -62,7 +62,7 @@ export async function screenResults(
   }
   for (const { id, reason } of come) startLook(id, reason !== null)
   signal.throwIfAborted()
-  return inTurns(come, signal, async ({ id: callId, name: toolName, result, reason }) => {
+  return runStaggered(come, signal, async ({ id: callId, name: toolName, result, reason }) => {
     const look = (point: ShieldPoint, content: string) =>
       screenText(parts, { runtime, context, signal }, point, content, { callId, toolName })
     if (reason === null)

@@ -15,11 +15,11 @@ import {
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
-import { limit } from '../base/format-value.js'
+import { limitText } from '../base/format-value.js'
 import type { RunnableCall } from '../tools/running-call.js'
 import type { Delegate, DelegateRun, DelegateRequest, Tool } from '../tools/tool.js'
 import type { AgentRuntime } from '../live/runtime.js'
-import { childSessionId } from '../sessions/child-session.js'
+import { getChildSessionId } from '../sessions/child-session.js'
 import { ChildRun } from '../live/child-run.js'
 import { toChildResult } from './child-result.js'
 import { isContentFree } from './content-free-events.js'
@@ -65,7 +65,7 @@ export class SubAgentBatch {
       status,
       ...(status === 'error' && { errorKind: 'failed' as const }),
       durationMs: Math.max(0, runtime.clock.now() - startedAt),
-      ...limit(message, context.config.toolCalls.maxResultChars),
+      ...limitText(message, context.config.toolCalls.maxResultChars),
     })
     try {
       const child =
@@ -147,7 +147,7 @@ export class SubAgentBatch {
     const run = await this.#beginChild(child, delegate, {
       name: tool.name,
       message: delegate.messageFor(input),
-      sessionId: childSessionId(context, call.id),
+      sessionId: getChildSessionId(context, call.id),
       isBegun,
       parent: self,
       actorId: `${tool.name} ${call.id}`,

@@ -1,7 +1,7 @@
 import type { StepProgress, ToolStepResponse } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { BatchCall, ToolResult } from '../../../machines/agent/batch-calls.js'
-import { failureWithCause, wasThrown } from '../base/thrown.js'
+import { attachCause, hasThrown } from '../base/thrown-errors.js'
 import { getCallStepId } from './call-step-id.js'
 import type { StepWork } from '../live/open-steps.js'
 
@@ -32,11 +32,11 @@ export class ToolStep implements ToolWork {
     const { id, name, arguments: text } = this.#call
     const toolCall = { id, type: 'function' as const, function: { name, arguments: text } }
     const { resultShields } = this.#context.features
-    const threw = result !== null && wasThrown(result)
+    const threw = result !== null && hasThrown(result)
     const message = resultShields ? 'The tool threw; shields look at what.' : (result?.content ?? '')
     return {
       outcome: result?.status === 'ok' ? 'ok' : 'error',
-      ...(threw && { error: failureWithCause({ code: result.status, message }, result) }),
+      ...(threw && { error: attachCause({ code: result.status, message }, result) }),
       payload: {
         toolCall,
         toolResponse: result && toStepResponse(result, resultShields),

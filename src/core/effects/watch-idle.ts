@@ -2,7 +2,7 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import { defaultConfig } from '../config/defaults.js'
 import { ModelError, type ModelRequestOptions } from '../models/provider.js'
 import { CallAbort } from '../base/abort.js'
-import { type Clock, elapsedOn } from '../base/clock.js'
+import { type Clock, readElapsed } from '../base/clock.js'
 
 export interface IdleWatch {
   /** Aborts when the outer one does, or after too long a silence. */
@@ -33,7 +33,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   }
   const abort = new CallAbort()
   let begun = stream
-  let lastBytes = elapsedOn(clock)
+  let lastBytes = readElapsed(clock)
   let lastContent = lastBytes
   let timer = startTimer()
 
@@ -44,12 +44,12 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
     ]
   }
   function startTimer(): unknown {
-    const left = Math.min(...deadlines()) - elapsedOn(clock)
+    const left = Math.min(...deadlines()) - readElapsed(clock)
     return left === Infinity ? undefined : clock.setTimeout(check, left)
   }
   function check(): void {
     const [silence, content] = deadlines()
-    const now = elapsedOn(clock)
+    const now = readElapsed(clock)
     if (silence <= now) abort.abort(idleError(`nothing for ${streamIdleMs} ms (streamIdleMs)`))
     else if (content <= now) abort.abort(idleError(describeSilence(begun, contentIdleMs)))
     else timer = startTimer()
@@ -60,7 +60,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
   return {
     abort,
     onActivity: (kind = 'content') => {
-      lastBytes = elapsedOn(clock)
+      lastBytes = readElapsed(clock)
       if (kind !== 'content') return
       lastContent = lastBytes
       if (begun) return

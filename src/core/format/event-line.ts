@@ -1,9 +1,9 @@
 import type { AgentEvent, StepCompleted } from '../../../machines/agent/announcements.js'
-import { callName, callPath, callWord, shownArguments } from './call-words.js'
-import { messageText } from './message-text.js'
+import { formatToolName, formatCallPath, formatCallId, formatArguments } from './format-call.js'
+import { formatMessageText } from './message-text.js'
 import type { Paint, Style } from './paint.js'
-import { styleOf } from './summary.js'
-import { count, duration, firstLine, printable, shorten } from './words.js'
+import { getStateStyle } from './run-summary.js'
+import { formatCount, formatDuration, getFirstLine, stripControls, shorten } from './format-words.js'
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
@@ -16,27 +16,30 @@ export interface LineStyle {
 }
 
 /** What an event has to say in a line of its own; null when that is nothing, or more than a line (streamed text). */
-export function eventLine(event: AgentEvent, style: LineStyle): string | null {
+export function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
   const { paint, width } = style
   const note = (color: Style, head: string, message: string): string =>
-    `${paint(color, printable(head))}  ${printable(message)}`.trimEnd()
+    `${paint(color, stripControls(head))}  ${stripControls(message)}`.trimEnd()
   switch (event.type) {
     case 'state_changed':
-      return stateLine(event, style, note)
+      return formatStateLine(event, style, note)
     case 'user_message':
-      return paint('bold', `> ${printable(messageText(event.message))}`)
+      return paint('bold', `> ${stripControls(formatMessageText(event.message))}`)
     case 'tool_call': {
       const { name, arguments: json } = event.call.function
-      return `  ${paint('cyan', '→')} ${callName(name)}${paint('dim', `(${shownArguments(json, width - 12)})`)}`
+      return `  ${paint('cyan', '→')} ${formatToolName(name)}${paint('dim', `(${formatArguments(json, width - 12)})`)}`
     }
     case 'tool_progress':
-      return paint('dim', `  … ${callName(event.name)}: ${shorten(inWords(event.progress), width - 20)}`)
+      return paint(
+        'dim',
+        `  … ${formatToolName(event.name)}: ${shorten(formatProgress(event.progress), width - 20)}`,
+      )
     case 'tool_result':
-      return resultLine(event, style)
+      return formatResultLine(event, style)
     case 'step_completed':
-      return stepLine(event, style)
+      return formatStepLine(event, style)
     case 'retry': {
-      const wait = `waiting ${duration(event.delayMs)} before attempt ${event.attempt}`
+      const wait = `waiting ${formatDuration(event.delayMs)} before attempt ${event.attempt}`
       return note('yellow', `↻ ${event.code}`, `${event.message.replace(/[\s.]+$/, '')}; ${wait}`)
     }
     case 'guardrail':
@@ -46,18 +49,22 @@ export function eventLine(event: AgentEvent, style: LineStyle): string | null {
       return note(action === 'block' ? 'red' : 'yellow', `⚑ ${shield} (${action} ${point})`, message ?? '')
     }
     case 'memory':
-      return paint('dim', `  ◇ memory  ${shorten(sourcesOf(event), width - 12)}`)
+      return paint('dim', `  ◇ memory  ${shorten(formatSources(event), width - 12)}`)
     case 'context_fitted': {
       const { strategy, before, after, dropped } = event
-      const less = `${count(before)} → ${count(after)} tokens, ${count(dropped)} messages left out`
+      const less = `${formatCount(before)} → ${formatCount(after)} tokens, ${formatCount(dropped)} messages left out`
       return paint('dim', `  ◇ context  ${less} (${strategy})`)
     }
     case 'budget_warning':
       return note('yellow', '! budget', event.message)
     case 'approval_requested': {
-      const shown = shownArguments(event.arguments, width)
-      const call = callWord(event.callId)
-      return note('yellow', '? approval', `${callPath(event)}(${shown}) waits for a person (call ${call})`)
+      const shown = formatArguments(event.arguments, width)
+      const call = formatCallId(event.callId)
+      return note(
+        'yellow',
+        '? approval',
+        `${formatCallPath(event)}(${shown}) waits for a person (call ${call})`,
+      )
     }
     case 'warning':
       return note('yellow', `! ${event.code}`, event.message)
@@ -69,7 +76,7 @@ export function eventLine(event: AgentEvent, style: LineStyle): string | null {
 }
 
 /** What is said of a sub-agent: what it does, not what it says. */
-const ofChildren: ReadonlySet<string> = new Set([
+const childEventTypes: ReadonlySet<string> = new Set([
   'tool_call',
   'tool_result',
   'step_completed',
@@ -81,42 +88,42 @@ const ofChildren: ReadonlySet<string> = new Set([
 ])
 
 /** What a sub-agent does, behind the names of the tools that lead to it. */
-export function childLine({ path, event }: EventOf<'child_event'>, style: LineStyle): string | null {
-  const line = ofChildren.has(event.type) ? eventLine(event, style) : null
+export function formatChildLine({ path, event }: EventOf<'child_event'>, style: LineStyle): string | null {
+  const line = childEventTypes.has(event.type) ? formatEventLine(event, style) : null
   if (line === null) return null
-  return `  ${style.paint('dim', `${path.map(callName).join(' › ')} ›`)} ${line.trimStart()}`
+  return `  ${style.paint('dim', `${path.map(formatToolName).join(' › ')} ›`)} ${line.trimStart()}`
 }
 
-const resting: ReadonlySet<string> = new Set(['PAUSED', 'WAITING_FOR_INPUT'])
-const passing: ReadonlySet<string> = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
+const restStates: ReadonlySet<string> = new Set(['PAUSED', 'WAITING_FOR_INPUT'])
+const workStates: ReadonlySet<string> = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 
 /** Final states are left to the summary. */
-function stateLine(
+function formatStateLine(
   { to, reason }: EventOf<'state_changed'>,
   { paint }: LineStyle,
   note: (color: Style, head: string, message: string) => string,
 ): string | null {
-  if (passing.has(to)) return paint('dim', `● ${to}`)
-  return resting.has(to) ? note(styleOf(to), `● ${to}`, reason ?? '') : null
+  if (workStates.has(to)) return paint('dim', `● ${to}`)
+  return restStates.has(to) ? note(getStateStyle(to), `● ${to}`, reason ?? '') : null
 }
 
-function resultLine(
+function formatResultLine(
   { name, status, content, durationMs, truncated }: EventOf<'tool_result'>,
   { paint, width }: LineStyle,
 ): string {
   const mark = status === 'ok' ? paint('green', '✓') : paint('red', `✗ ${status}`)
   const cut = truncated ? ' (cut)' : ''
-  const first = shorten(firstLine(content), Math.max(20, width - name.length - 24))
-  return `  ${mark} ${callName(name)} ${paint('dim', `${duration(durationMs)}${cut}  ${first}`)}`
+  const first = shorten(getFirstLine(content), Math.max(20, width - name.length - 24))
+  return `  ${mark} ${formatToolName(name)} ${paint('dim', `${formatDuration(durationMs)}${cut}  ${first}`)}`
 }
 
-function sourcesOf({ snippets }: EventOf<'memory'>): string {
+function formatSources({ snippets }: EventOf<'memory'>): string {
   if (snippets.length === 0) return 'nothing found'
   const sources = [...new Set(snippets.map(({ source }) => source))].join(', ')
-  return `${count(snippets.length)} found: ${sources}`
+  return `${formatCount(snippets.length)} found: ${sources}`
 }
 
-function inWords(value: unknown): string {
+function formatProgress(value: unknown): string {
   if (typeof value === 'string') return value
   try {
     return JSON.stringify(value) ?? String(value)
@@ -126,29 +133,29 @@ function inWords(value: unknown): string {
 }
 
 /** How long a step took, and what it cost. A tool's says its result. */
-function stepLine(step: StepCompleted, { paint, timings }: LineStyle): string | null {
+function formatStepLine(step: StepCompleted, { paint, timings }: LineStyle): string | null {
   if (!timings || step.stepType === 'tool_execution') return null
-  const took = duration(step.completedAt - step.startedAt)
+  const took = formatDuration(step.completedAt - step.startedAt)
   const how = { ok: took, error: `failed after ${took}`, cancelled: `stopped after ${took}` }[step.outcome]
-  return paint('dim', `  ◷ ${workOf(step)} ${how}${tokensOf(step)}`)
+  return paint('dim', `  ◷ ${formatStepName(step)} ${how}${formatStepTokens(step)}`)
 }
 
-function workOf(step: StepCompleted): string {
+function formatStepName(step: StepCompleted): string {
   switch (step.stepType) {
     case 'inference':
       return step.summary ? 'summary' : 'inference'
     case 'shield_call':
       return `shields (${step.point})`
     case 'hosted':
-      return printable(step.name)
+      return stripControls(step.name)
     default:
       return 'memory'
   }
 }
 
-function tokensOf(step: StepCompleted): string {
+function formatStepTokens(step: StepCompleted): string {
   if (step.stepType !== 'inference') return ''
   const usage = step.payload.modelResponse?.usage
   if (!usage) return ''
-  return `, ${usage.estimated ? '≈ ' : ''}${count(usage.totalTokens)} tokens`
+  return `, ${usage.estimated ? '≈ ' : ''}${formatCount(usage.totalTokens)} tokens`
 }

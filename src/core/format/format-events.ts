@@ -1,11 +1,11 @@
-import { anyOptions, expectArgument } from '../base/expect-argument.js'
+import { optionsRule, expectArgument } from '../base/expect-argument.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import { parseStepNumber } from '../../../machines/agent/step-id.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { childLine, eventLine, type LineStyle } from './event-line.js'
-import { painter } from './paint.js'
-import { summary } from './summary.js'
-import { printable } from './words.js'
+import { formatChildLine, formatEventLine, type LineStyle } from './event-line.js'
+import { createPaint } from './paint.js'
+import { formatRunSummary } from './run-summary.js'
+import { stripControls } from './format-words.js'
 
 /** How `createEventFormatter` writes. */
 export interface EventFormatterOptions {
@@ -29,7 +29,7 @@ type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type
  * for await (const event of agent.run('What changed?')) process.stdout.write(format(event))
  */
 export function createEventFormatter(options: EventFormatterOptions = {}): (event: AgentEvent) => string {
-  expectArgument('createEventFormatter(options)', options, anyOptions)
+  expectArgument('createEventFormatter(options)', options, optionsRule)
   const screen = new Screen(options)
   return (event) => screen.show(event)
 }
@@ -47,20 +47,20 @@ class Screen {
   #usage = noUsage
 
   constructor({ width = 100, color = false, timings = true }: EventFormatterOptions) {
-    this.#style = { paint: painter(color), width: width >= 40 ? width : 40, timings }
+    this.#style = { paint: createPaint(color), width: width >= 40 ? width : 40, timings }
   }
 
   show(event: AgentEvent): string {
     this.#startedAt ??= event.at
     switch (event.type) {
       case 'stream_chunk':
-        return this.#chunk(event)
+        return this.#showChunk(event)
       case 'assistant_message':
-        return this.#answer(event)
+        return this.#showAnswer(event)
       case 'child_event':
-        return this.#line(childLine(event, this.#style))
+        return this.#writeLine(formatChildLine(event, this.#style))
       case 'run_ended':
-        return this.#end(event)
+        return this.#showEnd(event)
       case 'usage':
         this.#usage = event.run
         return ''
@@ -68,64 +68,64 @@ class Screen {
         // An accepted response is what counts as a step of the run. Its id has its number, also after a resume.
         if (event.stepType === 'inference' && !event.summary && event.outcome === 'ok')
           this.#steps = parseStepNumber(event.stepId) ?? this.#steps + 1
-        return this.#afterText(eventLine(event, this.#style))
+        return this.#writeAfterText(formatEventLine(event, this.#style))
       default:
-        return this.#line(eventLine(event, this.#style))
+        return this.#writeLine(formatEventLine(event, this.#style))
     }
   }
 
-  #chunk({ stepId, text, reasoning, reset, finished }: EventOf<'stream_chunk'>): string {
+  #showChunk({ stepId, text, reasoning, reset, finished }: EventOf<'stream_chunk'>): string {
     let out = ''
     if (reset && this.#streamed === stepId) {
       this.#streamed = null
       const withdrawn = '↻ what was said above is withdrawn; the model starts over'
-      out += this.#line(this.#style.paint('dim', withdrawn))
+      out += this.#writeLine(this.#style.paint('dim', withdrawn))
     }
-    if (reasoning) out += this.#flow('reasoning', printable(reasoning))
+    if (reasoning) out += this.#writeText('reasoning', stripControls(reasoning))
     if (text) {
       this.#streamed = stepId
-      out += this.#flow('text', printable(text))
+      out += this.#writeText('text', stripControls(text))
     }
     if (!finished) return out
-    out += this.#freshLine() + this.#waiting
+    out += this.#startLine() + this.#waiting
     this.#waiting = ''
     return out
   }
 
-  #answer({ stepId, message }: EventOf<'assistant_message'>): string {
+  #showAnswer({ stepId, message }: EventOf<'assistant_message'>): string {
     const text = message.content || message.refusal || ''
-    if (this.#streamed === stepId || text === '') return this.#freshLine()
+    if (this.#streamed === stepId || text === '') return this.#startLine()
     this.#streamed = stepId
-    return this.#line(printable(text))
+    return this.#writeLine(stripControls(text))
   }
 
-  #end({ state, reason, at }: EventOf<'run_ended'>): string {
+  #showEnd({ state, reason, at }: EventOf<'run_ended'>): string {
     const durationMs = at - (this.#startedAt ?? at)
     const told = { state, reason, steps: this.#steps, usage: this.#usage }
-    return this.#line('') + summary(told, {}, durationMs, this.#style.paint)
+    return this.#writeLine('') + formatRunSummary(told, {}, durationMs, this.#style.paint)
   }
 
   /** A line of its own, wherever the cursor stands. */
-  #line(text: string | null): string {
-    return text === null ? '' : `${this.#freshLine()}${text}\n`
+  #writeLine(text: string | null): string {
+    return text === null ? '' : `${this.#startLine()}${text}\n`
   }
 
   /** A tool of the provider's own can end in the middle of a text. */
-  #afterText(text: string | null): string {
-    if (this.#column === 'start' || text === null) return this.#line(text)
+  #writeAfterText(text: string | null): string {
+    if (this.#column === 'start' || text === null) return this.#writeLine(text)
     this.#waiting += `${text}\n`
     return ''
   }
 
   /** Text that goes on where it left off. */
-  #flow(kind: 'text' | 'reasoning', text: string): string {
+  #writeText(kind: 'text' | 'reasoning', text: string): string {
     if (text === '') return ''
-    const start = this.#column === kind ? '' : this.#freshLine()
+    const start = this.#column === kind ? '' : this.#startLine()
     this.#column = text.endsWith('\n') ? 'start' : kind
     return start + (kind === 'reasoning' ? this.#style.paint('dim', text) : text)
   }
 
-  #freshLine(): string {
+  #startLine(): string {
     const start = this.#column === 'start' ? '' : '\n'
     this.#column = 'start'
     return start

@@ -13,7 +13,7 @@ export type Style = keyof typeof codes
 export type Paint = (style: Style, text: string) => string
 
 /** Colours text for a terminal, or leaves it alone. */
-export function painter(color: boolean): Paint {
+export function createPaint(color: boolean): Paint {
   return (style, text) => {
     if (!color || text === '') return text
     const [on, off] = codes[style]

@@ -3,7 +3,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import { childSessionId } from '../sessions/child-session.js'
+import { getChildSessionId } from '../sessions/child-session.js'
 import type { AgentRuntime } from './runtime.js'
 
 /**
@@ -37,7 +37,7 @@ export async function cancelAbandonedChild(
     const run = await tools.get(call.name)?.delegate?.open({
       name: call.name,
       message: '',
-      sessionId: childSessionId(context, call.id),
+      sessionId: getChildSessionId(context, call.id),
       isBegun: true,
       parent: runtime.scope.self as AnyActorRef,
       actorId: `${call.name} ${call.id}`,

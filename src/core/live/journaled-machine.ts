@@ -8,9 +8,9 @@ import type { BatchCall, ToolTraits } from '../../../machines/agent/batch-calls.
 import { addUsage } from '../../../machines/agent/usage.js'
 import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
 import { findAbandonedCalls } from './abandoned-sub-agents.js'
-import type { RunInput } from '../sessions/history.js'
-import { placed } from '../sessions/log/placed-state.js'
-import { wholeSnapshot } from '../sessions/whole-snapshot.js'
+import type { RunInput } from '../sessions/input-history.js'
+import { migrateState } from '../sessions/log/migrate-state.js'
+import { completeSnapshot } from '../sessions/complete-snapshot.js'
 import {
   type Binding,
   AgentRuntime,
@@ -19,8 +19,8 @@ import {
   setRuntime,
   type RuntimeOptions,
 } from './runtime.js'
-import { linked } from '../sessions/journal.js'
-import { plainError } from '../base/plain-error.js'
+import { toLinkField } from '../sessions/journal.js'
+import { toPlainError } from '../base/plain-error.js'
 
 /**
  * The agent machine, which also takes what a user says as its input: a text, or messages. Only an actor that is restored
@@ -107,7 +107,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
     restoreSnapshot: ((snapshot, scope) => {
       const binding = options.findBinding(snapshot)
       // What is bound comes from a log, which was looked at when it was read.
-      const whole = binding ? placed(snapshot) : wholeSnapshot(snapshot)
+      const whole = binding ? migrateState(snapshot) : completeSnapshot(snapshot)
       const { runId } = (whole as unknown as { context: AgentContext }).context
       const runtime = new AgentRuntime(
         scope as unknown as AgentActorScope,
@@ -153,7 +153,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
         ? collectPartialAnswer(runtime, snapshot.context.held === null ? text : '')
         : null
       // At a rest the run's clock stands still: what it waits for begins anew.
-      if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.set()
+      if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.resetToClock()
       const sealed = sealEvent(event, snapshot.context.features, runtime.time.now(), cut)
       const link =
         runtime.telemetry &&
@@ -161,7 +161,9 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
           ? runtime.telemetry.link()
           : null
       runtime.binding.journal?.append(
-        link === null ? { type: 'event', event: sealed } : { type: 'event', event: sealed, ...linked(link) },
+        link === null
+          ? { type: 'event', event: sealed }
+          : { type: 'event', event: sealed, ...toLinkField(link) },
       )
       runtime.notifyListener(event)
       const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
@@ -235,7 +237,7 @@ function sealEvent(
 ): AgentMachineEvent {
   const sealed = { now, ...event } as AgentMachineEvent
   if (hasUnclearedContent(event, features)) Object.assign(sealed, { withheld: true })
-  if ('error' in sealed) sealed.error = plainError(sealed.error) as typeof sealed.error
+  if ('error' in sealed) sealed.error = toPlainError(sealed.error) as typeof sealed.error
   if (partial) Object.assign(sealed, { partial })
   return sealed
 }

@@ -5,8 +5,8 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { Defer, Emitter } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
-import { failureWithCause } from '../base/thrown.js'
-import { plainError } from '../base/plain-error.js'
+import { attachCause } from '../base/thrown-errors.js'
+import { toPlainError } from '../base/plain-error.js'
 
 type PayloadOf<Type extends StepType> = Extract<StepCompleted, { stepType: Type }>['payload']
 
@@ -124,11 +124,11 @@ function findEnding(
   if (event.type === `xstate.done.actor.${owner.id}` && 'output' in event)
     return work.toEnding(event.output, context)
   if (event.type === `xstate.error.actor.${owner.id}` && 'error' in event) {
-    const failure = plainError(event.error)
+    const failure = toPlainError(event.error)
     const { code, message } = failure
     return {
       outcome: 'error',
-      error: failureWithCause({ code, message }, failure),
+      error: attachCause({ code, message }, failure),
       ...work.toEnding(null, context),
     }
   }

@@ -7,16 +7,16 @@ import { listApprovalRequests } from '../../../machines/agent/approval-requests.
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
-import type { PriceBook } from '../prices/prices.js'
+import type { PriceBook } from '../prices/price-book.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildRun } from './child-run.js'
 import { AnswerStream, type Defer } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
-import { RunTime } from '../base/run-time.js'
+import { RunClock } from '../base/run-clock.js'
 import { OpenSteps } from './open-steps.js'
-import { type Journal, linked, storeFailed } from '../sessions/journal.js'
-import { frozen } from '../base/freeze.js'
-import { newId } from '../base/new-id.js'
+import { type Journal, toLinkField, createStoreFailedEvent } from '../sessions/journal.js'
+import { freezeOnce } from '../base/freeze.js'
+import { createId } from '../base/create-id.js'
 import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
 import { type MeasuringOptions, measureRun } from './measure-run.js'
@@ -66,7 +66,7 @@ export class AgentRuntime {
   readonly scope: AgentActorScope
   readonly clock: Clock
   /** What the machine is told the time by. */
-  readonly time: RunTime
+  readonly time: RunClock
   readonly binding: Binding
   /** What responses cost: for a sub-agent, the prices of the run that calls it, too. */
   readonly prices: PriceBook
@@ -105,10 +105,10 @@ export class AgentRuntime {
     this.#input = input
     this.isRestored = input === null
     this.#seq = binding.told ?? 0
-    this.#origin = input ? runId : `${runId}.${newId().slice(0, 8)}`
+    this.#origin = input ? runId : `${runId}.${createId().slice(0, 8)}`
     binding.journal?.setEventCounter?.(() => this.#seq)
     this.clock = clock
-    this.time = new RunTime(clock, binding.journal?.resumesAt)
+    this.time = new RunClock(clock, binding.journal?.resumesAt)
     this.binding = binding
     this.prices = binding.prices ?? prices
     this.scope = {
@@ -120,10 +120,10 @@ export class AgentRuntime {
         if (!replayedTypes.has(type) && !hasListener(scope.self, type)) {
           // It takes a number, too: late subscribers never see a number twice.
           this.#seq += 1
-          frozen(announcement)
+          freezeOnce(announcement)
           return
         }
-        const event = frozen(this.#stampEvent(announcement as unknown as EmittedEvent))
+        const event = freezeOnce(this.#stampEvent(announcement as unknown as EmittedEvent))
         this.#rememberEvent(event)
         scope.emit(event)
       },
@@ -145,7 +145,7 @@ export class AgentRuntime {
     if (this.#measuring.telemetry !== undefined || this.binding.above !== undefined) this.#measure(input)
     if (!input) return
     const link = this.telemetry?.link()
-    this.binding.journal?.append({ type: 'start', input, ...linked(link) })
+    this.binding.journal?.append({ type: 'start', input, ...toLinkField(link) })
     this.#input = null
   }
 
@@ -197,7 +197,7 @@ export class AgentRuntime {
 
   #endOnFailure(kept: Promise<void> | undefined): Promise<void> | undefined {
     return kept?.catch((error: unknown) => {
-      this.scope.self.send(storeFailed(error))
+      this.scope.self.send(createStoreFailedEvent(error))
       // The event that was just sent stops the caller.
       return new Promise<never>(() => undefined)
     })

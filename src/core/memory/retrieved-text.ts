@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument, listOf } from '../base/expect-argument.js'
+import { optionsRule, expectArgument, listRule } from '../base/expect-argument.js'
 import { truncate, truncateLine } from '../../../guards/lib/cut.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { RetrievedSnippet } from './retriever.js'
@@ -22,8 +22,8 @@ export function formatSnippets(
   snippets: readonly RetrievedSnippet[],
   options: FormatSnippetsOptions = {},
 ): string {
-  expectArgument('formatSnippets(snippets)', snippets, listOf('a list of snippets: { source, text }'))
-  expectArgument('formatSnippets(snippets, options)', options, anyOptions)
+  expectArgument('formatSnippets(snippets)', snippets, listRule('a list of snippets: { source, text }'))
+  expectArgument('formatSnippets(snippets, options)', options, optionsRule)
   const { maxChars = 20_000 } = options
   if (snippets.length === 0) return ''
   const mark = createMark(snippets)

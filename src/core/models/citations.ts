@@ -11,10 +11,10 @@ export function readCitations(given: readonly unknown[]): Annotation[] {
   for (const value of given) {
     const annotation = readCitation(value)
     if (annotation === null) continue
-    const key = keyOf(annotation)
+    const key = getCitationKey(annotation)
     const known = read.get(key)
     // The same source may be named again, with its title.
-    if (known === undefined || titleOf(known) === undefined) read.set(key, annotation)
+    if (known === undefined || getTitle(known) === undefined) read.set(key, annotation)
   }
   return [...read.values()]
 }
@@ -28,26 +28,26 @@ function readCitation(value: unknown): Annotation | null {
   const title = asText(own.title) === '' ? {} : { title: asText(own.title) }
   const url = asText(own.url)
   if (url !== '') return { type: 'url_citation', url_citation: { url, ...title } }
-  const filename = nameOf(given, own)
+  const filename = readFilename(given, own)
   return filename === '' ? null : { type: 'file_citation', file_citation: { filename, ...title } }
 }
 
 /** A file by its name, or by its id where that is all there is. A file that the model has made is no source. */
-function nameOf({ type }: JsonObject, own: JsonObject): string {
+function readFilename({ type }: JsonObject, own: JsonObject): string {
   return type === 'file_path' ? '' : asText(own.filename) || asText(own.file_id)
 }
 
-function keyOf(annotation: Annotation): string {
+function getCitationKey(annotation: Annotation): string {
   return annotation.type === 'url_citation'
     ? `url ${annotation.url_citation.url}`
     : `file ${annotation.file_citation.filename}`
 }
 
-function titleOf(annotation: Annotation): string | undefined {
+function getTitle(annotation: Annotation): string | undefined {
   return annotation.type === 'url_citation' ? annotation.url_citation.title : annotation.file_citation.title
 }
 
 /** What some providers list beside the answer (Perplexity, xAI): search results, which have titles, before bare addresses. */
-export function citationsBeside(chunk: JsonObject): readonly Json[] {
+export function listTopLevelCitations(chunk: JsonObject): readonly Json[] {
   return [chunk.search_results, chunk.citations].flatMap((list) => (Array.isArray(list) ? list : []))
 }

@@ -1,9 +1,9 @@
 /** Codes and types by which providers say that a request does not fit the model's window. */
-const codes =
+const overflowCodes =
   /^(context_length_exceeded|context_window_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached|too_many_prompt_tokens|exceed_context_size_error|request_too_large|string_above_max_length)$/i
 
 /** The same in words, each as at least one provider puts it. */
-const sentences = [
+const overflowSentences = [
   /maximum context length/i, // OpenAI, DeepSeek, vLLM, Mistral, OpenRouter
   /context (length|window|size|limit)[^.]{0,40}\b(exceed|too (long|large|small)|overflow)/i, // MiniMax, LM Studio
   /exceed[^.]{0,60}\bcontext( (length|window|size|limit))?/i, // llama.cpp, Ollama, Anthropic
@@ -22,7 +22,7 @@ const sentences = [
 ]
 
 /** A single request above the allowance of a whole minute: waiting does not help, a shorter request does. */
-const tooLargeForItsLimit = /request too large/i
+const exceedsMinuteLimit = /request too large/i
 
 /** Whether an error says that the request is too long for the model. */
 export function isContextOverflow(
@@ -33,6 +33,10 @@ export function isContextOverflow(
 ): boolean {
   if (status === 413) return true
   if (status === 401 || status === 403) return false
-  if (status === 429) return tooLargeForItsLimit.test(message)
-  return codes.test(code) || codes.test(type) || sentences.some((sentence) => sentence.test(message))
+  if (status === 429) return exceedsMinuteLimit.test(message)
+  return (
+    overflowCodes.test(code) ||
+    overflowCodes.test(type) ||
+    overflowSentences.some((sentence) => sentence.test(message))
+  )
 }

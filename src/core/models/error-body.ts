@@ -17,23 +17,23 @@ export interface ErrorBody {
  * `{ object: 'error', message, … }` (vLLM, Mistral), `{ detail }` (FastAPI), `[{ error }]` (Gemini), or plain text.
  */
 export function readErrorBody(body: unknown): ErrorBody {
-  if (typeof body === 'string') return { ...nothingSaid, message: isMarkup(body) ? '' : body.trim() }
+  if (typeof body === 'string') return { ...emptyErrorBody, message: isMarkup(body) ? '' : body.trim() }
   const outer = asObject(Array.isArray(body) ? body[0] : body)
-  if (outer === null) return nothingSaid
+  if (outer === null) return emptyErrorBody
   const error = asObject(outer.error) ?? outer
   return {
-    code: wordOf(error.code),
-    type: wordOf(error.type === 'error' ? undefined : error.type) || wordOf(error.status),
-    message: messageOf(error) || asText(outer.error),
-    status: statusOf(error.code) ?? statusOf(error.status) ?? statusOf(error.status_code),
-    retryAfterMs: retryInfoMs(error.details),
+    code: readWord(error.code),
+    type: readWord(error.type === 'error' ? undefined : error.type) || readWord(error.status),
+    message: readMessage(error) || asText(outer.error),
+    status: readStatus(error.code) ?? readStatus(error.status) ?? readStatus(error.status_code),
+    retryAfterMs: readRetryInfoMs(error.details),
   }
 }
 
-const nothingSaid: ErrorBody = { code: '', type: '', message: '', status: null, retryAfterMs: null }
+const emptyErrorBody: ErrorBody = { code: '', type: '', message: '', status: null, retryAfterMs: null }
 
 /** Whether a field `error` says anything: some servers have an empty one in every answer. */
-export function saysError(error: unknown): boolean {
+export function hasError(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return Boolean(error)
   return Object.values(error).some((value) => value !== null && value !== '')
 }
@@ -43,7 +43,7 @@ export function isMarkup(text: string): boolean {
   return text.trimStart().startsWith('<')
 }
 
-function messageOf(error: JsonObject): string {
+function readMessage(error: JsonObject): string {
   const said = error.message ?? error.detail
   const message = typeof said === 'object' && said !== null ? JSON.stringify(said) : asText(said)
   // A gateway such as OpenRouter says "Provider returned error" and keeps the provider's own words in here.
@@ -52,12 +52,12 @@ function messageOf(error: JsonObject): string {
 }
 
 /** A code that is a word; numbers are statuses. */
-export function wordOf(value: unknown): string {
+export function readWord(value: unknown): string {
   const text = asText(value)
   return /^\d*$/.test(text) ? '' : text
 }
 
-function statusOf(value: unknown): number | null {
+function readStatus(value: unknown): number | null {
   const status = typeof value === 'string' ? Number(value) : value
   return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599
     ? status
@@ -65,7 +65,7 @@ function statusOf(value: unknown): number | null {
 }
 
 /** Google's `RetryInfo` among the details: `{ retryDelay: '48s' }`. */
-function retryInfoMs(details: unknown): number | null {
+function readRetryInfoMs(details: unknown): number | null {
   for (const detail of asList(details)) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(asText(asObject(detail)?.retryDelay)) ?? []
     if (seconds !== undefined) return Math.ceil(Number(seconds) * 1000)

@@ -2,7 +2,7 @@ import type { AssistantMessage, Message } from '../../../machines/agent/messages
 import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import { onAbort } from '../base/abort.js'
 import { ConfigError } from '../base/errors.js'
-import { toModelFailure } from './failures.js'
+import { toModelFailure } from './to-model-failure.js'
 import {
   ModelError,
   type ModelProvider,
@@ -10,17 +10,17 @@ import {
   type ModelRequestOptions,
   type StructuredOutputSupport,
 } from './provider.js'
-import { refuseMedia, withWordsInstead } from './result-media.js'
+import { refuseUnsupportedMedia, replaceUnknownMedia } from './result-media.js'
 
 /** One of the models, and what its answers are marked with. */
 interface Candidate {
   model: ModelProvider
   name: string
   /** Messages as it is sent them. */
-  own: WeakMap<AssistantMessage, AssistantMessage>
+  strippedMessages: WeakMap<AssistantMessage, AssistantMessage>
 }
 
-const lists = new WeakMap<ModelProvider, readonly ModelProvider[]>()
+const modelsByProvider = new WeakMap<ModelProvider, readonly ModelProvider[]>()
 
 /**
  * The first of these models that answers. Another is asked, at once, when one is overloaded, rate limited, out of quota or
@@ -34,16 +34,16 @@ const lists = new WeakMap<ModelProvider, readonly ModelProvider[]>()
  * @throws ConfigError for a list with nothing in it, or with what is no model
  */
 export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
-  const all = checkedList(models)
+  const all = checkModels(models)
   const candidates = all.map((model, i): Candidate => {
     const called = `${model.provider}/${model.model}`
     const before = all.slice(0, i).filter((other) => `${other.provider}/${other.model}` === called).length
-    return { model, name: before === 0 ? called : `${called}#${before + 1}`, own: new WeakMap() }
+    return { model, name: before === 0 ? called : `${called}#${before + 1}`, strippedMessages: new WeakMap() }
   })
   const [first] = all as [ModelProvider]
   const echoes = all.map((model) => model.echoesReasoning)
   const echoesReasoning = (['always', 'with_calls'] as const).find((one) => echoes.includes(one))
-  const structuredOutput = weakest(all.map((model) => model.structuredOutput))
+  const structuredOutput = findWeakestSupport(all.map((model) => model.structuredOutput))
   /** Who is to be asked about this transcript, after somebody has been silent about it. */
   const instead = new WeakMap<Message, { at: number; failure: ModelFailure }>()
 
@@ -62,8 +62,8 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
       const last = request.messages.at(-1)
       const silenced = last && instead.get(last)
       if (last) instead.delete(last)
-      const chosen = Math.max(0, chosenFor(request.messages, candidates))
-      const order = inTurn(candidates, silenced?.at ?? chosen)
+      const chosen = Math.max(0, findAnsweredCandidate(request.messages, candidates))
+      const order = orderCandidates(candidates, silenced?.at ?? chosen)
       let failure = silenced?.failure ?? null
       /** The first that time may mend. */
       let passing = failure
@@ -77,17 +77,19 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
       try {
         for (;;) {
           const candidate = order[turn] as Candidate
-          if (candidate.model !== first || failure !== null) options.onFallback?.(nameOf(candidate), failure)
+          if (candidate.model !== first || failure !== null)
+            options.onFallback?.(getIdentity(candidate), failure)
           try {
             const answer = options.around
-              ? await options.around(() => ask(candidate, request, options))
-              : await ask(candidate, request, options)
-            return marked(answer, candidate)
+              ? await options.around(() => requestCandidate(candidate, request, options))
+              : await requestCandidate(candidate, request, options)
+            return markAnswer(answer, candidate)
           } catch (error) {
             failure = toModelFailure(error)
-            if (options.signal.aborted || !isOfThisModel(failure)) throw error
-            if (isPassing(failure)) passing ??= failure
-            else if (turn === order.length - 1 && passing !== null) throw again(passing, failure)
+            if (options.signal.aborted || !isModelSpecific(failure)) throw error
+            if (isTransient(failure)) passing ??= failure
+            else if (turn === order.length - 1 && passing !== null)
+              throw createTransientError(passing, failure)
             if (turn === order.length - 1) throw error
             turn += 1
           }
@@ -97,11 +99,11 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
       }
     },
   }
-  lists.set(provider, all)
+  modelsByProvider.set(provider, all)
   return provider
 }
 
-function checkedList(models: unknown): readonly ModelProvider[] {
+function checkModels(models: unknown): readonly ModelProvider[] {
   const given: unknown[] = Array.isArray(models) ? models : []
   if (given.length === 0)
     throw new ConfigError(
@@ -112,7 +114,7 @@ function checkedList(models: unknown): readonly ModelProvider[] {
   return given.flatMap((model, i) => {
     const { provider, model: name, request } = (model ?? {}) as Partial<ModelProvider>
     if (typeof request === 'function' && typeof provider === 'string' && typeof name === 'string')
-      return lists.get(model as ModelProvider) ?? [model as ModelProvider]
+      return modelsByProvider.get(model as ModelProvider) ?? [model as ModelProvider]
     const at = `models[${i}]`
     throw new ConfigError(
       'invalid_option',
@@ -123,7 +125,7 @@ function checkedList(models: unknown): readonly ModelProvider[] {
 }
 
 /** What all of them heed. */
-function weakest(
+function findWeakestSupport(
   support: readonly (StructuredOutputSupport | undefined)[],
 ): StructuredOutputSupport | undefined {
   if (support.includes(undefined)) return undefined
@@ -131,7 +133,7 @@ function weakest(
 }
 
 /** The one that has answered in this run; -1: nobody has, or none of these. */
-function chosenFor(messages: readonly Message[], candidates: readonly Candidate[]): number {
+function findAnsweredCandidate(messages: readonly Message[], candidates: readonly Candidate[]): number {
   const begun = messages.findLastIndex(({ role, internal, data }) => {
     return role === 'user' && internal !== true && data?.['reason'] !== 'steering'
   })
@@ -141,34 +143,34 @@ function chosenFor(messages: readonly Message[], candidates: readonly Candidate[
   return candidates.findIndex(({ name }) => answer?.role === 'assistant' && answer.by === name)
 }
 
-function inTurn(candidates: readonly Candidate[], from: number): Candidate[] {
+function orderCandidates(candidates: readonly Candidate[], from: number): Candidate[] {
   const start = candidates[from] ?? (candidates[0] as Candidate)
   return [start, ...candidates.filter((other) => other !== start)]
 }
 
-function nameOf({
+function getIdentity({
   model: { provider, model, endpoint },
 }: Candidate): Pick<ModelProvider, 'provider' | 'model' | 'endpoint'> {
   return { provider, model, ...(endpoint && { endpoint }) }
 }
 
-function ask(
+function requestCandidate(
   candidate: Candidate,
   request: ModelRequest,
   options: ModelRequestOptions,
 ): Promise<ModelResponse> {
-  const messages = withWordsInstead(request.messages, candidate.model)
-  refuseMedia(messages, candidate.model)
+  const messages = replaceUnknownMedia(request.messages, candidate.model)
+  refuseUnsupportedMedia(messages, candidate.model)
   return candidate.model.request(
-    { ...request, messages: messages.map((message) => asSentTo(candidate, message)) },
+    { ...request, messages: messages.map((message) => stripForeignEcho(candidate, message)) },
     options,
   )
 }
 
 /** Without what another has given to be sent back to itself alone. The same object each time: providers know messages by that. */
-function asSentTo({ name, own }: Candidate, message: Message): Message {
+function stripForeignEcho({ name, strippedMessages }: Candidate, message: Message): Message {
   if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
-  const known = own.get(message)
+  const known = strippedMessages.get(message)
   if (known !== undefined) return known
   const { reasoning: _thoughts, reasoning_details: _details, provider_items: _items, ...rest } = message
   const { tool_calls: calls } = message
@@ -176,11 +178,11 @@ function asSentTo({ name, own }: Candidate, message: Message): Message {
     ...rest,
     ...(calls && { tool_calls: calls.map(({ extra_content: _extra, hosted: _hosted, ...call }) => call) }),
   }
-  own.set(message, plain)
+  strippedMessages.set(message, plain)
   return plain
 }
 
-function marked(response: ModelResponse, { name }: Candidate): ModelResponse {
+function markAnswer(response: ModelResponse, { name }: Candidate): ModelResponse {
   return { ...response, by: name }
 }
 
@@ -188,14 +190,14 @@ function marked(response: ModelResponse, { name }: Candidate): ModelResponse {
  * Whether another model may do what this one could not: it is overloaded, its account is used up, nobody answers, or it takes
  * no pictures.
  */
-function isOfThisModel(failure: ModelFailure): boolean {
+function isModelSpecific(failure: ModelFailure): boolean {
   const { kind, status, code } = failure
-  if (isPassing(failure)) return true
+  if (isTransient(failure)) return true
   if (code === 'unsupported_content') return true
-  return kind === 'fatal' && (status === 402 || status === 429 || quota.test(code))
+  return kind === 'fatal' && (status === 402 || status === 429 || quotaCodes.test(code))
 }
 
-function isPassing({ kind }: ModelFailure): boolean {
+function isTransient({ kind }: ModelFailure): boolean {
   return kind === 'transient' || kind === 'rate_limit'
 }
 
@@ -203,8 +205,8 @@ function isPassing({ kind }: ModelFailure): boolean {
  * What stays of a request that nobody has answered, where one of the models may answer it soon: that another takes no pictures,
  * or has nothing left on its account, is no reason to give up. What was said before has been told and paid for already.
  */
-function again(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {
+function createTransientError(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {
   return new ModelError({ ...passing, partialText, usage })
 }
 
-const quota = /insufficient|billing|balance|payment|credit|quota|hard_limit/i
+const quotaCodes = /insufficient|billing|balance|payment|credit|quota|hard_limit/i

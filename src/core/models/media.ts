@@ -41,31 +41,34 @@ type Fields = Record<string, unknown>
 export function toContentPart(given: unknown, at: string): ContentPart {
   const part = (typeof given === 'object' && given !== null ? given : {}) as Fields
   const { type } = part
-  if (type === 'image') return image(part, at)
-  if (type === 'file' && part['file'] === undefined) return document(part, at)
+  if (type === 'image') return toImagePart(part, at)
+  if (type === 'file' && part['file'] === undefined) return toDocumentPart(part, at)
   if (typeof type !== 'string' || !Object.hasOwn(payloads, type))
-    throw bad(`${at}.type must be one of ${Object.keys(payloads).join(', ')}, image.`, at)
+    throw inputError(`${at}.type must be one of ${Object.keys(payloads).join(', ')}, image.`, at)
   if (typeof payloads[type as ContentPart['type']](part) !== 'string')
-    throw bad(`${at} has the type ${type}, but no ${type} in it that can be sent.`, at)
+    throw inputError(`${at} has the type ${type}, but no ${type} in it that can be sent.`, at)
   if (/^file:/i.test(String(payloads[type as ContentPart['type']](part))) && type !== 'text')
-    throw bad(`${at} ${isHere}`, at)
+    throw inputError(`${at} ${localFileHint}`, at)
   return part as ContentPart
 }
 
-function image(part: Fields, at: string): ContentPart {
+function toImagePart(part: Fields, at: string): ContentPart {
   const { mediaType } = part
   const data = readData(part['image'], `${at}.image`)
-  const type = typeof mediaType === 'string' ? mediaType : (sniffed(data) ?? 'image/png')
-  return { type: 'image_url', image_url: { url: addressOf(data, type) } }
+  const type = typeof mediaType === 'string' ? mediaType : (detectImageType(data) ?? 'image/png')
+  return { type: 'image_url', image_url: { url: toAddress(data, type) } }
 }
 
-function document(part: Fields, at: string): ContentPart {
+function toDocumentPart(part: Fields, at: string): ContentPart {
   const { mediaType, filename } = part
   if (typeof mediaType !== 'string' || !mediaType.includes('/'))
-    throw bad(`${at}.mediaType must say what the file is, such as 'application/pdf'.`, `${at}.mediaType`)
+    throw inputError(
+      `${at}.mediaType must say what the file is, such as 'application/pdf'.`,
+      `${at}.mediaType`,
+    )
   const data = readData(part['data'], `${at}.data`)
   const [kind] = mediaType.split('/')
-  const url = addressOf(data, mediaType)
+  const url = toAddress(data, mediaType)
   if (kind === 'image') return { type: 'image_url', image_url: { url } }
   const format = audioFormats[mediaType]
   if (format !== undefined && url.startsWith('data:'))
@@ -80,19 +83,19 @@ const audioFormats: Readonly<Record<string, 'mp3' | 'wav'>> = {
   'audio/x-wav': 'wav',
 }
 
-const isHere = 'is a file of this machine, which no provider can reach: read it, and pass its bytes.'
+const localFileHint = 'is a file of this machine, which no provider can reach: read it, and pass its bytes.'
 
 /** Base64, or an address. */
 function readData(given: unknown, at: string): string {
   if (given instanceof ArrayBuffer) return readData(new Uint8Array(given), at)
   if (given instanceof Uint8Array) {
-    if (given.length === 0) throw bad(`${at} is empty.`, at)
+    if (given.length === 0) throw inputError(`${at} is empty.`, at)
     return toBase64(given)
   }
   const data = given instanceof URL ? given.href : given
   if (typeof data === 'string' && (isAddress(data) ? isWellFormedAddress(data) : isBase64(data))) return data
-  if (typeof data === 'string' && /^file:/i.test(data)) throw bad(`${at} ${isHere}`, at)
-  throw bad(`${at} must be bytes, base64, or a data: or http(s): address.`, at)
+  if (typeof data === 'string' && /^file:/i.test(data)) throw inputError(`${at} ${localFileHint}`, at)
+  throw inputError(`${at} must be bytes, base64, or a data: or http(s): address.`, at)
 }
 
 /** Without a look through all that a data: address may hold. */
@@ -101,15 +104,16 @@ function isWellFormedAddress(text: string): boolean {
 }
 
 /** Characters at each end of a text that are looked at: what is in the middle of megabytes, its reader finds. */
-const looked = 64 * 1024
+const inspectedChars = 64 * 1024
 
 /** One letter alone is none of it: four stand for three bytes. */
 function isBase64(text: string): boolean {
-  const end = text.slice(-looked)
+  const end = text.slice(-inspectedChars)
   const padded = /=*$/.exec(text.slice(-3))?.[0].length ?? 0
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(end) || (text.length - padded) % 4 === 1) return false
   return (
-    text.length <= looked || /^[A-Za-z0-9+/]+$/.test(text.slice(0, Math.min(looked, text.length - looked)))
+    text.length <= inspectedChars ||
+    /^[A-Za-z0-9+/]+$/.test(text.slice(0, Math.min(inspectedChars, text.length - inspectedChars)))
   )
 }
 
@@ -117,12 +121,12 @@ function isAddress(text: string): boolean {
   return /^(data:[^,]*,|https?:\/\/)/i.test(text)
 }
 
-function addressOf(data: string, mediaType: string): string {
+function toAddress(data: string, mediaType: string): string {
   return isAddress(data) ? data : `data:${mediaType};base64,${data}`
 }
 
 /** By the first bytes, in base64. */
-function sniffed(data: string): string | null {
+function detectImageType(data: string): string | null {
   const kinds: [start: string, type: string][] = [
     ['iVBORw0KGgo', 'image/png'],
     ['/9j/', 'image/jpeg'],
@@ -138,28 +142,30 @@ export function toBase64(data: Uint8Array): string {
   let at = 0
   for (let i = 0; i < data.length; i += 3) {
     const [a = 0, b = 0, c = 0] = [data[i], data[i + 1], data[i + 2]]
-    encoded[at++] = digits[a >> 2] as number
-    encoded[at++] = digits[((a & 3) << 4) | (b >> 4)] as number
-    encoded[at++] = digits[((b & 15) << 2) | (c >> 6)] as number
-    encoded[at++] = digits[c & 63] as number
+    encoded[at++] = base64Digits[a >> 2] as number
+    encoded[at++] = base64Digits[((a & 3) << 4) | (b >> 4)] as number
+    encoded[at++] = base64Digits[((b & 15) << 2) | (c >> 6)] as number
+    encoded[at++] = base64Digits[c & 63] as number
   }
-  encoded.fill(padding, encoded.length - ((3 - (data.length % 3)) % 3))
+  encoded.fill(base64Padding, encoded.length - ((3 - (data.length % 3)) % 3))
   return new TextDecoder().decode(encoded)
 }
 
-const digits = new TextEncoder().encode('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/')
-const padding = 0x3d
+const base64Digits = new TextEncoder().encode(
+  'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
+)
+const base64Padding = 0x3d
 
 /** A kind of what a model may take besides text. */
 export type MediaKind = 'image' | 'audio' | 'file'
 
 /** Whether an option is a list of such kinds. */
-export function checkMedia(media: unknown): boolean {
+export function isMediaList(media: unknown): boolean {
   const kinds: unknown[] = ['image', 'audio', 'file']
   return media === undefined || (Array.isArray(media) && media.every((kind) => kinds.includes(kind)))
 }
 
-export function kindOfMedia({ type }: MediaPart): MediaKind {
+export function getMediaKind({ type }: MediaPart): MediaKind {
   if (type === 'image_url') return 'image'
   return type === 'input_audio' ? 'audio' : 'file'
 }
@@ -168,24 +174,24 @@ export function kindOfMedia({ type }: MediaPart): MediaKind {
  * A part in words, for whoever reads texts alone: `[image: image/png, 5120 bytes, #1f3c]`. The last of it tells one from
  * another of the same size, so that a new picture is something new.
  */
-export function mediaWords(part: MediaPart): string {
-  const known = described.get(part)
+export function describeMedia(part: MediaPart): string {
+  const known = descriptions.get(part)
   if (known !== undefined) return known
-  const words = wordsFor(part)
-  described.set(part, words)
+  const words = buildDescription(part)
+  descriptions.set(part, words)
   return words
 }
 
 /** What an answer says that is nothing but media: an answer that is a picture is not an empty one. */
-export function mediaText(media: readonly MediaPart[]): string {
-  return media.map(mediaWords).join('\n')
+export function describeMediaList(media: readonly MediaPart[]): string {
+  return media.map(describeMedia).join('\n')
 }
 
 /** Parts are never changed in place, and are asked about again: each is looked through once. */
-const described = new WeakMap<MediaPart, string>()
+const descriptions = new WeakMap<MediaPart, string>()
 
-function wordsFor(part: MediaPart): string {
-  const kind = kindOfMedia(part)
+function buildDescription(part: MediaPart): string {
+  const kind = getMediaKind(part)
   const payload = String(payloads[part.type](part as unknown as Fields))
   if (/^https?:/i.test(payload)) return `[${kind}: ${payload}]`
   if (part.type === 'file' && part.file.file_data === undefined) return `[${kind}: ${payload}]`
@@ -193,28 +199,28 @@ function wordsFor(part: MediaPart): string {
   const base64 = payload.slice(payload.indexOf(',') + 1)
   const format = part.type === 'input_audio' ? `audio/${part.input_audio.format}` : type
   const name = part.type === 'file' ? part.file.filename : undefined
-  const words = [name, format, `${bytesOf(base64)} bytes`, `#${checksum(base64)}`]
+  const words = [name, format, `${countBase64Bytes(base64)} bytes`, `#${hashText(base64)}`]
   return `[${kind}: ${words.filter(Boolean).join(', ')}]`
 }
 
 /** Characters of what is not words in a part: base64, or an address. */
-export function payloadLength(part: MediaPart): number {
+export function getPayloadLength(part: MediaPart): number {
   return String(payloads[part.type](part as unknown as Fields)).length
 }
 
 /** The number of bytes that a base64 text stands for. */
-export function bytesOf(base64: string): number {
+export function countBase64Bytes(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0
   return Math.max(0, Math.floor((base64.length * 3) / 4) - padding)
 }
 
 /** FNV-1a of 32 bits: fast, and good enough to tell two pictures apart. */
-function checksum(text: string): string {
+function hashText(text: string): string {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
   return (hash >>> 0).toString(16).padStart(8, '0')
 }
 
-function bad(message: string, at: string): UsageError {
+function inputError(message: string, at: string): UsageError {
   return new UsageError('invalid_input', message, at)
 }

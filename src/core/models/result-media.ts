@@ -1,22 +1,22 @@
 import type { ContentPart, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
-import { isKnownToTake } from './known-media.js'
-import { kindOfMedia, type MediaKind, mediaWords } from './media.js'
+import { isKnownToAccept } from './known-media.js'
+import { getMediaKind, type MediaKind, describeMedia } from './media.js'
 import { ModelError, type ModelProvider } from './provider.js'
 
 /** What was made for the last result of a batch: the same message each time, as those of the transcript are. */
-const followers = new WeakMap<ToolMessage, UserMessage>()
+const followerByResult = new WeakMap<ToolMessage, UserMessage>()
 
 /**
  * The messages with what tools returned besides words right after the results of their batch, as a user's message: most APIs
  * take nothing but words in a result. Each picture comes after the line that stands for it in the result.
  */
-export function withMediaAfter(messages: readonly Message[]): readonly Message[] {
+export function insertMediaMessages(messages: readonly Message[]): readonly Message[] {
   if (!messages.some((message) => message.role === 'tool' && message.media)) return messages
   const spread: Message[] = []
   let batch: ToolMessage[] = []
   const flush = (): void => {
     const last = batch.at(-1)
-    if (last !== undefined && batch.some(({ media }) => media)) spread.push(followerOf(last, batch))
+    if (last !== undefined && batch.some(({ media }) => media)) spread.push(getMediaMessage(last, batch))
     batch = []
   }
   for (const message of messages) {
@@ -28,11 +28,11 @@ export function withMediaAfter(messages: readonly Message[]): readonly Message[]
   return spread
 }
 
-function followerOf(last: ToolMessage, batch: readonly ToolMessage[]): UserMessage {
-  const known = followers.get(last)
+function getMediaMessage(last: ToolMessage, batch: readonly ToolMessage[]): UserMessage {
+  const known = followerByResult.get(last)
   if (known !== undefined) return known
   const content = batch.flatMap(({ media = [] }) =>
-    media.flatMap((part): ContentPart[] => [{ type: 'text', text: mediaWords(part) }, part]),
+    media.flatMap((part): ContentPart[] => [{ type: 'text', text: describeMedia(part) }, part]),
   )
   const made: UserMessage = {
     role: 'user',
@@ -41,31 +41,31 @@ function followerOf(last: ToolMessage, batch: readonly ToolMessage[]): UserMessa
     internal: true,
     content,
   }
-  followers.set(last, made)
+  followerByResult.set(last, made)
   return made
 }
 
 /** What was made of results for models that do not take all that is in them. */
-const spoken = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
+const replacedResults = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
 
 /** The messages with the media of results that may be words where the model is not known to take them. */
-export function withWordsInstead(
+export function replaceUnknownMedia(
   messages: readonly Message[],
   model: Pick<ModelProvider, 'media' | 'model'>,
 ): readonly Message[] {
   const isConcerned = (message: Message): message is ToolMessage =>
     message.role === 'tool' && message.media !== undefined && message.data?.['orWords'] === true
   if (!messages.some(isConcerned)) return messages
-  return messages.map((message) => (isConcerned(message) ? inWords(message, model) : message))
+  return messages.map((message) => (isConcerned(message) ? toAcceptedResult(message, model) : message))
 }
 
 /** The same message for the same parts: providers know messages by identity. */
-function inWords(message: ToolMessage, model: Pick<ModelProvider, 'media' | 'model'>): ToolMessage {
+function toAcceptedResult(message: ToolMessage, model: Pick<ModelProvider, 'media' | 'model'>): ToolMessage {
   const { media: all = [], ...words } = message
-  const media = all.filter((part) => isKnownToTake(model, kindOfMedia(part)))
+  const media = all.filter((part) => isKnownToAccept(model, getMediaKind(part)))
   if (media.length === all.length) return message
-  const made = spoken.get(message) ?? new Map<number, ToolMessage>()
-  spoken.set(message, made)
+  const made = replacedResults.get(message) ?? new Map<number, ToolMessage>()
+  replacedResults.set(message, made)
   const key = all.reduce((bits, part) => bits * 2 + (media.includes(part) ? 1 : 0), 1)
   const known = made.get(key) ?? { ...words, ...(media.length > 0 && { media }) }
   made.set(key, known)
@@ -73,13 +73,13 @@ function inWords(message: ToolMessage, model: Pick<ModelProvider, 'media' | 'mod
 }
 
 /** @throws ModelError `unsupported_content`, before anything is sent, where the model is known not to take what there is. */
-export function refuseMedia(
+export function refuseUnsupportedMedia(
   messages: readonly Message[],
   { media, model }: Pick<ModelProvider, 'media' | 'model'>,
 ): void {
   if (media === undefined) return
   for (const message of messages) {
-    const kind = kindsIn(message).find((one) => !media.includes(one))
+    const kind = listMediaKinds(message).find((one) => !media.includes(one))
     if (kind === undefined) continue
     const takes = media.length === 0 ? 'text alone' : `text, ${media.join(' and ')}`
     const whose =
@@ -87,15 +87,15 @@ export function refuseMedia(
     throw new ModelError({
       kind: 'fatal',
       code: 'unsupported_content',
-      message: `${whose} has ${named[kind]} in it, and ${model} takes ${takes} (option media of the model). Leave it out, or ask a model that takes it.`,
+      message: `${whose} has ${mediaNames[kind]} in it, and ${model} takes ${takes} (option media of the model). Leave it out, or ask a model that takes it.`,
     })
   }
 }
 
-const named: Readonly<Record<MediaKind, string>> = { image: 'a picture', audio: 'sound', file: 'a file' }
+const mediaNames: Readonly<Record<MediaKind, string>> = { image: 'a picture', audio: 'sound', file: 'a file' }
 
-function kindsIn(message: Message): MediaKind[] {
-  if (message.role === 'tool') return (message.media ?? []).map(kindOfMedia)
+function listMediaKinds(message: Message): MediaKind[] {
+  if (message.role === 'tool') return (message.media ?? []).map(getMediaKind)
   if (message.role !== 'user' || typeof message.content === 'string') return []
-  return message.content.flatMap((part) => (part.type === 'text' ? [] : [kindOfMedia(part)]))
+  return message.content.flatMap((part) => (part.type === 'text' ? [] : [getMediaKind(part)]))
 }

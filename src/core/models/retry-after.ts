@@ -5,23 +5,23 @@ import { asObject } from './as-json.js'
  * an HTTP date. Null when it asks for nothing, or for something that is no time. `headers` is a `Headers` or a plain
  * object.
  */
-export function retryAfterMs(headers: unknown, now: number): number | null {
-  const ms = amount(headerOf(headers, 'retry-after-ms'))
+export function parseRetryAfter(headers: unknown, now: number): number | null {
+  const ms = parseAmount(getHeader(headers, 'retry-after-ms'))
   if (ms !== null && ms > 0) return Math.ceil(ms)
-  const text = headerOf(headers, 'retry-after')
-  const seconds = amount(text)
+  const text = getHeader(headers, 'retry-after')
+  const seconds = parseAmount(text)
   if (seconds !== null) return Math.ceil(seconds * 1000)
   // Date.parse makes a date of almost anything.
   const date = /\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? ms : Math.max(0, date - now)
 }
 
-function amount(text: string): number | null {
+function parseAmount(text: string): number | null {
   return /^\d{1,15}(\.\d+)?$/.test(text) ? Number(text) : null
 }
 
 /** A header by its name in lower case, '' when it is not there. `headers` is a `Headers` or a plain object. */
-export function headerOf(headers: unknown, name: string): string {
+export function getHeader(headers: unknown, name: string): string {
   if (typeof headers !== 'object' || headers === null) return ''
   if ('get' in headers && typeof headers.get === 'function') {
     const value: unknown = headers.get(name)

@@ -7,9 +7,9 @@ import { withScreenedTexts } from '../../../machines/agent/actions/apply-screeni
 import { UsageError } from '../base/errors.js'
 import { screenContent } from '../effects/screen-input.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { type ForkEdit, readEdit, type WrittenEdit } from '../sessions/fork-edit.js'
-import type { Beginning } from '../sessions/fork.js'
-import { machineStateOf, type Standing } from '../sessions/standing.js'
+import { type ForkEdit, readEdit, type LoggedEdit } from '../sessions/fork-edit.js'
+import type { ForkStart } from '../sessions/fork-session.js'
+import { toMachineState, type FoldedSession } from '../sessions/fold-session.js'
 import { askShields } from '../shields/ask-shields.js'
 import type { ShieldScene } from '../shields/shield.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
@@ -19,10 +19,10 @@ import { parseEditedArguments } from './edited-arguments.js'
 /** Applies an edit to the state of a forked session. `app` is the app's own object. */
 export async function editFork(
   parts: AgentParts,
-  standing: Standing,
+  standing: FoldedSession,
   given: unknown,
   app: unknown,
-): Promise<Beginning> {
+): Promise<ForkStart> {
   const edit = readEdit(given)
   const before = standing.run?.context.messages ?? standing.state.messages
   const scene: EditScene = { parts, standing, messages: before, app }
@@ -35,20 +35,20 @@ export async function editFork(
   }
   const fit = keepFit(run.context, before, messages)
   const context: AgentContext = { ...run.context, messages, fit, ...change.context }
-  const machine = { ...machineStateOf(run), value: change.place(run.value) }
+  const machine = { ...toMachineState(run), value: change.place(run.value) }
   return { state: { ...standing.state, messages, fit }, run: { machine, context }, edit: written }
 }
 
 interface EditScene {
   parts: AgentParts
-  standing: Standing
+  standing: FoldedSession
   messages: readonly Message[]
   app: unknown
 }
 
 interface AppliedEdit {
   messages: Message[]
-  written: WrittenEdit
+  written: LoggedEdit
   /** The changes to a run under way, and the state where it continues. */
   change: { context: Partial<AgentContext>; place(value: unknown): unknown }
 }

@@ -3,10 +3,10 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { Clock } from '../base/clock.js'
-import { childSessionId } from '../sessions/child-session.js'
-import { readMessage, type Receipt } from '../sessions/inbox/message.js'
-import { openSession, type TakenSession } from '../sessions/open-session.js'
-import type { Standing } from '../sessions/standing.js'
+import { getChildSessionId } from '../sessions/child-session.js'
+import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
+import { openSession, type AcquiredSession } from '../sessions/open-session.js'
+import type { FoldedSession } from '../sessions/fold-session.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
@@ -30,10 +30,10 @@ export async function cancelStoredRun(
   try {
     const taken = await openSession(store, sessionId, { clock, holder: 'a process that cancels it' })
     try {
-      const { run } = taken.standing
+      const { run } = taken.folded
       const waiting = await readInbox(store, sessionId)
       const found = waiting.find((one) => one.message === message)
-      const cancel = found && readMessage(found.text)
+      const cancel = found && parseInboxMessage(found.text)
       if (run?.status === 'active' && cancel)
         await endStoredRun(parts, taken, { ...cancel, inbox: message }, waiting)
       return 'applied'
@@ -53,16 +53,17 @@ export async function cancelStoredRun(
  */
 export async function endStoredRun(
   parts: StoreParts,
-  { log, standing }: TakenSession,
+  { log, folded }: AcquiredSession,
   ending: AgentMachineEvent,
   waiting?: readonly InboxMessage[],
-): Promise<Standing> {
+): Promise<FoldedSession> {
   const { store, clock } = parts
-  const { run, told } = standing
-  if (run === null) return standing
+  const { run, lastEventNumber } = folded
+  if (run === null) return folded
   const event: AgentMachineEvent = { now: clock.now(), ...ending }
   const [next, actions] = transition(agentMachine, run, event)
-  const count = (told ?? 0) + actions.filter(({ type }) => (type as string) === 'xstate.emit').length
+  const count =
+    (lastEventNumber ?? 0) + actions.filter(({ type }) => (type as string) === 'xstate.emit').length
   log.setEventCounter(() => count)
   log.append({ type: 'event', event })
   await log.rest(next.context)
@@ -71,7 +72,7 @@ export async function endStoredRun(
   const messages = unheard.map((one) => one.message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
   await cancelChildren(parts, run.context)
-  return { ...standing, run: next, told: count, head: log.head }
+  return { ...folded, run: next, lastEventNumber: count, head: log.head }
 }
 
 const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
@@ -83,7 +84,7 @@ async function cancelChildren(parts: StoreParts, context: AgentContext): Promise
   for (const { id, name, questions, started, result } of context.calls) {
     const isBegun = questions !== undefined || (started === true && context.tools[name]?.delegate === true)
     if (!isBegun || result !== undefined) continue
-    const child = childSessionId(context, id)
+    const child = getChildSessionId(context, id)
     try {
       const text = JSON.stringify({ type: 'CANCEL', why: 'The run that it worked for has ended.' })
       const put = await store.inbox?.put(child, text)

@@ -3,7 +3,7 @@ import type { AgentMachineEvent, ControlEvent } from '../../../machines/agent/ma
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import { findRuntime } from '../live/runtime.js'
-import { storeFailed } from '../sessions/journal.js'
+import { createStoreFailedEvent } from '../sessions/journal.js'
 
 /**
  * The only way into a run: control events in the order in which they came. Events before the actor exists wait for it.
@@ -38,7 +38,7 @@ export class EventGate {
 
   /** The log has failed. A delivery that waits for the log reports it; there a CANCEL comes first. */
   fail(failure: unknown): void {
-    if (!this.#delivery) this.#actor?.send(storeFailed(failure))
+    if (!this.#delivery) this.#actor?.send(createStoreFailedEvent(failure))
   }
 
   /** Settles once the run has taken the events of its rest; undefined when nothing is being delivered. */
@@ -63,7 +63,7 @@ export class EventGate {
   }
 
   #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
-    const awake = this.#log?.isResting ? this.#log.wake() : undefined
+    const awake = this.#log?.isResting ? this.#log.reacquire() : undefined
     if (awake) this.#delivery = this.#deliverLater(actor, event, awake)
     else actor.send(event)
   }
@@ -74,7 +74,7 @@ export class EventGate {
       actor.send(event)
     } catch (error) {
       // Cancelling always wins, if only here.
-      actor.send(event.type === 'CANCEL' ? event : storeFailed(error))
+      actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
     }
     this.#delivery = undefined
     for (const next of this.#waiting.splice(0)) this.#forward(next)

@@ -1,8 +1,8 @@
 import { transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
-import { readMessage } from '../sessions/inbox/message.js'
-import type { FoldedRun, Standing } from '../sessions/standing.js'
+import { parseInboxMessage } from '../sessions/inbox/session-message.js'
+import type { FoldedRun, FoldedSession } from '../sessions/fold-session.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { checkMessageFits } from './check-message.js'
 
@@ -33,7 +33,7 @@ const keptForecasts = new WeakMap<SessionStore, Map<string, KeptForecast>>()
 export async function forecastInbox(
   store: SessionStore,
   sessionId: string,
-  { run, head, check, inbox }: Standing & { run: FoldedRun },
+  { run, head, check, inbox }: FoldedSession & { run: FoldedRun },
   until = Infinity,
 ): Promise<InboxForecast> {
   const all = keptForecasts.get(store) ?? new Map<string, KeptForecast>()
@@ -45,7 +45,7 @@ export async function forecastInbox(
   for (const { message, text } of (await store.inbox?.read(sessionId, from)) ?? []) {
     // A store of one's own may know nothing of where to begin.
     if (message <= from || message >= until) continue
-    const event = readMessage(text)
+    const event = parseInboxMessage(text)
     if (event?.key !== undefined) foreseen.keys.set(event.key, message)
     foreseen = { ...foreseen, run: applyMessage(foreseen.run, event, sessionId), message }
   }

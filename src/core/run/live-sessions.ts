@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
-import { originOf } from '../sessions/store/checked-store.js'
+import { getInnerStore } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { EventHub } from './event-hub.js'
 import type { RunActor } from './run-actor.js'
@@ -57,7 +57,7 @@ class LiveSessions {
 const known = new WeakMap<SessionStore, LiveSessions>()
 
 export function getLiveSessions(store: SessionStore): LiveSessions {
-  const origin = originOf(store)
+  const origin = getInnerStore(store)
   const sessions = known.get(origin) ?? new LiveSessions()
   known.set(origin, sessions)
   return sessions
@@ -82,9 +82,9 @@ export function publishSession(log: SessionLog, { runId, actor, hub }: Connected
       return () => subscription.unsubscribe()
     },
   }
-  log.onPresence({
-    held: () => sessions.add(sessionId, session),
-    written: () => sessions.notify(sessionId),
-    released: () => sessions.remove(sessionId, session),
+  log.setListener({
+    onHeld: () => sessions.add(sessionId, session),
+    onWritten: () => sessions.notify(sessionId),
+    onReleased: () => sessions.remove(sessionId, session),
   })
 }

@@ -1,13 +1,19 @@
 import { createActor, initialTransition, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
-import { apply, before, type FoldedRun, type Folding, type Standing } from '../sessions/standing.js'
+import {
+  applyRecord,
+  createFoldedSession,
+  type FoldedRun,
+  type RunReducer,
+  type FoldedSession,
+} from '../sessions/fold-session.js'
 import type { LogRecord } from '../sessions/store/store.js'
 
 /** The events of a log's records: the machine is pure, so folding the records emits the same events again. */
 export class LoggedEvents {
   readonly #id: string
-  #standing: Standing | undefined
+  #standing: FoldedSession | undefined
   #announced: EmittedEvent[] = []
 
   constructor(sessionId: string) {
@@ -25,16 +31,16 @@ export class LoggedEvents {
 
   /** One record more, and what it announces. */
   takeRecord(record: LogRecord): readonly EmittedEvent[] {
-    this.#standing ??= before([record])
+    this.#standing ??= createFoldedSession([record])
     this.#announced = []
-    apply(this.#standing, record, this.#id, this.#folding)
+    applyRecord(this.#standing, record, this.#id, this.#folding)
     return this.#announced
   }
 
-  readonly #folding: Folding = {
+  readonly #folding: RunReducer = {
     start: (input) => this.#collect(initialTransition(agentMachine, input)),
     step: (run, event) => this.#collect(transition(agentMachine, run, event)),
-    revive: (state) =>
+    restore: (state) =>
       createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
   }
 

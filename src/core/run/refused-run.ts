@@ -1,11 +1,11 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import { StatewrightError, UsageError } from '../base/errors.js'
-import { frozen } from '../base/freeze.js'
+import { freezeOnce } from '../base/freeze.js'
 import { describeError } from '../base/describe-error.js'
 
 /** A run that was refused before its start has one event. */
 export function createRefusalEvent(runId: string, error: unknown, at: number): AgentEvent {
-  return frozen({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
+  return freezeOnce({ type: 'warning', ...describeRefusal(error), id: `${runId}:1`, runId, seq: 1, at })
 }
 
 /** The app does not listen, await or iterate: only the platform's own warnings are left. */

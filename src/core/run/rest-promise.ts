@@ -1,5 +1,5 @@
 import { isRestState, type RunResult } from '../../../machines/agent/run-result.js'
-import { storeFailed } from '../sessions/journal.js'
+import { createStoreFailedEvent } from '../sessions/journal.js'
 
 const noListeners: readonly (() => void)[] = []
 
@@ -91,5 +91,5 @@ export class RestPromise<Result> {
 /** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
 export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
   if (isRestState(result.state)) return null
-  return { error: { ...storeFailed(error).failure, recoverable: true }, ...result } as RunResult
+  return { error: { ...createStoreFailedEvent(error).failure, recoverable: true }, ...result } as RunResult
 }

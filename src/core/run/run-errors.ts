@@ -1,4 +1,4 @@
-import { expectArgument, objectWith } from '../base/expect-argument.js'
+import { expectArgument, objectRule } from '../base/expect-argument.js'
 import { guardNames } from '../../../guards/roster.js'
 import type { Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { StatewrightError } from '../base/errors.js'
@@ -154,7 +154,7 @@ export function orThrow<Output>(result: RunResult<Output>): RunResult<Output> {
   expectArgument(
     'orThrow(result)',
     result,
-    objectWith(['state', 'reason'], 'the result of a run: await run.result'),
+    objectRule(['state', 'reason'], 'the result of a run: await run.result'),
   )
   switch (result.state) {
     case 'COMPLETED':
@@ -186,7 +186,7 @@ export function objectOrThrow<Output>(result: RunResult<Output>): Output {
   expectArgument(
     'objectOrThrow(result)',
     result,
-    objectWith(['state', 'reason'], 'the result of a run: await run.result'),
+    objectRule(['state', 'reason'], 'the result of a run: await run.result'),
   )
   const { object } = orThrow(result)
   if (object === undefined) throw new InvalidOutputError(result)

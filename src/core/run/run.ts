@@ -7,7 +7,7 @@ import { isRestState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
 import type { UsageError } from '../base/errors.js'
-import { onceAborted } from '../base/abort.js'
+import { whenAborted } from '../base/abort.js'
 import { registerRelease } from '../live/release-run.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -23,10 +23,10 @@ import { parseEditedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
 import { connectSession } from './connect-session.js'
 import type { Clock } from '../base/clock.js'
-import { frozen } from '../base/freeze.js'
+import { freezeOnce } from '../base/freeze.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
 import type { RunOrigin, RunParts } from './run-parts.js'
-import { toMessages, type UserInput } from '../sessions/input.js'
+import { toMessages, type UserInput } from '../sessions/user-input.js'
 import { describeError } from '../base/describe-error.js'
 import { createRefusalEvent, warnProcess, wrongStateError } from './refused-run.js'
 import { RestPromise, toUnsavedResult } from './rest-promise.js'
@@ -71,7 +71,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.id = runId
     this.sessionId = session.id
     this.#session = session
-    if (signal) this.#unfollow = onceAborted(signal, (why) => this.cancel(why))
+    if (signal) this.#unfollow = whenAborted(signal, (why) => this.cancel(why))
     if (above) this.#hub.events$.subscribe(above.onEvent)
     registerRelease(this, () => this.#actor.release(this.#log))
     if (origin instanceof Promise) {
@@ -364,10 +364,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     const atRest = isRestState(context.state)
     if (!atFinal && !atRest) {
       this.#rest.leave()
-      this.#log?.begun(context)
+      this.#log?.markRunning(context)
       return
     }
-    frozen([context.messages, context.usage, context.error])
+    freezeOnce([context.messages, context.usage, context.error])
     this.#session.update(context)
     if (atFinal) {
       this.#unfollow?.()
@@ -385,7 +385,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** A run that ended because its log could not be written goes on from there. */
   #toEndResult(context: AgentContext): RunResult {
     const result = toRunResult(context)
-    const goesOn = result.reason === 'store_error' && this.#log?.goesOn === true
+    const goesOn = result.reason === 'store_error' && this.#log?.isResumable === true
     return goesOn ? ({ ...result, resumable: true } as RunResult) : result
   }
 

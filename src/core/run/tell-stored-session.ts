@@ -1,19 +1,19 @@
 import { isWorkState } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { UsageError } from '../base/errors.js'
-import { tellHolder } from '../sessions/inbox/holders.js'
+import { notifyHolder } from '../sessions/inbox/inbox-holders.js'
 import {
-  checkedMessage,
-  eventOf,
+  checkMessage,
+  toPublicEvent,
   isAnswer,
   type Receipt,
   type SessionMessage,
-} from '../sessions/inbox/message.js'
-import { plainCopy } from '../sessions/input.js'
-import { type FoldedRun, standingAfter } from '../sessions/standing.js'
+} from '../sessions/inbox/session-message.js'
+import { copyAsJson } from '../sessions/user-input.js'
+import { type FoldedRun, foldRecords } from '../sessions/fold-session.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import { unknownSession } from '../sessions/store/refusals.js'
+import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, createToolSet } from '../tools/tool-set.js'
 import { getAwaitedCall } from './awaited-call.js'
@@ -47,7 +47,7 @@ export async function tellStoredSession(
   telling: TellOptions = {},
 ): Promise<Receipt> {
   const { store } = parts
-  const message = checkedMessage(given)
+  const message = checkMessage(given)
   const id = checkSessionId(sessionId)
   const { inbox } = store
   if (!inbox) {
@@ -86,18 +86,18 @@ async function tellNow(
 ): Promise<Receipt> {
   const { store } = parts
   const listed = await store.get(id)
-  if (listed === null) throw unknownSession(id)
+  if (listed === null) throw unknownSessionError(id)
   const isHeld = listed.holder !== null
   const isForAnyWork = message.type === 'cancel' || message.type === 'pause' || message.type === 'steer'
   const isHeardAtOnce = isHeld && isForAnyWork && telling.at === undefined && telling.key === undefined
   const fit: FittingEvent | Receipt = isHeardAtOnce
-    ? { event: eventOf(message), last: null }
+    ? { event: toPublicEvent(message), last: null }
     : await checkTell(parts, { id, message, isHeld, ...telling })
   if ('status' in fit) return fit
   const event = telling.key === undefined ? fit.event : { ...fit.event, key: telling.key }
-  const { message: number, holder } = await inbox.put(id, JSON.stringify(plainCopy(event, message.type)))
+  const { message: number, holder } = await inbox.put(id, JSON.stringify(copyAsJson(event, message.type)))
   if (holder !== null) {
-    tellHolder(store, id, number)
+    notifyHolder(store, id, number)
     return { message: number, status: 'sent' }
   }
   if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }
@@ -139,7 +139,7 @@ async function checkTell(
   { store, tools }: TellParts,
   { id, message, isHeld, before, key, at }: TellRequest,
 ): Promise<FittingEvent | Receipt> {
-  const standing = standingAfter(await store.read(id, { from: 'snapshot' }), id)
+  const standing = foldRecords(await store.read(id, { from: 'snapshot' }), id)
   if (key !== undefined && standing.keys.includes(key)) return { message: standing.inbox, status: 'applied' }
   const { run: left } = standing
   if (left === null) throw notWaitingError(id, 'has no run')
@@ -149,7 +149,7 @@ async function checkTell(
   checkNotEnded(run, id)
   if (at !== undefined && at !== standing.head && message.type !== 'cancel')
     throw staleAnswerError(id, at, standing.head)
-  const event = isAnswer(message) ? await toAnswerEvent(message, run, tools) : eventOf(message)
+  const event = isAnswer(message) ? await toAnswerEvent(message, run, tools) : toPublicEvent(message)
   checkMessageFits(event, run, id)
   if (!isHeld && !isAnswer(message) && message.type !== 'cancel') {
     const state = getState(left)

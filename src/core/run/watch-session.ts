@@ -1,9 +1,9 @@
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import { type AnyTools, isRestState } from '../../../machines/agent/run-result.js'
-import { onceAborted } from '../base/abort.js'
+import { whenAborted } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { UsageError } from '../base/errors.js'
-import { unknownSession } from '../sessions/store/refusals.js'
+import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ShownAnswer, LiveSession } from './live-sessions.js'
@@ -71,7 +71,7 @@ export async function* watchSession(
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw invalidOptionError('signal', 'is an AbortSignal')
   const watched = new SessionWatch({ store, clock }, id, place)
-  const unfollow = [signal, left].map((one) => one && onceAborted(one, () => watched.stop()))
+  const unfollow = [signal, left].map((one) => one && whenAborted(one, () => watched.stop()))
   try {
     await watched.begin()
     for (;;) {
@@ -124,7 +124,7 @@ class SessionWatch {
   /** Reads up to where the watch begins. */
   async begin(): Promise<void> {
     const live = getLiveSessions(this.#store)
-    if ((await this.#store.get(this.#id)) === null && !live.get(this.#id)) throw unknownSession(this.#id)
+    if ((await this.#store.get(this.#id)) === null && !live.get(this.#id)) throw unknownSessionError(this.#id)
     this.#undo.push(live.follow(this.#id, () => this.#onChange()))
     const { record, told } = this.#after
     const known = told > 0 ? record - 1 : record

@@ -3,12 +3,12 @@ import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { isRestState } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
-import { childSessionId } from './child-session.js'
-import { apply, before, type Standing } from './standing.js'
+import { getChildSessionId } from './child-session.js'
+import { applyRecord, createFoldedSession, type FoldedSession } from './fold-session.js'
 import type { SessionStore } from './store/store.js'
 
 /** Whether the sub-agent of a call rests, and the call waits for it to be answered or resumed. */
-export function waitsForChild({ questions, result, started }: BatchCall): boolean {
+export function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
   return questions !== undefined && result === undefined && !started
 }
 
@@ -17,23 +17,27 @@ export function waitsForChild({ questions, result, started }: BatchCall): boolea
  * `at`, in milliseconds since the epoch.
  * @throws {UsageError} `nothing_to_resume` where its log has no such record
  */
-export async function standingAtQuestion(
+export async function readSessionAtQuestion(
   store: SessionStore,
   context: AgentContext,
   { id, name, questions = [] }: BatchCall,
   at: number,
-): Promise<Standing> {
-  const sessionId = childSessionId(context, id)
+): Promise<FoldedSession> {
+  const sessionId = getChildSessionId(context, id)
   const records = await store.read(sessionId)
-  const standing = before(records)
-  const wanted = questions.map(keyOf).toSorted().join()
-  let found: Standing | null = null
+  const folded = createFoldedSession(records)
+  const wanted = questions.map(getQuestionKey).toSorted().join()
+  let found: FoldedSession | null = null
   for (const record of records) {
-    apply(standing, record, sessionId)
-    const child = standing.run?.context
+    applyRecord(folded, record, sessionId)
+    const child = folded.run?.context
     const isResting = child !== undefined && isRestState(child.state)
-    if (isResting && record.at <= at && listAnswerableCalls(child).map(keyOf).toSorted().join() === wanted)
-      found = { ...standing }
+    if (
+      isResting &&
+      record.at <= at &&
+      listAnswerableCalls(child).map(getQuestionKey).toSorted().join() === wanted
+    )
+      found = { ...folded }
   }
   if (found) return found
   throw new UsageError(
@@ -44,5 +48,10 @@ export async function standingAtQuestion(
   )
 }
 
-const keyOf = ({ callId, fingerprint }: { callId: string; fingerprint?: string | undefined }): string =>
-  `${callId} ${fingerprint ?? ''}`
+const getQuestionKey = ({
+  callId,
+  fingerprint,
+}: {
+  callId: string
+  fingerprint?: string | undefined
+}): string => `${callId} ${fingerprint ?? ''}`

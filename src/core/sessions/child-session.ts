@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isSessionId } from './store/session-id.js'
 
-type Asked = Pick<AgentContext, 'sessionId' | 'runId' | 'batchNumber' | 'calls' | 'tools'>
+type CallContext = Pick<AgentContext, 'sessionId' | 'runId' | 'batchNumber' | 'calls' | 'tools'>
 
 /** Of a run's id, so much that two runs of one session never have the same. */
 const runIdChars = 12
@@ -11,8 +11,8 @@ const runIdChars = 12
  * anything, so the place of the call stands for it. The colon keeps it from being anybody's chat: no id of a chat has one. Where
  * such an id would be too long, and in logs of earlier versions, it does not begin with the parent's.
  */
-export function childSessionId(
-  { sessionId, runId, batchNumber, calls, tools }: Asked,
+export function getChildSessionId(
+  { sessionId, runId, batchNumber, calls, tools }: CallContext,
   callId: string,
 ): string {
   const place = calls.findIndex(({ id }) => id === callId)
@@ -23,8 +23,8 @@ export function childSessionId(
 }
 
 /** The sessions of the sub-agents that have begun to work for the calls at hand. */
-export function childSessionsOf(context: AgentContext): string[] {
+export function listChildSessions(context: AgentContext): string[] {
   return context.calls
     .filter(({ name, started, questions }) => (started || questions) && context.tools[name]?.delegate)
-    .map(({ id }) => childSessionId(context, id))
+    .map(({ id }) => getChildSessionId(context, id))
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../base/clock.js'
-import { childSessionsOf } from './child-session.js'
+import { listChildSessions } from './child-session.js'
 import { leaseMs } from './log/heartbeat.js'
-import { acquireLease, releaseLease } from './log/lease.js'
-import { apply, before } from './standing.js'
+import { acquireLease, releaseLease } from './log/release-lease.js'
+import { applyRecord, createFoldedSession } from './fold-session.js'
 import type { LogRecord, SessionStore } from './store/store.js'
 
 /**
@@ -20,7 +20,7 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
   let deleted = 0
   try {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
-    for (const child of childrenIn(await store.read(sessionId), sessionId))
+    for (const child of listChildrenInLog(await store.read(sessionId), sessionId))
       deleted += await deleteSession(store, clock, child)
   } finally {
     await releaseLease(store, lease, clock)
@@ -29,15 +29,15 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
 }
 
 /** The sessions of all sub-agents of a log, as far as it can be read. */
-function childrenIn(records: readonly LogRecord[], sessionId: string): Set<string> {
+function listChildrenInLog(records: readonly LogRecord[], sessionId: string): Set<string> {
   const children = new Set<string>()
   if (!records.some(({ data }) => data.includes('"delegate":true'))) return children
-  const standing = before(records)
+  const folded = createFoldedSession(records)
   try {
     for (const record of records) {
-      apply(standing, record, sessionId)
-      const context = standing.run?.context
-      if (context) for (const child of childSessionsOf(context)) children.add(child)
+      applyRecord(folded, record, sessionId)
+      const context = folded.run?.context
+      if (context) for (const child of listChildSessions(context)) children.add(child)
     }
   } catch {
     // A log that is damaged from here on is deleted all the same.

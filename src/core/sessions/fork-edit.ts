@@ -1,5 +1,5 @@
 import type { ContentPart } from '../../../machines/agent/messages.js'
-import { bad, plainCopy, toMessage } from './input.js'
+import { inputError, copyAsJson, toMessage } from './user-input.js'
 
 /**
  * What a fork has otherwise than the session that it comes from: a message of the user, by its id, the arguments of a
@@ -26,7 +26,7 @@ export interface ForkOptions {
 }
 
 /** An edit as the log tells of it: what it came to, after the shields. */
-export type WrittenEdit =
+export type LoggedEdit =
   | { message: string; content: string | ContentPart[] }
   | { call: string; arguments: string }
   | { call: string; result: string }
@@ -37,14 +37,14 @@ export type WrittenEdit =
 export function readEdit(given: unknown): ForkEdit {
   const { message, content, call, ...rest } = (given ?? {}) as Record<string, unknown>
   if (typeof message === 'string' && call === undefined && Object.keys(rest).length === 0) {
-    return { message, content: plainCopy(toMessage({ content }, 'edit').content, 'edit.content') }
+    return { message, content: copyAsJson(toMessage({ content }, 'edit').content, 'edit.content') }
   }
   const keys = Object.keys(rest)
   const isOfCall = typeof call === 'string' && message === undefined && content === undefined
   if (isOfCall && keys.length === 1 && rest['arguments'] !== undefined)
     return { call, arguments: rest['arguments'] }
   if (isOfCall && keys.length === 1 && rest['result'] !== undefined) return { call, result: rest['result'] }
-  throw bad(
+  throw inputError(
     'An edit is one of { message, content }, { call, arguments } and { call, result }: the id of what is there, and what ' +
       'is to be there.',
     'edit',

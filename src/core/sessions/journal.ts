@@ -66,12 +66,12 @@ export function memoryJournal(): Journal & { readonly entries: readonly JournalE
 }
 
 /** What ends a run whose log can not be written. */
-export function storeFailed(error: unknown): Extract<ActorEvent, { type: 'STORE_FAILED' }> {
+export function createStoreFailedEvent(error: unknown): Extract<ActorEvent, { type: 'STORE_FAILED' }> {
   const code = error instanceof StatewrightError ? error.code : 'store_error'
   return { type: 'STORE_FAILED', failure: { code, message: describeError(error) } }
 }
 
 /** What goes with a record that telemetry has given a link for. */
-export function linked(link: string | null | undefined): { link?: string } {
+export function toLinkField(link: string | null | undefined): { link?: string } {
   return typeof link === 'string' ? { link } : {}
 }

@@ -1,14 +1,14 @@
 import { StatewrightError } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
 import { describeError } from '../base/describe-error.js'
-import type { AgentDefinition } from './definition.js'
+import type { AgentDefinition } from './agent-definition.js'
 import { StoreError } from './store/store-error.js'
 import type { Lease, SessionStore } from './store/store.js'
-import { acquireLease, releaseLease } from './log/lease.js'
+import { acquireLease, releaseLease } from './log/release-lease.js'
 import { leaseMs } from './log/heartbeat.js'
 import { SessionLog } from './log/session-log.js'
-import { resumedTime } from './resumed-time.js'
-import { type Standing, standingAfter } from './standing.js'
+import { getResumeTime } from './resume-time.js'
+import { type FoldedSession, foldRecords } from './fold-session.js'
 
 export interface OpenSessionOptions {
   clock: Clock
@@ -21,9 +21,9 @@ export interface OpenSessionOptions {
 }
 
 /** A session that was taken for one writer, and where it stands. */
-export interface TakenSession {
+export interface AcquiredSession {
   log: SessionLog
-  standing: Standing
+  folded: FoldedSession
 }
 
 /**
@@ -34,24 +34,24 @@ export async function openSession(
   store: SessionStore,
   sessionId: string,
   { clock, holder, name, definition }: OpenSessionOptions,
-): Promise<TakenSession> {
+): Promise<AcquiredSession> {
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
     // Nobody else writes to it from here on: what was not there then is not there now.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
-    const standing = standingAfter(records, sessionId)
-    const resumesAt = await resumedTime(store, lease, standing, clock)
-    const log = new SessionLog({ store, lease, standing, clock, holder, name, definition, resumesAt })
-    return { log, standing }
+    const folded = foldRecords(records, sessionId)
+    const resumesAt = await getResumeTime(store, lease, folded, clock)
+    const log = new SessionLog({ store, lease, folded, clock, holder, name, definition, resumesAt })
+    return { log, folded }
   } catch (error) {
     if (lease) await releaseLease(store, lease, clock)
-    throw error instanceof StatewrightError ? error : unexpected(error, sessionId)
+    throw error instanceof StatewrightError ? error : unexpectedStoreError(error, sessionId)
   }
 }
 
 /** A store of one's own may throw anything. */
-function unexpected(error: unknown, sessionId: string): StoreError {
+function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
   const message = `The session store failed with what is no StoreError: ${describeError(error)}`
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }

@@ -1,5 +1,5 @@
 import type { Session } from './session.js'
-import { sessionFrom } from './session-from.js'
+import { parseSession } from './parse-session.js'
 
 /**
  * A session from what `session.toJSON()` gave, wherever it was kept in between.
@@ -11,5 +11,5 @@ import { sessionFrom } from './session-from.js'
  * const session = restoreSession(JSON.parse(await readFile('session.json', 'utf8')))
  */
 export function restoreSession(stored: unknown): Session {
-  return sessionFrom(stored)
+  return parseSession(stored)
 }

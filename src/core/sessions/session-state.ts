@@ -2,7 +2,7 @@ import { getInitialGuardrails } from '../../../guards/state.js'
 import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 
-export function emptySession(): SessionState {
+export function createSessionState(): SessionState {
   return {
     messages: [],
     usage: noUsage,
@@ -13,7 +13,7 @@ export function emptySession(): SessionState {
 }
 
 /** What a run has made of its session. */
-export function sessionStateOf(context: AgentContext): SessionState {
+export function toSessionState(context: AgentContext): SessionState {
   const { messages, usage, guardrails, warnedOfBudget, fit } = context
   return { messages, usage: usage.session, guardrails, warnedOfBudget, fit }
 }

@@ -5,7 +5,7 @@ import type { Message } from '../../../machines/agent/messages.js'
 import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
-import { newId } from '../base/new-id.js'
+import { createId } from '../base/create-id.js'
 
 /** What a session keeps beside its messages; plain JSON. */
 export interface SessionMetadata {
@@ -118,7 +118,7 @@ export class Session {
 export function createSession(name?: string): Session {
   if (name !== undefined && typeof name !== 'string')
     throw new UsageError('invalid_session', 'The name of a session must be a text.', 'name')
-  return new Session(newId(), name)
+  return new Session(createId(), name)
 }
 
 /** A transcript whose last batch is complete: its open calls have results that say that they never ran. */

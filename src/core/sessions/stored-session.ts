@@ -1,21 +1,32 @@
-import { anything, either, fields, list, map, nullable, optional, taggedBy, that } from '../config/kind.js'
-import { anyText, choice, flag, number, text } from '../config/values.js'
+import {
+  anything,
+  union,
+  fields,
+  list,
+  map,
+  nullable,
+  optional,
+  taggedUnion,
+  predicate,
+} from '../config/kind.js'
+import { anyText, choice, flag, number, nonEmptyText } from '../config/value-kinds.js'
 
 /** What a stored session has to be. Keys that are not named here are let through: a transcript has providers' extras. */
 
-const amount = () => number(0, Infinity, 'a number from 0')
-const only = <const Value>(value: Value) => that<Value>((given) => given === value, JSON.stringify(value))
+const nonNegative = () => number(0, Infinity, 'a number from 0')
+const exactly = <const Value>(value: Value) =>
+  predicate<Value>((given) => given === value, JSON.stringify(value))
 
-const stamp = {
-  id: text(),
-  createdAt: amount(),
-  internal: optional(only(true)),
+const stampFields = {
+  id: nonEmptyText(),
+  createdAt: nonNegative(),
+  internal: optional(exactly(true)),
   data: optional(map(anything, 'an object')),
 }
 
-const part = fields(
+const partKind = fields(
   {
-    type: that<'text' | 'image_url' | 'input_audio' | 'file'>(
+    type: predicate<'text' | 'image_url' | 'input_audio' | 'file'>(
       (type) => ['text', 'image_url', 'input_audio', 'file'].includes(String(type)),
       'a known kind of part',
     ),
@@ -24,9 +35,9 @@ const part = fields(
   'open',
 )
 
-const call = fields(
+const callKind = fields(
   {
-    id: text(),
+    id: nonEmptyText(),
     type: choice('function'),
     function: fields({ name: anyText(), arguments: anyText() }, 'an object with name and arguments', 'open'),
   },
@@ -34,43 +45,51 @@ const call = fields(
   'open',
 )
 
-const role = anyText()
+const roleKind = anyText()
 
-const message = taggedBy(
+const messageKind = taggedUnion(
   'role',
   {
-    system: fields({ ...stamp, role, content: anyText() }, 'an object', 'open'),
+    system: fields({ ...stampFields, role: roleKind, content: anyText() }, 'an object', 'open'),
     user: fields(
-      { ...stamp, role, content: either([anyText(), list(part, 'a list')], 'a text or a list of parts') },
+      {
+        ...stampFields,
+        role: roleKind,
+        content: union([anyText(), list(partKind, 'a list')], 'a text or a list of parts'),
+      },
       'an object',
       'open',
     ),
     assistant: fields(
       {
-        ...stamp,
-        role,
+        ...stampFields,
+        role: roleKind,
         content: nullable(anyText()),
-        tool_calls: optional(list(call, 'a list')),
+        tool_calls: optional(list(callKind, 'a list')),
         refusal: optional(anyText()),
         reasoning: optional(anyText()),
       },
       'an object',
       'open',
     ),
-    tool: fields({ ...stamp, role, tool_call_id: text(), content: anyText() }, 'an object', 'open'),
+    tool: fields(
+      { ...stampFields, role: roleKind, tool_call_id: nonEmptyText(), content: anyText() },
+      'an object',
+      'open',
+    ),
   },
   "a message whose role is 'system', 'user', 'assistant' or 'tool'",
 )
 
 export const storedUsage = fields(
   {
-    inputTokens: amount(),
-    outputTokens: amount(),
-    totalTokens: amount(),
-    cachedInputTokens: amount(),
-    cacheWriteTokens: optional(amount()),
-    reasoningTokens: amount(),
-    cost: nullable(amount()),
+    inputTokens: nonNegative(),
+    outputTokens: nonNegative(),
+    totalTokens: nonNegative(),
+    cachedInputTokens: nonNegative(),
+    cacheWriteTokens: optional(nonNegative()),
+    reasoningTokens: nonNegative(),
+    cost: nullable(nonNegative()),
     estimated: flag(),
   },
   'the totals of a session',
@@ -78,17 +97,17 @@ export const storedUsage = fields(
 )
 
 export const storedFit = fields(
-  { head: amount(), from: amount(), note: nullable(anyText()) },
+  { head: nonNegative(), from: nonNegative(), note: nullable(anyText()) },
   'what requests leave out of the transcript',
   'open',
 )
 
 export const storedSession = fields(
   {
-    version: optional(amount()),
-    id: text(),
+    version: optional(nonNegative()),
+    id: nonEmptyText(),
     name: optional(anyText()),
-    messages: list(message, 'a list'),
+    messages: list(messageKind, 'a list'),
     usage: optional(storedUsage),
     metadata: optional(
       fields(

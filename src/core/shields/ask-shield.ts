@@ -1,8 +1,8 @@
 import { toEvidence } from '../../../guards/lib/evidence.js'
 import type { Clock } from '../base/clock.js'
-import { CallAbort, withSignal } from '../base/abort.js'
+import { CallAbort, attachSignal } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
-import { withTimeout } from '../base/time-limit.js'
+import { runWithTimeout } from '../base/time-limit.js'
 import { readShieldVerdict, type CheckedShieldVerdict } from './read-shield-verdict.js'
 import type { Shield, ShieldScene } from './shield.js'
 
@@ -40,7 +40,7 @@ export async function askShield(
   })
   const check = async (): Promise<CheckedShieldVerdict> => {
     try {
-      const said = readShieldVerdict(await shield.check(content, withSignal({ ...scene }, abort)))
+      const said = readShieldVerdict(await shield.check(content, attachSignal({ ...scene }, abort)))
       if ('problem' in said) return fail(said.problem)
       return said.action === 'block' ? { ...said, message: said.message ?? formatRefused(shield) } : said
     } catch (error) {
@@ -59,7 +59,7 @@ export async function askShield(
     timedOut: () => fail(`check() took longer than ${timeoutMs} ms`),
     stopped: () => createStoppedAnswer(shield),
   }
-  const said = await withTimeout<CheckedShieldVerdict>(limit, check)
+  const said = await runWithTimeout<CheckedShieldVerdict>(limit, check)
   running.delete(abort)
   return { ...said, durationMs: Math.max(0, clock.now() - startedAt) }
 }

@@ -1,7 +1,7 @@
 import type { OpenAI } from 'openai'
 import type { ModelProvider } from '../models/provider.js'
-import { wellFormed } from '../models/well-formed.js'
-import { peek } from '../base/to-json.js'
+import { toWellFormed } from '../models/well-formed.js'
+import { readProperty } from '../base/to-json.js'
 import { defineShield, invalidShieldError } from './define-shield.js'
 import { checkKeys, chooseKinds } from './shield-options.js'
 import {
@@ -101,10 +101,13 @@ async function askLlamaGuard(
 ): Promise<string> {
   if ('client' in model) {
     const answer: unknown = await model.client.chat.completions.create(
-      { model: model.model, messages: wellFormed([...turns]), temperature: 0, max_tokens: maxTokens },
+      { model: model.model, messages: toWellFormed([...turns]), temperature: 0, max_tokens: maxTokens },
       { signal },
     )
-    const text = peek(peek(peek(peek(answer, 'choices'), '0'), 'message'), 'content')
+    const text = readProperty(
+      readProperty(readProperty(readProperty(answer, 'choices'), '0'), 'message'),
+      'content',
+    )
     return typeof text === 'string' ? text : ''
   }
   const response = await model.request(
@@ -127,9 +130,12 @@ const doNothing = (): void => undefined
 function checkOptions(name: string, options: LlamaGuardOptions): void {
   const { model, template, action } = options
   const isModel =
-    typeof peek(model, 'request') === 'function' ||
-    (typeof peek(peek(peek(peek(model, 'client'), 'chat'), 'completions'), 'create') === 'function' &&
-      typeof peek(model, 'model') === 'string')
+    typeof readProperty(model, 'request') === 'function' ||
+    (typeof readProperty(
+      readProperty(readProperty(readProperty(model, 'client'), 'chat'), 'completions'),
+      'create',
+    ) === 'function' &&
+      typeof readProperty(model, 'model') === 'string')
   if (!isModel) {
     throw invalidShieldError(
       name,

@@ -1,6 +1,6 @@
 import type { OpenAI } from 'openai'
-import { wellFormed } from '../models/well-formed.js'
-import { peek } from '../base/to-json.js'
+import { toWellFormed } from '../models/well-formed.js'
+import { readProperty } from '../base/to-json.js'
 import { defineShield, invalidShieldError } from './define-shield.js'
 import { checkKeys } from './shield-options.js'
 import type { Shield } from './shield.js'
@@ -45,7 +45,7 @@ export function openaiModeration(options: OpenAIModerationOptions): Shield {
     check: async (content, { signal }) => {
       if (content.trim() === '') return { action: 'allow' }
       const answer: unknown = await client.moderations.create(
-        { model, input: wellFormed(content) },
+        { model, input: toWellFormed(content) },
         { signal },
       )
       const found = readResults(answer).map((result) => readFlags(result, options))
@@ -60,7 +60,7 @@ export function openaiModeration(options: OpenAIModerationOptions): Shield {
 }
 
 function readResults(answer: unknown): readonly unknown[] {
-  const results = peek(answer, 'results')
+  const results = readProperty(answer, 'results')
   if (!Array.isArray(results) || results.length === 0) {
     throw new Error('The moderation API answered without results. Check that the client speaks to OpenAI.')
   }
@@ -77,8 +77,8 @@ function readFlags(
   result: unknown,
   { categories: chosen, threshold }: OpenAIModerationOptions,
 ): FlaggedResult {
-  const judged = peek(result, threshold === undefined ? 'categories' : 'category_scores')
-  const flagged = peek(result, 'flagged')
+  const judged = readProperty(result, threshold === undefined ? 'categories' : 'category_scores')
+  const flagged = readProperty(result, 'flagged')
   if (typeof judged !== 'object' || judged === null || typeof flagged !== 'boolean') {
     throw new Error('The moderation API answered with a result that cannot be read.')
   }

@@ -1,5 +1,5 @@
 import type { ContentPart } from '../../../machines/agent/messages.js'
-import { unescaped } from '../base/unescaped.js'
+import { decodePercent } from '../base/decode-percent.js'
 
 /**
  * What of a part shields can read: a text; names, ids and addresses; and the content of files, images and recordings that
@@ -23,7 +23,7 @@ export function getReadableText(part: ContentPart): string {
 function readPayload(payload: string): string {
   const [, type, data] = /^data:([^,]*),([^]*)$/i.exec(payload) ?? []
   if (data === undefined) return isBase64(payload) ? (decodeText(payload) ?? '') : payload
-  return /;base64$/i.test(type ?? '') ? (decodeText(data) ?? '') : unescaped(data)
+  return /;base64$/i.test(type ?? '') ? (decodeText(data) ?? '') : decodePercent(data)
 }
 
 function isBase64(text: string): boolean {

@@ -1,4 +1,4 @@
-import { expectArgument, listOf, objectWith } from '../base/expect-argument.js'
+import { expectArgument, listRule, objectRule } from '../base/expect-argument.js'
 import type { Screening } from '../../../machines/agent/screening.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import { askShields } from './ask-shields.js'
@@ -33,7 +33,7 @@ export async function runShields(
   content: string,
   options: RunShieldsOptions,
 ): Promise<Screening> {
-  expectArgument('runShields(shields)', shields, listOf('a list of shields'))
+  expectArgument('runShields(shields)', shields, listRule('a list of shields'))
   expectArgument('runShields(shields, content)', content, {
     is: (given) => typeof given === 'string',
     phrase: 'a text',
@@ -41,7 +41,7 @@ export async function runShields(
   expectArgument(
     'runShields(shields, content, options)',
     options,
-    objectWith(['point', 'signal'], 'an object with point and signal'),
+    objectRule(['point', 'signal'], 'an object with point and signal'),
   )
   const { clock = systemClock, timeoutMs = defaultTimeoutMs, failOpen = false, ...asked } = options
   return askShields(shields, content, { ...asked, clock, timeoutMs, failOpen })

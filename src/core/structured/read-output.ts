@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { describeError } from '../base/describe-error.js'
 import { explainIssues } from '../tools/explain-issues.js'
 import type { Validate } from '../tools/input-schema.js'
-import { jsonProblem } from '../base/json-problem.js'
+import { findJsonProblem } from '../base/json-problem.js'
 import type { Validation } from '../tools/standard-schema.js'
 
 /** An answer as an object, or a text that says where it does not fit. */
@@ -48,7 +48,7 @@ function parseJson(json: string): unknown {
 
 /** Where, but nothing of what stands there: no shield has seen it yet. */
 function describeJsonProblem(json: string): string {
-  const found = jsonProblem(json)
+  const found = findJsonProblem(json)
   return found === null
     ? 'it is nested too deeply to be read'
     : `${found.problem}, at position ${found.position}`

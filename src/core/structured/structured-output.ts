@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { check } from '../config/check.js'
-import { anything, where } from '../config/kind.js'
-import { anyText, choice, record, section } from '../config/values.js'
+import { checkInput } from '../config/check-input.js'
+import { anything, refine } from '../config/kind.js'
+import { anyText, choice, record, section } from '../config/value-kinds.js'
 import { ConfigError } from '../base/errors.js'
 import {
   type InputOf,
@@ -63,14 +63,14 @@ function isOptions(option: InputSchema | OutputOptions): option is OutputOptions
 }
 
 function checkOptions(options: OutputOptions): OutputOptions {
-  check(record({ output: settings }), { output: options }, 'output')
+  checkInput(record({ output: settings }), { output: options }, 'output')
   return options
 }
 
 const phrase = 'up to 64 letters, digits, - and _'
 const settings = section({
   schema: anything,
-  name: where(anyText(phrase), (name) => /^[\w-]{1,64}$/.test(name), phrase),
+  name: refine(anyText(phrase), (name) => /^[\w-]{1,64}$/.test(name), phrase),
   mode: choice('auto', 'response_format', 'tool'),
 })
 

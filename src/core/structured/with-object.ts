@@ -1,5 +1,5 @@
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import { lazily } from '../base/load.js'
+import { loadOnce } from '../base/lazy-load.js'
 import type { StructuredOutput } from './structured-output.js'
 
 /**
@@ -24,4 +24,4 @@ async function addObject(
 }
 
 /** Only those who ask for an object need it; it has come with the first answer. */
-const loadReadOutput = lazily(() => import('./read-output.js'))
+const loadReadOutput = loadOnce(() => import('./read-output.js'))

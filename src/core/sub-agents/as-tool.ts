@@ -1,6 +1,6 @@
-import { overrideLimits } from '../config/schema.js'
+import { overrideLimits } from '../config/resolve-config.js'
 import { ConfigError } from '../base/errors.js'
-import { lazily } from '../base/load.js'
+import { loadOnce } from '../base/lazy-load.js'
 import { defineTool } from '../tools/define-tool.js'
 import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
 import type { StandardJsonSchema } from '../tools/standard-schema.js'
@@ -36,7 +36,7 @@ const keys = ['name', 'description', 'input', 'prompt', 'maxSteps', 'timeoutMs',
 /** The parts of each sub-agent, by its delegate: definitions are compared with it. */
 export const subAgentByDelegate = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
 
-const loadOpenChild = lazily(() => import('./open-child.js'))
+const loadOpenChild = loadOnce(() => import('./open-child.js'))
 
 /** An agent as a tool of another. Throws a ConfigError for what cannot be one. */
 export function asTool<Schema extends InputSchema, Name extends string>(

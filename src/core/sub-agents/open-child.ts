@@ -1,19 +1,19 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
-import { inheritPrices, type PriceBook } from '../prices/prices.js'
+import { inheritPrices, type PriceBook } from '../prices/price-book.js'
 import { openSession } from '../sessions/open-session.js'
-import { type AgentDefinition, type AgentLabel, subAgentLabel } from '../sessions/definition.js'
+import { type AgentDefinition, type AgentLabel, createSubAgentLabel } from '../sessions/agent-definition.js'
 import { leaseMs } from '../sessions/log/heartbeat.js'
-import { emptySession } from '../sessions/session-state.js'
-import { machineStateOf, toldBefore } from '../sessions/standing.js'
+import { createSessionState } from '../sessions/session-state.js'
+import { toMachineState, getLastEventNumber } from '../sessions/fold-session.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import { type Clock, elapsedOn } from '../base/clock.js'
-import { toMessages } from '../sessions/input.js'
+import { type Clock, readElapsed } from '../base/clock.js'
+import { toMessages } from '../sessions/user-input.js'
 import type { Binding } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { newId } from '../base/new-id.js'
+import { createId } from '../base/create-id.js'
 import type { Run } from '../run/run.js'
 import type { RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
@@ -51,7 +51,7 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
   const { store, context, depth, maxDepth, isBegun, above } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
   const binding: Binding = { context, depth, maxDepth, above, prices, ...(store && { store }) }
-  const runId = newId()
+  const runId = createId()
   if (!store) {
     if (isBegun) return null
     return createChildRun(host, errand, {
@@ -59,11 +59,16 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
       origin: { input: await createChildInput(host, errand, runId, binding) },
     })
   }
-  const { log, standing } = await openWhenFree(store, host, errand)
-  if (standing.run) {
-    const snapshot = machineStateOf(standing.run)
-    host.bindSnapshot(snapshot, { ...binding, journal: log, told: toldBefore(standing), link: standing.link })
-    return createChildRun(host, errand, { runId: standing.run.context.runId, origin: { snapshot, log } })
+  const { log, folded } = await openWhenFree(store, host, errand)
+  if (folded.run) {
+    const snapshot = toMachineState(folded.run)
+    host.bindSnapshot(snapshot, {
+      ...binding,
+      journal: log,
+      told: getLastEventNumber(folded),
+      link: folded.link,
+    })
+    return createChildRun(host, errand, { runId: folded.run.context.runId, origin: { snapshot, log } })
   }
   try {
     const input = isBegun ? null : await createChildInput(host, errand, runId, { ...binding, journal: log })
@@ -84,7 +89,7 @@ async function createChildInput(
 ): Promise<AgentInput> {
   const config = createChildConfig(host.config, errand)
   const messages = toMessages(errand.message)
-  const input = host.bind(runId, errand.sessionId, emptySession(), messages, { config }, binding)
+  const input = host.bind(runId, errand.sessionId, createSessionState(), messages, { config }, binding)
   await host.ready(input, binding.prices)
   return input
 }
@@ -107,15 +112,15 @@ async function openWhenFree(
   { name, sessionId, isUnwanted }: DelegateRequest,
 ) {
   const { clock } = host
-  const definition = () => host.definitionAs(subAgentLabel(name))
-  const giveUpAt = elapsedOn(clock) + leaseMs
+  const definition = () => host.definitionAs(createSubAgentLabel(name))
+  const giveUpAt = readElapsed(clock) + leaseMs
   for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       return await openSession(store, sessionId, { clock, holder: `sub-agent ${name}`, name, definition })
     } catch (error) {
       const isBusy = error instanceof StoreError && error.code === 'session_busy'
-      if (!isBusy || isUnwanted() || elapsedOn(clock) >= giveUpAt) throw error
+      if (!isBusy || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error
     }
     // oxlint-disable-next-line no-await-in-loop -- and some time in between
     await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_000))

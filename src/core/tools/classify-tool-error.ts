@@ -1,6 +1,6 @@
 import type { ToolErrorKind } from '../../../machines/agent/batch-calls.js'
-import { causesOf, describeError } from '../base/describe-error.js'
-import { peek } from '../base/to-json.js'
+import { listCauses, describeError } from '../base/describe-error.js'
+import { readProperty } from '../base/to-json.js'
 import { toolErrorKinds } from './tool-error.js'
 
 const codes = (
@@ -43,26 +43,29 @@ const words = new RegExp(
 export function classifyToolError(error: unknown): { kind: ToolErrorKind; message: string } {
   const message = describeError(error)
   const kind =
-    readNamedKind(error) ?? classifyCauses(causesOf(error)) ?? (words.test(message) ? 'transient' : 'failed')
+    readNamedKind(error) ??
+    classifyCauses(listCauses(error)) ??
+    (words.test(message) ? 'transient' : 'failed')
   return { kind, message }
 }
 
 /** What a ToolError says to pages. */
 export function findPublicMessage(error: unknown): string | undefined {
-  const message = peek(error, 'name') === 'ToolError' ? peek(error, 'publicMessage') : undefined
+  const message =
+    readProperty(error, 'name') === 'ToolError' ? readProperty(error, 'publicMessage') : undefined
   return typeof message === 'string' ? message : undefined
 }
 
 /** By its name, not its class: a second copy of this package may be installed. */
 function readNamedKind(error: unknown): ToolErrorKind | undefined {
-  if (peek(error, 'name') !== 'ToolError') return undefined
-  const kind = peek(error, 'kind')
+  if (readProperty(error, 'name') !== 'ToolError') return undefined
+  const kind = readProperty(error, 'kind')
   return toolErrorKinds.find((known) => known === kind)
 }
 
 function classifyCauses(causes: readonly unknown[]): ToolErrorKind | undefined {
   for (const cause of causes) {
-    const [code, name] = [peek(cause, 'code'), peek(cause, 'name')]
+    const [code, name] = [readProperty(cause, 'code'), readProperty(cause, 'name')]
     if (codes.some((known) => known === code) || names.some((known) => known === name)) return 'transient'
     const status = findStatus(cause)
     if (status === undefined) continue
@@ -73,6 +76,10 @@ function classifyCauses(causes: readonly unknown[]): ToolErrorKind | undefined {
 }
 
 function findStatus(error: unknown): number | undefined {
-  const found = [peek(error, 'status'), peek(error, 'statusCode'), peek(peek(error, 'response'), 'status')]
+  const found = [
+    readProperty(error, 'status'),
+    readProperty(error, 'statusCode'),
+    readProperty(readProperty(error, 'response'), 'status'),
+  ]
   return found.find((status) => typeof status === 'number')
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { lazily } from '../base/load.js'
+import { loadOnce } from '../base/lazy-load.js'
 import { describeError } from '../base/describe-error.js'
 import { toolFlaws } from './tool-flaws.js'
-import { peek } from '../base/to-json.js'
+import { readProperty } from '../base/to-json.js'
 import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
 
 /**
@@ -40,7 +40,7 @@ export function createValidator(schema: InputSchema): Validate {
   return (value) => standard.validate(value)
 }
 
-const loadPlainValidator = lazily(() => import('./plain-validator.js'))
+const loadPlainValidator = loadOnce(() => import('./plain-validator.js'))
 
 /** Loaded with the first tool that has such a schema: in time for its first call, or the call waits. */
 function plainSchemaValidator(schema: JsonObject): Validate {
@@ -59,7 +59,7 @@ function plainSchemaValidator(schema: JsonObject): Validate {
  */
 export function toParameters(schema: InputSchema): JsonObject {
   // Libraries' own objects are JSON of a kind, and nothing that a model could use.
-  if (!isStandardSchema(schema) && typeof peek(schema, 'parse') === 'function') {
+  if (!isStandardSchema(schema) && typeof readProperty(schema, 'parse') === 'function') {
     throw new Error(`${toolFlaws.schema}.`)
   }
   const { $schema: _, ...parameters } = copyJsonObject(

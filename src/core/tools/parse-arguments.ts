@@ -1,5 +1,5 @@
 import { fitArguments, type ParsedArguments, readJson } from './fit-arguments.js'
-import { jsonProblem } from '../base/json-problem.js'
+import { findJsonProblem } from '../base/json-problem.js'
 import type { Tool } from './tool.js'
 
 /**
@@ -17,7 +17,7 @@ export function parseArguments(tool: Tool, text: string): ParsedArguments | Prom
 }
 
 function explainBadJson(tool: Tool, text: string): string {
-  const found = jsonProblem(text)
+  const found = findJsonProblem(text)
   if (found === null)
     return `The arguments of '${tool.name}' are nested too deeply to be read. Make them flatter.`
   const { position, problem } = found

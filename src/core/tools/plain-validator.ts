@@ -1,7 +1,7 @@
 import { format, type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { asList } from '../models/as-json.js'
-import { lazily } from '../base/load.js'
+import { loadOnce } from '../base/lazy-load.js'
 import type { Issue, Validation } from './standard-schema.js'
 
 /**
@@ -51,7 +51,7 @@ type Checks = Record<string, (text: string) => boolean>
 /** What a pattern's check is called among the formats. */
 const patternName = 'statewright pattern '
 
-const loadRe2 = lazily(() => import('re2js'))
+const loadRe2 = loadOnce(() => import('re2js'))
 
 /**
  * A copy whose patterns are formats, each with a check that takes linear time. RE2 knows neither lookaheads nor back

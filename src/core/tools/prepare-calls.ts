@@ -5,7 +5,7 @@ import { CallAbort } from '../base/abort.js'
 import { parseArguments } from './parse-arguments.js'
 import type { Tool } from './tool.js'
 import type { ToolSet } from './tool-set.js'
-import { withTimeout } from '../base/time-limit.js'
+import { runWithTimeout } from '../base/time-limit.js'
 
 export interface PrepareOptions {
   /** The app's own object. */
@@ -67,7 +67,7 @@ function prepareInTime(
   const timeoutMs = getDecisionTimeout(tool, options.defaultTimeoutMs)
   if (timeoutMs === 0) return decide()
   const timedOut = (): PreparedCall => ({ needs: 'nobody', undecided: true })
-  return withTimeout({ timeoutMs, clock: options.clock, abort: new CallAbort(), timedOut }, decide)
+  return runWithTimeout({ timeoutMs, clock: options.clock, abort: new CallAbort(), timedOut }, decide)
 }
 
 async function decideNeeds(call: ToolCall, tool: Tool, context: unknown): Promise<CallNeeds> {

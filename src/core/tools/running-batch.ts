@@ -1,6 +1,6 @@
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { CallAbort } from '../base/abort.js'
-import { callsATurn, nextTurn } from '../base/next-turn.js'
+import { startsPerTick, yieldToEventLoop } from '../base/event-loop.js'
 import { type CallOwner, type RunCallOptions, type RunnableCall, RunningCall } from './running-call.js'
 
 export interface RunBatchOptions extends RunCallOptions {
@@ -86,7 +86,7 @@ export class RunningBatch implements CallOwner {
    * the process has its own.
    */
   #isPaused(lane: number): boolean {
-    if (this.#inTurn < callsATurn) return false
+    if (this.#inTurn < startsPerTick) return false
     if (this.#paused) this.#paused.push(lane)
     else {
       this.#paused = [lane]
@@ -96,7 +96,7 @@ export class RunningBatch implements CallOwner {
   }
 
   async #takeNextTurn(): Promise<void> {
-    await nextTurn()
+    await yieldToEventLoop()
     const lanes = this.#paused ?? []
     this.#paused = undefined
     this.#inTurn = 0

@@ -8,18 +8,18 @@ import type {
 } from '../../../machines/agent/batch-calls.js'
 import type { Clock } from '../base/clock.js'
 import type { Delegate, Tool, ToolExecution } from './tool.js'
-import { CallAbort, withSignal } from '../base/abort.js'
+import { CallAbort, attachSignal } from '../base/abort.js'
 import { classifyToolError, findPublicMessage } from './classify-tool-error.js'
-import { keepThrown } from '../base/thrown.js'
-import { limit } from '../base/format-value.js'
-import { nearestFirst } from '../base/nearest.js'
+import { rememberThrown } from '../base/thrown-errors.js'
+import { limitText } from '../base/format-value.js'
+import { sortByNearness } from '../base/nearest-name.js'
 import type { ParsedArguments } from './fit-arguments.js'
 import { parseArguments } from './parse-arguments.js'
 import { getDecisionTimeout } from './prepare-calls.js'
 import { toJson } from '../base/to-json.js'
 import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
-import { tookLonger } from '../base/time-limit.js'
+import { timeoutError } from '../base/time-limit.js'
 import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
 
 export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided' | 'hosted'>
@@ -150,7 +150,7 @@ export class RunningCall {
       context,
       progress: (progress) => this.#reportProgress(progress),
     }
-    return withSignal(execution, this.#abort)
+    return attachSignal(execution, this.#abort)
   }
 
   #reportProgress(progress: unknown): void {
@@ -177,15 +177,15 @@ export class RunningCall {
     const status = kind === 'policy_denied' ? 'denied' : 'error'
     const said = findPublicMessage(error)
     const toPages =
-      said === undefined ? {} : { publicMessage: limit(said, this.#options.maxResultChars).content }
+      said === undefined ? {} : { publicMessage: limitText(said, this.#options.maxResultChars).content }
     const failure = { ...this.#toFailure(status, explanations[kind](tool.name, message), kind), ...toPages }
-    this.#end(keepThrown(failure, error))
+    this.#end(rememberThrown(failure, error))
   }
 
   /** Before the abort: a tool that heeds it must not get its say first. */
   #timeOut(tool: Tool, timeoutMs: number): void {
     this.#end(this.#toFailure('timeout', formatTimeout(tool, timeoutMs), 'transient', timeoutMs))
-    this.#abort.abort(tookLonger('The call', timeoutMs))
+    this.#abort.abort(timeoutError('The call', timeoutMs))
   }
 
   #toUndecidedResult(tool: Tool): ToolResult {
@@ -204,7 +204,7 @@ export class RunningCall {
       status,
       ...(errorKind && { errorKind }),
       durationMs,
-      ...limit(message, this.#options.maxResultChars),
+      ...limitText(message, this.#options.maxResultChars),
     }
   }
 
@@ -257,7 +257,7 @@ const mostNamed = 20
 function formatUnknownTool(wanted: string, names: readonly string[]): string {
   const shown = wanted.length > 100 ? `${wanted.slice(0, 100)}…` : wanted
   if (names.length === 0) return `There is no tool '${shown}': this agent has no tools. Answer without them.`
-  const near = nearestFirst(wanted, names).slice(0, mostNamed).join(', ')
+  const near = sortByNearness(wanted, names).slice(0, mostNamed).join(', ')
   const rest = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''
   return `There is no tool '${shown}'. The tools are: ${near}${rest}.`
 }

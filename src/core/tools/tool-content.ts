@@ -1,9 +1,9 @@
-import { anyOptions, expectArgument, listOf } from '../base/expect-argument.js'
+import { optionsRule, expectArgument, listRule } from '../base/expect-argument.js'
 import type { MediaPart } from '../../../machines/agent/messages.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { UsageError } from '../base/errors.js'
 import { formatValue } from '../base/format-value.js'
-import { type InputPart, mediaWords, payloadLength, toContentPart } from '../models/media.js'
+import { type InputPart, describeMedia, getPayloadLength, toContentPart } from '../models/media.js'
 
 /** Characters of base64 that a result may have in its pictures, sounds and documents: 20 MB of them. */
 const mostMedia = 28 * 1024 * 1024
@@ -51,13 +51,13 @@ export function toolContent(parts: readonly InputPart[], options: { orWords?: bo
   expectArgument(
     'toolContent(parts)',
     parts,
-    listOf("a list of parts, such as [{ type: 'text', text: '…' }]"),
+    listRule("a list of parts, such as [{ type: 'text', text: '…' }]"),
   )
-  expectArgument('toolContent(parts, options)', options, anyOptions)
+  expectArgument('toolContent(parts, options)', options, optionsRule)
   const { orWords = false } = options
   const read = parts.map((part, i) => toContentPart(part, `parts[${i}]`))
   const media = read.filter((part): part is MediaPart => part.type !== 'text')
-  const length = media.reduce((sum, part) => sum + payloadLength(part), 0)
+  const length = media.reduce((sum, part) => sum + getPayloadLength(part), 0)
   if (length > mostMedia) {
     throw new UsageError(
       'invalid_input',
@@ -65,7 +65,7 @@ export function toolContent(parts: readonly InputPart[], options: { orWords?: bo
       'parts',
     )
   }
-  const words = read.map((part) => (part.type === 'text' ? part.text : mediaWords(part)))
+  const words = read.map((part) => (part.type === 'text' ? part.text : describeMedia(part)))
   return new ToolContent(words.join('\n'), media, orWords)
 }
 

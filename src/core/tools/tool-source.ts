@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js'
-import { peek } from '../base/to-json.js'
+import { readProperty } from '../base/to-json.js'
 import { explainIssues } from './explain-issues.js'
 import { isStandardSchema, type StandardSchema } from './standard-schema.js'
 import type { Tool } from './tool.js'
@@ -20,7 +20,7 @@ export interface ToolSource {
 
 /** A source's present list; undefined for what is none, or has none to give. Never throws. */
 export function listSourceTools(source: unknown): readonly unknown[] | undefined {
-  const tools = peek(source, 'tools')
+  const tools = readProperty(source, 'tools')
   return Array.isArray(tools) ? (tools as unknown[]) : undefined
 }
 

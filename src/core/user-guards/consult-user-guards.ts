@@ -4,10 +4,10 @@ import { toUserState, getUserState, type UserStates } from '../../../guards/user
 import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
 import type { Json } from '../../../machines/agent/json.js'
 import { deepFreeze } from '../base/freeze.js'
-import { CallAbort, onAbort, withSignal } from '../base/abort.js'
+import { CallAbort, onAbort, attachSignal } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { describeError } from '../base/describe-error.js'
-import { withTimeout } from '../base/time-limit.js'
+import { runWithTimeout } from '../base/time-limit.js'
 import type { GuardFact, GuardContext, UserGuard } from './guard.js'
 import { readGuardVerdict, type CheckedGuardVerdict } from './read-guard-verdict.js'
 
@@ -55,10 +55,10 @@ function askGuard(
   { fact, context, abort, clock }: { fact: GuardFact; context: unknown; abort: CallAbort; clock: Clock },
 ): Promise<GuardAnswer> {
   const { timeoutMs } = guard
-  const question: GuardContext = withSignal({ fact, context }, abort)
+  const question: GuardContext = attachSignal({ fact, context }, abort)
   let state = before
   const failed = (failure: string): GuardAnswer => ({ guard, state, said: null, failure })
-  return withTimeout(
+  return runWithTimeout(
     { timeoutMs, clock, abort, timedOut: () => failed(`verdict() took longer than ${timeoutMs} ms`) },
     async () => {
       try {

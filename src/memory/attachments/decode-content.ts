@@ -35,7 +35,7 @@ export function decodeContent(
     throw mismatch(signature ?? (bytes.length === 0 ? 'empty' : 'no PDF'))
   }
   if (signature !== undefined) throw mismatch(signature)
-  const text = decode(bytes, type.charset)
+  const text = decodeText(bytes, type.charset)
   if (text === undefined) {
     const hint = ` Name its charset, as in '${type.mimeType}; charset=windows-1252', or convert it to UTF-8.`
     throw mismatch(`not ${type.charset ?? 'UTF-8'} text`, hint)
@@ -51,7 +51,7 @@ export function decodeContent(
   if (
     type.from === 'name' &&
     type.kind === 'text' &&
-    isPage(text) &&
+    isHtmlPage(text) &&
     /^text\/html\b/i.test(contentType ?? '')
   ) {
     throw mismatch('text/html', " The server sent a page about it. Pass mimeType 'text/html' to read that.")
@@ -60,7 +60,7 @@ export function decodeContent(
 }
 
 /** Undefined when the bytes are no text in that charset, or nobody knows the charset. */
-function decode(bytes: Uint8Array, charset: string | undefined): string | undefined {
+function decodeText(bytes: Uint8Array, charset: string | undefined): string | undefined {
   const [first, second] = bytes
   const marked =
     first === 0xfe && second === 0xff
@@ -78,6 +78,6 @@ function decode(bytes: Uint8Array, charset: string | undefined): string | undefi
   }
 }
 
-function isPage(text: string): boolean {
+function isHtmlPage(text: string): boolean {
   return /^\s*<(!doctype html|html)\b/i.test(text.slice(0, 1000))
 }

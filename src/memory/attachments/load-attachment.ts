@@ -1,18 +1,18 @@
 import { availableParallelism } from 'node:os'
 import { truncate } from '../../../guards/lib/cut.js'
-import { abortable, CallAbort } from '../../core/base/abort.js'
-import { within } from '../../core/base/time-limit.js'
+import { runAbortable, CallAbort } from '../../core/base/abort.js'
+import { limitTime } from '../../core/base/time-limit.js'
 import { AttachmentError } from './attachment-error.js'
 import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'
-import { convertHtml, convertPdf } from './convert.js'
+import { convertHtml, convertPdf } from './convert-document.js'
 import { decodeContent } from './decode-content.js'
-import { mediaTypeOf } from './media-type.js'
-import { resolveLimits } from './options.js'
-import { sourceOf } from './source.js'
-import { Turns } from './turns.js'
+import { getMediaType } from './media-type.js'
+import { resolveAttachmentLimits } from './attachment-limits.js'
+import { createSource } from './attachment-source.js'
+import { WorkSlots } from './work-slots.js'
 
 /** Each takes a thread and its memory; waiting for a place does not count against `timeoutMs`. */
-const conversions = new Turns(Math.min(4, availableParallelism()))
+const conversionSlots = new WorkSlots(Math.min(4, availableParallelism()))
 
 /**
  * Loads an attachment and makes text of it: plain text, Markdown, CSV and JSON as they are, HTML (package
@@ -30,17 +30,17 @@ export async function loadAttachment(
   attachment: Attachment,
   options: AttachmentOptions = {},
 ): Promise<LoadedAttachment> {
-  const limits = resolveLimits(options)
-  const source = sourceOf(attachment)
+  const limits = resolveAttachmentLimits(options)
+  const source = createSource(attachment)
   const { name } = source
   const { signal: outer, timeoutMs, maxChars } = limits
   const within = async <Result>(task: string, work: (signal: AbortSignal) => Promise<Result>) => {
     const message = `took longer than ${timeoutMs} ms to be ${task}. Raise timeoutMs to wait longer.`
-    return await withDeadline(timeoutMs, outer, () => new AttachmentError('timeout', name, message), work)
+    return await runWithDeadline(timeoutMs, outer, () => new AttachmentError('timeout', name, message), work)
   }
 
   const { bytes, contentType } = await within('read', (signal) => source.read(limits, signal))
-  const type = mediaTypeOf(name, source.mimeType, contentType)
+  const type = getMediaType(name, source.mimeType, contentType)
   const decoded = decodeContent(bytes, type, name, contentType)
   const convert = async () =>
     await within('converted', (signal) =>
@@ -49,7 +49,7 @@ export async function loadAttachment(
   const text =
     decoded !== undefined && type.kind !== 'html'
       ? decoded
-      : await abortable(outer, () => conversions.take(convert))
+      : await runAbortable(outer, () => conversionSlots.run(convert))
   return { name, mimeType: type.mimeType, bytes: bytes.length, text: cutText(text, maxChars) }
 }
 
@@ -60,7 +60,7 @@ function cutText(text: string, maxChars: number): string {
 }
 
 /** Does `work` within `ms`; its signal aborts when the time is over or `outer` aborts, and it is waited for no longer. */
-async function withDeadline<Result>(
+async function runWithDeadline<Result>(
   ms: number,
   outer: AbortSignal,
   tooLate: () => Error,
@@ -71,8 +71,8 @@ async function withDeadline<Result>(
     deadline.abort(tooLate())
     return deadline.reason as Error
   }
-  return within(
+  return limitTime(
     { ms, late },
-    abortable(AbortSignal.any([outer, deadline.signal]), ({ signal }) => work(signal)),
+    runAbortable(AbortSignal.any([outer, deadline.signal]), ({ signal }) => work(signal)),
   )
 }

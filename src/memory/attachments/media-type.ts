@@ -2,12 +2,12 @@ import { extname } from 'node:path'
 import { AttachmentError } from './attachment-error.js'
 
 /** How text is made of a type. */
-export type Kind = 'text' | 'json' | 'html' | 'pdf'
+export type TextKind = 'text' | 'json' | 'html' | 'pdf'
 
 export interface MediaType {
   /** Without parameters, in lower case. */
   mimeType: string
-  kind: Kind
+  kind: TextKind
   /** The `charset` parameter. */
   charset: string | undefined
   /** Where it comes from: a name is believed less than a word that was said on purpose. */
@@ -31,19 +31,19 @@ const extensions: Record<string, string> = {
   '.pdf': 'application/pdf',
 }
 
-const supported = 'plain text, Markdown, CSV, HTML, JSON and PDF'
+const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
 
 /**
  * The type of an attachment: what was said, else what its name says, else what the server says.
  * @throws {AttachmentError} `unsupported_type`
  */
-export function mediaTypeOf(
+export function getMediaType(
   name: string,
   mimeType: string | undefined,
   contentType: string | undefined,
 ): MediaType {
   const byName = extensions[extname(name).toLowerCase()]
-  const charset = charsetOf(mimeType) ?? charsetOf(contentType)
+  const charset = findCharset(mimeType) ?? findCharset(contentType)
   const [claimed, from] =
     mimeType !== undefined
       ? ([mimeType, 'mimeType'] as const)
@@ -51,18 +51,18 @@ export function mediaTypeOf(
         ? ([byName, 'name'] as const)
         : ([contentType ?? '', 'Content-Type'] as const)
   const essence = claimed.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  const kind = kindOf(essence)
+  const kind = findTextKind(essence)
   if (kind !== undefined) return { mimeType: essence, kind, charset, from }
   throw new AttachmentError(
     'unsupported_type',
     name,
     essence === ''
-      ? `has a type that is not known. Pass its mimeType; supported are ${supported}.`
-      : `is ${essence.slice(0, 100)}, of which no text is made. Supported are ${supported}.`,
+      ? `has a type that is not known. Pass its mimeType; supported are ${supportedTypes}.`
+      : `is ${essence.slice(0, 100)}, of which no text is made. Supported are ${supportedTypes}.`,
   )
 }
 
-function kindOf(essence: string): Kind | undefined {
+function findTextKind(essence: string): TextKind | undefined {
   if (essence === 'application/pdf' || essence === 'application/x-pdf') return 'pdf'
   if (essence === 'text/html' || essence === 'application/xhtml+xml') return 'html'
   if (/^(application|text)\/([\w.-]+\+)?json$/.test(essence)) return 'json'
@@ -70,6 +70,6 @@ function kindOf(essence: string): Kind | undefined {
   return undefined
 }
 
-function charsetOf(type: string | undefined): string | undefined {
+function findCharset(type: string | undefined): string | undefined {
   return /;\s*charset="?([^\s;"]+)/i.exec(type ?? '')?.[1]
 }

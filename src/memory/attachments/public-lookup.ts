@@ -3,7 +3,7 @@ import type { LookupFunction } from 'node:net'
 import type { AddressPolicy } from '../../core/config/address-policy.js'
 
 /** `dns.lookup` with `all: true`. */
-export type Resolve = (
+export type ResolveHost = (
   host: string,
   options: LookupAllOptions,
   done: (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void,
@@ -13,10 +13,10 @@ export type Resolve = (
  * Resolves a name for a socket and hands over only addresses that may be reached. The socket connects to these very
  * addresses, so a name that resolves differently the next time (DNS rebinding) gains nothing.
  */
-export function publicLookup(
+export function createPublicLookup(
   policy: AddressPolicy,
   refuse: (address: string) => Error,
-  resolve: Resolve = lookup,
+  resolve: ResolveHost = lookup,
 ): LookupFunction {
   return (host, options, done) => {
     resolve(host, { ...options, all: true }, (error, found) => {

@@ -2,31 +2,31 @@ import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { isAbsolute, relative, resolve, sep } from 'node:path'
 import { AttachmentError, type AttachmentErrorCode } from './attachment-error.js'
-import { collect, tooLarge } from './collect.js'
-import type { Limits } from './options.js'
+import { collectBytes, tooLargeError } from './collect-bytes.js'
+import type { AttachmentLimits } from './attachment-limits.js'
 
 /** The path is resolved when it is opened, so it must not be a link; and opening must not wait for a pipe's writer. */
 const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 /** A regular file, at most `maxBytes` of it, inside of `root`. */
-export async function readFile(path: string, name: string, limits: Limits): Promise<Uint8Array> {
+export async function readFile(path: string, name: string, limits: AttachmentLimits): Promise<Uint8Array> {
   try {
-    const real = await locate(path, name, limits.root)
+    const real = await locateFile(path, name, limits.root)
     // Before it is opened: opening a device can do something.
     const before = await lstat(real)
-    if (!before.isFile()) throw notAFile(name)
+    if (!before.isFile()) throw notAFileError(name)
     const handle = await open(real, flags)
     try {
-      return await read(handle, before, name, limits.maxBytes)
+      return await readHandle(handle, before, name, limits.maxBytes)
     } finally {
       await handle.close()
     }
   } catch (error) {
-    throw asAttachmentError(error, name)
+    throw toAttachmentError(error, name)
   }
 }
 
-async function read(
+async function readHandle(
   handle: FileHandle,
   before: { ino: number; dev: number },
   name: string,
@@ -34,21 +34,21 @@ async function read(
 ): Promise<Uint8Array> {
   const stats = await handle.stat()
   // Another file than the one that was located: it was exchanged in between.
-  if (!stats.isFile() || stats.ino !== before.ino || stats.dev !== before.dev) throw notAFile(name)
-  const refusal = () => tooLarge(name, maxBytes)
+  if (!stats.isFile() || stats.ino !== before.ino || stats.dev !== before.dev) throw notAFileError(name)
+  const refusal = () => tooLargeError(name, maxBytes)
   if (stats.size > maxBytes) throw refusal()
   // Counted all the same: some files have no size, and others grow.
-  return await collect(handle.createReadStream({ autoClose: false }), maxBytes, refusal)
+  return await collectBytes(handle.createReadStream({ autoClose: false }), maxBytes, refusal)
 }
 
-async function locate(path: string, name: string, root: string | undefined): Promise<string> {
+async function locateFile(path: string, name: string, root: string | undefined): Promise<string> {
   if (root === undefined) return await realpath(path)
   const base = await realpath(root)
   const wanted = resolve(root, path)
   // As it is written first, so that nothing is learned about files outside.
-  if (!isInside(resolve(root), wanted) && !isInside(base, wanted)) throw outside(name)
+  if (!isInside(resolve(root), wanted) && !isInside(base, wanted)) throw outsideRootError(name)
   const real = await realpath(wanted)
-  if (!isInside(base, real)) throw outside(name)
+  if (!isInside(base, real)) throw outsideRootError(name)
   return real
 }
 
@@ -57,11 +57,11 @@ function isInside(folder: string, path: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
-function outside(name: string): AttachmentError {
+function outsideRootError(name: string): AttachmentError {
   return new AttachmentError('outside_root', name, 'is outside of the folder that attachments are read from.')
 }
 
-function notAFile(name: string): AttachmentError {
+function notAFileError(name: string): AttachmentError {
   return new AttachmentError(
     'not_a_file',
     name,
@@ -81,7 +81,7 @@ const failures: Record<string, [AttachmentErrorCode, string]> = {
   ERR_INVALID_ARG_VALUE: ['invalid_attachment', 'has a path that no file can have.'],
 }
 
-function asAttachmentError(error: unknown, name: string): AttachmentError {
+function toAttachmentError(error: unknown, name: string): AttachmentError {
   if (error instanceof AttachmentError) return error
   const { code } = error as NodeJS.ErrnoException
   const [kind, message] = failures[code ?? ''] ?? ['unreadable', `cannot be read (${code ?? String(error)}).`]

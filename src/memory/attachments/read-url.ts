@@ -5,14 +5,14 @@ import { pipeline } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { StatewrightError } from '../../core/base/errors.js'
 import { AttachmentError } from './attachment-error.js'
-import { collect, tooLarge } from './collect.js'
-import { publicLookup, type Resolve } from './public-lookup.js'
-import type { Limits } from './options.js'
+import { collectBytes, tooLargeError } from './collect-bytes.js'
+import { createPublicLookup, type ResolveHost } from './public-lookup.js'
+import type { AttachmentLimits } from './attachment-limits.js'
 
 const maxRedirects = 5
 const redirects = new Set([301, 302, 303, 307, 308])
 
-export interface Fetched {
+export interface FetchedContent {
   bytes: Uint8Array
   /** The Content-Type header as it was sent. */
   contentType: string | undefined
@@ -26,15 +26,15 @@ export interface Fetched {
 export async function readUrl(
   url: URL,
   name: string,
-  limits: Limits,
+  limits: AttachmentLimits,
   signal: AbortSignal,
-  resolve?: Resolve,
-): Promise<Fetched> {
+  resolve?: ResolveHost,
+): Promise<FetchedContent> {
   try {
     let target = url
     for (let followed = 0; followed <= maxRedirects; followed += 1) {
-      const response = await get(target, name, limits, signal, resolve)
-      const next = redirectOf(response, target, name)
+      const response = await requestUrl(target, name, limits, signal, resolve)
+      const next = findRedirect(response, target, name)
       if (next === undefined) return await readBody(response, name, limits.maxBytes)
       response.destroy()
       target = next
@@ -43,7 +43,7 @@ export async function readUrl(
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof StatewrightError) throw error
-    throw new AttachmentError('unreachable', name, `cannot be loaded (${reasonOf(error)}). Check the URL.`, {
+    throw new AttachmentError('unreachable', name, `cannot be loaded (${getReason(error)}). Check the URL.`, {
       cause: error,
     })
   }
@@ -66,12 +66,12 @@ export function parseUrl(url: string, name: string, base?: URL): URL {
   return parsed
 }
 
-async function get(
+async function requestUrl(
   url: URL,
   name: string,
-  { addresses }: Limits,
+  { addresses }: AttachmentLimits,
   signal: AbortSignal,
-  resolve?: Resolve,
+  resolve?: ResolveHost,
 ): Promise<IncomingMessage> {
   const client = url.protocol === 'https:' ? https : http
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
@@ -88,7 +88,7 @@ async function get(
       .get(url, {
         // One of its own: the global one may use a proxy or an open connection.
         agent: new client.Agent({ keepAlive: false }),
-        lookup: publicLookup(addresses, refuse, resolve),
+        lookup: createPublicLookup(addresses, refuse, resolve),
         signal,
         headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'statewright' },
       })
@@ -97,7 +97,11 @@ async function get(
   })
 }
 
-function redirectOf({ statusCode = 0, headers }: IncomingMessage, from: URL, name: string): URL | undefined {
+function findRedirect(
+  { statusCode = 0, headers }: IncomingMessage,
+  from: URL,
+  name: string,
+): URL | undefined {
   if (!redirects.has(statusCode) || headers.location === undefined) return undefined
   return parseUrl(headers.location, name, from)
 }
@@ -110,22 +114,22 @@ const decoders: Record<string, () => NodeJS.ReadWriteStream> = {
   br: createBrotliDecompress,
 }
 
-async function readBody(response: IncomingMessage, name: string, maxBytes: number): Promise<Fetched> {
+async function readBody(response: IncomingMessage, name: string, maxBytes: number): Promise<FetchedContent> {
   try {
     const { statusCode = 0, headers } = response
     if (statusCode < 200 || statusCode > 299) {
       throw new AttachmentError('http_status', name, `cannot be loaded: the server answered ${statusCode}.`)
     }
-    const refusal = () => tooLarge(name, maxBytes)
+    const refusal = () => tooLargeError(name, maxBytes)
     if (Number(headers['content-length']) > maxBytes) throw refusal()
-    const body = decoded(response, name)
-    return { bytes: await collect(body, maxBytes, refusal), contentType: headers['content-type'] }
+    const body = decodeBody(response, name)
+    return { bytes: await collectBytes(body, maxBytes, refusal), contentType: headers['content-type'] }
   } finally {
     response.destroy()
   }
 }
 
-function decoded(response: IncomingMessage, name: string): AsyncIterable<Uint8Array> {
+function decodeBody(response: IncomingMessage, name: string): AsyncIterable<Uint8Array> {
   const encoding = response.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
   if (encoding === 'identity' || encoding === '') return response
   const decoder = decoders[encoding]
@@ -140,7 +144,7 @@ function decoded(response: IncomingMessage, name: string): AsyncIterable<Uint8Ar
   return pipeline(response, decoder(), () => {}) as unknown as AsyncIterable<Uint8Array>
 }
 
-function reasonOf(error: unknown): string {
+function getReason(error: unknown): string {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error
   const { code, message } = first as { code?: unknown; message?: unknown }
   return String(code ?? message ?? first).slice(0, 200)

@@ -16,7 +16,7 @@ const schemaVersion = 2
  * What version 2 has more: an inbox beside each log, and what sessions are listed by. `summed_up_at` is when a session was
  * written last, unless somebody writes to it now.
  */
-const second = `
+const version2Sql = `
   CREATE TABLE log.inbox (
     session_id TEXT NOT NULL,
     message INTEGER NOT NULL,
@@ -36,7 +36,7 @@ const second = `
 `
 
 /** What a folder of version 1 has to be given for it. */
-const broughtUp = `
+const version2MigrationSql = `
   DELETE FROM log.sessions WHERE token IS NULL AND NOT EXISTS (SELECT 1 FROM log.records WHERE session_id = id);
   UPDATE log.sessions SET
     summed_up_at = max(summed_up_at, coalesce(
@@ -48,7 +48,7 @@ const broughtUp = `
  * Records lie in the order of their sessions, so that a log is read from neighbouring pages. A session without records
  * is one that was acquired and not yet written.
  */
-const schema = `
+const version1Sql = `
   CREATE TABLE log.sessions (
     id TEXT PRIMARY KEY,
     summary TEXT,
@@ -163,8 +163,8 @@ function migrate(database: Database.Database, file: string): void {
     )
   }
   if (version === 1) {
-    database.exec(second)
-    database.exec(broughtUp)
+    database.exec(version2Sql)
+    database.exec(version2MigrationSql)
     return
   }
   if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all().length > 0) {
@@ -174,6 +174,6 @@ function migrate(database: Database.Database, file: string): void {
       file,
     )
   }
-  database.exec(schema)
-  database.exec(second)
+  database.exec(version1Sql)
+  database.exec(version2Sql)
 }

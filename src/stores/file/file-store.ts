@@ -1,25 +1,29 @@
-import { expectArgument, objectWith } from '../../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
 import { join, resolve } from 'node:path'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
-import { newId } from '../../core/base/new-id.js'
-import { holderInWords, isGone, thisProcess } from '../../core/sessions/store/holder.js'
-import { checkSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
-import { checkedListing } from '../../core/sessions/store/list-options.js'
+import { createId } from '../../core/base/create-id.js'
 import {
-  busy,
+  describeHolder,
+  isProcessGone,
+  getProcessIdentity,
+} from '../../core/sessions/store/process-identity.js'
+import { checkSessionId, resolveRange } from '../../core/sessions/store/session-id.js'
+import { checkListOptions } from '../../core/sessions/store/list-options.js'
+import {
+  sessionBusyError,
   checkFollows,
   checkRecords,
-  expiryOf,
-  lost,
-  unknownSession,
-} from '../../core/sessions/store/refusals.js'
+  getExpiry,
+  leaseLostError,
+  unknownSessionError,
+} from '../../core/sessions/store/store-refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { Lease, ListedSession, SyncSessionStore } from '../../core/sessions/store/store.js'
-import { summaryOf } from '../../core/sessions/store/summary-text.js'
+import { parseSummary } from '../../core/sessions/store/summary-text.js'
 import { openDatabase } from './database.js'
-import { fileError } from './sqlite-error.js'
+import { toFileStoreError } from './sqlite-error.js'
 import type { LeaseRow, SessionRow } from './session-row.js'
-import { type Statements, statements } from './statements.js'
+import { type Statements, prepareStatements } from './file-statements.js'
 
 /** Where the sessions are, and what they survive. */
 export interface FileStoreOptions {
@@ -44,18 +48,18 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
   expectArgument(
     'fileStore(options)',
     options,
-    objectWith([], "an object with the folder: { dir: './sessions' }"),
+    objectRule([], "an object with the folder: { dir: './sessions' }"),
   )
   const { dir, sync = 'normal', now = Date.now } = options
-  checkOptions(dir, sync)
+  checkFileStoreOptions(dir, sync)
   const file = join(resolve(dir), 'sessions.db')
-  let open: Statements | null = attempt(file, () => statements(openDatabase(file, sync)))
+  let open: Statements | null = translateErrors(file, () => prepareStatements(openDatabase(file, sync)))
 
   const use = <Value>(work: (sql: Statements) => Value): Value => {
     // Statements would work on after the database is closed.
     const sql = open
-    if (sql === null) throw closed(file)
-    return attempt(file, () => work(sql))
+    if (sql === null) throw closedStoreError(file)
+    return translateErrors(file, () => work(sql))
   }
 
   /** One transaction, begun as a writer so that what it reads stays true until it ends. */
@@ -75,26 +79,31 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
   return {
     acquire(id, options) {
       const sessionId = checkSessionId(id)
-      const holder = holderInWords(options.holder)
+      const holder = describeHolder(options.holder)
       return write((sql) => {
         const time = now()
-        const lease: Lease = { sessionId, token: newId(), holder, expiresAt: expiryOf(time, options.ttlMs) }
+        const lease: Lease = {
+          sessionId,
+          token: createId(),
+          holder,
+          expiresAt: getExpiry(time, options.ttlMs),
+        }
         const row = sql.session(sessionId)
-        if (row !== null && isHeld(row, time)) throw busy(sessionId, row.holder)
-        sql.take(lease, thisProcess())
+        if (row !== null && isLeaseHeld(row, time)) throw sessionBusyError(sessionId, row.holder)
+        sql.take(lease, getProcessIdentity())
         return { ...lease, inbox: sql.inbox.last(sessionId) }
       })
     },
 
     renew(lease, ttlMs) {
-      const expiresAt = expiryOf(now(), ttlMs)
-      if (!use((sql) => sql.renew(lease, expiresAt))) throw lost(lease)
+      const expiresAt = getExpiry(now(), ttlMs)
+      if (!use((sql) => sql.renew(lease, expiresAt))) throw leaseLostError(lease)
       return { ...lease, expiresAt }
     },
 
     renewAll: (leases, ttlMs) =>
       write((sql) => {
-        const expiresAt = expiryOf(now(), ttlMs)
+        const expiresAt = getExpiry(now(), ttlMs)
         return leases.filter((lease) => sql.renew(lease, expiresAt)).map((lease) => ({ ...lease, expiresAt }))
       }),
 
@@ -119,7 +128,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
       return write((sql) => {
         const time = now()
         const row = sql.session(sessionId)
-        if (row === null || row.token !== token || row.expiresAt <= time) throw lost(lease)
+        if (row === null || row.token !== token || row.expiresAt <= time) throw leaseLostError(lease)
         checkFollows(sessionId, records, row.head)
         for (const record of records) sql.insert(sessionId, record, time)
         if (summary) sql.sumUp(sessionId, time, summary)
@@ -128,26 +137,26 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
     },
 
     read(sessionId, range) {
-      const whole = wholeRange(range)
+      const whole = resolveRange(range)
       return whole === null ? [] : use((sql) => sql.read(sessionId, whole))
     },
 
     get(sessionId) {
       const row = use((sql) => sql.session(sessionId))
-      return row !== null && row.head > 0 ? entryOf(row, now()) : null
+      return row !== null && row.head > 0 ? toListedSession(row, now()) : null
     },
 
     list(options) {
-      const listing = checkedListing(options)
+      const listing = checkListOptions(options)
       const time = now()
-      return use((sql) => sql.list(listing)).map((row) => entryOf(row, time))
+      return use((sql) => sql.list(listing)).map((row) => toListedSession(row, time))
     },
 
     delete: (sessionId) =>
       write((sql) => {
         const row = sql.session(sessionId)
         if (row === null) return false
-        if (isHeld(row, now())) throw busy(sessionId, row.holder)
+        if (isLeaseHeld(row, now())) throw sessionBusyError(sessionId, row.holder)
         sql.remove(sessionId)
         return row.head > 0
       }),
@@ -162,9 +171,9 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
         write((sql) => {
           const time = now()
           const row = sql.session(sessionId)
-          if (row === null || row.head === 0) throw unknownSession(sessionId)
+          if (row === null || row.head === 0) throw unknownSessionError(sessionId)
           const message = sql.inbox.put(sessionId, time, text)
-          return { message, holder: isHeld(row, time) ? row.holder : null }
+          return { message, holder: isLeaseHeld(row, time) ? row.holder : null }
         }),
 
       read: (sessionId, after) => use((sql) => sql.inbox.read(sessionId, after)),
@@ -182,35 +191,35 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
   }
 }
 
-function entryOf(row: SessionRow, time: number): ListedSession {
+function toListedSession(row: SessionRow, time: number): ListedSession {
   const { id, createdAt, updatedAt, head, summary } = row
   return {
     id,
     createdAt,
     updatedAt,
     head,
-    summary: summaryOf(summary),
-    holder: isHeld(row, time) ? row.holder : null,
+    summary: parseSummary(summary),
+    holder: isLeaseHeld(row, time) ? row.holder : null,
   }
 }
 
-function isHeld({ token, process, expiresAt }: LeaseRow, time: number): boolean {
-  return token !== null && expiresAt > time && !isGone(process)
+function isLeaseHeld({ token, process, expiresAt }: LeaseRow, time: number): boolean {
+  return token !== null && expiresAt > time && !isProcessGone(process)
 }
 
-function attempt<Value>(file: string, work: () => Value): Value {
+function translateErrors<Value>(file: string, work: () => Value): Value {
   try {
     return work()
   } catch (error) {
-    throw error instanceof StatewrightError ? error : fileError(error, file)
+    throw error instanceof StatewrightError ? error : toFileStoreError(error, file)
   }
 }
 
-function closed(file: string): StoreError {
+function closedStoreError(file: string): StoreError {
   return new StoreError('store_unavailable', `The store ${file} is closed. Open it again.`, file)
 }
 
-function checkOptions(dir: unknown, sync: unknown): void {
+function checkFileStoreOptions(dir: unknown, sync: unknown): void {
   if (typeof dir !== 'string' || dir === '') {
     throw new ConfigError('invalid_config', 'dir is missing. Give the folder for the sessions.', 'dir')
   }

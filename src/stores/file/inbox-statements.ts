@@ -1,25 +1,27 @@
 import type { InboxMessage, UnreadInbox } from '../../core/sessions/store/inbox.js'
-import { bytes, integer, type Prepare, text } from './sql-values.js'
+import { selectBytes, selectInteger, type Prepare, decodeText } from './sql-values.js'
 
 /** The SQL of the inboxes, prepared once. */
-export function inboxStatements(one: Prepare) {
+export function prepareInboxStatements(one: Prepare) {
   const count = one('UPDATE sessions SET told = told + 1 WHERE id = ?')
   const put = one(
     'INSERT INTO inbox (session_id, message, at, text) SELECT id, told, ?, ? FROM sessions WHERE id = ?',
   )
   const read = one(
-    `SELECT ${integer('message')}, ${integer('at')}, ${bytes('text')} FROM inbox
+    `SELECT ${selectInteger('message')}, ${selectInteger('at')}, ${selectBytes('text')} FROM inbox
      WHERE session_id = ? AND message > ? ORDER BY message`,
   ).raw()
-  const told = one(`SELECT ${integer('told')} FROM sessions WHERE id = ?`).raw()
+  const told = one(`SELECT ${selectInteger('told')} FROM sessions WHERE id = ?`).raw()
   const last = one('SELECT max(message) FROM inbox WHERE session_id = ?').raw()
   const remove = one('DELETE FROM inbox WHERE session_id = ? AND message = ?')
   const findUnread = one(`
-    SELECT ${bytes('session_id')}, max(message) FROM inbox
+    SELECT ${selectBytes('session_id')}, max(message) FROM inbox
     WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id`).raw()
-  const listUnread = one(`SELECT ${bytes('session_id')}, max(message) FROM inbox GROUP BY session_id`).raw()
+  const listUnread = one(
+    `SELECT ${selectBytes('session_id')}, max(message) FROM inbox GROUP BY session_id`,
+  ).raw()
   const toNews = (rows: unknown): UnreadInbox[] =>
-    (rows as [Buffer, number][]).map(([id, inbox]) => ({ sessionId: text(id), inbox }))
+    (rows as [Buffer, number][]).map(([id, inbox]) => ({ sessionId: decodeText(id), inbox }))
 
   return {
     /** The number of the message. */
@@ -32,7 +34,7 @@ export function inboxStatements(one: Prepare) {
       (read.all([sessionId, after]) as [number, number, Buffer][]).map(([message, at, words]) => ({
         message,
         at,
-        text: text(words),
+        text: decodeText(words),
       })),
     /** The number of the last message; 0: there is none. */
     last: (sessionId: string): number => (last.all([sessionId]) as [number | null][])[0]?.[0] ?? 0,

@@ -1,21 +1,21 @@
 import type { Listing } from '../../core/sessions/store/list-options.js'
-import { type SessionRow, sessionColumns, sessionRow } from './session-row.js'
+import { type SessionRow, sessionColumns, readSessionRow } from './session-row.js'
 import type { Prepare } from './sql-values.js'
 
 /** When a session that somebody writes to was written last: its row is not touched by each of its records. */
-const writtenAt = `max(summed_up_at, coalesce(
+const heldWrittenAtSql = `max(summed_up_at, coalesce(
   (SELECT written_at FROM records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0))`
 
 /**
  * The sessions of a list, the one written last first. Those that nobody writes to stand in an index in this order, one for
  * each state that is asked for; the few others are looked at one by one.
  */
-export function listed(one: Prepare, { states, agent, limit, cursor }: Listing): SessionRow[] {
+export function listSessions(one: Prepare, { states, agent, limit, cursor }: Listing): SessionRow[] {
   const found: SessionRow[] = []
   for (const state of states === null ? [null] : new Set(states)) {
     for (const [held, time] of [
       ['IS NULL', 'summed_up_at'],
-      ['IS NOT NULL', writtenAt],
+      ['IS NOT NULL', heldWrittenAtSql],
     ] as const) {
       const conditions = [`token ${held}`]
       const values: unknown[] = []
@@ -35,7 +35,7 @@ export function listed(one: Prepare, { states, agent, limit, cursor }: Listing):
         ...one(sql)
           .raw()
           .all([...values, limit])
-          .map(sessionRow),
+          .map(readSessionRow),
       )
     }
   }

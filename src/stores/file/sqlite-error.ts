@@ -3,11 +3,11 @@ import { dirname } from 'node:path'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 
 /** What SQLite or the file system throws, as an error that says what to do. `file` is the database. */
-export function fileError(error: unknown, file: string): StoreError {
+export function toFileStoreError(error: unknown, file: string): StoreError {
   const { code = '', message } = error as { code?: string; message?: string }
   const folder = dirname(file)
   const options = { cause: error }
-  if (isFull(code, folder)) {
+  if (isDiskFull(code, folder)) {
     return new StoreError(
       'disk_full',
       `The disk with ${folder} is full. Free some space and try again: the sessions are as they were before.`,
@@ -51,7 +51,7 @@ export function fileError(error: unknown, file: string): StoreError {
 }
 
 /** On a full disk SQLite reports some failures, of its index of the write-ahead log for one, as a plain I/O error. */
-function isFull(code: string, folder: string): boolean {
+function isDiskFull(code: string, folder: string): boolean {
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return true
   if (!code.startsWith('SQLITE_IOERR')) return false
   try {

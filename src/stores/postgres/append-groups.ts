@@ -1,7 +1,7 @@
 import type { Appended, Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
 
 /** One append, and what whoever waits for it is told. */
-export interface Append {
+export interface PendingAppend {
   lease: Lease
   records: readonly LogRecord[]
   summary: SessionSummary | undefined
@@ -13,59 +13,59 @@ export interface Append {
 }
 
 /** How many groups are under way at once: while one is written, the next gathers. */
-const mostUnderWay = 2
+const maxGroupsUnderWay = 2
 
 /** How many appends go into one statement. */
-const largest = 100
+const maxGroupSize = 100
 
 /**
  * Gathers the appends that come while others are written, and writes them as one: two hundred sessions of a process are
  * not two hundred round trips. Of one session one append is under way at a time: what overlaps comes after it.
  */
 export class AppendGroups {
-  #waiting: Append[] = []
+  #waiting: PendingAppend[] = []
   #underWay = 0
   /** Sessions of the groups that are under way. */
   readonly #written = new Set<string>()
   #isDue = false
-  readonly #write: (group: readonly Append[]) => Promise<void>
+  readonly #write: (group: readonly PendingAppend[]) => Promise<void>
 
   /** `write` settles every append of the group, and never rejects. */
-  constructor(write: (group: readonly Append[]) => Promise<void>) {
+  constructor(write: (group: readonly PendingAppend[]) => Promise<void>) {
     this.#write = write
   }
 
-  add(append: Omit<Append, 'settle' | 'fail'>): Promise<Appended | null> {
+  add(append: Omit<PendingAppend, 'settle' | 'fail'>): Promise<Appended | null> {
     return new Promise((settle, fail) => {
       this.#waiting.push({ ...append, settle, fail })
       if (this.#isDue) return
       this.#isDue = true
       queueMicrotask(() => {
         this.#isDue = false
-        this.#next()
+        this.#writeNext()
       })
     })
   }
 
-  #next(): void {
-    while (this.#underWay < mostUnderWay && this.#waiting.length > 0) {
-      const group = this.#take()
+  #writeNext(): void {
+    while (this.#underWay < maxGroupsUnderWay && this.#waiting.length > 0) {
+      const group = this.#takeGroup()
       if (group.length === 0) return
       this.#underWay += 1
       void this.#write(group).finally(() => {
         this.#underWay -= 1
         for (const { lease } of group) this.#written.delete(lease.sessionId)
-        this.#next()
+        this.#writeNext()
       })
     }
   }
 
-  #take(): Append[] {
-    const group: Append[] = []
-    const rest: Append[] = []
+  #takeGroup(): PendingAppend[] {
+    const group: PendingAppend[] = []
+    const rest: PendingAppend[] = []
     for (const append of this.#waiting) {
       const { sessionId } = append.lease
-      if (group.length >= largest || this.#written.has(sessionId)) rest.push(append)
+      if (group.length >= maxGroupSize || this.#written.has(sessionId)) rest.push(append)
       else {
         this.#written.add(sessionId)
         group.push(append)

@@ -2,7 +2,7 @@ import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import { StoreError, type StoreErrorCode } from '../../core/sessions/store/store-error.js'
 
 /** Where the sessions are, for people: never a user or a password. */
-export function placeOf(options: object): string {
+export function describePlace(options: object): string {
   const { connectionString } = options as { connectionString?: string }
   try {
     const { hostname } = new URL(connectionString ?? '')
@@ -13,9 +13,9 @@ export function placeOf(options: object): string {
 }
 
 /** What the server or the connection to it reports, as an error that says what to do. `place` holds no password. */
-export function postgresError(error: unknown, place: string): StatewrightError {
+export function toPostgresError(error: unknown, place: string): StatewrightError {
   if (error instanceof StatewrightError) return error
-  const code = codeOf(error)
+  const code = getCode(error)
   // Without its cause: that one holds the whole text, with the password.
   if (code === 'ERR_INVALID_URL' || error instanceof URIError) {
     return new ConfigError(
@@ -25,13 +25,13 @@ export function postgresError(error: unknown, place: string): StatewrightError {
       'connectionString',
     )
   }
-  const [kind, advice] = kindOf(code)
-  return new StoreError(kind, `The sessions in ${place}: ${reasonOf(error)}. ${advice}`, place, {
+  const [kind, advice] = classifyCode(code)
+  return new StoreError(kind, `The sessions in ${place}: ${getReason(error)}. ${advice}`, place, {
     cause: error,
   })
 }
 
-function kindOf(code: string): [StoreErrorCode, string] {
+function classifyCode(code: string): [StoreErrorCode, string] {
   if (code === '53100')
     return ['disk_full', 'Free some space on the server: the sessions are as they were before.']
   if (code === '25006' || code === '42501') {
@@ -46,18 +46,18 @@ function kindOf(code: string): [StoreErrorCode, string] {
 }
 
 /** Node reports a host with several addresses as one error without a message that has one for each. */
-function reasonOf(error: unknown): string {
+function getReason(error: unknown): string {
   const { message, errors } = error as { message?: string; errors?: unknown[] }
   if (message) return message
-  return errors?.length ? reasonOf(errors[0]) : codeOf(error) || 'no answer'
+  return errors?.length ? getReason(errors[0]) : getCode(error) || 'no answer'
 }
 
-function codeOf(error: unknown): string {
+function getCode(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown }
   return typeof code === 'string' ? code : ''
 }
 
 /** Whether the server has looked at a statement and refused it for what is in it, so that nothing of it was kept. */
-export function isRefusal(error: unknown): boolean {
-  return /^(22|23|54)/.test(codeOf(error instanceof StatewrightError ? error.cause : error))
+export function isStatementRefused(error: unknown): boolean {
+  return /^(22|23|54)/.test(getCode(error instanceof StatewrightError ? error.cause : error))
 }

@@ -1,41 +1,45 @@
-import { expectArgument, objectWith } from '../../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
 import type pg from 'pg'
 import { systemClock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
-import { loadPeer } from '../../core/base/load.js'
-import { newId } from '../../core/base/new-id.js'
-import { releaseLater } from '../../core/sessions/log/lease.js'
-import { holderInWords, isGone, thisProcess } from '../../core/sessions/store/holder.js'
-import { checkSessionId, isSessionId, wholeRange } from '../../core/sessions/store/session-id.js'
-import { checkedListing } from '../../core/sessions/store/list-options.js'
+import { loadPeer } from '../../core/base/lazy-load.js'
+import { createId } from '../../core/base/create-id.js'
+import { releaseLater } from '../../core/sessions/log/release-lease.js'
 import {
-  busy,
+  describeHolder,
+  isProcessGone,
+  getProcessIdentity,
+} from '../../core/sessions/store/process-identity.js'
+import { checkSessionId, isSessionId, resolveRange } from '../../core/sessions/store/session-id.js'
+import { checkListOptions } from '../../core/sessions/store/list-options.js'
+import {
+  sessionBusyError,
   checkFollows,
   checkRecords,
-  expiryOf,
-  lost,
-  unknownSession,
-} from '../../core/sessions/store/refusals.js'
+  getExpiry,
+  leaseLostError,
+  unknownSessionError,
+} from '../../core/sessions/store/store-refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { type Append, AppendGroups } from './append-groups.js'
-import { isRefusal, placeOf, postgresError } from './postgres-error.js'
+import { type PendingAppend, AppendGroups } from './append-groups.js'
+import { isStatementRefused, describePlace, toPostgresError } from './postgres-error.js'
 import {
   type AcquiredRow,
-  appended,
+  toAppended,
   type AppendedRow,
-  appendValues,
+  toAppendValues,
   type EntryRow,
-  logRecord,
+  toLogRecord,
   type PutRow,
   type RecordRow,
-  sessionEntry,
+  toListedSession,
   type SessionRow,
-  inboxNews,
+  toInboxNews,
   type NewsRow,
-} from './rows.js'
-import { prepareSchema } from './schema.js'
-import { statements } from './statements.js'
+} from './postgres-rows.js'
+import { prepareSchema } from './postgres-schema.js'
+import { createStatements } from './postgres-statements.js'
 
 /** How the database is reached, and where in it the sessions are. */
 export type PostgresStoreOptions = (
@@ -61,11 +65,11 @@ const answerMs = 30_000
  * const store = postgresStore({ connectionString: 'postgres://localhost/app' })
  */
 export function postgresStore(options: PostgresStoreOptions): SessionStore {
-  expectArgument('postgresStore(options)', options, objectWith([], 'an object with connectionString or pool'))
+  expectArgument('postgresStore(options)', options, objectRule([], 'an object with connectionString or pool'))
   const { now, schema = 'statewright' } = options
-  checkOptions(options, schema)
-  const place = placeOf(options)
-  const sql = statements(schema)
+  checkPostgresOptions(options, schema)
+  const place = describePlace(options)
+  const sql = createStatements(schema)
   let opened: Promise<pg.Pool> | null = null
   let isClosed = false
 
@@ -91,20 +95,20 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       })
       return (await pool.query<Row & pg.QueryResultRow>(text, values)).rows
     } catch (error) {
-      throw postgresError(error, place)
+      throw toPostgresError(error, place)
     }
   }
 
   const time = () => (now ? Math.floor(now()) : null)
   const sessionOf = async (id: string) => (await query<SessionRow>(sql.session, [id, time()]))[0]
 
-  const write = async (group: readonly Append[]): Promise<void> => {
-    const rows = await query<AppendedRow>(sql.append, appendValues(group, time()))
-    const told = new Map(rows.map((row) => [row.id, appended(row)]))
+  const write = async (group: readonly PendingAppend[]): Promise<void> => {
+    const rows = await query<AppendedRow>(sql.append, toAppendValues(group, time()))
+    const told = new Map(rows.map((row) => [row.id, toAppended(row)]))
     for (const one of group) one.settle(told.get(one.lease.sessionId) ?? null)
   }
 
-  const alone = async (append: Append): Promise<void> => {
+  const alone = async (append: PendingAppend): Promise<void> => {
     try {
       await write([append])
     } catch (error) {
@@ -117,7 +121,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       await write(group)
     } catch (error) {
       // Nothing of a statement that the server refuses is kept: what is wrong with one is not the others' fault.
-      const isRefused = group.length > 1 && isRefusal(error)
+      const isRefused = group.length > 1 && isStatementRefused(error)
       if (isRefused) await Promise.all(group.map(alone))
       else for (const one of group) one.fail(error)
     }
@@ -126,11 +130,11 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const store: SessionStore = {
     async acquire(id, { holder: words, ttlMs }) {
       const sessionId = checkSessionId(id)
-      const ttl = expiryOf(0, ttlMs)
-      const token = newId()
-      const holder = holderInWords(words)
+      const ttl = getExpiry(0, ttlMs)
+      const token = createId()
+      const holder = describeHolder(words)
       const take = async (goneToken: string | null) => {
-        const values = [sessionId, time(), token, holder, thisProcess(), ttl, goneToken]
+        const values = [sessionId, time(), token, holder, getProcessIdentity(), ttl, goneToken]
         const [row] = await query<AcquiredRow>(sql.acquire, values).catch((error) => {
           // The session may be ours, though nobody will ever use this token.
           releaseLater(store, { sessionId, token, holder, expiresAt: 0 }, systemClock)
@@ -144,15 +148,15 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const taken = await take(null)
       if (taken) return taken
       const row = await sessionOf(sessionId)
-      const again = !row?.held || isGone(row.process) ? await take(row?.token ?? null) : undefined
+      const again = !row?.held || isProcessGone(row.process) ? await take(row?.token ?? null) : undefined
       if (again) return again
-      throw busy(sessionId, row?.holder ?? null)
+      throw sessionBusyError(sessionId, row?.holder ?? null)
     },
 
     async renew(lease, ttlMs) {
-      const values = [lease.sessionId, time(), lease.token, expiryOf(0, ttlMs)]
+      const values = [lease.sessionId, time(), lease.token, getExpiry(0, ttlMs)]
       const [row] = await query<{ expires_at: string }>(sql.renew, values)
-      if (!row) throw lost(lease)
+      if (!row) throw leaseLostError(lease)
       return { ...lease, expiresAt: Number(row.expires_at) }
     },
 
@@ -160,7 +164,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const values = [leases.map(({ sessionId }) => sessionId), time(), leases.map(({ token }) => token)]
       const rows = await query<{ token: string; expires_at: string }>(sql.renewAll, [
         ...values,
-        expiryOf(0, ttlMs),
+        getExpiry(0, ttlMs),
       ])
       const until = new Map(rows.map(({ token, expires_at }) => [token, Number(expires_at)]))
       return leases.flatMap((lease) => {
@@ -181,28 +185,28 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       if (told) return told
       const row = await sessionOf(sessionId)
       if (row?.held === true && row.token === token) checkFollows(sessionId, records, Number(row.head))
-      throw lost(lease)
+      throw leaseLostError(lease)
     },
 
     async read(sessionId, range) {
-      const whole = wholeRange(range)
+      const whole = resolveRange(range)
       if (whole === null || !isSessionId(sessionId)) return []
       const from = whole.from === 'snapshot' ? null : whole.from
-      return (await query<RecordRow>(sql.read, [sessionId, from, whole.to])).map(logRecord)
+      return (await query<RecordRow>(sql.read, [sessionId, from, whole.to])).map(toLogRecord)
     },
 
     async get(sessionId) {
       // A database refuses what it cannot write, such as NUL.
       if (!isSessionId(sessionId)) return null
       const [row] = await query<EntryRow>(sql.get, [sessionId, time()])
-      return row ? sessionEntry(row) : null
+      return row ? toListedSession(row) : null
     },
 
     async list(options) {
-      const listing = checkedListing(options)
+      const listing = checkListOptions(options)
       if (listing.states?.length === 0) return []
       const { text, values } = sql.list(listing)
-      return (await query<EntryRow>(text, [null, time(), ...values])).map(sessionEntry)
+      return (await query<EntryRow>(text, [null, time(), ...values])).map(toListedSession)
     },
 
     async delete(sessionId) {
@@ -213,9 +217,9 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       if (removed) return Number(removed.head) > 0
       const row = await sessionOf(sessionId)
       if (row === undefined) return false
-      const again = !row.held || isGone(row.process) ? await remove(row.token) : undefined
+      const again = !row.held || isProcessGone(row.process) ? await remove(row.token) : undefined
       if (again) return Number(again.head) > 0
-      throw busy(sessionId, row.holder)
+      throw sessionBusyError(sessionId, row.holder)
     },
 
     async close() {
@@ -228,8 +232,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     inbox: {
       async put(sessionId, text) {
         const [row] = isSessionId(sessionId) ? await query<PutRow>(sql.put, [sessionId, time(), text]) : []
-        if (!row) throw unknownSession(sessionId)
-        const isHeld = row.held && !isGone(row.process)
+        if (!row) throw unknownSessionError(sessionId)
+        const isHeld = row.held && !isProcessGone(row.process)
         return { message: Number(row.told), holder: isHeld ? row.holder : null }
       },
 
@@ -245,11 +249,11 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       },
 
       async findUnread(sessionIds) {
-        return (await query<NewsRow>(sql.findUnread, [sessionIds.filter(isSessionId)])).map(inboxNews)
+        return (await query<NewsRow>(sql.findUnread, [sessionIds.filter(isSessionId)])).map(toInboxNews)
       },
 
       async listUnread() {
-        return (await query<NewsRow>(sql.listUnread, [])).map(inboxNews)
+        return (await query<NewsRow>(sql.listUnread, [])).map(toInboxNews)
       },
     },
   }
@@ -270,7 +274,7 @@ async function makePool(connectionString: string): Promise<pg.Pool> {
   return pool
 }
 
-function checkOptions(options: PostgresStoreOptions, schema: unknown): void {
+function checkPostgresOptions(options: PostgresStoreOptions, schema: unknown): void {
   const { connectionString, pool } = options as { connectionString?: unknown; pool?: { query?: unknown } }
   if (
     typeof pool?.query !== 'function' &&

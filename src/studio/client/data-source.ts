@@ -13,7 +13,7 @@ import type {
   SessionView,
   VisitsView,
 } from '../protocol.js'
-import { lazily } from '../../core/base/load.js'
+import { loadOnce } from '../../core/base/lazy-load.js'
 import { paths } from '../routes.js'
 
 /** Where the page has its data from: a server, or the file itself. */
@@ -48,7 +48,7 @@ export class SourceError extends Error {
 export function createServerSource(): Source {
   return {
     isFile: false,
-    chart: lazily(() => getJson<ChartView>(paths.chart)),
+    chart: loadOnce(() => getJson<ChartView>(paths.chart)),
     sessions: () => getJson(paths.sessions),
     visits: () => getJson(paths.visits),
     end: (id) => getJson(paths.end(id)),

@@ -3,7 +3,7 @@ import { getInitialGuardrails } from '../../../guards/state.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { type AgentInput, type Features, noFeatures } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { resolveConfig } from '../../core/config/schema.js'
+import { resolveConfig } from '../../core/config/resolve-config.js'
 import { early } from './stamp-event.js'
 import { noDetectors } from './no-detectors.js'
 

@@ -1,4 +1,4 @@
-import { anyOptions, expectArgument } from '../../core/base/expect-argument.js'
+import { optionsRule, expectArgument } from '../../core/base/expect-argument.js'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { ExploreOptions } from '../explore-options.js'
@@ -31,7 +31,7 @@ export interface AgentSpace extends ExploreOptions<typeof agentMachine> {
  * ```
  */
 export function agentSpace(options: AgentSpaceOptions = {}): AgentSpace {
-  expectArgument('agentSpace(options)', options, anyOptions)
+  expectArgument('agentSpace(options)', options, optionsRule)
   const { only = Object.keys(agentInputs), maxSteps } = options
   const inputs = Object.entries(agentInputs)
     .filter(([name]) => only.includes(name))

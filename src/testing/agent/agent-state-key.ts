@@ -1,4 +1,4 @@
-import { expectArgument, objectWith } from '../../core/base/expect-argument.js'
+import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import { isInDoubt } from '../../../machines/agent/in-doubt.js'
@@ -6,7 +6,7 @@ import { listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
 import { findBudgetReason } from '../../../machines/agent/budget-totals.js'
 import { isWatching } from '../../../guards/state.js'
 
-export const agentSnapshot = objectWith(['context', 'value'], 'a snapshot of the agent machine')
+export const agentSnapshot = objectRule(['context', 'value'], 'a snapshot of the agent machine')
 
 /**
  * What the future of an agent depends on: everything that the chart's guards read, and nothing that only grows.

@@ -1,4 +1,4 @@
-import { expectArgument, listOf } from '../../core/base/expect-argument.js'
+import { expectArgument, listRule } from '../../core/base/expect-argument.js'
 import type { Message } from '../../../machines/agent/messages.js'
 
 /**
@@ -11,7 +11,7 @@ export function findHistoryProblem(
   messages: readonly Message[],
   open: readonly string[] = [],
 ): string | null {
-  expectArgument('findHistoryProblem(messages)', messages, listOf('a list of messages'))
+  expectArgument('findHistoryProblem(messages)', messages, listRule('a list of messages'))
   const last = messages.findLastIndex((message) => message.role === 'assistant' && message.tool_calls)
   let expected: string[] = []
   for (const [i, message] of messages.entries()) {

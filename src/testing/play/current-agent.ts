@@ -3,12 +3,12 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { type ModelOutput, classifyResponse } from '../../../machines/agent/model-response.js'
 import type { BatchCall, ToolResult, ToolTraits } from '../../../machines/agent/batch-calls.js'
-import { featuresOf } from '../../core/agent/features-of.js'
+import { getFeatures } from '../../core/agent/agent-features.js'
 import { systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/describe-error.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
-import { wholeInput } from '../../core/sessions/log/whole-context.js'
+import { completeInput } from '../../core/sessions/log/complete-context.js'
 import { readOutput } from '../../core/structured/read-output.js'
 import { parseArguments } from '../../core/tools/parse-arguments.js'
 import { prepareCalls } from '../../core/tools/prepare-calls.js'
@@ -65,12 +65,12 @@ export class CurrentAgent {
   ): Promise<RecordContent> {
     switch (entry.type) {
       case 'start': {
-        const input = wholeInput(entry.input)
+        const input = completeInput(entry.input)
         return { ...entry, input: { ...input, ...this.#createRunParts(input) } }
       }
       case 'snapshot': {
         const then = entry.state.context as AgentContext
-        const made = this.#createRunParts(wholeInput({ ...then, now: 0, input: [] }))
+        const made = this.#createRunParts(completeInput({ ...then, now: 0, input: [] }))
         return { ...entry, state: { ...entry.state, context: { ...then, ...made } } }
       }
       case 'event':
@@ -86,7 +86,7 @@ export class CurrentAgent {
   ): Pick<AgentContext, 'config' | 'tools' | 'features'> {
     const { parts, config: own, recording, limits } = this.#scene
     const config = mergeConfig(then.config, recording.agent.config, own, limits)
-    return { config, tools: this.#createTraits(then.tools), features: featuresOf(parts, config) }
+    return { config, tools: this.#createTraits(then.tools), features: getFeatures(parts, config) }
   }
 
   /** Whether there was a store for the logs of sub-agents is as it was. */

@@ -1,7 +1,7 @@
 import { truncate } from '../../../guards/lib/cut.js'
 import type { CallNeeds } from '../../../machines/agent/model-response.js'
-import { describeEventType } from '../../core/chart/labels.js'
-import { callName, shownArguments } from '../../core/format/call-words.js'
+import { describeEventType } from '../../core/chart/state-labels.js'
+import { formatToolName, formatArguments } from '../../core/format/format-call.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 
 const mostLines = 12
@@ -49,7 +49,7 @@ export function formatValue(value: unknown): string {
 
 /** `read_file({"path":"march.txt"})`. */
 export function formatCall({ name, arguments: text }: { name: string; arguments: string }): string {
-  return `${callName(name)}(${shownArguments(text, 120)})`
+  return `${formatToolName(name)}(${formatArguments(text, 120)})`
 }
 
 export const needsThenWords: Record<CallNeeds, string> = {
@@ -73,7 +73,7 @@ export function describeEntry(entry: RecordContent, callOf: (callId: string) => 
   const { event } = entry
   switch (event.type) {
     case 'xstate.done.actor.model': {
-      const names = event.output.response.toolCalls.map((call) => callName(call.function.name))
+      const names = event.output.response.toolCalls.map((call) => formatToolName(call.function.name))
       return names.length > 0 ? `the model's answer that calls ${names.join(', ')}` : "the model's answer"
     }
     case 'xstate.error.actor.model':

@@ -1,5 +1,5 @@
 import type { Features } from '../../../machines/agent/context.js'
-import type { Standing } from '../../core/sessions/standing.js'
+import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import { listLeafChanges } from './record-agent.js'
 import { formatValue } from './difference-text.js'
 
@@ -15,7 +15,7 @@ const featureWords: Record<keyof Features, string> = {
 }
 
 /** Why the agent's loop may go another way, each in a line: what a run knows of its agent, then and now. */
-export function explainDifference({ run: one }: Standing, { run: other }: Standing): string[] {
+export function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSession): string[] {
   if (!one || !other) return []
   const [then, now] = [one.context, other.context]
   const settings = listLeafChanges(then.config, now.config).map(

@@ -1,9 +1,9 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason } from '../../../machines/agent/run-result.js'
 import type { Agent } from '../../core/agent/agent-options.js'
-import { madeOf } from '../../core/agent/made-of.js'
+import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { ConfigError } from '../../core/base/errors.js'
-import { overrideLimits } from '../../core/config/schema.js'
+import { overrideLimits } from '../../core/config/resolve-config.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import { compareAgents } from './compare-agents.js'
 import type { PlayScene } from './current-agent.js'
@@ -69,7 +69,7 @@ export async function replaySession(
   recording: object,
   options: ReplaySessionOptions = {},
 ): Promise<SessionReplay> {
-  const made = madeOf.get(agent)
+  const made = internalsByAgent.get(agent)
   if (!made) {
     const text =
       'A session is played on an agent that createAgent() has made, in the same copy of Statewright. This is none.'

@@ -1,13 +1,18 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Agent } from '../../core/agent/agent-options.js'
-import { madeOf } from '../../core/agent/made-of.js'
-import { childSessionId } from '../../core/sessions/child-session.js'
+import { internalsByAgent } from '../../core/agent/agent-internals.js'
+import { getChildSessionId } from '../../core/sessions/child-session.js'
 import { checkSessionId } from '../../core/sessions/store/session-id.js'
 import type { LogRecord, SessionStore } from '../../core/sessions/store/store.js'
-import { unknownSession } from '../../core/sessions/store/refusals.js'
-import { shownRecords, type ShownRecord } from '../../core/sessions/shown-records.js'
+import { unknownSessionError } from '../../core/sessions/store/store-refusals.js'
+import { clearRecords, type ClearedRecord } from '../../core/sessions/clear-records.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
-import { applyOpened, before, pure, type Standing } from '../../core/sessions/standing.js'
+import {
+  applyOpenedRecord,
+  createFoldedSession,
+  pureReducer,
+  type FoldedSession,
+} from '../../core/sessions/fold-session.js'
 import { digestMessage } from './digest-message.js'
 import { getPlace } from './session-player.js'
 import { ReplayError } from './play-error.js'
@@ -31,7 +36,7 @@ export async function recordSession(
   sessionId: string,
   { store: given }: { store?: SessionStore } = {},
 ): Promise<Recording> {
-  const internals = madeOf.get(agent)
+  const internals = internalsByAgent.get(agent)
   if (!internals)
     throw new ReplayError(
       'not_an_agent',
@@ -53,8 +58,8 @@ export async function takeRecording(
   agent: RecordedAgent,
 ): Promise<Recording> {
   const log = await store.read(session)
-  if (log.length === 0) throw unknownSession(session)
-  const { records: shown, problem } = shownRecords(log, session)
+  if (log.length === 0) throw unknownSessionError(session)
+  const { records: shown, problem } = clearRecords(log, session)
   if (problem !== null) throw problem
   const kept = removeNeedless(shown)
   const { reached, standing } = foldRecords(kept, session)
@@ -84,7 +89,7 @@ export async function takeRecording(
 }
 
 /** Snapshots say what is known already; a fork begins with one. */
-function removeNeedless(records: readonly ShownRecord[]): ShownRecord[] {
+function removeNeedless(records: readonly ClearedRecord[]): ClearedRecord[] {
   let isBegun = false
   return records.filter(({ type }) => {
     if (type === 'snapshot' && isBegun) return false
@@ -95,12 +100,20 @@ function removeNeedless(records: readonly ShownRecord[]): ShownRecord[] {
 
 /** Where these records lead, one by one. */
 function foldRecords(
-  records: readonly ShownRecord[],
+  records: readonly ClearedRecord[],
   session: string,
-): { reached: (string | null)[]; standing: Standing } {
-  const standing = before(records.slice(0, 1).map((record) => ({ ...record, data: '', check: '' })))
+): { reached: (string | null)[]; standing: FoldedSession } {
+  const standing = createFoldedSession(
+    records.slice(0, 1).map((record) => ({ ...record, data: '', check: '' })),
+  )
   const reached = records.map(({ seq, at, hidden: _hidden, ...entry }) => {
-    applyOpened(standing, { seq, at, type: entry.type, data: '', check: '' }, entry, session, pure)
+    applyOpenedRecord(
+      standing,
+      { seq, at, type: entry.type, data: '', check: '' },
+      entry,
+      session,
+      pureReducer,
+    )
     return getPlace(standing)
   })
   return { reached, standing }
@@ -111,11 +124,11 @@ function foldWholeLog(
   log: readonly LogRecord[],
   session: string,
 ): { whole: Map<number, string | null>; below: Map<string, { callId: string; tool: string }> } {
-  const standing = before(log)
+  const standing = createFoldedSession(log)
   const whole = new Map<number, string | null>()
   const below = new Map<string, { callId: string; tool: string }>()
   for (const record of log) {
-    applyOpened(standing, record, openRecord(record, standing.head, session), session, pure)
+    applyOpenedRecord(standing, record, openRecord(record, standing.head, session), session, pureReducer)
     whole.set(record.seq, getPlace(standing))
     const context = standing.run?.context
     // What looks at what a sub-agent returns has not looked at what it said on the way.
@@ -128,5 +141,5 @@ function foldWholeLog(
 function listDelegated(context: AgentContext): [string, { callId: string; tool: string }][] {
   return context.calls
     .filter(({ name, started }) => started && context.tools[name]?.delegate)
-    .map(({ id, name }) => [childSessionId(context, id), { callId: id, tool: name }])
+    .map(({ id, name }) => [getChildSessionId(context, id), { callId: id, tool: name }])
 }

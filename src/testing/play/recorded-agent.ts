@@ -4,7 +4,7 @@ import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { createAgent } from '../../core/agent/agent.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
 import { ModelError, type ModelProvider } from '../../core/models/provider.js'
-import { wholeInput } from '../../core/sessions/log/whole-context.js'
+import { completeInput } from '../../core/sessions/log/complete-context.js'
 import { defineShield } from '../../core/shields/define-shield.js'
 import { defineTool } from '../../core/tools/define-tool.js'
 import type { InputSchema } from '../../core/tools/input-schema.js'
@@ -50,10 +50,10 @@ type Known = Pick<AgentContext, 'config' | 'tools' | 'features'>
 /** What the first run of a recording knows of its agent. */
 function findFirstKnown({ records }: ReadableRecording): Known | null {
   for (const record of records) {
-    if (record.type === 'start') return wholeInput(record.input)
+    if (record.type === 'start') return completeInput(record.input)
     if (record.type === 'snapshot') {
       const { config, tools, features } = record.state.context as AgentContext
-      return wholeInput({ config, tools, features, now: 0, runId: '', sessionId: '', input: [] })
+      return completeInput({ config, tools, features, now: 0, runId: '', sessionId: '', input: [] })
     }
   }
   return null

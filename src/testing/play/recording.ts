@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import type { ToolSpec } from '../../core/models/provider.js'
 import { logVersion } from '../../core/sessions/log/record-content.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
-import type { ShownRecord } from '../../core/sessions/shown-records.js'
+import type { ClearedRecord } from '../../core/sessions/clear-records.js'
 import type { LogRecord } from '../../core/sessions/store/store.js'
 import { ReplayError } from './play-error.js'
 
@@ -38,7 +38,7 @@ export interface RecordedAgent {
  * A record of the session's log, and where the machine stood after it (`RUNNING.asking.requesting`; null before the
  * first run).
  */
-export type RecordedEntry = ShownRecord & { reached: string | null }
+export type RecordedEntry = ClearedRecord & { reached: string | null }
 
 /**
  * A session that can be played without a model: what `recordSession` and `statewright sessions export ID --as test` take,
@@ -74,7 +74,7 @@ function computeCheck(recording: Omit<Recording, 'check'>): string {
 
 /** What is played: a recording, whatever it was made of. */
 export interface ReadableRecording extends Omit<Recording, 'records'> {
-  records: (ShownRecord & { reached?: string | null })[]
+  records: (ClearedRecord & { reached?: string | null })[]
 }
 
 /**

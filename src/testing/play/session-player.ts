@@ -1,9 +1,15 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { StatewrightError } from '../../core/base/errors.js'
-import { describeState } from '../../core/chart/labels.js'
+import { describeState } from '../../core/chart/state-labels.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
-import { applyOpened, before, faultIn, pure, type Standing } from '../../core/sessions/standing.js'
+import {
+  applyOpenedRecord,
+  createFoldedSession,
+  findSessionFault,
+  pureReducer,
+  type FoldedSession,
+} from '../../core/sessions/fold-session.js'
 import { CurrentAgent, type FoundDifference, type RecordingRow, type PlayScene } from './current-agent.js'
 import { digestMessage } from './digest-message.js'
 import { LiveTools } from './live-tools.js'
@@ -18,8 +24,8 @@ import { describeEntry, formatTextDifference } from './difference-text.js'
 export class SessionPlayer {
   readonly differences: Omit<SessionDifference, 'path'>[] = []
   readonly #scene: PlayScene
-  readonly #then: Standing
-  readonly #now: Standing
+  readonly #then: FoldedSession
+  readonly #now: FoldedSession
   readonly #live: LiveTools | null
   readonly #agent: CurrentAgent
   #calls = 0
@@ -29,13 +35,13 @@ export class SessionPlayer {
     const { recording, parts, isLive, appContext } = scene
     this.#scene = scene
     const first = [{ ...toRecord(recording.records[0]), check: '' }]
-    this.#then = before(first)
-    this.#now = before(first)
+    this.#then = createFoldedSession(first)
+    this.#now = createFoldedSession(first)
     this.#live = isLive ? new LiveTools(parts, appContext) : null
     this.#agent = new CurrentAgent(scene, this.#live)
   }
 
-  get standing(): Standing {
+  get standing(): FoldedSession {
     return this.#now
   }
 
@@ -84,10 +90,10 @@ export class SessionPlayer {
     this.#compareMessages(row)
   }
 
-  #applyEntry(standing: Standing, row: RecordingRow, entry: RecordContent): void {
+  #applyEntry(standing: FoldedSession, row: RecordingRow, entry: RecordContent): void {
     const { session } = this.#scene.recording
     try {
-      applyOpened(standing, { ...toRecord(row), check: '' }, entry, session, pure)
+      applyOpenedRecord(standing, { ...toRecord(row), check: '' }, entry, session, pureReducer)
     } catch (error) {
       throw this.#damagedError(row, error)
     }
@@ -159,7 +165,7 @@ export class SessionPlayer {
   /** What this version of Statewright makes of the same log. */
   #compareEnd(): void {
     const { recording } = this.#scene
-    const fault = faultIn(this.#then)
+    const fault = findSessionFault(this.#then)
     if (fault !== null) {
       const text = `The recording of session '${recording.session}' leads nowhere (${fault}). Take it again.`
       throw new ReplayError('damaged_recording', text, recording.session)
@@ -204,7 +210,7 @@ function toRecord(row: RecordingRow | undefined): {
 }
 
 /** Where the run of a session stands; null before the first. */
-export function getPlace({ run }: Standing): string | null {
+export function getPlace({ run }: FoldedSession): string | null {
   return run && describeState(run)
 }
 

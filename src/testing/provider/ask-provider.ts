@@ -1,7 +1,7 @@
 import type { Message } from '../../../machines/agent/messages.js'
 import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
-import { checkedResponse } from '../../core/models/checked-response.js'
-import { toModelFailure } from '../../core/models/failures.js'
+import { normalizeResponse } from '../../core/models/normalize-response.js'
+import { toModelFailure } from '../../core/models/to-model-failure.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
 import { CheckFailure, formatValue } from '../check-assertions.js'
 import type { ProviderServer, ProviderTurn } from './provider-server.js'
@@ -62,7 +62,7 @@ export async function askProvider(
       },
     },
   )
-  return { response: checkedResponse(answer), ...collected }
+  return { response: normalizeResponse(answer), ...collected }
 }
 
 /** The failure that a request ends with, as the loop sees it. @throws Broken when it does not fail */

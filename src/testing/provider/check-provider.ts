@@ -1,6 +1,6 @@
-import { anyOptions, callable, expectArgument } from '../../core/base/expect-argument.js'
+import { optionsRule, functionRule, expectArgument } from '../../core/base/expect-argument.js'
 import { describeError } from '../../core/base/describe-error.js'
-import { within } from '../../core/base/time-limit.js'
+import { limitTime } from '../../core/base/time-limit.js'
 import type { ModelProvider } from '../../core/models/provider.js'
 import { answerChecks } from './answer-checks.js'
 import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
@@ -51,13 +51,13 @@ export async function checkProvider(
   serve: (script: { scenario: { turns: ProviderTurn[] }; strict: true }) => Promise<ProviderServer>,
   options: CheckProviderOptions = {},
 ): Promise<ProviderReport> {
-  expectArgument('checkProvider(make)', make, callable('a function that makes the provider of a URL'))
+  expectArgument('checkProvider(make)', make, functionRule('a function that makes the provider of a URL'))
   expectArgument(
     'checkProvider(make, serve)',
     serve,
-    callable('a function that starts a server, such as startRehearsal'),
+    functionRule('a function that starts a server, such as startRehearsal'),
   )
-  expectArgument('checkProvider(make, serve, options)', options, anyOptions)
+  expectArgument('checkProvider(make, serve, options)', options, optionsRule)
   const { skip = {}, withinMs = 10_000 } = options
   checkSkippedNames(Object.keys(skip), all)
   const report: ProviderReport = { provider: '', model: '', checks: [], broken: [] }
@@ -84,7 +84,7 @@ export async function checkProvider(
       report.provider = provider.provider
       report.model = provider.model
       const late = () => new CheckFailure(`it took longer than ${withinMs} ms`)
-      await within({ ms: withinMs, late }, check.run({ provider, server, stream, over: over.signal }))
+      await limitTime({ ms: withinMs, late }, check.run({ provider, server, stream, over: over.signal }))
       return findRefusal(server)
     } catch (error) {
       return (

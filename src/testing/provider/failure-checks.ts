@@ -1,4 +1,4 @@
-import { toModelFailure } from '../../core/models/failures.js'
+import { toModelFailure } from '../../core/models/to-model-failure.js'
 import { CheckFailure, expectTrue, expectSame, formatValue } from '../check-assertions.js'
 import {
   askProvider,

@@ -1,8 +1,8 @@
-import { anyOptions, callable, expectArgument } from '../../core/base/expect-argument.js'
+import { optionsRule, functionRule, expectArgument } from '../../core/base/expect-argument.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { StatewrightError } from '../../core/base/errors.js'
-import { newId } from '../../core/base/new-id.js'
-import { within } from '../../core/base/time-limit.js'
+import { createId } from '../../core/base/create-id.js'
+import { limitTime } from '../../core/base/time-limit.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import { CheckFailure, checkSkippedNames } from '../check-assertions.js'
 import { anyOrderChecks } from './any-order-checks.js'
@@ -81,8 +81,8 @@ export async function checkStore(
   open: (place: StorePlace) => SessionStore | Promise<SessionStore>,
   options: CheckStoreOptions = {},
 ): Promise<StoreReport> {
-  expectArgument('checkStore(open)', open, callable('a function that opens the store'))
-  expectArgument('checkStore(open, options)', options, anyOptions)
+  expectArgument('checkStore(open)', open, functionRule('a function that opens the store'))
+  expectArgument('checkStore(open, options)', options, optionsRule)
   const { skip = {} } = options
   checkSkippedNames(Object.keys(skip), storeChecks)
   const checker = new StoreChecker(open, options)
@@ -160,7 +160,7 @@ export class StoreChecker {
     time: CheckTime,
     work: (open: () => Promise<SessionStore>) => Promise<void>,
   ): Promise<string | null> {
-    const place = `check_${newId().replaceAll('-', '')}`
+    const place = `check_${createId().replaceAll('-', '')}`
     const opened: SessionStore[] = []
     const open = async () => {
       const store = await this.#open({ place, now: time.now })
@@ -179,7 +179,7 @@ export class StoreChecker {
   async #findProblem(work: Promise<unknown>): Promise<string | null> {
     const ms = this.#withinMs
     try {
-      await within({ ms, late: () => new CheckFailure(`it took longer than ${ms} ms`) }, work)
+      await limitTime({ ms, late: () => new CheckFailure(`it took longer than ${ms} ms`) }, work)
       return null
     } catch (error) {
       const words = describeError(error).replace(/\.$/, '')

@@ -1,4 +1,4 @@
-import { usageOf } from '../../../src/ai-sdk/usage.js'
+import { toUsage } from '../../../src/ai-sdk/ai-sdk-usage.js'
 
 const source = { version: 'v2', provider: 'anthropic.messages' }
 const given = { outputTokens: 5, cachedInputTokens: 700 }
@@ -8,13 +8,13 @@ it.each([
   ['leaves the cached tokens out, as its package does', 100],
   ['has put them in, as what wraps its model may', 1000],
 ])('input of specification v2 that %s is counted once', (_what, inputTokens) => {
-  const usage = usageOf({ ...given, inputTokens }, { ...source, metadata: { anthropic } })
+  const usage = toUsage({ ...given, inputTokens }, { ...source, metadata: { anthropic } })
   expect(usage).toMatchObject({ inputTokens: 1000, cachedInputTokens: 700, cacheWriteTokens: 200 })
 })
 
 it('where the provider’s own count is not told, it is taken to leave them out', () => {
   const metadata = { anthropic: { cacheCreationInputTokens: 200 } }
-  expect(usageOf({ ...given, inputTokens: 100 }, { ...source, metadata })).toMatchObject({
+  expect(toUsage({ ...given, inputTokens: 100 }, { ...source, metadata })).toMatchObject({
     inputTokens: 1000,
   })
 })
@@ -44,7 +44,7 @@ describe("what Gemini's own tools have read in", () => {
       { google: { usageMetadata: said } },
     ],
   ])('is input (%s)', (version, given, metadata) => {
-    const usage = usageOf(given, { version: version.slice(0, 2), provider: 'google.generative-ai', metadata })
+    const usage = toUsage(given, { version: version.slice(0, 2), provider: 'google.generative-ai', metadata })
     expect(usage).toMatchObject(wanted)
   })
 })

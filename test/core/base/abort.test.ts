@@ -1,9 +1,9 @@
-import { abortable, abortBehind, CallAbort, withSignal } from '../../../src/core/base/abort.js'
+import { runAbortable, findCallAbort, CallAbort, attachSignal } from '../../../src/core/base/abort.js'
 
 describe('a signal that is made when it is asked for', () => {
   const made = () => {
     const abort = new CallAbort()
-    return { abort, told: withSignal({ callId: 'call_1' }, abort) }
+    return { abort, told: attachSignal({ callId: 'call_1' }, abort) }
   }
 
   test('is one and the same however often it is asked for, and of a copy, too', () => {
@@ -29,9 +29,9 @@ describe('a signal that is made when it is asked for', () => {
 
   test('stands for its abort, but not where somebody has put another in its place', () => {
     const { abort, told } = made()
-    expect(abortBehind(told)).toBe(abort)
-    expect(abortBehind({ ...told, signal: new AbortController().signal })).toBeUndefined()
-    expect(abortBehind({ signal: new AbortController().signal })).toBeUndefined()
+    expect(findCallAbort(told)).toBe(abort)
+    expect(findCallAbort({ ...told, signal: new AbortController().signal })).toBeUndefined()
+    expect(findCallAbort({ signal: new AbortController().signal })).toBeUndefined()
   })
 
   test('is there through a proxy and an heir, as tracing libraries make them', () => {
@@ -63,7 +63,7 @@ describe('what follows an abort', () => {
   ])('gives up at once what waits behind %s', async (_, made) => {
     const outer = made()
     let own: CallAbort | undefined
-    const waiting = abortable(outer instanceof CallAbort ? outer : outer.signal, (abort) => {
+    const waiting = runAbortable(outer instanceof CallAbort ? outer : outer.signal, (abort) => {
       own = abort
       return new Promise(() => undefined)
     })

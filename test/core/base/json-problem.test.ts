@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { jsonProblem } from '../../../src/core/base/json-problem.js'
+import { findJsonProblem } from '../../../src/core/base/json-problem.js'
 
 const parses = (text: string): boolean => {
   try {
@@ -27,7 +27,7 @@ test.each([
   ['"C:\\x"', 3, 'this is not an escape that JSON knows; write \\\\ for a backslash'],
   ['[😀]', 1, 'expected a value or \']\' but found "😀"'],
 ])('The problem of %j is at position %d', (text, position, problem) => {
-  expect(jsonProblem(text)).toEqual({ position, problem })
+  expect(findJsonProblem(text)).toEqual({ position, problem })
 })
 
 const mangled = fc
@@ -45,7 +45,7 @@ const mangled = fc
 test('A text has a problem exactly when JSON.parse refuses it, at a place inside or at the end', () => {
   fc.assert(
     fc.property(fc.oneof(mangled, fc.json(), fc.string()), (text) => {
-      const found = jsonProblem(text)
+      const found = findJsonProblem(text)
       expect(found === null).toBe(parses(text))
       if (found === null) return
       expect(found.position).toBeGreaterThanOrEqual(0)
@@ -59,7 +59,7 @@ test('What stands before the problem can be completed: a prefix of JSON has its 
   fc.assert(
     fc.property(fc.json(), fc.nat(), (json, at) => {
       const prefix = `[${json}`.slice(0, 1 + (at % (json.length + 1)))
-      const found = jsonProblem(prefix)
+      const found = findJsonProblem(prefix)
       // Half a literal, number or escape is reported where it begins.
       const start = prefix.search(/(?:[a-z\d.+-]+|\\u?[\da-f]*)$/i)
       expect(found?.position).toBeGreaterThanOrEqual(start === -1 ? prefix.length : start)
@@ -68,18 +68,18 @@ test('What stands before the problem can be completed: a prefix of JSON has its 
 })
 
 test('Any depth and ten million characters are read', () => {
-  expect(jsonProblem('['.repeat(1_000_000))).toMatchObject({ position: 1_000_000 })
-  expect(jsonProblem(`{"a":"${'x'.repeat(10_000_000)}`)).toMatchObject({ position: 10_000_006 })
+  expect(findJsonProblem('['.repeat(1_000_000))).toMatchObject({ position: 1_000_000 })
+  expect(findJsonProblem(`{"a":"${'x'.repeat(10_000_000)}`)).toMatchObject({ position: 10_000_006 })
 })
 
 describe('with unique keys', () => {
-  const unique = (text: string) => jsonProblem(text, { uniqueKeys: true })
+  const unique = (text: string) => findJsonProblem(text, { uniqueKeys: true })
 
   test('a text has a problem where it has one anyway, or where a key comes again', () => {
     fc.assert(
       fc.property(fc.oneof(mangled, fc.json()), (text) => {
         const found = unique(text)
-        if (!found?.problem.includes('twice')) expect(found).toEqual(jsonProblem(text))
+        if (!found?.problem.includes('twice')) expect(found).toEqual(findJsonProblem(text))
       }),
     )
   })

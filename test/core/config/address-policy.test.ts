@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import { addressPolicy } from '../../../src/core/config/address-policy.js'
+import { createAddressPolicy } from '../../../src/core/config/address-policy.js'
 
-const policy = addressPolicy([])
+const policy = createAddressPolicy([])
 
 describe('without exceptions', () => {
   it.each([
@@ -53,7 +53,7 @@ describe('without exceptions', () => {
 })
 
 it('an exception lets in what it names and nothing beside it', () => {
-  const exceptions = addressPolicy(['10.1.0.0/16', '::1', 'intra.example'])
+  const exceptions = createAddressPolicy(['10.1.0.0/16', '::1', 'intra.example'])
   expect(exceptions.allows('10.1.255.255', 'x')).toBe(true)
   expect(exceptions.allows('10.2.0.0', 'x')).toBe(false)
   expect(exceptions.allows('::1', 'x')).toBe(true)
@@ -121,7 +121,7 @@ describe('the host of a URL, before it is resolved', () => {
   })
 
   it('a list without public addresses lets in what it names alone', () => {
-    const listed = addressPolicy(['cdn.example.com', '10.1.0.0/16'], { allowsPublic: false })
+    const listed = createAddressPolicy(['cdn.example.com', '10.1.0.0/16'], { allowsPublic: false })
     const hosts = ['CDN.example.com', '10.1.2.3', 'example.com', '8.8.8.8', '10.2.0.1', 'a.cdn.example.com']
     expect(hosts.filter((host) => listed.allowsHost(host))).toEqual(['CDN.example.com', '10.1.2.3'])
   })

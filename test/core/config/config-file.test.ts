@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
-import { parseConfigFile } from '../../../src/core/config/file.js'
-import { defaultConfig } from '../../../src/core/config/schema.js'
+import { parseConfigFile } from '../../../src/core/config/config-file.js'
+import { defaultConfig } from '../../../src/core/config/resolve-config.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
 
 /** The error that the text is refused with. */

@@ -8,11 +8,11 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 const interfaces: Record<string, string[]> = {
   'machines/agent/config.ts': ['AgentConfig'],
   'guards/progress-config.ts': ['Steps', 'StepsWithBlock'],
-  'src/core/config/file.ts': ['ConfigFile'],
+  'src/core/config/config-file.ts': ['ConfigFile'],
   'src/core/config/model-section.ts': ['ModelSection'],
   'src/core/config/price-table.ts': ['ModelPrice'],
   'src/core/config/request-options.ts': ['RequestOptions'],
-  'src/core/models/openai/options.ts': ['OpenAIChatOptions'],
+  'src/core/models/openai/openai-options.ts': ['OpenAIChatOptions'],
   'src/core/models/provider.ts': ['Sampling'],
   'src/core/agent/agent-options.ts': ['AgentOptions', 'RunOptions', 'ResumeOptions'],
 }

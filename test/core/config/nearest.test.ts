@@ -1,4 +1,4 @@
-import { nearest } from '../../../src/core/base/nearest.js'
+import { findNearestName } from '../../../src/core/base/nearest-name.js'
 
 const keys = ['maxSteps', 'timeoutMs', 'tokenBudget', 'outputTokens', 'costLimit']
 
@@ -11,14 +11,14 @@ describe('nearest', () => {
     ['tokenBugdet', 'tokenBudget'],
     ['outputToken', 'outputTokens'],
   ])('%s is meant to be %s', (name, meant) => {
-    expect(nearest(name, keys)).toBe(meant)
+    expect(findNearestName(name, keys)).toBe(meant)
   })
 
   test.each(['colour', '', '_', 'x'.repeat(1_000_000)])('nothing is near %.20s', (name) => {
-    expect(nearest(name, keys)).toBeUndefined()
+    expect(findNearestName(name, keys)).toBeUndefined()
   })
 
   test('an exact name wins over a similar one', () => {
-    expect(nearest('tools', ['toolz', 'tools'])).toBe('tools')
+    expect(findNearestName('tools', ['toolz', 'tools'])).toBe('tools')
   })
 })

@@ -2,11 +2,11 @@ import * as fc from 'fast-check'
 import type { Setting, Settings } from '../../../guards/lib/settings.js'
 import { guards, noGuards } from '../../../guards/roster.js'
 import type { AgentConfig, AgentConfigInput, PresetName } from '../../../machines/agent/config.js'
-import { parseConfigFile } from '../../../src/core/config/file.js'
-import { guardsWhenOn } from '../../../src/core/config/defaults.js'
-import { defaultConfig, overrideLimits, resolveConfig } from '../../../src/core/config/schema.js'
-import type { Taken } from '../../../src/core/config/kind.js'
-import type { agentSchema, GivenConfig } from '../../../src/core/config/sections.js'
+import { parseConfigFile } from '../../../src/core/config/config-file.js'
+import { enabledGuards } from '../../../src/core/config/defaults.js'
+import { defaultConfig, overrideLimits, resolveConfig } from '../../../src/core/config/resolve-config.js'
+import type { KindInput } from '../../../src/core/config/kind.js'
+import type { agentSchema, GivenConfig } from '../../../src/core/config/agent-sections.js'
 import { presets } from '../../../src/core/config/presets.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
 
@@ -74,7 +74,7 @@ const on = [...guards.filter(([, { isOn }]) => isOn).map(([key]) => key), 'empty
 const off = guards.filter(([, { isOn }]) => !isOn).map(([key]) => key)
 
 /** Every guard as it is when it is on. */
-const everything = { ...defaultConfig, guardrails: { ...defaultConfig.guardrails, ...guardsWhenOn } }
+const everything = { ...defaultConfig, guardrails: { ...defaultConfig.guardrails, ...enabledGuards } }
 
 /** Every dotted path of the defaults that leads to a single value. */
 function leaves(value: object, parent = ''): string[] {
@@ -208,11 +208,11 @@ describe('resolveConfig', () => {
   })
 
   test.each(off)('guardrails.%s is off, and {} switches it on', (guard) => {
-    expect(resolveConfig({ guardrails: { [guard]: {} } }).guardrails[guard]).toEqual(guardsWhenOn[guard])
+    expect(resolveConfig({ guardrails: { [guard]: {} } }).guardrails[guard]).toEqual(enabledGuards[guard])
     const given = resolveConfig({ guardrails: { progress: null } })
     expect(resolveConfig({ guardrails: { [guard]: {} } }, given).guardrails).toEqual({
       ...given.guardrails,
-      [guard]: guardsWhenOn[guard],
+      [guard]: enabledGuards[guard],
     })
   })
 
@@ -239,7 +239,7 @@ describe('resolveConfig', () => {
     const { progress, repeatedCall } = resolveConfig({
       guardrails: { maxRepeatedToolSteps: 9, progress: { stale: { haltAt: 30 }, mixed: undefined } },
     }).guardrails
-    expect(repeatedCall).toEqual(guardsWhenOn.repeatedCall)
+    expect(repeatedCall).toEqual(enabledGuards.repeatedCall)
     expect(progress).toMatchObject({
       stale: { nudgeAt: 2, haltAt: 30 },
       duplicates: null,
@@ -462,7 +462,7 @@ describe('overrideLimits', () => {
 })
 
 // Checked by the compiler: what the schema takes and gives is what the plain types say, in both directions.
-type Input = Taken<typeof agentSchema>
+type Input = KindInput<typeof agentSchema>
 const taken = (input: Input): AgentConfigInput => input
 const written = (input: AgentConfigInput): Input => input
 const given = (config: GivenConfig): AgentConfigInput => config
@@ -485,7 +485,7 @@ describe('preset:', () => {
     })
     expect(resolveConfig({ preset, guardrails: { repeatedCall: { haltAt: 'next' } } }).guardrails).toEqual({
       ...spread.guardrails,
-      repeatedCall: { ...guardsWhenOn.repeatedCall, ...spread.guardrails.repeatedCall, haltAt: 'next' },
+      repeatedCall: { ...enabledGuards.repeatedCall, ...spread.guardrails.repeatedCall, haltAt: 'next' },
     })
   })
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { parseConfigFile } from '../../../src/core/config/file.js'
-import { defaultConfig, resolveConfig } from '../../../src/core/config/schema.js'
-import { createPriceBook } from '../../../src/core/prices/prices.js'
+import { parseConfigFile } from '../../../src/core/config/config-file.js'
+import { defaultConfig, resolveConfig } from '../../../src/core/config/resolve-config.js'
+import { createPriceBook } from '../../../src/core/prices/price-book.js'
 
 const folder = new URL('../../../config/samples/', import.meta.url)
 const cloud = [

@@ -1,8 +1,8 @@
 import { type Agent, createAgent, defineAgents, type SessionResult, memoryStore } from '../../../src/index.js'
-import { inboxNews } from '../../../src/dbos/inbox-news.js'
+import { createInboxPoll } from '../../../src/dbos/inbox-poll.js'
 import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
-import type { RestateContext } from '../../../src/restate/sdk.js'
+import type { RestateContext } from '../../../src/restate/restate-sdk.js'
 import { ManualModel, call, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
 
@@ -200,7 +200,7 @@ describe('DBOS', () => {
       againMs: 1e9,
       found: (session: string) => Promise.resolve(void found.push(session)),
     }
-    const look = inboxNews(agents, store, options)
+    const look = createInboxPoll(agents, store, options)
     await look()
     expect(found).toEqual([])
     await agent.tell('s', { type: 'approve', callId: 'a' })
@@ -210,7 +210,7 @@ describe('DBOS', () => {
     // A store that cannot name them at once is asked page by page.
     const waiting = (ids: readonly string[]) =>
       ids.flatMap((id) => (store.inbox.read(id).length > 0 ? [{ sessionId: id, inbox: 1 }] : []))
-    await inboxNews(
+    await createInboxPoll(
       agents,
       { ...store, inbox: { ...store.inbox, listUnread: undefined as never, findUnread: waiting } },
       options,
@@ -220,7 +220,7 @@ describe('DBOS', () => {
     ;(await asked(model))?.answer({ text: 'Paid.' })
     expect(await driving).toMatchObject({ state: 'COMPLETED' })
     expect(store.inbox.read('s')).toEqual([])
-    await inboxNews(agents, store, options)()
+    await createInboxPoll(agents, store, options)()
     expect(found).toEqual(['s', 's'])
   })
 
@@ -274,9 +274,9 @@ describe('DBOS', () => {
     ]
     const lease = store.acquire('held', { holder: 'somebody', ttlMs: 60_000 })
     store.append(lease, store.read('orphan').slice(0, 2))
-    const { sweep } = await import('../../../src/dbos/sweep.js')
+    const { sweepSessions } = await import('../../../src/dbos/sweep-sessions.js')
     const found: string[] = []
-    await sweep(queue as unknown as DbosLike, agents, store, {
+    await sweepSessions(queue as unknown as DbosLike, agents, store, {
       now: Date.now() + 60_000,
       workflowName: 'w',
       queueName: 'q',
@@ -301,9 +301,9 @@ describe('the queue of DBOS', () => {
     const [, waiting] = queue.rows
     expect(waiting?.delaySeconds).toBeGreaterThan(40)
     // What looks for sessions that nobody has leaves it alone.
-    const { sweep } = await import('../../../src/dbos/sweep.js')
+    const { sweepSessions } = await import('../../../src/dbos/sweep-sessions.js')
     const found: string[] = []
-    await sweep(queue as unknown as DbosLike, agents, store, {
+    await sweepSessions(queue as unknown as DbosLike, agents, store, {
       now: Date.now() + 60_000,
       workflowName: 'w',
       queueName: 'q',

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
 import {
-  callName,
-  callWord,
-  revealed,
-  shownArguments,
-  wholeArguments,
-} from '../../../src/core/format/call-words.js'
+  formatToolName,
+  formatCallId,
+  escapeInvisible,
+  formatArguments,
+  formatArgumentsJson,
+} from '../../../src/core/format/format-call.js'
 
 test.each([
   ['{"path":"a.txt","n":3}', 'path: "a.txt", n: 3'],
@@ -15,7 +15,7 @@ test.each([
   ['{"broken', '{"broken'],
   ['{"text":"a\\u001b[31m"}', 'text: "a\\u001b[31m"'],
 ])('the arguments %j are shown as %j', (json, shown) => {
-  expect(shownArguments(json, 80)).toBe(shown)
+  expect(formatArguments(json, 80)).toBe(shown)
 })
 
 test.each([
@@ -32,21 +32,21 @@ test.each([
   ['{"__proto__":{"n":1},"n":2}', 'n: 2'],
   ['{"broken\u0007', '{"broken\\u0007'],
 ])('what the arguments %j try to hide or to be is shown: %j', (json, shown) => {
-  expect(shownArguments(json, 200)).toBe(shown)
+  expect(formatArguments(json, 200)).toBe(shown)
 })
 
 test('nothing that a terminal would not show is lost, and no name passes for words of ours', () => {
   const text = fc.string({ unit: 'binary' })
   fc.assert(
     fc.property(fc.dictionary(text, text, { noNullPrototype: true }), (input) => {
-      const shown = shownArguments(JSON.stringify(input), Infinity)
+      const shown = formatArguments(JSON.stringify(input), Infinity)
       expect(shown).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u)
       const names = Object.keys(input).filter(
         (key) => key !== '__proto__' && !/^[A-Za-z_$][\w$-]*$/.test(key),
       )
-      for (const key of names) expect(shown).toContain(`${revealed(JSON.stringify(key))}: "`)
+      for (const key of names) expect(shown).toContain(`${escapeInvisible(JSON.stringify(key))}: "`)
       const spaced = Object.values(input).some((value) => value.includes('   '))
-      const whole = wholeArguments(JSON.stringify(input))
+      const whole = formatArgumentsJson(JSON.stringify(input))
       // As tools read them: a property of that name would be the prototype.
       const { ['__proto__']: _dropped, ...read } = JSON.parse(JSON.stringify(input)) as Record<
         string,
@@ -59,8 +59,8 @@ test('nothing that a terminal would not show is lost, and no name passes for wor
 })
 
 test('names and ids that are no plain words stand in quotes', () => {
-  expect(callName('send_mail')).toBe('send_mail')
-  expect(callName('pay(to: "Ann")? (y)es')).toBe('"pay(to: \\"Ann\\")? (y)es"')
-  expect(callWord('call_1/call_2@9f3c')).toBe('call_1/call_2@9f3c')
-  expect(callWord('a] needs nothing [b\u001b')).toBe('"a] needs nothing [b\\u001b"')
+  expect(formatToolName('send_mail')).toBe('send_mail')
+  expect(formatToolName('pay(to: "Ann")? (y)es')).toBe('"pay(to: \\"Ann\\")? (y)es"')
+  expect(formatCallId('call_1/call_2@9f3c')).toBe('call_1/call_2@9f3c')
+  expect(formatCallId('a] needs nothing [b\u001b')).toBe('"a] needs nothing [b\\u001b"')
 })

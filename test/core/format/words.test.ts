@@ -1,15 +1,15 @@
 import * as fc from 'fast-check'
-import { duration, money, printable, shorten } from '../../../src/core/format/words.js'
+import { formatDuration, formatMoney, stripControls, shorten } from '../../../src/core/format/format-words.js'
 
 describe('text from outside', () => {
   test('loses escape sequences and reordering marks, and keeps tabs and newlines', () => {
-    expect(printable('\u001b[2Ja\u0007\tb\r\nc\rd\u009b31m\u202ee')).toBe('[2Ja\tb\ncd31me')
+    expect(stripControls('\u001b[2Ja\u0007\tb\r\nc\rd\u009b31m\u202ee')).toBe('[2Ja\tb\ncd31me')
   })
 
   test('never carries a control character to the terminal, whatever it was', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
-        expect(printable(text)).not.toMatch(/[^\P{Cc}\t\n]|[\u202a-\u202e]/u)
+        expect(stripControls(text)).not.toMatch(/[^\P{Cc}\t\n]|[\u202a-\u202e]/u)
       }),
     )
   })
@@ -38,7 +38,7 @@ test.each([
   [125_400, '2 min 5 s'],
   [-5, '0 ms'],
 ])('%d ms are shown as %s', (ms, shown) => {
-  expect(duration(ms)).toBe(shown)
+  expect(formatDuration(ms)).toBe(shown)
 })
 
 test.each([
@@ -48,5 +48,5 @@ test.each([
   [1.5, '$1.50'],
   [null, 'unknown (no price for this model)'],
 ])('a cost of %p is shown as %s', (usd, shown) => {
-  expect(money(usd)).toBe(shown)
+  expect(formatMoney(usd)).toBe(shown)
 })

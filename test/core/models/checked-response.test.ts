@@ -1,9 +1,9 @@
-import { checkedResponse } from '../../../src/core/models/checked-response.js'
+import { normalizeResponse } from '../../../src/core/models/normalize-response.js'
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
 import { createAgent, defineTool } from '../../../src/index.js'
 import { call, ManualModel, settled } from '../../support/manual-model.js'
 
-const sloppy = (response: object): ModelResponse => checkedResponse(response as ModelResponse)
+const sloppy = (response: object): ModelResponse => normalizeResponse(response as ModelResponse)
 
 test('call ids are unique within an answer, and arguments are JSON text', () => {
   const { toolCalls } = sloppy({
@@ -46,7 +46,7 @@ test('what is to be echoed is plain JSON; what cannot be sent is left out', () =
 })
 
 test('no answer at all is an empty one', () => {
-  expect(checkedResponse(undefined as unknown as ModelResponse)).toMatchObject({ text: '', toolCalls: [] })
+  expect(normalizeResponse(undefined as unknown as ModelResponse)).toMatchObject({ text: '', toolCalls: [] })
 })
 
 test('one approval lets one call run, even when a provider gave two the same id', async () => {

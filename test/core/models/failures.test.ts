@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { toModelFailure } from '../../../src/core/models/failures.js'
+import { toModelFailure } from '../../../src/core/models/to-model-failure.js'
 import { ModelError } from '../../../src/core/models/provider.js'
 
 const now = Date.parse('2030-01-01T00:00:00Z')

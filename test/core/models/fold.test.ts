@@ -1,4 +1,4 @@
-import { chatFormat } from '../../../src/core/models/openai/fold.js'
+import { chatFormat } from '../../../src/core/models/openai/chat-fold.js'
 import { ModelError } from '../../../src/core/models/provider.js'
 
 const delta = (fields: object, finish: string | null = null, index: number | undefined = 0) => ({
@@ -11,7 +11,7 @@ const whole = (name: string, args: string) => ({ function: { name, arguments: ar
 function fold(...chunks: unknown[]) {
   const folding = chatFormat.createFold()
   const shown = [...chunks.map((chunk) => folding.push(chunk)), folding.flush()]
-  const response = folding.response(false)
+  const response = folding.getResponse(false)
   expect(shown.map(({ text }) => text).join('')).toBe(response.text)
   expect(shown.map(({ reasoning }) => reasoning).join('')).toBe(response.reasoning)
   return response
@@ -158,7 +158,7 @@ describe('tool calls', () => {
     const folding = chatFormat.createFold()
     const piece = call({ index: 0, id: 'c', function: { name: 'f', arguments: 'x'.repeat(100) } })
     for (let i = 0; i < 100_000; i += 1) folding.push(piece)
-    expect(folding.response(true).toolCalls[0]?.function.arguments).toHaveLength(10_000_000)
+    expect(folding.getResponse(true).toolCalls[0]?.function.arguments).toHaveLength(10_000_000)
   })
 })
 
@@ -281,19 +281,19 @@ describe('the end', () => {
   test('an announced end proves it too', () => {
     const folding = chatFormat.createFold()
     folding.push(delta({ content: 'a' }))
-    expect(folding.response(false).complete).toBe(false)
-    expect(folding.response(true).complete).toBe(true)
+    expect(folding.getResponse(false).complete).toBe(false)
+    expect(folding.getResponse(true).complete).toBe(true)
   })
 
   test('an answer that lost a piece is incomplete, unless it had ended before', () => {
     const before = chatFormat.createFold()
-    before.lose()
+    before.markLost()
     before.push(delta({}, 'stop'))
-    expect(before.response(true).complete).toBe(false)
+    expect(before.getResponse(true).complete).toBe(false)
     const after = chatFormat.createFold()
     after.push(delta({}, 'stop'))
-    after.lose()
-    expect(after.response(true).complete).toBe(true)
+    after.markLost()
+    expect(after.getResponse(true).complete).toBe(true)
   })
 
   test('a finish reason is not forgotten by what comes after it', () => {
@@ -419,7 +419,7 @@ describe('what an answer rests on', () => {
     const folding = chatFormat.createFold()
     const message = { content: 'Hi', annotations: [cited('https://a.test')] }
     folding.push({ choices: [{ index: 0, message, finish_reason: 'stop' }] }, true)
-    expect(folding.response(true).annotations).toEqual([source('https://a.test')])
+    expect(folding.getResponse(true).annotations).toEqual([source('https://a.test')])
   })
 
   test('comes beside the answer with every piece (Perplexity, xAI), with titles where there are any', () => {

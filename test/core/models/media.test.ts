@@ -1,12 +1,12 @@
 import fc from 'fast-check'
-import { bytesOf, mediaWords, toBase64, toContentPart } from '../../../src/core/models/media.js'
+import { countBase64Bytes, describeMedia, toBase64, toContentPart } from '../../../src/core/models/media.js'
 
 it('bytes become the base64 that everybody else makes of them', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 1, maxLength: 100 }), (bytes) => {
       const text = toBase64(bytes)
       expect(text).toBe(Buffer.from(bytes).toString('base64'))
-      expect(bytesOf(text)).toBe(bytes.length)
+      expect(countBase64Bytes(text)).toBe(bytes.length)
     }),
   )
 })
@@ -32,6 +32,6 @@ it.each(['AAAA', 'AA==', 'AAA', large, `${large.slice(2)}==`, 'A'.repeat(65_536)
     const part = toContentPart({ type: 'image', image, mediaType: 'image/png' }, 'parts[0]')
     if (part.type !== 'image_url') throw new Error('It is a picture.')
     expect(part.image_url.url).toBe(`data:image/png;base64,${image}`)
-    expect(mediaWords(part)).toBe(mediaWords({ ...part }))
+    expect(describeMedia(part)).toBe(describeMedia({ ...part }))
   },
 )

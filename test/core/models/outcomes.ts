@@ -1,6 +1,6 @@
 import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { AnswerFormat } from '../../../src/core/models/openai/answer-format.js'
-import { readAnswer } from '../../../src/core/models/openai/read-answer.js'
+import { readFetchAnswer } from '../../../src/core/models/openai/read-fetch-answer.js'
 import { ModelError, type ModelProvider } from '../../../src/core/models/provider.js'
 import { streamOf } from './chunked.js'
 import type { Recording } from './recordings.js'
@@ -30,7 +30,7 @@ async function outcomeOf(
 /** A body in these pieces. */
 export function readPieces(pieces: Uint8Array[], format: AnswerFormat): Promise<Outcome> {
   return outcomeOf((onDelta) =>
-    readAnswer(new Response(streamOf(pieces)), {
+    readFetchAnswer(new Response(streamOf(pieces)), {
       format,
       signal: new AbortController().signal,
       onDelta,

@@ -1,4 +1,4 @@
-import { responsesFormat } from '../../../src/core/models/openai/responses/fold.js'
+import { createResponsesFormat } from '../../../src/core/models/openai/responses/responses-fold.js'
 import { openaiResponses } from '../../../src/core/models/openai/responses/openai-responses.js'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { seeded, split } from './chunked.js'
@@ -104,7 +104,7 @@ describeRecordings('recorded answers of the Responses API', () => {
         differing.push(`over a socket: ${sent} instead of ${JSON.stringify(outcome)}`)
       if (recording.status === 200) {
         for (const pieces of [[bytes], split(bytes, random), split(bytes, random, 7)]) {
-          const other = await readPieces(pieces, responsesFormat('responses/recorded'))
+          const other = await readPieces(pieces, createResponsesFormat('responses/recorded'))
           if (JSON.stringify(other) !== JSON.stringify(outcome))
             differing.push(`${pieces.length} pieces give ${JSON.stringify(other)}`)
         }

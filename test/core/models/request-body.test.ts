@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import type { AssistantMessage, Message, UserMessage } from '../../../machines/agent/messages.js'
-import { type BodyOptions, createBodyBuilder } from '../../../src/core/models/openai/request-body.js'
+import { type ChatBodyOptions, createChatBodyBuilder } from '../../../src/core/models/openai/chat-body.js'
 import type { ModelRequest } from '../../../src/core/models/provider.js'
 
 const request: ModelRequest = {
@@ -12,7 +12,7 @@ const request: ModelRequest = {
   extraBody: {},
   stream: false,
 }
-const options: BodyOptions = {
+const options: ChatBodyOptions = {
   model: 'm',
   maxTokensField: 'max_tokens',
   echoReasoning: 'none',
@@ -20,8 +20,8 @@ const options: BodyOptions = {
   isMistral: false,
 }
 
-function bodyOf(part: Partial<ModelRequest>, other: Partial<BodyOptions> = {}) {
-  const builder = createBodyBuilder({ ...options, ...other })
+function bodyOf(part: Partial<ModelRequest>, other: Partial<ChatBodyOptions> = {}) {
+  const builder = createChatBodyBuilder({ ...options, ...other })
   const body = builder.body({ ...request, ...part })
   const sent: unknown = JSON.parse(new TextDecoder().decode(builder.encode(body)))
   expect(sent).toEqual(JSON.parse(JSON.stringify(body)))
@@ -96,7 +96,7 @@ test('arguments that no server could parse are sent as JSON', () => {
 })
 
 test('reasoning goes back with calls where the provider insists on it', () => {
-  const builder = createBodyBuilder({ ...options, echoReasoning: 'with_calls' })
+  const builder = createChatBodyBuilder({ ...options, echoReasoning: 'with_calls' })
   const messages = [{ ...called('{}'), reasoning: 'why' }, assistant({ content: 'a', reasoning: 'b' })]
   const { messages: sent } = builder.body({ ...request, messages: [user('hi'), ...messages] })
   expect(sent).toEqual([
@@ -117,7 +117,7 @@ describe('nudges', () => {
   })
 
   test('join a user message at the end, which stays as it was', () => {
-    const builder = createBodyBuilder(options)
+    const builder = createChatBodyBuilder(options)
     const messages = [user('hi')]
     expect(builder.body({ ...request, messages, nudges }).messages).toEqual([
       { role: 'user', content: 'hi\n\nStop.\n\nThink.' },
@@ -189,7 +189,7 @@ test('extraBody has the last word, and null takes a key away', () => {
 })
 
 test('a message that was sent before is not written again', () => {
-  const builder = createBodyBuilder(options)
+  const builder = createChatBodyBuilder(options)
   let reads = 0
   const message = user('')
   Object.defineProperty(message, 'content', {
@@ -204,7 +204,7 @@ test('a message that was sent before is not written again', () => {
 })
 
 test('the bytes are those of JSON.stringify', () => {
-  const builder = createBodyBuilder(options)
+  const builder = createChatBodyBuilder(options)
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (body) => {
       expect(new TextDecoder().decode(builder.encode(body))).toBe(JSON.stringify(body))

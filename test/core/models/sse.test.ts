@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { SseParser } from '../../../src/core/models/openai/sse.js'
+import { SseParser } from '../../../src/core/models/openai/sse-parser.js'
 
 function parse(...pieces: string[]) {
   const events: unknown[] = []

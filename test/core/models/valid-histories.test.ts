@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { ContentPart, Message, ToolCall } from '../../../machines/agent/messages.js'
 import { reasoningForms } from '../../../src/core/models/openai/echo-reasoning.js'
-import { type BodyOptions, createBodyBuilder } from '../../../src/core/models/openai/request-body.js'
+import { type ChatBodyOptions, createChatBodyBuilder } from '../../../src/core/models/openai/chat-body.js'
 import type { ChatRequest } from '../../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../../src/rehearsal/request-problem.js'
 
@@ -58,7 +58,7 @@ const history = fc
   .array(fc.oneof(user, answer, batch, system), { maxLength: 8 })
   .map((turns) => [...turns.flat(), { ...stamp, role: 'user' as const, content: 'Go.' }])
 
-const plain: BodyOptions = {
+const plain: ChatBodyOptions = {
   model: 'm',
   maxTokensField: 'max_tokens',
   echoReasoning: 'none',
@@ -66,8 +66,8 @@ const plain: BodyOptions = {
   isMistral: false,
 }
 
-function sent(messages: Message[], options: BodyOptions, instructions: string | null, nudges: string[]) {
-  const builder = createBodyBuilder(options)
+function sent(messages: Message[], options: ChatBodyOptions, instructions: string | null, nudges: string[]) {
+  const builder = createChatBodyBuilder(options)
   const body = builder.body({
     instructions,
     messages,

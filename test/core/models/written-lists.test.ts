@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import { WrittenLists } from '../../../src/core/models/openai/written-lists.js'
+import { JsonListCache } from '../../../src/core/models/openai/json-list-cache.js'
 
-const written = (lists: WrittenLists, items: readonly object[]) =>
+const written = (lists: JsonListCache, items: readonly object[]) =>
   JSON.parse(`[${new TextDecoder().decode(lists.write(items))}]`) as unknown
 
 /** Texts whose bytes are more than their characters, too. */
@@ -13,7 +13,7 @@ test('whatever a list was before, it is written as it is', () => {
   const picks = fc.array(fc.array(fc.nat(), { maxLength: 20 }), { maxLength: 12 })
   fc.assert(
     fc.property(all, picks, (items, picked) => {
-      const lists = new WrittenLists()
+      const lists = new JsonListCache()
       for (const picks of picked) {
         const list = picks.map((pick) => items[pick % items.length] as object)
         expect(written(lists, list)).toEqual(list)
@@ -23,7 +23,7 @@ test('whatever a list was before, it is written as it is', () => {
 })
 
 test('a conversation that grows is written once', () => {
-  const lists = new WrittenLists()
+  const lists = new JsonListCache()
   let count = 0
   const message = (content: string) => ({
     toJSON: () => {
@@ -44,7 +44,7 @@ test('a conversation that grows is written once', () => {
 })
 
 test('what is left out of the middle, or comes to it, does not make the rest new', () => {
-  const lists = new WrittenLists()
+  const lists = new JsonListCache()
   let count = 0
   const numbers = Array.from({ length: 30 }, (_, at) => ({ at }))
   const all = numbers.map((number) => ({

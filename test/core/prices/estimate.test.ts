@@ -5,7 +5,7 @@ import {
   estimateRequestTokens,
   estimateTextTokens,
   estimateUsage,
-} from '../../../src/core/prices/estimate.js'
+} from '../../../src/core/prices/estimate-tokens.js'
 
 const request = (changes: Partial<ModelRequest> = {}): ModelRequest => ({
   instructions: null,

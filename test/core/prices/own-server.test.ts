@@ -1,4 +1,4 @@
-import { createPriceBook } from '../../../src/core/prices/prices.js'
+import { createPriceBook } from '../../../src/core/prices/price-book.js'
 
 const usage = {
   inputTokens: 1000,

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../../src/core/base/errors.js'
-import { createPriceBook, type PriceOverrides } from '../../../src/core/prices/prices.js'
+import { createPriceBook, type PriceOverrides } from '../../../src/core/prices/price-book.js'
 
 const usage = (inputTokens: number, outputTokens: number, cachedInputTokens = 0) => ({
   inputTokens,

@@ -7,7 +7,7 @@ import {
 } from '../../../src/core/shields/index.js'
 import type { ModelRequest } from '../../../src/index.js'
 import { redactEvent } from '../../../src/diagram/index.js'
-import { inputMessages, systemInstructions } from '../../../src/otel/content.js'
+import { formatInputMessages, formatInstructions } from '../../../src/otel/span-content.js'
 import { toShownText } from '../../../src/studio/shown-values.js'
 import { redactedBy, refusal, verdictOf } from './support.js'
 
@@ -93,8 +93,8 @@ describe('what leaves the process', () => {
     const shown = [
       toShownText(text),
       redactEvent({ event: { text } }, { maxText: 4_000 }).event.text,
-      inputMessages(told(text)),
-      systemInstructions(told(text)) ?? '',
+      formatInputMessages(told(text)),
+      formatInstructions(told(text)) ?? '',
     ]
     for (const one of shown) {
       expect(one).not.toContain(JSON.stringify(secret).slice(1, -1))

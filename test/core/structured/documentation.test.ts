@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import * as z from 'zod'
 import { createAgent, objectOrThrow, openaiChat } from '../../../src/index.js'
-import { structuredOutputAt } from '../../../src/core/models/openai/structured-output-at.js'
+import { findStructuredOutput } from '../../../src/core/models/openai/structured-output-support.js'
 import { startRehearsal } from '../../../src/rehearsal/index.js'
 
 const page = readFileSync('docs/structured-output.md', 'utf8')
@@ -38,8 +38,9 @@ describe('docs/structured-output.md', () => {
     const names = (list: string) =>
       list.split(/,|\band\b/).map((name) => name.toLowerCase().replaceAll(/\s/g, ''))
     const asWritten: Record<string, string> = { xai: 'x-ai' }
-    for (const name of names(beside)) expect(structuredOutputAt(asWritten[name] ?? name)).toBe('beside_tools')
-    for (const name of names(alone)) expect(structuredOutputAt(name)).toBe('alone')
+    for (const name of names(beside))
+      expect(findStructuredOutput(asWritten[name] ?? name)).toBe('beside_tools')
+    for (const name of names(alone)) expect(findStructuredOutput(name)).toBe('alone')
     expect([...names(beside), ...names(alone)]).toHaveLength(12)
   })
 })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ConfigError, createAgent, type ModelProvider, openaiChat } from '../../../src/index.js'
-import { structuredOutputAt } from '../../../src/core/models/openai/structured-output-at.js'
+import { findStructuredOutput } from '../../../src/core/models/openai/structured-output-support.js'
 import { getFormat } from '../../../src/core/structured/demand-output.js'
 import { createStructuredOutput } from '../../../src/core/structured/structured-output.js'
 
@@ -90,6 +90,6 @@ describe('structured output at a provider', () => {
   })
 
   it('is known of no provider that is named like a property of objects', () => {
-    expect(structuredOutputAt('constructor')).toBeUndefined()
+    expect(findStructuredOutput('constructor')).toBeUndefined()
   })
 })

@@ -8,12 +8,12 @@ import { collectFindings, getInitialGuardrails, observeAll } from '../../../guar
 import { rules } from '../../../guards/roster.js'
 import type { Fact } from '../../../guards/types.js'
 import { replayGuards, replaySteps, type RecordedStep } from '../../../src/testing/index.js'
-import { defaultConfig } from '../../../src/core/config/schema.js'
-import { guardsWhenOn } from '../../../src/core/config/defaults.js'
+import { defaultConfig } from '../../../src/core/config/resolve-config.js'
+import { enabledGuards } from '../../../src/core/config/defaults.js'
 import { type Row, row } from '../measure.js'
 import { transcript } from '../scripted.js'
 
-const config = { ...guardsWhenOn, maxRepeatedToolSteps: 3, progress: defaultConfig.guardrails.progress }
+const config = { ...enabledGuards, maxRepeatedToolSteps: 3, progress: defaultConfig.guardrails.progress }
 
 const result = (at: number, content: string, ok: boolean) => {
   const call = createCallFact('look', JSON.stringify({ at }), { polling: false, readOnly: true })

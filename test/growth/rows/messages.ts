@@ -1,4 +1,4 @@
-import { estimateRequestTokens } from '../../../src/core/prices/estimate.js'
+import { estimateRequestTokens } from '../../../src/core/prices/estimate-tokens.js'
 import {
   type AgentEvent,
   createSession,

@@ -11,9 +11,9 @@ import {
   secretsShield,
   type Shield,
 } from '../../../src/index.js'
-import { jsonProblem } from '../../../src/core/base/json-problem.js'
+import { findJsonProblem } from '../../../src/core/base/json-problem.js'
 import { scrubSecrets } from '../../../src/core/shields/scrub-secrets.js'
-import { printable, shorten } from '../../../src/core/format/words.js'
+import { stripControls, shorten } from '../../../src/core/format/format-words.js'
 import { classifyToolError } from '../../../src/core/tools/classify-tool-error.js'
 import { piiKinds } from '../../../src/core/shields/pii.js'
 import { secretKinds } from '../../../src/core/shields/secrets.js'
@@ -244,8 +244,8 @@ export const textRows: readonly Row[] = [
     (text) => formatSnippets(snippets(text)),
     ['a '],
   ),
-  ...ofText('jsonProblem', [], jsonProblem, alone),
-  ...ofText('printable', [], printable, alone),
+  ...ofText('findJsonProblem', [], findJsonProblem, alone),
+  ...ofText('printable', [], stripControls, alone),
   ...ofText('shorten', [], (text) => shorten(text, 100), alone),
   ...ofText('classifyToolError', [], (text) => classifyToolError(new Error(text)), [
     ...alone,

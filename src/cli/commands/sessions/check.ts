@@ -1,5 +1,5 @@
 import { type CheckedSession, checkSessions } from '../../../core/drive/check-sessions.js'
-import { printable } from '../../../core/format/words.js'
+import { stripControls } from '../../../core/format/format-words.js'
 import { badUsageError } from '../../cli-error.js'
 import type { Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
@@ -50,7 +50,7 @@ export const checkCommand: Command = {
 }
 
 function formatSession({ session, agent, verdict, why }: CheckedSession): string {
-  return `${printable(session)}  ${printable(agent)}  ${verdict}: ${printable(why ?? '')}\n`
+  return `${stripControls(session)}  ${stripControls(agent)}  ${verdict}: ${stripControls(why ?? '')}\n`
 }
 
 function formatTotals({ all, ok, changed }: { all: number; ok: number; changed: number }): string {

@@ -7,7 +7,7 @@ import { exitCodes } from '../../exit-codes.js'
 import { findSession } from '../../find-session.js'
 import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions } from '../../parse-options.js'
-import { count, shorten } from '../../../core/format/words.js'
+import { formatCount, shorten } from '../../../core/format/format-words.js'
 import type { ListedSession } from '../../../core/sessions/store/store.js'
 import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
@@ -40,7 +40,7 @@ export const deleteCommand: Command = {
       const deleted = await deleteSession(store, systemClock, id)
       if (deleted === 0)
         throw new CliError('unknown_session', `Session '${id}' was deleted by another program.`, id)
-      const below = deleted === 1 ? '' : `, and ${count(deleted - 1)} of its sub-agents`
+      const below = deleted === 1 ? '' : `, and ${formatCount(deleted - 1)} of its sub-agents`
       io.stdout.write(`Deleted ${id}${below}.\n`)
       return exitCodes.completed
     })
@@ -52,7 +52,7 @@ async function isSure({ id, head, summary }: ListedSession, io: CliIO): Promise<
   const title = shorten(summary?.name ?? summary?.title ?? '', 60)
   try {
     const answer = await ask(
-      `Delete session ${id}${title && ` (${title})`} with its ${count(head)} records? (y)es, (n)o: `,
+      `Delete session ${id}${title && ` (${title})`} with its ${formatCount(head)} records? (y)es, (n)o: `,
     )
     return /^y(es)?$/i.test(answer ?? '')
   } finally {

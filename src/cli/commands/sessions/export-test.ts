@@ -1,7 +1,7 @@
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import type { Agent } from '../../../core/agent/agent-options.js'
-import { madeOf } from '../../../core/agent/made-of.js'
+import { internalsByAgent } from '../../../core/agent/agent-internals.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import {
   ReplayError,
@@ -90,7 +90,7 @@ async function takeSessionRecording(
 ): Promise<{ recording: Recording; agent: Pick<Agent, 'config'> }> {
   if (module !== undefined) {
     const agent = await loadAgent(module, io.cwd, store)
-    if (!madeOf.has(agent)) {
+    if (!internalsByAgent.has(agent)) {
       const text = `'${module}' has an agent of another copy of Statewright. Run the command that its own package has.`
       throw new CliError('bad_agent', `--agent: ${text}`, '--agent')
     }

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../core/base/clock.js'
-import { fork } from '../../../core/sessions/fork.js'
+import { forkSession } from '../../../core/sessions/fork-session.js'
 import { badUsageError } from '../../cli-error.js'
 import type { Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
@@ -32,7 +32,7 @@ export const forkCommand: Command = {
       if (at !== undefined && at > head) {
         throw badUsageError(`--at: session '${id}' has ${head} records; there is no ${at}.`, '--at')
       }
-      io.stdout.write(`${await fork(store, id, at, systemClock)}\n`)
+      io.stdout.write(`${await forkSession(store, id, at, systemClock)}\n`)
     })
     return exitCodes.completed
   },

@@ -4,7 +4,7 @@ import { exitCodes } from '../../exit-codes.js'
 import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions, parseWholeNumber } from '../../parse-options.js'
 import { formatJsonLine } from '../../render/json-renderer.js'
-import { painter, wantsColor } from '../../render/paint.js'
+import { createPaint, wantsColor } from '../../render/paint.js'
 import { formatIsoTime } from '../../render/format-time.js'
 import { formatSessionTable } from '../../render/session-table.js'
 import { type SessionInList, readSessionRow } from '../../session-row.js'
@@ -57,7 +57,7 @@ function showTable(rows: readonly SessionInList[], more: number, { stdout, env }
     stdout.write('There are no sessions yet. Begin one: statewright run "What changed last week?"\n')
     return
   }
-  const paint = painter(wantsColor(stdout, env))
+  const paint = createPaint(wantsColor(stdout, env))
   stdout.write(formatSessionTable(rows, { now: Date.now(), width: stdout.columns ?? 160, paint }))
   if (more > 0) stdout.write(paint('dim', `${more} older: --limit 0 shows all.`) + '\n')
 }

@@ -1,7 +1,7 @@
 import { createAgent } from '../../../core/agent/agent.js'
-import { definitionOf } from '../../../core/agent/definition-of.js'
+import { createDefinitionFactory } from '../../../core/agent/definition-factory.js'
 import type { Agent, AgentOptions } from '../../../core/agent/agent-options.js'
-import { madeOf } from '../../../core/agent/made-of.js'
+import { internalsByAgent } from '../../../core/agent/agent-internals.js'
 import { openRecord } from '../../../core/sessions/log/log-record.js'
 import type { ModelProvider } from '../../../core/models/provider.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
@@ -49,15 +49,15 @@ function createRehearsalAgent(options: Partial<AgentOptions>): Agent {
 }
 
 function describeAgent(agent: Agent): RecordedAgent {
-  const parts = madeOf.get(agent)?.parts
+  const parts = internalsByAgent.get(agent)?.parts
   return parts ? toRecordedAgent(parts, agent.config) : {}
 }
 
 /** Whether the log says that this agent began the session's runs. */
 async function hasStartedSession(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
-  const parts = madeOf.get(agent)?.parts
+  const parts = internalsByAgent.get(agent)?.parts
   if (!parts) return false
-  const { hash } = definitionOf(parts)(undefined)
+  const { hash } = createDefinitionFactory(parts)(undefined)
   const records = await store.read(session)
   const starts = records.flatMap((record) => {
     if (record.type !== 'start') return []

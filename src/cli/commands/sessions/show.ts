@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { openRecord } from '../../../core/sessions/log/log-record.js'
-import { shownRecords } from '../../../core/sessions/shown-records.js'
-import { replay, type SessionSnapshot } from '../../../core/sessions/replay.js'
+import { clearRecords } from '../../../core/sessions/clear-records.js'
+import { replaySession, type SessionSnapshot } from '../../../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../../../core/sessions/store/store.js'
 import { badUsageError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
@@ -11,12 +11,12 @@ import { formatResumeHint, isWorking, describeWait } from '../../resume-hints.js
 import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions, parseWholeNumber } from '../../parse-options.js'
 import { formatAgo, formatTimestamp } from '../../render/format-time.js'
-import { formatErrorLine, type Paint, painter, wantsColor } from '../../render/paint.js'
+import { formatErrorLine, type Paint, createPaint, wantsColor } from '../../render/paint.js'
 import { formatJsonLine } from '../../render/json-renderer.js'
 import { formatLogLine } from '../../render/log-line.js'
-import { summary } from '../../../core/format/summary.js'
+import { formatRunSummary } from '../../../core/format/run-summary.js'
 import { formatTranscript } from '../../render/format-transcript.js'
-import { shorten } from '../../../core/format/words.js'
+import { shorten } from '../../../core/format/format-words.js'
 import { formatCarriedOptions } from '../common-options.js'
 import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
@@ -55,7 +55,7 @@ export const showCommand: Command = {
       }
       if (has('json')) await showJson(store, id, at, io)
       else if (has('events')) await showEvents(store, id, at, io)
-      else showSession(entry, await replay(store, id, at), text('store'), io)
+      else showSession(entry, await replaySession(store, id, at), text('store'), io)
     })
     return exitCodes.completed
   },
@@ -63,7 +63,7 @@ export const showCommand: Command = {
 
 /** As `showEvents`, for programs: a record is told by what the whole log says of it, also of its later ones. */
 async function showJson(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
-  const { records, problem } = shownRecords(await store.read(id), id)
+  const { records, problem } = clearRecords(await store.read(id), id)
   for (const record of records)
     if (to === undefined || record.seq <= to) io.stdout.write(formatJsonLine(record))
   if (problem !== null && (to === undefined || to > records.length)) throw problem
@@ -88,7 +88,7 @@ function showSession(
   io: CliIO,
 ): void {
   const { stdout, env } = io
-  const paint = painter(wantsColor(stdout, env))
+  const paint = createPaint(wantsColor(stdout, env))
   const { messages } = replayed
   const spoken = formatTranscript(messages, { paint, width: Math.max(40, stdout.columns ?? 100) })
   stdout.write(
@@ -120,7 +120,7 @@ function formatStatus(
     return `No run has started. Begin one: statewright run --session ${id}${carried} 'Your prompt'\n`
   }
   const { limits } = (snapshot.context as AgentContext).config
-  const told = formatErrorLine(run, paint) + summary({ ...run, usage }, limits, null, paint)
+  const told = formatErrorLine(run, paint) + formatRunSummary({ ...run, usage }, limits, null, paint)
   const record = `  ${paint('dim', 'record')}  ${seq} of ${last}\n`
   if (seq < last) {
     return `${told}${record}This is how it stood then. Go on from there: statewright sessions fork ${id}${carried} --at ${seq}\n`

@@ -4,14 +4,14 @@ import type { Delta } from './delta.js'
 /** How the answers of one API are read. */
 export interface AnswerFormat {
   /** What an answer is called, for people. */
-  readonly called: string
+  readonly displayName: string
   /** Whether a JSON document is an answer that does not stream. */
   isWhole(value: unknown): boolean
-  createFold(): Fold
+  createFold(): AnswerFold
 }
 
 /** The pieces of one answer, put together. */
-export interface Fold {
+export interface AnswerFold {
   /** Grows with everything that says something: a piece of text, of thoughts, of a call, a finish reason. */
   readonly progress: number
   /** Whether the answer has announced its end: what comes now is no part of it. */
@@ -25,14 +25,14 @@ export interface Fold {
    */
   push(piece: unknown, whole?: boolean): Delta
   /** A piece of the stream was lost: unless the end had been announced before, the answer has a hole. */
-  lose(): void
+  markLost(): void
   /** What was held back until now. Call it once, when nothing more comes. */
   flush(): Delta
   /**
    * What has come so far. `ended` says that the provider announced the end by `[DONE]`.
    * @throws ModelError for an answer that nothing can be made of
    */
-  response(ended: boolean): ModelResponse
+  getResponse(ended: boolean): ModelResponse
   /** What an answer that failed midway has brought. */
-  partial(): Pick<ModelResponse, 'text' | 'usage'>
+  getPartial(): Pick<ModelResponse, 'text' | 'usage'>
 }

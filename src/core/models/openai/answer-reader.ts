@@ -1,12 +1,12 @@
 import type { ModelFailure, ModelResponse } from '../../../../machines/agent/model-response.js'
 import { asObject } from '../as-json.js'
 import { isMarkup } from '../error-body.js'
-import { bodyFailure, toModelFailure } from '../failures.js'
+import { toBodyFailure, toModelFailure } from '../to-model-failure.js'
 import { type HostedCall, ModelError } from '../provider.js'
-import type { AnswerFormat, Fold } from './answer-format.js'
+import type { AnswerFormat, AnswerFold } from './answer-format.js'
 import type { Delta } from './delta.js'
-import { refuseTooLarge } from './limits.js'
-import { type SseHandler, SseParser } from './sse.js'
+import { refuseTooLarge } from './response-limits.js'
+import { type SseHandler, SseParser } from './sse-parser.js'
 
 export interface ReadAnswerOptions {
   /** What kind of answer it is. */
@@ -26,8 +26,8 @@ export interface ReadAnswerOptions {
 export class AnswerReader {
   readonly #url: string
   readonly #options: ReadAnswerOptions
-  readonly #fold: Fold
-  #body: Body | null = null
+  readonly #fold: AnswerFold
+  #body: BodyReader | null = null
   #ended = false
 
   constructor(url: string, options: ReadAnswerOptions) {
@@ -57,32 +57,32 @@ export class AnswerReader {
   finish(): ModelResponse {
     this.#body?.end()
     this.#show(this.#fold.flush())
-    return this.#fold.response(this.#ended)
+    return this.#fold.getResponse(this.#ended)
   }
 
   /** What an exception midway stands for: the signal's reason, or a `ModelError` with the text that had come. */
-  failure(error: unknown): unknown {
+  toFailure(error: unknown): unknown {
     const { signal } = this.#options
-    return signal.aborted ? signal.reason : withPartial(error, this.#fold)
+    return signal.aborted ? signal.reason : addPartial(error, this.#fold)
   }
 
   #push(text: string): void {
     const start = this.#body === null ? text.trimStart() : text
     if (start === '') return
-    this.#body ??= this.#bodyFor(start)
+    this.#body ??= this.#createBody(start)
     this.#body.push(start)
   }
 
   /** Chooses how to read by the first character that is no white space. */
-  #bodyFor(start: string): Body {
-    if (/^[{[]/.test(start)) return new Document((whole) => this.#takeDocument(whole))
+  #createBody(start: string): BodyReader {
+    if (/^[{[]/.test(start)) return new JsonBody((whole) => this.#takeDocument(whole))
     // The first letters of an event stream's fields, and its comments.
-    if (/^[deir:]/.test(start)) return this.#events()
-    throw invalidResponse(this.#url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
+    if (/^[deir:]/.test(start)) return this.#createEventBody()
+    throw invalidResponseError(this.#url, isMarkup(start) ? 'a web page' : 'neither JSON nor an event stream')
   }
 
-  #events(): Body {
-    return new Events(this.#fold, {
+  #createEventBody(): BodyReader {
+    return new EventStreamBody(this.#fold, {
       onJson: (value, event) => this.#onJson(value, event),
       onText: (data, event) => this.#onText(data, event),
     })
@@ -98,15 +98,15 @@ export class AnswerReader {
   #onText(data: string, event: string): void {
     if (this.#ended) return
     if (data.trim() === '[DONE]') this.#ended = true
-    else if (event === 'error') throw new ModelError(bodyFailure(data))
-    else if (data.startsWith('{')) this.#fold.lose()
+    else if (event === 'error') throw new ModelError(toBodyFailure(data))
+    else if (data.startsWith('{')) this.#fold.markLost()
   }
 
   #takeDocument(value: unknown): void {
     const { format } = this.#options
     const first: unknown = Array.isArray(value) ? value[0] : value
     const delta = this.#fold.push(first, true)
-    if (!format.isWhole(first)) throw invalidResponse(this.#url, `JSON that is no ${format.called}`)
+    if (!format.isWhole(first)) throw invalidResponseError(this.#url, `JSON that is no ${format.displayName}`)
     this.#show(delta)
     this.#ended = true
   }
@@ -122,18 +122,18 @@ export class AnswerReader {
 }
 
 /** How the body is cut into what the fold takes. */
-interface Body {
+interface BodyReader {
   /** Grows with what is of the answer; comments and empty pieces are not. */
   readonly progress: number
   push(text: string): void
   end(): void
 }
 
-class Events implements Body {
-  readonly #fold: Fold
+class EventStreamBody implements BodyReader {
+  readonly #fold: AnswerFold
   readonly #parser: SseParser
 
-  constructor(fold: Fold, handler: SseHandler) {
+  constructor(fold: AnswerFold, handler: SseHandler) {
     this.#fold = fold
     this.#parser = new SseParser(handler)
   }
@@ -152,7 +152,7 @@ class Events implements Body {
 }
 
 /** One JSON document. Cut off, it is an answer that is incomplete. */
-class Document implements Body {
+class JsonBody implements BodyReader {
   readonly #take: (value: unknown) => void
   #whole = ''
 
@@ -180,7 +180,7 @@ class Document implements Body {
   }
 }
 
-function invalidResponse(url: string, what: string): ModelError {
+function invalidResponseError(url: string, what: string): ModelError {
   return new ModelError({
     kind: 'fatal',
     code: 'invalid_response',
@@ -188,8 +188,8 @@ function invalidResponse(url: string, what: string): ModelError {
   })
 }
 
-function withPartial(error: unknown, fold: Fold): ModelError {
-  const { text, usage } = fold.partial()
+function addPartial(error: unknown, fold: AnswerFold): ModelError {
+  const { text, usage } = fold.getPartial()
   const failure: ModelFailure = toModelFailure(error)
   return new ModelError({ ...failure, partialText: text, usage: failure.usage ?? usage }, { cause: error })
 }

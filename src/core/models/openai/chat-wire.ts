@@ -1,19 +1,19 @@
 import type { OpenAI } from 'openai'
-import { reasoningEchoAt } from './echo-reasoning.js'
-import { chatFormat } from './fold.js'
-import type { OpenAIChatOptions } from './options.js'
-import { createBodyBuilder } from './request-body.js'
-import type { Wire } from './wire.js'
+import { getReasoningEcho } from './echo-reasoning.js'
+import { chatFormat } from './chat-fold.js'
+import type { OpenAIChatOptions } from './openai-options.js'
+import { createChatBodyBuilder } from './chat-body.js'
+import type { ApiWire } from './api-wire.js'
 
 /** The Chat Completions API, as this provider speaks it. */
-export function chatWire(options: OpenAIChatOptions, provider: string): Wire {
+export function createChatWire(options: OpenAIChatOptions, provider: string): ApiWire {
   return {
     path: '/chat/completions',
     format: chatFormat,
-    bodies: createBodyBuilder({
+    bodies: createChatBodyBuilder({
       model: options.model,
-      maxTokensField: options.maxTokensField ?? defaultMaxTokensField(provider),
-      echoReasoning: reasoningEchoAt(provider, options.echoReasoning),
+      maxTokensField: options.maxTokensField ?? getDefaultMaxTokensField(provider),
+      echoReasoning: getReasoningEcho(provider, options.echoReasoning),
       // Mistral refuses fields that it does not know, and sends the usage anyway.
       streamOptions: provider !== 'mistral',
       isMistral: isMistral(provider, options.model),
@@ -30,6 +30,6 @@ export function isMistral(provider: string, model: string): boolean {
   return provider === 'mistral' || /(mis|mix|minis|codes|devs|magis|pix|vox)tral/i.test(model)
 }
 
-function defaultMaxTokensField(provider: string): 'max_tokens' | 'max_completion_tokens' {
+function getDefaultMaxTokensField(provider: string): 'max_tokens' | 'max_completion_tokens' {
   return provider === 'openai' || provider === 'azure' ? 'max_completion_tokens' : 'max_tokens'
 }

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../base/errors.js'
 import type { ModelProvider } from '../provider.js'
-import { isHttp, namesUser, noUser, type OpenAIOptions } from './options.js'
+import { isHttpUrl, hasUserInfo, noUserPhrase, type OpenAIOptions } from './openai-options.js'
 
 export const officialURL = 'https://api.openai.com/v1'
 
@@ -11,14 +11,14 @@ export const officialURL = 'https://api.openai.com/v1'
  */
 export function checkCredentials(options: OpenAIOptions): void {
   if (options.client !== undefined) return
-  if (isMissing(options)) {
+  if (isKeyMissing(options)) {
     throw new ConfigError(
       'missing_api_key',
       'There is no API key. Set OPENAI_API_KEY, or the option apiKey; for a server that needs none, set baseURL.',
       'apiKey',
     )
   }
-  if (isBrowser() && options.dangerouslyAllowBrowser !== true && bringsSecret(options)) {
+  if (isBrowser() && options.dangerouslyAllowBrowser !== true && hasSecret(options)) {
     throw new ConfigError(
       'browser_key',
       'The model was given a key in a browser, where everyone who opens the page can read it. Leave it out and set ' +
@@ -30,39 +30,39 @@ export function checkCredentials(options: OpenAIOptions): void {
 
 /** Whether a page may hold the client: it says so, or there is nothing to be stolen. */
 export function isAllowedInBrowser(options: OpenAIOptions): boolean {
-  return options.dangerouslyAllowBrowser ?? !bringsSecret(options)
+  return options.dangerouslyAllowBrowser ?? !hasSecret(options)
 }
 
 /** The base URL of a client that is not built yet: the option, the environment, OpenAI's. */
-export function baseURLOf({ client, baseURL }: OpenAIOptions): string {
-  if (client !== undefined) return isHttp(client.baseURL) ? client.baseURL : officialURL
+export function getBaseURL({ client, baseURL }: OpenAIOptions): string {
+  if (client !== undefined) return isHttpUrl(client.baseURL) ? client.baseURL : officialURL
   if (baseURL !== undefined) return baseURL
-  const fromEnvironment = environment().OPENAI_BASE_URL?.trim()
+  const fromEnvironment = getEnvironment().OPENAI_BASE_URL?.trim()
   if (!fromEnvironment) return officialURL
   const refuse = (what: string): never => {
     throw new ConfigError('invalid_option', `OPENAI_BASE_URL ${what}`, 'OPENAI_BASE_URL')
   }
-  if (!isHttp(fromEnvironment)) return refuse('must be an http(s) URL.')
-  return namesUser(fromEnvironment) ? refuse(noUser) : fromEnvironment
+  if (!isHttpUrl(fromEnvironment)) return refuse('must be an http(s) URL.')
+  return hasUserInfo(fromEnvironment) ? refuse(noUserPhrase) : fromEnvironment
 }
 
 /** The server behind the base URL; undefined for a client that does not say where it asks. */
-export function endpointOf(options: OpenAIOptions): ModelProvider['endpoint'] {
+export function findEndpoint(options: OpenAIOptions): ModelProvider['endpoint'] {
   const { client } = options
-  if (client !== undefined && !isHttp(client.baseURL)) return undefined
-  const { hostname, port, protocol } = new URL(baseURLOf(options))
+  if (client !== undefined && !isHttpUrl(client.baseURL)) return undefined
+  const { hostname, port, protocol } = new URL(getBaseURL(options))
   const usual = protocol === 'http:' ? 80 : 443
   return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? usual : Number(port) }
 }
 
 /** OpenAI wants a key; a server of one's own may need none. */
-function isMissing(options: OpenAIOptions): boolean {
-  const { OPENAI_API_KEY, OPENAI_ADMIN_KEY } = environment()
+function isKeyMissing(options: OpenAIOptions): boolean {
+  const { OPENAI_API_KEY, OPENAI_ADMIN_KEY } = getEnvironment()
   const isThere = Boolean(options.apiKey || OPENAI_API_KEY?.trim() || OPENAI_ADMIN_KEY?.trim())
-  return !isThere && new URL(baseURLOf(options)).host === new URL(officialURL).host
+  return !isThere && new URL(getBaseURL(options)).host === new URL(officialURL).host
 }
 
-function bringsSecret({ apiKey, headers = {} }: OpenAIOptions): boolean {
+function hasSecret({ apiKey, headers = {} }: OpenAIOptions): boolean {
   return Boolean(apiKey) || Object.keys(headers).some((name) => /auth|key|token|secret|cookie/i.test(name))
 }
 
@@ -73,7 +73,7 @@ function isBrowser(): boolean {
 }
 
 /** The environment where there is one; browsers and workers have none. */
-function environment(): Record<string, string | undefined> {
+function getEnvironment(): Record<string, string | undefined> {
   const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis
   return scope.process?.env ?? {}
 }

@@ -11,7 +11,7 @@ export type ReasoningForm = (typeof reasoningForms)[number]
 export const reasoningForms = ['reasoning_content', 'reasoning', 'thinking'] as const
 
 /** Those that refuse a request without it, and those that read it and whose own clients send it. */
-const forms: Readonly<Record<string, ReasoningEcho>> = {
+const echoByProvider: Readonly<Record<string, ReasoningEcho>> = {
   deepseek: 'with_calls',
   moonshotai: 'with_calls',
   zai: 'reasoning_content',
@@ -21,15 +21,15 @@ const forms: Readonly<Record<string, ReasoningEcho>> = {
 }
 
 /** The form in which a provider gets it, by the name that its prices have and by what the user wants. */
-export function reasoningEchoAt(provider: string, wanted?: boolean | ReasoningForm): ReasoningEcho {
+export function getReasoningEcho(provider: string, wanted?: boolean | ReasoningForm): ReasoningEcho {
   if (wanted === false) return 'none'
   if (typeof wanted === 'string') return wanted
-  const form = Object.hasOwn(forms, provider) ? forms[provider] : undefined
+  const form = Object.hasOwn(echoByProvider, provider) ? echoByProvider[provider] : undefined
   return form ?? (wanted === true ? 'with_calls' : 'none')
 }
 
 /** What the message carries of its reasoning, given the content that it would have without. */
-export function echoed(
+export function toEchoFields(
   { reasoning = '', tool_calls: calls = [] }: AssistantMessage,
   content: string | null,
   echo: ReasoningEcho,

@@ -1,21 +1,21 @@
 import type { JsonObject } from '../../../../machines/agent/json.js'
-import { wellFormed } from '../well-formed.js'
-import { WrittenLists } from './written-lists.js'
+import { toWellFormed } from '../well-formed.js'
+import { JsonListCache } from './json-list-cache.js'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 
 /** The body with `extraBody` merged in last: null takes a field away. */
-export function withExtra(body: Record<string, unknown>, extraBody: JsonObject): RequestBody {
+export function mergeExtraBody(body: Record<string, unknown>, extraBody: JsonObject): RequestBody {
   for (const [key, value] of Object.entries(extraBody)) {
     if (value === null) delete body[key]
-    else body[key] = wellFormed(value)
+    else body[key] = toWellFormed(value)
   }
   return body
 }
 
 /** Writes bodies as JSON in UTF-8. What was written before is copied: a transcript is sent whole each time. */
-export function createEncoder(): (body: RequestBody) => Uint8Array<ArrayBuffer> {
-  const lists = new WrittenLists()
+export function createBodyEncoder(): (body: RequestBody) => Uint8Array<ArrayBuffer> {
+  const lists = new JsonListCache()
 
   return (body) => {
     const parts: Uint8Array[] = []
@@ -29,12 +29,12 @@ export function createEncoder(): (body: RequestBody) => Uint8Array<ArrayBuffer> 
       } else text += JSON.stringify(value) ?? 'null'
     }
     parts.push(encoder.encode(text === '' ? '{}' : `${text}}`))
-    return concat(parts)
+    return concatBytes(parts)
   }
 }
 
 /** What is made of a thing, made once. */
-export function remember<Key extends object, Value>(
+export function getOrCreate<Key extends object, Value>(
   memory: WeakMap<Key, Value>,
   key: Key,
   make: () => Value,
@@ -52,7 +52,7 @@ function isListOfObjects(value: unknown): value is readonly object[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)
 }
 
-function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
   let at = 0
   for (const part of parts) {

@@ -1,26 +1,27 @@
 import type { OpenAI } from 'openai'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { describeError } from '../../base/describe-error.js'
-import { toModelFailure } from '../failures.js'
+import { toModelFailure } from '../to-model-failure.js'
 import { ModelError, type ModelRequest } from '../provider.js'
-import { askDirectly, type ExchangeOptions } from './ask-directly.js'
-import { loadClient, type OwnClient } from './client.js'
-import { nodeHttp } from './node-http.js'
-import type { OpenAIOptions } from './options.js'
-import { readAnswer } from './read-answer.js'
+import { exchangeOverNode, type ExchangeOptions } from './node-exchange.js'
+import { loadClient, type OwnClient } from './openai-client.js'
+import { findNodeHttp } from './node-http.js'
+import type { OpenAIOptions } from './openai-options.js'
+import { readFetchAnswer } from './read-fetch-answer.js'
 import type { RequestBody } from './encode-body.js'
 import { SentSecrets } from './sent-secrets.js'
-import type { Wire } from './wire.js'
+import type { ApiWire } from './api-wire.js'
 
 /** Sends one request and reads its answer. Rejects with a `ModelError`. */
 export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
 
 /** How requests of one API are made with these options. Loaded when the first one is, together with the client. */
-export function createExchange(options: OpenAIOptions, wire: Wire): Exchange {
+export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange {
   const { path, format, bodies } = wire
   const secrets = new SentSecrets(options)
   const { apiKey } = options
-  const noted = typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noted(apiKey()) } : options
+  const noted =
+    typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
 
   let loading: Promise<OwnClient> | undefined
   async function load(): Promise<OwnClient> {
@@ -41,7 +42,7 @@ export function createExchange(options: OpenAIOptions, wire: Wire): Exchange {
     { abort, ...callbacks }: ExchangeOptions,
   ): Promise<ModelResponse> {
     // A client or a fetch of the user's may want to see the body, and Azure's needs it for the URL: these get it as object.
-    const written = isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: unredirected }
+    const written = isOurs && { body: bodies.encode(body), headers: jsonHeaders, fetchOptions: noRedirects }
     const { signal } = abort
     const sent = wire.send(client, body, {
       ...written,
@@ -53,7 +54,7 @@ export function createExchange(options: OpenAIOptions, wire: Wire): Exchange {
     if (callbacks.onSent) setTimeout(callbacks.onSent, 0)
     const response = await sent
     callbacks.onActivity('keep_alive')
-    return await readAnswer(response, { ...callbacks, format, signal })
+    return await readFetchAnswer(response, { ...callbacks, format, signal })
   }
 
   return async (request, callbacks) => {
@@ -63,26 +64,27 @@ export function createExchange(options: OpenAIOptions, wire: Wire): Exchange {
       client = own ?? options.client
       const body = bodies.body(request)
       const isOurs = own !== null && options.fetch === undefined
-      const node = isOurs && !own.logsRequests ? nodeHttp() : null
-      if (isOurs && node !== null) return await askDirectly(node, own, bodies.encode(body), format, callbacks)
+      const node = isOurs && !own.logsRequests ? findNodeHttp() : null
+      if (isOurs && node !== null)
+        return await exchangeOverNode(node, own, bodies.encode(body), format, callbacks)
       return await askByFetch(client as OpenAI, body, isOurs, callbacks)
     } catch (error) {
       // Now it has the key that this request went with.
       secrets.noteClient(client)
-      throw toModelError(error, secrets)
+      throw toSafeModelError(error, secrets)
     }
   }
 }
 
 /** As a `ModelError`, without what the provider was sent in confidence: neither do its causes repeat it. */
-function toModelError(error: unknown, secrets: SentSecrets): ModelError {
+function toSafeModelError(error: unknown, secrets: SentSecrets): ModelError {
   const failure = toModelFailure(error, Date.now())
-  const hidden = secrets.hiddenIn(failure)
-  if (hidden !== null || secrets.areIn(describeError(error))) return new ModelError(hidden ?? failure)
+  const hidden = secrets.hideInFailure(failure)
+  if (hidden !== null || secrets.occurIn(describeError(error))) return new ModelError(hidden ?? failure)
   return error instanceof ModelError ? error : new ModelError(failure, { cause: error })
 }
 
 const jsonHeaders = { 'content-type': 'application/json' }
 
 /** Where a redirect leads, nobody has said that the conversation may go. */
-const unredirected = { redirect: 'manual' as const }
+const noRedirects = { redirect: 'manual' as const }

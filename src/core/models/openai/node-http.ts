@@ -22,7 +22,7 @@ interface Platform {
   fetch?: unknown
 }
 
-let found: NodeHttp | null | undefined
+let nodeModules: NodeHttp | null | undefined
 
 /**
  * Node's HTTP modules, for requests that need not go through `fetch`; null on every other platform, on a Node that cannot
@@ -30,12 +30,12 @@ let found: NodeHttp | null | undefined
  * they want to be used. Asked for each request: a test or a tracer may do so later. No import names the modules, so
  * that the code bundles for browsers.
  */
-export function nodeHttp(): NodeHttp | null {
-  if (found === undefined) found = onThisPlatform()
-  return found !== null && usesNodesFetch() ? found : null
+export function findNodeHttp(): NodeHttp | null {
+  if (nodeModules === undefined) nodeModules = loadNodeHttp()
+  return nodeModules !== null && usesNodeFetch() ? nodeModules : null
 }
 
-function onThisPlatform(): NodeHttp | null {
+function loadNodeHttp(): NodeHttp | null {
   const { process, document, Deno, EdgeRuntime, navigator }: Platform = globalThis
   const isNode = process?.release?.name === 'node' && process.versions?.bun === undefined
   const isOther = [document, Deno, EdgeRuntime].some((mark) => mark !== undefined)
@@ -53,25 +53,25 @@ function onThisPlatform(): NodeHttp | null {
 }
 
 /** Node's `fetch` is a few lines around the undici that it has built in. */
-const nodesOwn = /undici/
+const nodeFetchSource = /undici/
 
 let knownFetch: unknown
 let knownDispatcher: unknown
-let known = false
+let isNodeFetch = false
 
 /** Looks again when either has changed. */
-function usesNodesFetch(): boolean {
+function usesNodeFetch(): boolean {
   const { fetch }: Platform = globalThis
   const dispatcher: unknown = Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'))
-  if (!known || fetch !== knownFetch || dispatcher !== knownDispatcher) {
+  if (!isNodeFetch || fetch !== knownFetch || dispatcher !== knownDispatcher) {
     knownFetch = fetch
     knownDispatcher = dispatcher
-    known =
+    isNodeFetch =
       typeof fetch === 'function' &&
-      nodesOwn.test(Function.prototype.toString.call(fetch)) &&
+      nodeFetchSource.test(Function.prototype.toString.call(fetch)) &&
       isPlainAgent(dispatcher)
   }
-  return known
+  return isNodeFetch
 }
 
 /** Whether it is the agent that Node makes when fetch is first used: one without any setting of its own. */

@@ -1,9 +1,9 @@
 import type { ModelProvider } from '../provider.js'
-import { reasoningEchoAt } from './echo-reasoning.js'
-import { checkOptions, type OpenAIChatOptions } from './options.js'
-import { providerOver } from './provider-over.js'
+import { getReasoningEcho } from './echo-reasoning.js'
+import { checkChatOptions, type OpenAIChatOptions } from './openai-options.js'
+import { createWireProvider } from './wire-provider.js'
 
-export type { OpenAIChatOptions } from './options.js'
+export type { OpenAIChatOptions } from './openai-options.js'
 
 /**
  * A model behind an OpenAI-compatible Chat Completions API, reached through the `openai` client.
@@ -17,13 +17,13 @@ export type { OpenAIChatOptions } from './options.js'
  * the signal's reason.
  */
 export function openaiChat(options: OpenAIChatOptions): ModelProvider {
-  checkOptions(options)
-  return providerOver(
+  checkChatOptions(options)
+  return createWireProvider(
     options,
     async (provider) => {
-      const { chatWire } = await import('./chat-wire.js')
-      return chatWire(options, provider)
+      const { createChatWire } = await import('./chat-wire.js')
+      return createChatWire(options, provider)
     },
-    (provider) => reasoningEchoAt(provider, options.echoReasoning),
+    (provider) => getReasoningEcho(provider, options.echoReasoning),
   )
 }

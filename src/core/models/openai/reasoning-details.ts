@@ -25,7 +25,7 @@ export class ReasoningDetails {
 
   #add(entry: JsonObject): void {
     const last = this.#entries.at(-1)
-    if (last === undefined || !continues(last, entry)) {
+    if (last === undefined || !isContinuation(last, entry)) {
       this.#entries.push({ ...entry })
       return
     }
@@ -36,7 +36,7 @@ export class ReasoningDetails {
   }
 }
 
-function continues(last: JsonObject, next: JsonObject): boolean {
+function isContinuation(last: JsonObject, next: JsonObject): boolean {
   const joined = next.type === 'reasoning.text' || next.type === 'reasoning.summary'
   return (
     joined &&

@@ -1,17 +1,17 @@
 import type { OpenAI } from 'openai'
 import type { ModelFailure } from '../../../../machines/agent/model-response.js'
-import type { OpenAIOptions } from './options.js'
+import type { OpenAIOptions } from './openai-options.js'
 
 const redacted = '[redacted]'
 
 /** Shorter values are words that texts are full of. */
-const shortest = 8
+const minSecretLength = 8
 
 /** A cut text may end in so little of a value. */
-const shortestHead = 4
+const minHeadLength = 4
 
 /** Keys that a function has given; those of long ago are no keys any more. */
-const mostKept = 50
+const maxKeys = 50
 
 /** Headers that everybody may read, and that sentences for people may name. */
 const openHeaders =
@@ -36,7 +36,7 @@ export class SentSecrets {
   }
 
   /** A key that holds for some requests, as soon as it is there. */
-  async noted(coming: Promise<string>): Promise<string> {
+  async noteWhenReady(coming: Promise<string>): Promise<string> {
     const key = await coming
     this.#noteKey(key)
     return key
@@ -51,19 +51,19 @@ export class SentSecrets {
   }
 
   /** The failure without them; null when there are none in it. */
-  hiddenIn(failure: ModelFailure): ModelFailure | null {
+  hideInFailure(failure: ModelFailure): ModelFailure | null {
     const [code, message] = [this.#hide(failure.code), this.#hide(failure.message)]
     return code === failure.code && message === failure.message ? null : { ...failure, code, message }
   }
 
-  areIn(text: string): boolean {
+  occurIn(text: string): boolean {
     return this.#hide(text) !== text
   }
 
   #noteKey(key: unknown): void {
-    if (typeof key !== 'string' || key.length < shortest || this.#keys.includes(key)) return
+    if (typeof key !== 'string' || key.length < minSecretLength || this.#keys.includes(key)) return
     this.#keys.push(key)
-    if (this.#keys.length > mostKept) this.#keys.shift()
+    if (this.#keys.length > maxKeys) this.#keys.shift()
   }
 
   #add(value: unknown): void {
@@ -73,7 +73,7 @@ export class SentSecrets {
       value.trim(),
       ...value.split(/[\s;,]+/).map((one) => one.replace(/^[\w-]*=(?=.)/, '')),
     ]) {
-      if (part.length >= shortest) this.#values.add(part)
+      if (part.length >= minSecretLength) this.#values.add(part)
     }
   }
 
@@ -93,14 +93,14 @@ export class SentSecrets {
         ...new Set([value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)]),
       ])
       .sort((a, b) => b.length - a.length)
-      .reduce((rest, value) => withoutCutHead(rest.replaceAll(value, redacted), value), text)
+      .reduce((rest, value) => hideCutHead(rest.replaceAll(value, redacted), value), text)
   }
 }
 
 /** Without the beginning of a value that is cut off at a `…`. */
-function withoutCutHead(text: string, value: string): string {
+function hideCutHead(text: string, value: string): string {
   return text.replace(/[^\s…]{4,}(?=…)/g, (word) => {
-    for (let length = Math.min(word.length, value.length); length >= shortestHead; length -= 1) {
+    for (let length = Math.min(word.length, value.length); length >= minHeadLength; length -= 1) {
       if (word.endsWith(value.slice(0, length))) return word.slice(0, -length) + redacted
     }
     return word

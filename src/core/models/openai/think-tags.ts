@@ -1,7 +1,7 @@
 import type { Delta } from './delta.js'
 
-const open = '<think>'
-const close = '</think>'
+const openTag = '<think>'
+const closeTag = '</think>'
 
 /**
  * Takes inline `<think>…</think>` out of streamed text. What could be the start of a tag is held back until it is
@@ -26,15 +26,15 @@ export class ThinkSplitter {
     const delta = { text: '', reasoning: '' }
     let rest = this.#held + piece
     for (;;) {
-      const at = this.#inside ? rest.indexOf(close) : this.#openingIn(rest)
+      const at = this.#inside ? rest.indexOf(closeTag) : this.#findOpening(rest)
       if (at === -1) break
       this.#take(rest.slice(0, at), delta)
-      rest = rest.slice(at + (this.#inside ? close : open).length)
+      rest = rest.slice(at + (this.#inside ? closeTag : openTag).length)
       this.#inside = !this.#inside
       this.#thought = true
       this.#lastChar = ''
     }
-    const whole = rest.length - startedTag(rest, this.#inside ? close : open)
+    const whole = rest.length - countTagStart(rest, this.#inside ? closeTag : openTag)
     this.#take(rest.slice(0, whole), delta)
     this.#held = rest.slice(whole)
     return delta
@@ -45,7 +45,7 @@ export class ThinkSplitter {
     const rest = this.#held
     this.#held = ''
     if (this.#inside) return { text: '', reasoning: rest }
-    const text = this.#shown(rest)
+    const text = this.#takeText(rest)
     const blank = this.#started || this.#thought ? '' : this.#lead
     this.#lead = ''
     return { text: blank + text, reasoning: '' }
@@ -53,10 +53,10 @@ export class ThinkSplitter {
 
   #take(part: string, delta: { text: string; reasoning: string }): void {
     if (this.#inside) delta.reasoning += part
-    else delta.text += this.#shown(part)
+    else delta.text += this.#takeText(part)
   }
 
-  #shown(text: string): string {
+  #takeText(text: string): string {
     if (text === '') return ''
     this.#lastChar = text.charAt(text.length - 1)
     if (this.#started) return text
@@ -68,16 +68,16 @@ export class ThinkSplitter {
     return this.#thought ? text.trimStart() : this.#lead + text
   }
 
-  #openingIn(text: string): number {
-    let at = text.indexOf(open)
+  #findOpening(text: string): number {
+    let at = text.indexOf(openTag)
     while (at !== -1 && (at === 0 ? this.#lastChar : text.charAt(at - 1)) === '`')
-      at = text.indexOf(open, at + 1)
+      at = text.indexOf(openTag, at + 1)
     return at
   }
 }
 
 /** Length of the longest end of the text that a tag could begin with. */
-function startedTag(text: string, tag: string): number {
+function countTagStart(text: string, tag: string): number {
   for (let length = Math.min(tag.length - 1, text.length); length > 0; length -= 1) {
     if (tag.startsWith(text.slice(-length))) return length
   }

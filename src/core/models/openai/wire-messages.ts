@@ -1,8 +1,8 @@
 import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../../machines/agent/messages.js'
-import { deepest, isDeeper } from '../plain-extra.js'
-import { isWellFormed, wellFormed } from '../well-formed.js'
-import { echoed, type ReasoningEcho } from './echo-reasoning.js'
+import { maxDepth, isNestedDeeper } from '../plain-json.js'
+import { isWellFormed, toWellFormed } from '../well-formed.js'
+import { toEchoFields, type ReasoningEcho } from './echo-reasoning.js'
 
 /** A message as it is sent. */
 export type WireMessage = Readonly<Record<string, unknown>>
@@ -10,7 +10,7 @@ export type WireMessage = Readonly<Record<string, unknown>>
 export interface WireStyle {
   /** How earlier reasoning goes back. */
   echoReasoning: ReasoningEcho
-  callId: CallIds
+  callId: CallIdMapper
   /** Whether results may have pictures and documents in them; elsewhere they come after the batch. */
   resultParts?: true
 }
@@ -19,41 +19,41 @@ export interface WireStyle {
  * The message without our notes (`id`, `createdAt`, `internal`, `data`; `reasoning` where it is not wanted), and valid:
  * what is stored says what happened, what is sent is what every provider takes. Null for one that says nothing.
  */
-export function toWire(message: Message, style: WireStyle): WireMessage | null {
+export function toWireMessage(message: Message, style: WireStyle): WireMessage | null {
   switch (message.role) {
     case 'assistant':
-      return assistant(message, style)
+      return toWireAnswer(message, style)
     case 'tool': {
       const { tool_call_id: id, content, media } = message
-      const text = isBlank(content) ? empty : wellFormed(content)
+      const text = isBlank(content) ? emptyText : toWellFormed(content)
       return {
         role: 'tool',
         tool_call_id: style.callId(id),
-        content: media && style.resultParts ? [{ type: 'text', text }, ...wellFormed(media)] : text,
+        content: media && style.resultParts ? [{ type: 'text', text }, ...toWellFormed(media)] : text,
       }
     }
     case 'user':
-      return { role: 'user', content: wellFormed(spoken(message.content)) }
+      return { role: 'user', content: toWellFormed(toWireContent(message.content)) }
     default:
-      return isBlank(message.content) ? null : { role: 'system', content: wellFormed(message.content) }
+      return isBlank(message.content) ? null : { role: 'system', content: toWellFormed(message.content) }
   }
 }
 
 /** What the model reads where a text has no words: several providers refuse a blank one. */
-export const empty = '(empty)'
+export const emptyText = '(empty)'
 
 export function isBlank(text: string | null | undefined): boolean {
   return text === null || text === undefined || text.trim() === ''
 }
 
-function spoken(content: string | ContentPart[]): string | ContentPart[] {
-  if (typeof content === 'string') return isBlank(content) ? empty : content
+function toWireContent(content: string | ContentPart[]): string | ContentPart[] {
+  if (typeof content === 'string') return isBlank(content) ? emptyText : content
   const parts = content.filter((part) => part.type !== 'text' || !isBlank(part.text))
-  return parts.length === 0 ? empty : parts
+  return parts.length === 0 ? emptyText : parts
 }
 
 /** An answer may have ended before its first word, or with thoughts alone: a request with such a message is refused. */
-function assistant(message: AssistantMessage, { echoReasoning, callId }: WireStyle): WireMessage | null {
+function toWireAnswer(message: AssistantMessage, { echoReasoning, callId }: WireStyle): WireMessage | null {
   const calls = message.tool_calls ?? []
   // A refusal is text to every provider but one. Null is allowed beside calls only.
   const words = [message.content, message.refusal].find((text) => !isBlank(text)) ?? null
@@ -61,46 +61,46 @@ function assistant(message: AssistantMessage, { echoReasoning, callId }: WireSty
   const { reasoning_details: details } = message
   return {
     role: 'assistant',
-    ...wellFormed(echoed(message, words, echoReasoning)),
-    ...(calls.length > 0 && { tool_calls: calls.map((call) => wireCall(call, callId)) }),
-    ...(details !== undefined && { reasoning_details: wellFormed(details) }),
+    ...toWellFormed(toEchoFields(message, words, echoReasoning)),
+    ...(calls.length > 0 && { tool_calls: calls.map((call) => toWireCall(call, callId)) }),
+    ...(details !== undefined && { reasoning_details: toWellFormed(details) }),
   }
 }
 
 /** What calls are told apart by on the wire. The same for the same id, so that results find their calls. */
-type CallIds = (id: string) => string
+type CallIdMapper = (id: string) => string
 
 /** Longest id that OpenAI takes in chats. vLLM's own, for one, are longer. */
-const longestId = 40
+const maxCallIdLength = 40
 
 /**
  * Ids as a model takes them. Mistral's have nine letters and digits; Kimi counts its own by what is in them, so they
  * stay as they are; everybody else's are shortened to what OpenAI takes.
  */
-export function callIdsOf(model: string, isMistral: boolean, most = longestId): CallIds {
-  if (isMistral) return (id) => (/^[a-zA-Z0-9]{9}$/.test(id) ? id : digest(id).slice(0, 9))
+export function createCallIdMapper(model: string, isMistral: boolean, most = maxCallIdLength): CallIdMapper {
+  if (isMistral) return (id) => (/^[a-zA-Z0-9]{9}$/.test(id) ? id : hashId(id).slice(0, 9))
   const longest = /kimi/i.test(model) ? Infinity : most
-  return (id) => (id.length <= longest && isWellFormed(id) ? id : `call_${digest(id).slice(0, 32)}`)
+  return (id) => (id.length <= longest && isWellFormed(id) ? id : `call_${hashId(id).slice(0, 32)}`)
 }
 
 /** As JSON, where half surrogate pairs are written out: as UTF-8 they would all be one. */
-function digest(id: string): string {
+function hashId(id: string): string {
   return sha256(JSON.stringify(id))
 }
 
 /** A call of the past as every provider takes it. What the model really wrote stays in the transcript. */
-function wireCall(call: ToolCall, callId: CallIds): WireMessage {
+function toWireCall(call: ToolCall, callId: CallIdMapper): WireMessage {
   const { name, arguments: text } = call.function
   return {
     id: callId(call.id),
     type: 'function',
-    function: { name: validName(name), arguments: objectText(text) },
-    ...(call.extra_content !== undefined && { extra_content: wellFormed(call.extra_content) }),
+    function: { name: toValidName(name), arguments: toObjectText(text) },
+    ...(call.extra_content !== undefined && { extra_content: toWellFormed(call.extra_content) }),
   }
 }
 
 /** Providers that check names take 1 to 64 of these characters. */
-export function validName(name: string): string {
+export function toValidName(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64) || 'unnamed'
 }
 
@@ -108,19 +108,19 @@ export function validName(name: string): string {
  * The arguments as the text of a JSON object. Many servers parse those of past calls, expect an object, and refuse the
  * whole request where they find none.
  */
-export function objectText(text: string): string {
+export function toObjectText(text: string): string {
   if (text.trim() === '') return '{}'
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return JSON.stringify({ invalid_json: wellFormed(text) })
+    return JSON.stringify({ invalid_json: toWellFormed(text) })
   }
   if (value === null) return '{}'
-  if (isDeeper(value, deepest)) return JSON.stringify({ nested_too_deeply: wellFormed(text) })
+  if (isNestedDeeper(value, maxDepth)) return JSON.stringify({ nested_too_deeply: toWellFormed(text) })
   if (typeof value !== 'object' || Array.isArray(value))
-    return JSON.stringify({ no_object: wellFormed(value) })
+    return JSON.stringify({ no_object: toWellFormed(value) })
   // Half a surrogate pair may be written as an escape, which the parsing server finds, too.
   const isSound = isWellFormed(text) && !/\\u[dD][89a-fA-F]/.test(text)
-  return isSound ? text : JSON.stringify(wellFormed(value))
+  return isSound ? text : JSON.stringify(toWellFormed(value))
 }

@@ -2,20 +2,20 @@ import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import type { Clock } from '../../base/clock.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
-import { type Holder, holders } from './holders.js'
-import { readMessage } from './message.js'
-import { withKey } from '../standing.js'
+import { type InboxHolder, inboxHolders } from './inbox-holders.js'
+import { parseInboxMessage } from './session-message.js'
+import { addKey } from '../fold-session.js'
 
 /** Told of a message by its number; what it says is null where nobody of us has put it there. */
 type Listener = (message: number, event: ControlEvent | null) => void
 
-interface Read {
+interface ReadMessage {
   message: number
   event: ControlEvent | null
 }
 
 /** Where a session stands whose inbox is read. */
-interface Found {
+interface InboxReaderParts {
   clock: Clock
   /** The last message that is in its log, and the idempotency keys of the last ones. */
   applied: number
@@ -29,7 +29,7 @@ interface Found {
  * it has come to is durable. A message that is in the log already was handed over by a process that died before it could
  * remove it.
  */
-export class InboxReader implements Holder {
+export class InboxReader implements InboxHolder {
   readonly sessionId: string
   readonly #store: SessionStore
   readonly #clock: Clock
@@ -38,7 +38,7 @@ export class InboxReader implements Holder {
   /** The last message that is in the log, applied. */
   #applied: number
   /** The last one that was handed over. */
-  #handed: number
+  #lastDelivered: number
   /** Handed over, and neither applied nor refused yet. */
   readonly #open = new Set<number>()
   /** In the log, and to be removed with the next write. */
@@ -51,11 +51,11 @@ export class InboxReader implements Holder {
   /** Whether nothing was there when the session was acquired. */
   readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
-  #waiting: Read[] = []
+  #waiting: ReadMessage[] = []
   #listener: Listener | undefined
   #isClosed = false
 
-  constructor(store: SessionStore, sessionId: string, { clock, applied, keys, found }: Found) {
+  constructor(store: SessionStore, sessionId: string, { clock, applied, keys, found }: InboxReaderParts) {
     this.#store = store
     this.sessionId = sessionId
     this.#clock = clock
@@ -63,7 +63,7 @@ export class InboxReader implements Holder {
     this.#applied = applied
     this.#keys = keys
     this.#seen = new Set(keys)
-    this.#handed = applied
+    this.#lastDelivered = applied
     this.#isEmpty = found === 0 || !store.inbox
   }
 
@@ -73,11 +73,11 @@ export class InboxReader implements Holder {
   }
 
   /** What was left for a run that has ended is not for the next one. */
-  async drop(): Promise<void> {
+  async discard(): Promise<void> {
     if (this.#isEmpty) return
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
     const last = found.at(-1)?.message ?? 0
-    this.#handed = Math.max(this.#handed, last)
+    this.#lastDelivered = Math.max(this.#lastDelivered, last)
     await this.#store.inbox?.remove(
       this.sessionId,
       found.map(({ message }) => message),
@@ -95,23 +95,23 @@ export class InboxReader implements Holder {
   }
 
   /** Whether a message was handed over, or is about to be, and has not come to anything yet. */
-  get isOwed(): boolean {
+  get hasOpenMessages(): boolean {
     return this.#open.size > 0 || this.#reading !== undefined
   }
 
   /** Each message from now on, and those that were read before. */
   onMessage(listener: Listener): void {
     this.#listener = listener
-    for (const message of this.#waiting.splice(0)) this.#hand(message)
+    for (const message of this.#waiting.splice(0)) this.#deliver(message)
   }
 
   /** The session is ours: messages are asked for. */
-  hold(): void {
-    if (this.#store.inbox) holders.of(this.#store, this.#clock).add(this)
+  startPolling(): void {
+    if (this.#store.inbox) inboxHolders.get(this.#store, this.#clock).add(this)
   }
 
-  letGo(): void {
-    if (this.#store.inbox) holders.of(this.#store, this.#clock).remove(this)
+  stopPolling(): void {
+    if (this.#store.inbox) inboxHolders.get(this.#store, this.#clock).remove(this)
   }
 
   /**
@@ -122,16 +122,16 @@ export class InboxReader implements Holder {
   }
 
   /** The answer to what was written may tell of messages. */
-  heard(answer: InboxPosition | undefined | void): void {
-    if (answer) this.news(answer.inbox)
+  noteAnswer(answer: InboxPosition | undefined | void): void {
+    if (answer) this.notify(answer.inbox)
   }
 
-  news(inbox: number): void {
+  notify(inbox: number): void {
     if (inbox <= this.#last || this.#isClosed) return
     this.#last = inbox
     this.read()?.catch(() => {
       // Told again with the next write, or by the next poll.
-      this.#last = this.#handed
+      this.#last = this.#lastDelivered
     })
   }
 
@@ -142,33 +142,33 @@ export class InboxReader implements Holder {
     if (this.#reading) return this.#reading.then(() => this.read())
     const found = inbox.read(this.sessionId)
     if (!(found instanceof Promise)) {
-      this.#take(found)
+      this.#receive(found)
       return undefined
     }
     this.#reading = found
-      .then((messages) => this.#take(messages))
+      .then((messages) => this.#receive(messages))
       .finally(() => {
         this.#reading = undefined
       })
     return this.#reading
   }
 
-  #take(messages: readonly InboxMessage[]): void {
+  #receive(messages: readonly InboxMessage[]): void {
     if (this.#isClosed) return
     for (const found of messages) {
       // A process that died could not remove it.
       if (found.message <= this.#before) this.#remove([found.message])
       else if (found.message <= this.#applied) this.#done.push(found.message)
-      else if (found.message > this.#handed) {
-        this.#handed = found.message
+      else if (found.message > this.#lastDelivered) {
+        this.#lastDelivered = found.message
         this.#last = Math.max(this.#last, found.message)
-        this.#takeNew({ message: found.message, event: readMessage(found.text) })
+        this.#receiveNew({ message: found.message, event: parseInboxMessage(found.text) })
       }
     }
   }
 
   /** A sender that did not learn of its delivery leaves the message once more. */
-  #takeNew(read: Read): void {
+  #receiveNew(read: ReadMessage): void {
     const key = read.event?.key
     if (key !== undefined && this.#seen.has(key)) {
       this.#remove([read.message])
@@ -176,17 +176,17 @@ export class InboxReader implements Holder {
     }
     if (key !== undefined) this.#seen.add(key)
     this.#open.add(read.message)
-    if (this.#listener) this.#hand(read)
+    if (this.#listener) this.#deliver(read)
     else this.#waiting.push(read)
   }
 
-  #hand({ message, event }: Read): void {
+  #deliver({ message, event }: ReadMessage): void {
     this.#listener?.(message, event)
   }
 
   /** The log has it, though perhaps not durably yet. */
-  applies(message: number, key?: string): void {
-    this.#keys = withKey(this.#keys, key)
+  markApplied(message: number, key?: string): void {
+    this.#keys = addKey(this.#keys, key)
     this.#applied = Math.max(this.#applied, message)
     if (this.#open.delete(message)) this.#done.push(message)
   }
@@ -197,12 +197,12 @@ export class InboxReader implements Holder {
   }
 
   /** What is in the log so far: to be removed once that is durable. */
-  settling(): number[] {
+  takeApplied(): number[] {
     return this.#done.splice(0)
   }
 
   /** What of the inbox is durable in the log needs to be kept no longer. */
-  durable(settled: readonly number[]): void {
+  removeDurable(settled: readonly number[]): void {
     if (settled.length > 0) this.#remove(settled)
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.js'
 import { PerStore } from '../store/per-store.js'
-import { lost } from '../store/refusals.js'
+import { leaseLostError } from '../store/store-refusals.js'
 import type { Lease, SessionStore } from '../store/store.js'
 
 /** How long a session stays another's when the process that writes to it falls silent, in milliseconds. */
@@ -8,10 +8,10 @@ export const leaseMs = 30_000
 
 /** Whoever holds a lease for as long as it works: a tool may take hours in which nothing is written. */
 export interface LeaseHolder {
-  lease(): Lease
-  renewed(lease: Lease): void
+  getLease(): Lease
+  onRenewed(lease: Lease): void
   /** `lease`: the one that could not be renewed; another may be held by now. */
-  failed(lease: Lease, error: unknown): void
+  onFailed(lease: Lease, error: unknown): void
 }
 
 /** One heartbeat for all leases that a process holds in a store: with one question, where the store takes one. */
@@ -28,7 +28,7 @@ class Heartbeat {
 
   add(holder: LeaseHolder): void {
     this.#holders.add(holder)
-    this.#plan()
+    this.#scheduleBeat()
   }
 
   remove(holder: LeaseHolder): void {
@@ -38,19 +38,19 @@ class Heartbeat {
     this.#timer = undefined
   }
 
-  #plan(): void {
+  #scheduleBeat(): void {
     if (this.#timer !== undefined || this.#holders.size === 0) return
     this.#timer = this.#clock.setTimeout(() => {
       this.#timer = undefined
-      this.#plan()
-      void this.#beat()
+      this.#scheduleBeat()
+      void this.#renewAll()
     }, leaseMs / 3)
     // A lease is no reason for a process to stay.
     ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
   }
 
-  async #beat(): Promise<void> {
-    const held = Array.from(this.#holders, (holder) => ({ holder, lease: holder.lease() }))
+  async #renewAll(): Promise<void> {
+    const held = Array.from(this.#holders, (holder) => ({ holder, lease: holder.getLease() }))
     if (!this.#store.renewAll) {
       await Promise.all(held.map((one) => this.#renew(one)))
       return
@@ -63,19 +63,19 @@ class Heartbeat {
       const byToken = new Map(renewed.map((lease) => [lease.token, lease]))
       for (const { holder, lease } of held) {
         const kept = byToken.get(lease.token)
-        if (kept) holder.renewed(kept)
-        else holder.failed(lease, lost(lease))
+        if (kept) holder.onRenewed(kept)
+        else holder.onFailed(lease, leaseLostError(lease))
       }
     } catch (error) {
-      for (const { holder, lease } of held) holder.failed(lease, error)
+      for (const { holder, lease } of held) holder.onFailed(lease, error)
     }
   }
 
   async #renew({ holder, lease }: { holder: LeaseHolder; lease: Lease }): Promise<void> {
     try {
-      holder.renewed(await this.#store.renew(lease, leaseMs))
+      holder.onRenewed(await this.#store.renew(lease, leaseMs))
     } catch (error) {
-      holder.failed(lease, error)
+      holder.onFailed(lease, error)
     }
   }
 }

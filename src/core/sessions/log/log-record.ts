@@ -4,17 +4,17 @@ import { StoreError } from '../store/store-error.js'
 import { type RecordContent, logVersion } from './record-content.js'
 
 /** An entry that is not sealed yet. */
-export type Draft = Omit<LogRecord, 'check'>
+export type RecordDraft = Omit<LogRecord, 'check'>
 
 /** An entry as it stands now: it may change later, and what cannot be written throws at once. */
-export function draftRecord(seq: number, at: number, { type, ...rest }: RecordContent): Draft {
+export function draftRecord(seq: number, at: number, { type, ...rest }: RecordContent): RecordDraft {
   return { seq, at, type, data: JSON.stringify(rest) }
 }
 
 /** A record that tells when it is damaged. `told`: the number of the run's last event so far. */
-export function sealDraft({ seq, at, type, data: written }: Draft, told?: number): LogRecord {
-  const data = told === undefined ? written : withTold(written, told)
-  return { seq, at, type, data, check: checkOf(seq, at, type, data) }
+export function sealDraft({ seq, at, type, data: written }: RecordDraft, told?: number): LogRecord {
+  const data = told === undefined ? written : addEventNumber(written, told)
+  return { seq, at, type, data, check: computeChecksum(seq, at, type, data) }
 }
 
 export function sealRecord(seq: number, at: number, entry: RecordContent): LogRecord {
@@ -22,7 +22,7 @@ export function sealRecord(seq: number, at: number, entry: RecordContent): LogRe
 }
 
 /** Entries are objects, and none is empty. */
-function withTold(data: string, told: number): string {
+function addEventNumber(data: string, told: number): string {
   return `${data.slice(0, -1)},"told":${told}}`
 }
 
@@ -33,13 +33,14 @@ function withTold(data: string, told: number): string {
  */
 export function openRecord(record: LogRecord, after: number, sessionId: string): RecordContent {
   const { seq, at, type, data, check } = record
-  if (seq !== after + 1) throw damaged(sessionId, after, `record ${after + 1} is missing`)
-  if (check !== checkOf(seq, at, type, data)) throw damaged(sessionId, after, `record ${seq} is damaged`)
+  if (seq !== after + 1) throw damagedLogError(sessionId, after, `record ${after + 1} is missing`)
+  if (check !== computeChecksum(seq, at, type, data))
+    throw damagedLogError(sessionId, after, `record ${seq} is damaged`)
   let entry: RecordContent
   try {
     entry = { type, ...(JSON.parse(data) as object) } as RecordContent
   } catch (error) {
-    throw damaged(sessionId, after, `record ${seq} is not JSON`, error)
+    throw damagedLogError(sessionId, after, `record ${seq} is not JSON`, error)
   }
   const version = 'version' in entry ? entry.version : logVersion
   if (version > logVersion) {
@@ -53,12 +54,17 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
   return entry
 }
 
-function checkOf(seq: number, at: number, type: string, data: string): string {
+function computeChecksum(seq: number, at: number, type: string, data: string): string {
   return sha256(`${seq} ${at} ${type} ${data}`).slice(0, 16)
 }
 
 /** What cannot be read, and up to where it can. */
-export function damaged(sessionId: string, lastGood: number, what: string, cause?: unknown): StoreError {
+export function damagedLogError(
+  sessionId: string,
+  lastGood: number,
+  what: string,
+  cause?: unknown,
+): StoreError {
   const remedy =
     lastGood > 0
       ? `Everything up to record ${lastGood} is good: agent.fork('${sessionId}', ${lastGood}) goes on from there.`

@@ -1,8 +1,8 @@
 import { maskMessages } from '../../../../machines/agent/uncleared-input.js'
-import { sessionFrom } from '../session-from.js'
+import { parseSession } from '../parse-session.js'
 import { Session } from '../session.js'
 import type { SessionStore } from '../store/store.js'
-import { standingAt } from '../replay.js'
+import { readSessionAt } from '../replay-session.js'
 
 /**
  * A session of a store as `restoreSession` gives it, fit to be taken elsewhere: calls that wait for somebody are closed.
@@ -10,8 +10,8 @@ import { standingAt } from '../replay.js'
  * @throws {StoreError} `unknown_session`, `corrupt_log`, …
  */
 export async function readSession(store: SessionStore, id: string): Promise<Session> {
-  const { name, state, run } = await standingAt(store, id)
+  const { name, state, run } = await readSessionAt(store, id)
   const { messages: kept, usage, ...metadata } = state
   const messages = run ? maskMessages(run.context) : kept
-  return sessionFrom(Object.assign(new Session(id, name), { messages, usage, metadata }))
+  return parseSession(Object.assign(new Session(id, name), { messages, usage, metadata }))
 }

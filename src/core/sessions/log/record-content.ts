@@ -1,7 +1,7 @@
 import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
-import type { AgentDefinition } from '../definition.js'
-import type { WrittenEdit } from '../fork-edit.js'
+import type { AgentDefinition } from '../agent-definition.js'
+import type { LoggedEdit } from '../fork-edit.js'
 
 /**
  * The version of everything below. A log with a higher one is refused. In version 1, the states of RUNNING stood beside
@@ -39,7 +39,7 @@ type Content =
       /** What the session had when it came here: stored elsewhere, or forked. */
       state?: SessionState
       /** The record of another session that it begins at, and what it has otherwise. */
-      forkedFrom?: { sessionId: string; seq: number; edit?: WrittenEdit }
+      forkedFrom?: { sessionId: string; seq: number; edit?: LoggedEdit }
     }
   | {
       type: 'start'

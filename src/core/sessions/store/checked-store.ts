@@ -1,16 +1,26 @@
 import type { Clock } from '../../base/clock.js'
-import { within } from '../../base/time-limit.js'
+import { limitTime } from '../../base/time-limit.js'
 import { ConfigError } from '../../base/errors.js'
 import { StoreError } from './store-error.js'
 import type { Lease, SessionStore } from './store.js'
 
-const methods = ['acquire', 'renew', 'release', 'append', 'read', 'get', 'list', 'delete', 'close'] as const
+const requiredMethods = [
+  'acquire',
+  'renew',
+  'release',
+  'append',
+  'read',
+  'get',
+  'list',
+  'delete',
+  'close',
+] as const
 
 /** @throws {ConfigError} for a store that lacks a method, a promise of one included */
-export function checkedStore(store: unknown): void {
+export function checkStore(store: unknown): void {
   if (store === undefined) return
   const given = store as Partial<SessionStore> | null
-  const missing = methods.find((method) => typeof given?.[method] !== 'function')
+  const missing = requiredMethods.find((method) => typeof given?.[method] !== 'function')
   if (missing === undefined) return
   const hint = store instanceof Promise ? ' It is a promise: await it first.' : ''
   throw new ConfigError(
@@ -20,18 +30,18 @@ export function checkedStore(store: unknown): void {
   )
 }
 
-const origins = new WeakMap<SessionStore, SessionStore>()
+const innerStores = new WeakMap<SessionStore, SessionStore>()
 
 /** The store behind a time limit, by which all that use it know it. */
-export function originOf(store: SessionStore): SessionStore {
-  return origins.get(store) ?? store
+export function getInnerStore(store: SessionStore): SessionStore {
+  return innerStores.get(store) ?? store
 }
 
 /**
  * The store, but what it does not answer within `timeoutMs` fails as `store_unavailable`: a promise that never settles
  * would keep even a cancelled run for ever. A store that answers at once costs nothing.
  */
-export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clock): SessionStore {
+export function limitStoreTime(store: SessionStore, timeoutMs: number, clock: Clock): SessionStore {
   if (timeoutMs === 0) return store
   const limited = <Value>(
     what: string,
@@ -39,7 +49,7 @@ export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clo
     onLate?: (value: Value) => void,
   ): Value | Promise<Value> => {
     if (!(answer instanceof Promise)) return answer
-    return within({ ms: timeoutMs, clock, late: () => silent(what, timeoutMs), onLate }, answer)
+    return limitTime({ ms: timeoutMs, clock, late: () => storeTimeoutError(what, timeoutMs), onLate }, answer)
   }
   /** Nobody waits for it any more. */
   const giveBack = async (lease: Lease): Promise<void> => {
@@ -80,11 +90,11 @@ export function withTimeLimit(store: SessionStore, timeoutMs: number, clock: Clo
       },
     }
   }
-  origins.set(limitedStore, store)
+  innerStores.set(limitedStore, store)
   return limitedStore
 }
 
-function silent(what: string, timeoutMs: number): StoreError {
+function storeTimeoutError(what: string, timeoutMs: number): StoreError {
   return new StoreError(
     'store_unavailable',
     `The session store did not answer ${what}() within ${timeoutMs} ms (storeTimeoutMs). See that it can be reached; agent.resume(id) goes on from what it has.`,

@@ -2,7 +2,7 @@ import { type AgentState, agentStates } from '../../../../machines/agent/run-res
 import { UsageError } from '../../base/errors.js'
 
 /** Where a session stands in a list. */
-interface Place {
+interface ListPosition {
   updatedAt: number
   id: string
 }
@@ -23,7 +23,7 @@ export interface ListOptions {
   /** At most so many. Default: all. */
   limit?: number | undefined
   /** The last session of the page before: the list goes on after it. Fewer than `limit` are the last page. */
-  cursor?: Place | undefined
+  cursor?: ListPosition | undefined
 }
 
 /** The same, checked, with every key; null is any. */
@@ -31,17 +31,18 @@ export interface Listing {
   states: readonly AgentState[] | null
   agent: string | null
   limit: number
-  cursor: Place | null
+  cursor: ListPosition | null
 }
 
-const known: readonly string[] = ['state', 'agent', 'limit', 'cursor'] satisfies (keyof ListOptions)[]
+const optionNames: readonly string[] = ['state', 'agent', 'limit', 'cursor'] satisfies (keyof ListOptions)[]
 
 /** @throws {UsageError} `invalid_option`, naming the key */
-export function checkedListing(options: ListOptions = {}): Listing {
+export function checkListOptions(options: ListOptions = {}): Listing {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new UsageError('invalid_option', `list takes options: ${known.join(', ')}.`, 'list')
+    throw new UsageError('invalid_option', `list takes options: ${optionNames.join(', ')}.`, 'list')
   for (const key of Object.keys(options))
-    if (!known.includes(key)) throw invalid(key, `is no option. They are ${known.join(', ')}`)
+    if (!optionNames.includes(key))
+      throw listOptionError(key, `is no option. They are ${optionNames.join(', ')}`)
   const { state, agent, limit, cursor } = options
   const states: readonly AgentState[] | null =
     state === undefined
@@ -50,16 +51,17 @@ export function checkedListing(options: ListOptions = {}): Listing {
         ? (state as readonly AgentState[])
         : [state as AgentState]
   if (states !== null && !states.every((one) => agentStates.includes(one)))
-    throw invalid('state', `is a state, or a list of them: ${agentStates.join(', ')}`)
-  if (agent !== undefined && typeof agent !== 'string') throw invalid('agent', 'is the name of an agent')
+    throw listOptionError('state', `is a state, or a list of them: ${agentStates.join(', ')}`)
+  if (agent !== undefined && typeof agent !== 'string')
+    throw listOptionError('agent', 'is the name of an agent')
   if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1))
-    throw invalid('limit', 'is a whole number from 1')
+    throw listOptionError('limit', 'is a whole number from 1')
   if (cursor !== undefined && !(Number.isFinite(cursor?.updatedAt) && typeof cursor?.id === 'string'))
-    throw invalid('cursor', 'is the last session of the page before: { updatedAt, id }')
+    throw listOptionError('cursor', 'is the last session of the page before: { updatedAt, id }')
   return { states, agent: agent ?? null, limit: limit ?? Number.MAX_SAFE_INTEGER, cursor: cursor ?? null }
 }
 
-interface Listable extends Place {
+interface Listable extends ListPosition {
   summary: { state: AgentState | null; agent?: string } | null
 }
 
@@ -70,6 +72,6 @@ export function isListed({ states, agent, cursor }: Listing, { id, updatedAt, su
   return cursor === null || updatedAt < cursor.updatedAt || (updatedAt === cursor.updatedAt && id > cursor.id)
 }
 
-function invalid(key: string, what: string): UsageError {
+function listOptionError(key: string, what: string): UsageError {
   return new UsageError('invalid_option', `list({ ${key} }): it ${what}.`, key)
 }

@@ -1,9 +1,16 @@
-import { anyOptions, expectArgument } from '../../base/expect-argument.js'
-import { newId } from '../../base/new-id.js'
+import { optionsRule, expectArgument } from '../../base/expect-argument.js'
+import { createId } from '../../base/create-id.js'
 import type { InboxMessage } from './inbox.js'
-import { checkedListing, isListed } from './list-options.js'
-import { checkSessionId, wholeRange } from './session-id.js'
-import { busy, checkFollows, checkRecords, expiryOf, lost, unknownSession } from './refusals.js'
+import { checkListOptions, isListed } from './list-options.js'
+import { checkSessionId, resolveRange } from './session-id.js'
+import {
+  sessionBusyError,
+  checkFollows,
+  checkRecords,
+  getExpiry,
+  leaseLostError,
+  unknownSessionError,
+} from './store-refusals.js'
 import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 
 /** Time, for tests. */
@@ -12,7 +19,7 @@ export interface MemoryStoreOptions {
   now?: () => number
 }
 
-interface Kept {
+interface MemorySession {
   records: LogRecord[]
   summary: SessionSummary | null
   createdAt: number
@@ -23,9 +30,9 @@ interface Kept {
   told: number
 }
 
-const fresh = { summary: null, createdAt: 0, updatedAt: 0, told: 0 }
+const emptyMemorySession = { summary: null, createdAt: 0, updatedAt: 0, told: 0 }
 
-const lastIn = ({ inbox }: Kept): number => inbox.at(-1)?.message ?? 0
+const getLastMessage = ({ inbox }: MemorySession): number => inbox.at(-1)?.message ?? 0
 
 /**
  * Sessions that live as long as the process does. Records are kept by reference: do not change them afterwards.
@@ -33,21 +40,21 @@ const lastIn = ({ inbox }: Kept): number => inbox.at(-1)?.message ?? 0
  * @example createAgent({ model, store: memoryStore() })
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore {
-  expectArgument('memoryStore(options)', options, anyOptions)
+  expectArgument('memoryStore(options)', options, optionsRule)
   const { now = Date.now } = options
-  const sessions = new Map<string, Kept>()
+  const sessions = new Map<string, MemorySession>()
 
-  const holds = (kept: Kept | undefined): kept is Kept & { lease: Lease } =>
+  const holds = (kept: MemorySession | undefined): kept is MemorySession & { lease: Lease } =>
     kept?.lease != null && kept.lease.expiresAt > now()
 
   /** The session of a lease that is its latest, whether or not it has run out. */
-  const owned = (lease: Lease): Kept => {
+  const owned = (lease: Lease): MemorySession => {
     const kept = sessions.get(lease.sessionId)
-    if (kept?.lease?.token !== lease.token) throw lost(lease)
+    if (kept?.lease?.token !== lease.token) throw leaseLostError(lease)
     return kept
   }
 
-  const entryOf = (id: string, kept: Kept): ListedSession => {
+  const entryOf = (id: string, kept: MemorySession): ListedSession => {
     const { records, createdAt, updatedAt, summary } = kept
     const holder = holds(kept) ? kept.lease.holder : null
     return { id, createdAt, updatedAt, head: records.length, summary, holder }
@@ -56,20 +63,20 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
   return {
     acquire(id, { holder, ttlMs }) {
       const sessionId = checkSessionId(id)
-      const expiresAt = expiryOf(now(), ttlMs)
+      const expiresAt = getExpiry(now(), ttlMs)
       const kept = sessions.get(sessionId)
-      if (holds(kept)) throw busy(sessionId, kept.lease.holder)
-      const lease: Lease = { sessionId, token: newId(), holder, expiresAt }
+      if (holds(kept)) throw sessionBusyError(sessionId, kept.lease.holder)
+      const lease: Lease = { sessionId, token: createId(), holder, expiresAt }
       if (!kept) {
-        sessions.set(sessionId, { ...fresh, records: [], inbox: [], lease })
+        sessions.set(sessionId, { ...emptyMemorySession, records: [], inbox: [], lease })
         return lease
       }
       kept.lease = lease
-      return { ...lease, inbox: lastIn(kept) }
+      return { ...lease, inbox: getLastMessage(kept) }
     },
 
     renew(lease, ttlMs) {
-      const expiresAt = expiryOf(now(), ttlMs)
+      const expiresAt = getExpiry(now(), ttlMs)
       return (owned(lease).lease = { ...lease, expiresAt })
     },
 
@@ -78,13 +85,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
       if (kept?.lease?.token !== token) return { inbox: 0 }
       if (kept.records.length === 0) sessions.delete(sessionId)
       else kept.lease = null
-      return { inbox: lastIn(kept) }
+      return { inbox: getLastMessage(kept) }
     },
 
     append(lease, records, summary, { release = false } = {}) {
       checkRecords(lease.sessionId, records)
       const kept = owned(lease)
-      if (kept.lease === null || kept.lease.expiresAt <= now()) throw lost(lease)
+      if (kept.lease === null || kept.lease.expiresAt <= now()) throw leaseLostError(lease)
       checkFollows(lease.sessionId, records, kept.records.length)
       kept.updatedAt = now()
       if (kept.records.length === 0) kept.createdAt = kept.updatedAt
@@ -92,12 +99,12 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
       if (summary) kept.summary = summary
       const released = release && kept.records.length > 0
       if (released) kept.lease = null
-      return { inbox: lastIn(kept), ...(released && { released }) }
+      return { inbox: getLastMessage(kept), ...(released && { released }) }
     },
 
     read(sessionId, range) {
       const records = sessions.get(sessionId)?.records ?? []
-      const whole = wholeRange(range)
+      const whole = resolveRange(range)
       if (whole === null) return []
       if (whole.from !== 'snapshot') return records.slice(whole.from - 1, whole.to)
       const upTo = records.slice(0, whole.to)
@@ -115,7 +122,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
     },
 
     list(options) {
-      const listing = checkedListing(options)
+      const listing = checkListOptions(options)
       return [...sessions]
         .filter(([, { records }]) => records.length > 0)
         .map(([id, kept]) => entryOf(id, kept))
@@ -126,7 +133,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
 
     delete(sessionId) {
       const kept = sessions.get(sessionId)
-      if (holds(kept)) throw busy(sessionId, kept.lease.holder)
+      if (holds(kept)) throw sessionBusyError(sessionId, kept.lease.holder)
       return sessions.delete(sessionId) && (kept?.records.length ?? 0) > 0
     },
 
@@ -135,7 +142,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
     inbox: {
       put(sessionId, text) {
         const kept = sessions.get(sessionId)
-        if (!kept || kept.records.length === 0) throw unknownSession(sessionId)
+        if (!kept || kept.records.length === 0) throw unknownSessionError(sessionId)
         const message = (kept.told += 1)
         kept.inbox.push({ message, at: now(), text })
         return { message, holder: holds(kept) ? kept.lease.holder : null }
@@ -156,7 +163,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
 
       listUnread: () =>
         [...sessions].flatMap(([sessionId, kept]) =>
-          kept.inbox.length > 0 ? [{ sessionId, inbox: lastIn(kept) }] : [],
+          kept.inbox.length > 0 ? [{ sessionId, inbox: getLastMessage(kept) }] : [],
         ),
     },
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.js'
-import { originOf } from './checked-store.js'
+import { getInnerStore } from './checked-store.js'
 import type { SessionStore } from './store.js'
 
 /** What a process has once for each store, however it is wrapped, and for each clock that time goes by there. */
@@ -11,8 +11,8 @@ export class PerStore<Kept> {
     this.#make = make
   }
 
-  of(store: SessionStore, clock: Clock): Kept {
-    const origin = originOf(store)
+  get(store: SessionStore, clock: Clock): Kept {
+    const origin = getInnerStore(store)
     const byClock = this.#known.get(origin) ?? new Map<Clock, Kept>()
     this.#known.set(origin, byClock)
     const kept = byClock.get(clock) ?? this.#make(store, clock)
@@ -21,7 +21,7 @@ export class PerStore<Kept> {
   }
 
   /** Those of a store, by whichever clock. */
-  all(store: SessionStore): Kept[] {
-    return [...(this.#known.get(originOf(store))?.values() ?? [])]
+  list(store: SessionStore): Kept[] {
+    return [...(this.#known.get(getInnerStore(store))?.values() ?? [])]
   }
 }

@@ -2,7 +2,7 @@ import { UsageError } from '../../base/errors.js'
 import type { ReadRange } from './store.js'
 
 /** An id may become a file name, a column or an argument of a command: nothing in it may mean something there. */
-const allowed = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
+const idPattern = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
 
 /**
  * A session's id, as every store takes it: 1 to 200 letters (A–Z, a–z), digits and `. _ : @ -`, the first of them
@@ -16,27 +16,30 @@ export function checkSessionId(id: unknown): string {
   if (isSessionId(id)) return id
   throw new UsageError(
     'invalid_session',
-    `${shown(id)} is no session id. Use 1 to 200 letters (A-Z, a-z), digits and . _ : @ -, and begin with neither a ` +
+    `${describeId(id)} is no session id. Use 1 to 200 letters (A-Z, a-z), digits and . _ : @ -, and begin with neither a ` +
       'dot nor a dash.',
     'session',
   )
 }
 
 /** Whether there can be a session of this id. */
-export const isSessionId = (id: unknown): id is string => typeof id === 'string' && allowed.test(id)
+export const isSessionId = (id: unknown): id is string => typeof id === 'string' && idPattern.test(id)
 
-function shown(id: unknown): string {
+function describeId(id: unknown): string {
   if (typeof id !== 'string') return id === null ? 'null' : `A value of type ${typeof id}`
   return JSON.stringify(id.length > 60 ? `${id.slice(0, 60)}…` : id)
 }
 
 /** A range with whole numbers, or from the last snapshot; null: there is nothing in it. */
-export interface WholeRange {
+export interface ResolvedRange {
   from: number | 'snapshot'
   to: number
 }
 
-export function wholeRange({ from = 1, to = Number.MAX_SAFE_INTEGER }: ReadRange = {}): WholeRange | null {
+export function resolveRange({
+  from = 1,
+  to = Number.MAX_SAFE_INTEGER,
+}: ReadRange = {}): ResolvedRange | null {
   const last = Math.floor(Math.min(to, Number.MAX_SAFE_INTEGER))
   if (from === 'snapshot') return last >= 1 ? { from, to: last } : null
   const first = Math.ceil(Math.max(from, 1))

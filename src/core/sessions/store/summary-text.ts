@@ -1,10 +1,10 @@
 import type { SessionSummary } from './store.js'
 
-export const summaryText = (summary: SessionSummary | undefined): string | null =>
+export const stringifySummary = (summary: SessionSummary | undefined): string | null =>
   summary === undefined ? null : JSON.stringify(summary)
 
 /** A summary that cannot be read is none: one bad row must not hide all sessions. */
-export function summaryOf(text: unknown): SessionSummary | null {
+export function parseSummary(text: unknown): SessionSummary | null {
   if (typeof text !== 'string') return null
   try {
     const summary: unknown = JSON.parse(text)

@@ -4,7 +4,7 @@ import type { EmittedEvent } from '../../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { type AgentMachineEvent, getEventTime } from '../../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
-import { describeValue } from '../../../core/chart/labels.js'
+import { describeValue } from '../../../core/chart/state-labels.js'
 import type { Arrival, Invariant } from '../../check-invariants.js'
 
 type Snapshot = SnapshotFrom<typeof agentMachine>

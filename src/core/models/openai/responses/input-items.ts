@@ -1,8 +1,8 @@
 import type { ContentPart } from '../../../../../machines/agent/messages.js'
 import type { WireMessage } from '../wire-messages.js'
-import { isApprovalRequest } from './calls.js'
+import { isApprovalRequest } from './response-calls.js'
 
-type Item = Readonly<Record<string, unknown>>
+type InputItem = Readonly<Record<string, unknown>>
 
 interface WireCall {
   id: string
@@ -10,12 +10,12 @@ interface WireCall {
 }
 
 /** What a message of a chat is in the Responses API. `isStored`: the provider keeps its answers, and knows items by their ids. */
-export function inputItems(message: WireMessage, isStored: boolean): readonly Item[] {
+export function toInputItems(message: WireMessage, isStored: boolean): readonly InputItem[] {
   const { role, content } = message
-  if (Array.isArray(message['items'])) return sendable(message['items'] as Item[], isStored)
+  if (Array.isArray(message['items'])) return keepSendable(message['items'] as InputItem[], isStored)
   if (role === 'tool')
-    return [{ type: 'function_call_output', call_id: message['tool_call_id'], output: parted(content) }]
-  const said = content === null || content === undefined ? [] : [{ role, content: parted(content) }]
+    return [{ type: 'function_call_output', call_id: message['tool_call_id'], output: toInputParts(content) }]
+  const said = content === null || content === undefined ? [] : [{ role, content: toInputParts(content) }]
   const calls = (message['tool_calls'] ?? []) as readonly WireCall[]
   return [
     ...said,
@@ -28,20 +28,21 @@ export function inputItems(message: WireMessage, isStored: boolean): readonly It
  * cut off before, it stays behind. And reasoning of which a provider that stores nothing gave neither its words nor its
  * encrypted form is nothing that could go back; then what came with it goes without its ids, which would ask for it.
  */
-function sendable(all: readonly Item[], isStored: boolean): readonly Item[] {
+function keepSendable(all: readonly InputItem[], isStored: boolean): readonly InputItem[] {
   const items = all.slice(0, all.findLastIndex((item) => !isReasoning(item)) + 1)
-  const isLost = (item: Item) => isReasoning(item) && !item['encrypted_content'] && isEmpty(item['content'])
+  const isLost = (item: InputItem) =>
+    isReasoning(item) && !item['encrypted_content'] && isEmpty(item['content'])
   if (isStored || !items.some(isLost)) return items
-  return items.filter((item) => !isLost(item)).map(withoutId)
+  return items.filter((item) => !isLost(item)).map(stripId)
 }
 
 /** What is asked is answered by its id. */
-function withoutId(item: Item): Item {
+function stripId(item: InputItem): InputItem {
   const { id: _id, ...rest } = item
   return isApprovalRequest(item) ? item : rest
 }
 
-function isReasoning({ type }: Item): boolean {
+function isReasoning({ type }: InputItem): boolean {
   return type === 'reasoning'
 }
 
@@ -49,11 +50,11 @@ function isEmpty(value: unknown): boolean {
   return !Array.isArray(value) || value.length === 0
 }
 
-function parted(content: unknown): unknown {
-  return Array.isArray(content) ? content.map(inputPart) : content
+function toInputParts(content: unknown): unknown {
+  return Array.isArray(content) ? content.map(toInputPart) : content
 }
 
-function inputPart(part: ContentPart): Item {
+function toInputPart(part: ContentPart): InputItem {
   switch (part.type) {
     case 'text':
       return { type: 'input_text', text: part.text }

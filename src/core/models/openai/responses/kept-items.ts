@@ -2,17 +2,17 @@ import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { MediaPart } from '../../../../../machines/agent/messages.js'
 import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
 import { asList, asObject, asText } from '../../as-json.js'
-import { mediaText } from '../../media.js'
-import { isApprovalRequest, requestItem } from './calls.js'
-import { isImageCall, withoutPicture, withPicture } from './made-media.js'
+import { describeMediaList } from '../../media.js'
+import { isApprovalRequest, toApprovalItem } from './response-calls.js'
+import { isImageCall, stripPicture, restorePicture } from './image-items.js'
 
 /** Between two messages of one answer. */
-export const betweenMessages = '\n\n'
+export const messageSeparator = '\n\n'
 
 type Call = Pick<ModelResponse['toolCalls'][number], 'id' | 'function' | 'hosted'>
 
 /** What a message says for itself. */
-export interface Said {
+export interface MessageContent {
   content: string
   refusal: string
   calls: readonly Call[]
@@ -24,7 +24,7 @@ export interface Said {
  * of `answers` and pictures, of which only the length stays, and calls. So nothing is kept twice, and what is changed or withheld in
  * the message is so here.
  */
-export function keptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
+export function toKeptItems(items: readonly JsonObject[], answers: readonly JsonObject[]): Json[] {
   return items.map((item): JsonObject => {
     if (item.type === 'function_call') {
       const { name: _name, arguments: _arguments, call_id: _id, ...rest } = item
@@ -34,13 +34,13 @@ export function keptItems(items: readonly JsonObject[], answers: readonly JsonOb
       const { name: _name, arguments: _arguments, id: _id, ...rest } = item
       return rest
     }
-    if (isImageCall(item)) return withoutPicture(item)
+    if (isImageCall(item)) return stripPicture(item)
     if (!answers.includes(item)) return item
-    return { ...item, content: asList(item.content).map(withoutWords) }
+    return { ...item, content: asList(item.content).map(stripWords) }
   })
 }
 
-function withoutWords(value: Json): Json {
+function stripWords(value: Json): Json {
   const part = asObject(value)
   if (part === null) return value
   // Large, and nothing that a model reads.
@@ -53,12 +53,12 @@ function withoutWords(value: Json): Json {
 }
 
 /** The items as they go back; null when the message, as it is now, is no more what they were kept with. */
-export function itemsWith(
+export function restoreItems(
   kept: readonly Json[],
-  { content, refusal, calls, media }: Said,
+  { content, refusal, calls, media }: MessageContent,
 ): JsonObject[] | null {
   // An answer of pictures alone has them as its words, too.
-  const isPicture = media.length > 0 && content === mediaText(media)
+  const isPicture = media.length > 0 && content === describeMediaList(media)
   const words = { text: isPicture ? '' : content, refusal }
   const taken = { text: 0, refusal: 0 }
   const asked = [...calls]
@@ -90,16 +90,16 @@ export function itemsWith(
     if (isApprovalRequest(item)) {
       const call = asked.shift()
       isBroken ||= call?.hosted === undefined
-      return call === undefined ? item : requestItem(call, item)
+      return call === undefined ? item : toApprovalItem(call, item)
     }
     if (isImageCall(item) && typeof item.result === 'number') {
-      const whole = withPicture(item, pictures.shift())
+      const whole = restorePicture(item, pictures.shift())
       isBroken ||= whole === null
       return whole ?? item
     }
     if (item.type !== 'message') return item
     if (hasText(item)) {
-      if (isLater) isBroken ||= take('text', betweenMessages.length) !== betweenMessages
+      if (isLater) isBroken ||= take('text', messageSeparator.length) !== messageSeparator
       isLater = true
     }
     return { ...item, content: asList(item.content).map(filled) }
@@ -114,7 +114,7 @@ function hasText({ content }: JsonObject): boolean {
 }
 
 /** The words of a message item. */
-export function wordsOf(item: JsonObject, kind: 'text' | 'refusal'): string {
+export function readWords(item: JsonObject, kind: 'text' | 'refusal'): string {
   return asList(item.content)
     .map((part) => asText(asObject(part)?.[kind]))
     .join('')

@@ -1,8 +1,8 @@
 import type { ModelProvider } from '../../provider.js'
-import { providerOver } from '../provider-over.js'
-import { checkResponsesOptions, type OpenAIResponsesOptions } from './options.js'
+import { createWireProvider } from '../wire-provider.js'
+import { checkResponsesOptions, type OpenAIResponsesOptions } from './responses-options.js'
 
-export type { OpenAIResponsesOptions } from './options.js'
+export type { OpenAIResponsesOptions } from './responses-options.js'
 
 /**
  * A model behind an OpenAI-compatible Responses API (OpenAI, Azure, xAI, DeepSeek, OpenRouter, LM Studio, Bedrock, vLLM),
@@ -18,8 +18,8 @@ export type { OpenAIResponsesOptions } from './options.js'
  */
 export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider {
   checkResponsesOptions(options)
-  return providerOver(options, async (provider) => {
-    const { responsesWire } = await import('./responses-wire.js')
-    return responsesWire(options, provider)
+  return createWireProvider(options, async (provider) => {
+    const { createResponsesWire } = await import('./responses-wire.js')
+    return createResponsesWire(options, provider)
   })
 }

@@ -1,23 +1,23 @@
 import type { OpenAI } from 'openai'
 import { isMistral } from '../chat-wire.js'
-import type { Wire } from '../wire.js'
-import type { OpenAIResponsesOptions } from './options.js'
-import { createResponsesBodies } from './request-body.js'
-import { responsesFormat } from './fold.js'
+import type { ApiWire } from '../api-wire.js'
+import type { OpenAIResponsesOptions } from './responses-options.js'
+import { createResponsesBodyBuilder } from './responses-body.js'
+import { createResponsesFormat } from './responses-fold.js'
 
 /** The Responses API, as this provider speaks it. */
-export function responsesWire(options: OpenAIResponsesOptions, provider: string): Wire {
+export function createResponsesWire(options: OpenAIResponsesOptions, provider: string): ApiWire {
   const { model, hostedTools = [], reasoningSummary, encryptedReasoning } = options
   const from = `responses/${provider}`
   return {
     path: '/responses',
-    format: responsesFormat(from),
-    bodies: createResponsesBodies({
+    format: createResponsesFormat(from),
+    bodies: createResponsesBodyBuilder({
       model,
       from,
       hostedTools,
       reasoningSummary,
-      encryptedReasoning: encryptedReasoning ?? !isPlainModel(model),
+      encryptedReasoning: encryptedReasoning ?? !isNonReasoningModel(model),
       isMistral: isMistral(provider, model),
     }),
     send: (client, body, sending) =>
@@ -26,6 +26,6 @@ export function responsesWire(options: OpenAIResponsesOptions, provider: string)
 }
 
 /** OpenAI's models that do not reason refuse to be asked for encrypted reasoning. */
-function isPlainModel(model: string): boolean {
+function isNonReasoningModel(model: string): boolean {
   return /^(ft:)?(openai[./])?(gpt-3|gpt-4|chatgpt-4|gpt-5(\.\d)?-chat)/.test(model)
 }

@@ -1,0 +1,27 @@
+import type { SessionStore } from '../sessions/store/store.js'
+import type { AgentLabel } from '../sessions/agent-definition.js'
+import { noStoreError } from '../sessions/session-errors.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import type { ToolSet } from '../tools/tool-set.js'
+import type { Agent } from './agent-options.js'
+import type { StoredRuns } from './stored-runs.js'
+
+/** What of an agent its own interface does not show, for whoever shows agents to people. */
+export interface AgentInternals {
+  tools: ToolSet
+  store: SessionStore | undefined
+  /** How `defineAgents` calls it; set there. */
+  label: AgentLabel | undefined
+  /** What its runs in a store are begun and brought back with. Absent without a store. */
+  stored: StoredRuns | undefined
+  parts: AgentParts
+}
+
+/** Of the agents that `createAgent` has made; nobody knows what is in another implementation of the interface. */
+export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
+
+/** @throws {UsageError} `no_store` */
+export function getStoredRuns({ stored }: AgentInternals): StoredRuns {
+  if (stored) return stored
+  throw noStoreError()
+}

@@ -1,0 +1,47 @@
+import { UsageError } from '../base/errors.js'
+import { findOtherName } from '../config/other-names.js'
+import type { RunOptions } from './agent-options.js'
+
+const optionNames = [
+  'session',
+  'attachments',
+  'signal',
+  'limits',
+  'context',
+  'journal',
+  'inspect',
+] as const satisfies (keyof RunOptions)[]
+
+/** The options of a run; a UsageError for one that does not exist (a limit beside `limits`, say) or cannot work. */
+export function checkRunOptions(options: unknown): RunOptions {
+  if (options === undefined) return {}
+  if (typeof options !== 'object' || options === null) {
+    throw optionError(
+      'The options of a run must be an object, such as { session, signal, limits, context }.',
+      'options',
+    )
+  }
+  for (const key of Object.keys(options)) {
+    if ((optionNames as readonly string[]).includes(key)) continue
+    const other = findOtherName(key)
+    const hint = other
+      ? `Here it is ${other}.`
+      : `It takes ${optionNames.join(', ')}; limits go into limits: { … }.`
+    throw optionError(`run() has no option '${key}'. ${hint}`, key)
+  }
+  const { signal, journal } = options as RunOptions
+  if (signal !== undefined && typeof signal.addEventListener !== 'function') {
+    throw optionError('signal must be an AbortSignal: pass controller.signal.', 'signal')
+  }
+  if (
+    journal !== undefined &&
+    (typeof journal.append !== 'function' || typeof journal.flush !== 'function')
+  ) {
+    throw optionError('journal must have append(entry) and flush().', 'journal')
+  }
+  return options
+}
+
+function optionError(message: string, subject: string): UsageError {
+  return new UsageError('invalid_option', message, subject)
+}

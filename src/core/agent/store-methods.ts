@@ -1,0 +1,80 @@
+import { loadOnce } from '../base/lazy-load.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { getStore } from '../sessions/session-errors.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { WatchedEvent, WatchOptions } from '../run/watch-session.js'
+import type { Agent } from './agent-options.js'
+
+const loadSessionFunctions = loadOnce(() => import('../sessions/log/lazy-session-functions.js'))
+
+/** Only those who change what happened need them. */
+const loadEdits = loadOnce(() => import('../run/edit-fork.js'))
+
+/** Only those who speak to a session from elsewhere need it. */
+const loadTell = loadOnce(() => import('../run/tell-stored-session.js'))
+const loadWatch = loadOnce(() => import('../run/watch-session.js'))
+
+/** A watch that begins when its first event is asked for; who leaves it is left alone at once, whatever it waits for. */
+function createWatch(
+  store: SessionStore,
+  { clock }: AgentParts,
+  sessionId: string,
+  options?: WatchOptions,
+): AsyncIterableIterator<WatchedEvent, undefined> {
+  const left = new AbortController()
+  async function* events(): AsyncGenerator<WatchedEvent, undefined> {
+    const { watchSession } = await loadWatch()
+    yield* watchSession({ store, clock }, sessionId, options, left.signal)
+    return undefined
+  }
+  const told = events()
+  return {
+    next: async () => {
+      const result = left.signal.aborted ? doneResult : await told.next()
+      return left.signal.aborted ? doneResult : result
+    },
+    return: () => {
+      left.abort()
+      void told.return(undefined)
+      return Promise.resolve(doneResult)
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  }
+}
+
+const doneResult = { done: true as const, value: undefined }
+
+/** What an agent does with sessions of its store without running them. */
+export function createStoreMethods(
+  store: SessionStore | undefined,
+  parts: AgentParts,
+): Pick<Agent, 'replay' | 'readSession' | 'fork' | 'tell' | 'watch'> {
+  return {
+    replay: async (sessionId, { to } = {}) => {
+      const [kept, id] = [getStore(store), checkSessionId(sessionId)]
+      const { replaySession } = await loadSessionFunctions()
+      return replaySession(kept, id, to)
+    },
+    readSession: async (sessionId) => {
+      const [kept, id] = [getStore(store), checkSessionId(sessionId)]
+      const { readSession } = await loadSessionFunctions()
+      return readSession(kept, id)
+    },
+    fork: async (sessionId, seq, { edit, context } = {}) => {
+      const [kept, id] = [getStore(store), checkSessionId(sessionId)]
+      const { forkSession } = await loadSessionFunctions()
+      if (edit === undefined) return forkSession(kept, id, seq, parts.clock)
+      const { editFork } = await loadEdits()
+      return forkSession(kept, id, seq, parts.clock, (folded) => editFork(parts, folded, edit, context))
+    },
+    watch: (sessionId, options) => createWatch(getStore(store), parts, sessionId, options),
+    tell: async (sessionId, message) => {
+      const kept = getStore(store)
+      const { tellStoredSession } = await loadTell()
+      return tellStoredSession({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
+    },
+  }
+}

@@ -1,0 +1,176 @@
+import {
+  and,
+  createEmptyActor,
+  getInitialMicrosteps,
+  StateMachine,
+  type AnyActorScope,
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type AnyStateNode,
+  type AnyTransitionDefinition,
+} from 'xstate'
+import { listTransitions, type DeclaredTransition, type DefinedTransition } from './transitions.js'
+
+/** An action that the machine would have executed. Nothing is executed while exploring. */
+export interface MachineAction {
+  /** The action's name; `xstate.emit`, `xstate.spawnChild`, `xstate.raise`, … for the built-in ones. */
+  type: string
+  /** What it is given; undefined without any. */
+  params: unknown
+}
+
+/** What one event does to a machine, all its microsteps together. */
+export interface Macrostep {
+  snapshot: AnyMachineSnapshot
+  /** In the order in which they were taken. */
+  taken: DefinedTransition[]
+  actions: MachineAction[]
+}
+
+/** How often the guard of a transition let it pass. */
+export interface Evidence {
+  passed: number
+  failed: number
+}
+
+export interface ObservedMachine {
+  machine: AnyStateMachine
+  transitions: DefinedTransition[]
+  start(input: unknown): Macrostep
+  step(snapshot: AnyMachineSnapshot, event: AnyEventObject): Macrostep
+  /** The states that were active in any microstep so far. */
+  reached: ReadonlySet<AnyStateNode>
+  evidence(transition: DefinedTransition): Evidence
+  /** The guard that threw, when the last call failed because of one. */
+  brokenGuard(): { declared: DeclaredTransition; error: unknown } | undefined
+}
+
+/** Microsteps after which a machine that sets no `maxIterations` counts as looping for ever. */
+const maxIterations = 1_000
+
+/**
+ * Watches which transitions a machine takes. All that depends on XState's insides is in this file.
+ *
+ * It works on a private copy, so the machine stays as it is, and whatever wraps it (a journal, for example) stays out
+ * of the way. The inspection events of the microsteps name the transitions that were selected; a marker among their
+ * actions tells which of these were taken, as conflicts between parallel regions are settled after that.
+ */
+export function observeMachine(original: AnyStateMachine): ObservedMachine {
+  const machine: AnyStateMachine = new StateMachine(original.config, original.implementations)
+  if (!Number.isFinite(machine.options.maxIterations)) machine.options.maxIterations = maxIterations
+
+  const transitions = listTransitions(machine)
+  const byDefinition = new Map(transitions.map((transition) => [transition.definition, transition]))
+  const evidence = new Map<DefinedTransition, Evidence>()
+  const markers = new Map<unknown, AnyTransitionDefinition>()
+  const marked = new Set<AnyTransitionDefinition>()
+  const reached = new Set<AnyStateNode>()
+  let broken: { declared: DeclaredTransition; error: unknown } | undefined
+
+  for (const transition of transitions) {
+    watchGuard(transition)
+    mark(transition.definition)
+  }
+
+  function watchGuard(transition: DefinedTransition): void {
+    const { definition, declared } = transition
+    const seen: Evidence = { passed: 0, failed: 0 }
+    evidence.set(transition, seen)
+    if (definition.guard === undefined) return
+    const guard = evaluate([definition.guard])
+    const watched: BuiltinGuard = Object.assign(() => false, {
+      check: (snapshot: unknown, args: unknown) => {
+        try {
+          const passes = guard.check(snapshot, args, guard)
+          seen[passes ? 'passed' : 'failed']++
+          return passes
+        } catch (error) {
+          broken = { declared, error }
+          throw error
+        }
+      },
+    })
+    Object.assign(definition, { guard: watched })
+  }
+
+  /** Not on a transition without any effect: an action would make `snapshot.can()` say that it has one. */
+  function mark(definition: AnyTransitionDefinition): void {
+    if (definition.target === undefined && definition.actions.length === 0) return
+    const marker = (): void => void definition
+    markers.set(marker, definition)
+    marked.add(definition)
+    definition.actions = [marker, ...definition.actions]
+  }
+
+  function run(apply: (scope: AnyActorScope) => AnyMachineSnapshot): Macrostep {
+    broken = undefined
+    const taken: DefinedTransition[] = []
+    const actions: MachineAction[] = []
+    const executed = new Set<AnyTransitionDefinition>()
+    // A fresh actor each time: its system would refuse the same systemId twice.
+    const self = createEmptyActor()
+    self.system.inspect((inspected) => {
+      if (inspected.type !== '@xstate.microstep' || inspected.actorRef !== self) return
+      const { _transitions: selected } = inspected
+      for (const definition of selected) {
+        const transition = byDefinition.get(definition)
+        if (transition === undefined || (marked.has(definition) && !executed.has(definition))) continue
+        taken.push(transition)
+        for (let node: AnyStateNode | undefined = transition.node; node; node = node.parent) reached.add(node)
+      }
+      executed.clear()
+      noteReached(inspected.snapshot as AnyMachineSnapshot)
+    })
+    const snapshot = apply({
+      self,
+      system: self.system,
+      id: '',
+      sessionId: '',
+      logger: () => undefined,
+      defer: () => undefined,
+      emit: () => undefined,
+      stopChild: () => undefined,
+      actionExecutor: (action) => {
+        const definition = markers.get(action.exec)
+        if (definition) executed.add(definition)
+        else actions.push({ type: action.type, params: action.params })
+      },
+    })
+    noteReached(snapshot)
+    return { snapshot, taken, actions }
+  }
+
+  function noteReached(snapshot: AnyMachineSnapshot): void {
+    for (const node of listActiveStates(snapshot)) reached.add(node)
+  }
+
+  return {
+    machine,
+    transitions,
+    reached,
+    start: (input) => {
+      const step = run((scope) => machine.getInitialSnapshot(scope, input))
+      if (step.snapshot.status === 'error') throw step.snapshot.error
+      // The states that are entered first and left at once are in no inspection event.
+      const first = getInitialMicrosteps(machine, input)[0]
+      if (first) noteReached(first[0])
+      return step
+    },
+    step: (snapshot, event) => run((scope) => machine.transition(snapshot, event, scope)),
+    evidence: (transition) => evidence.get(transition) ?? { passed: 0, failed: 0 },
+    brokenGuard: () => broken,
+  }
+}
+
+/** The states that a snapshot is in, ancestors included. */
+export function listActiveStates({ _nodes: nodes }: AnyMachineSnapshot): readonly AnyStateNode[] {
+  return nodes
+}
+
+/** How XState's own combinators look inside: `and` of one guard evaluates a guard of any kind. */
+type BuiltinGuard = (() => boolean) & {
+  check: (snapshot: unknown, args: unknown, self: BuiltinGuard) => boolean
+}
+
+const evaluate = and as unknown as (guards: readonly unknown[]) => BuiltinGuard

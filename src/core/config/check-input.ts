@@ -1,0 +1,165 @@
+import { ConfigError } from '../base/errors.js'
+import { findNearestName, normalizeName } from '../base/nearest-name.js'
+import { anyKey, type Kind, type Path } from './kind.js'
+import { findOtherName } from './other-names.js'
+
+/** One thing that is wrong: the key's path, and a sentence that says what to do about it. */
+export interface Problem {
+  path: string
+  sentence: string
+}
+
+interface CheckOptions {
+  /** Options that stand beside the checked keys, for "did you mean". */
+  beside?: readonly string[]
+  /** Whether the value at this path stays out of messages because it may be a secret. */
+  isSecret?: (path: string) => boolean
+}
+
+/** Holds the input against the kind. Throws one ConfigError with every problem; `what` names the input in it. */
+export function checkInput<Value, Taken>(
+  kind: Kind<Value, Taken>,
+  input: unknown,
+  what: string,
+  options: CheckOptions = {},
+): Value {
+  const problems = new Map<string, Problem>()
+  let read: Value
+  try {
+    read = kind.read(input, [], (at, phrase) => {
+      const path = formatPath(at)
+      if (problems.has(path)) return
+      const sentence =
+        phrase === null
+          ? describeUnknownKey(at, kind, options.beside ?? [])
+          : `${path === '' ? 'It' : path} must be ${phrase}${options.isSecret?.(path) === true ? '' : ` (is ${showValue(getValueAt(input, at))})`}.`
+      problems.set(path, { path, sentence })
+    })
+  } catch (error) {
+    // Only an input that fights back gets here: a getter that throws, a revoked proxy.
+    throw invalidInputError(what, [{ path: '', sentence: 'It cannot be read; use plain objects.' }], {
+      cause: error,
+    })
+  }
+  if (problems.size > 0) throw invalidInputError(what, [...problems.values()])
+  return read
+}
+
+export function invalidInputError(
+  what: string,
+  problems: readonly Problem[],
+  options?: ErrorOptions,
+): ConfigError {
+  const lines = problems.map(({ sentence }) => `  ${sentence}`)
+  return new ConfigError(
+    'invalid_config',
+    [`Invalid ${what}:`, ...lines].join('\n'),
+    problems[0]?.path || undefined,
+    options,
+  )
+}
+
+function describeUnknownKey(at: Path, kind: Kind, beside: readonly string[]): string {
+  const path = at.slice(0, -1)
+  const key = String(at.at(-1))
+  const siblings = [...listKeysAt(kind, path), ...(path.length === 0 ? beside : [])]
+  return `${formatPath(at)} is not a known key. ${findHint(key, path, siblings, kind)}`
+}
+
+/**
+ * A key of this section in another spelling (`sampling.max_tokens`) is tried first, then another library's name: by spelling alone,
+ * `max_retries` is close to keys that mean something else.
+ */
+function findHint(key: string, path: Path, siblings: readonly string[], kind: Kind): string {
+  const sameName = siblings.find((sibling) => normalizeName(sibling) === normalizeName(key))
+  if (sameName !== undefined) return formatSuggestion(formatPath([...path, sameName]))
+  const other = findOtherName(key)
+  if (other !== undefined) return `Here it is ${other}.`
+  const meant = findNearestName(key, siblings)
+  return meant === undefined
+    ? (hintOtherSection(key, kind) ?? formatKnownKeys(siblings))
+    : formatSuggestion(formatPath([...path, meant]))
+}
+
+/** A key that stands under another section: `maxSteps` at the top. */
+function hintOtherSection(key: string, kind: Kind): string | undefined {
+  // Reversed, so that of two keys with one name the first is meant.
+  const byName = new Map(
+    listKeyPaths(kind)
+      .toReversed()
+      .map((path) => [path.slice(path.lastIndexOf('.') + 1), path]),
+  )
+  const path = byName.get(findNearestName(key, [...byName.keys()]) ?? '')
+  return path === undefined ? undefined : formatSuggestion(path)
+}
+
+function formatSuggestion(path: string): string {
+  return `Did you mean ${path}?`
+}
+
+function formatKnownKeys(keys: readonly string[]): string {
+  return `Known here: ${keys.join(', ')}.`
+}
+
+/** `prices["gpt-5"].inputPerMillion`, `messages[0].role` */
+function formatPath(keys: Path): string {
+  return keys.reduce<string>((path, key) => {
+    if (typeof key === 'number') return `${path}[${key}]`
+    const name = String(key)
+    if (!/^[A-Za-z_$][\w$]{0,59}$/.test(name)) return `${path}[${JSON.stringify(shortenText(name))}]`
+    return path === '' ? name : `${path}.${name}`
+  }, '')
+}
+
+function getValueAt(input: unknown, path: Path): unknown {
+  return path.reduce<unknown>((value, key) => (isObject(value) ? Reflect.get(value, key) : undefined), input)
+}
+
+/** A value for people: short, and never an exception. */
+function showValue(value: unknown): string {
+  if (value === null) return 'null'
+  switch (typeof value) {
+    case 'undefined':
+      return 'missing'
+    case 'string':
+      return `'${shortenText(value)}'`
+    case 'object':
+      return Array.isArray(value) ? 'a list' : 'an object'
+    case 'number':
+    case 'boolean':
+    case 'bigint':
+      return String(value)
+    default:
+      return `a ${typeof value}`
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+/** On one line, and not too long. */
+function shortenText(value: string): string {
+  const text = value.slice(0, 100).replaceAll(/\s+/g, ' ')
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}
+
+/** The keys that the kind knows inside the object at this path. */
+function listKeysAt(kind: Kind, path: Path): string[] {
+  const there = path.reduce<Kind[]>(
+    (kinds, key) =>
+      kinds
+        .flatMap(({ keys }) => keys)
+        .filter(([name]) => name === key || name === anyKey)
+        .map(([, inner]) => inner),
+    [kind],
+  )
+  return there.flatMap(({ keys }) => keys.map(([name]) => name)).filter((name) => name !== anyKey)
+}
+
+/** The dotted path of every key that the kind knows, parents first. */
+function listKeyPaths({ keys }: Kind): string[] {
+  return keys.flatMap(([name, inner]) =>
+    name === anyKey ? [] : [name, ...listKeyPaths(inner).map((path) => `${name}.${path}`)],
+  )
+}

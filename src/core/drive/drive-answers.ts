@@ -1,0 +1,110 @@
+import { fingerprintCall } from '../../../guards/lib/fingerprint.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { UsageError } from '../base/errors.js'
+import { toOutputValue } from '../run/tool-output-event.js'
+import type { Run } from '../run/run.js'
+import { checkMessage, isAnswer, type SessionMessage } from '../sessions/inbox/session-message.js'
+
+/** What is said to a session at its rest. */
+export type SessionAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' }>
+
+const answerTypes: readonly SessionAnswer['type'][] = [
+  'cancel',
+  'resume',
+  'steer',
+  'approve',
+  'reject',
+  'toolOutput',
+]
+
+/**
+ * An answer to a call says which call it is for, because it may be made again when the run asks for another one of the same
+ * id. All answers are checked before any is applied: otherwise the run would go on with the first, and the call would fail at the second.
+ * @throws {UsageError} `invalid_input` for what is no answer, `unbound_answer` for one to a call without `fingerprint` or `at`
+ */
+export function checkAnswers(answers: readonly unknown[], at: number | undefined, by = 'runSession'): void {
+  const checked = answers.map((given, i) =>
+    checkMessage(given, { by: `${by}, answers[${i}]`, subject: 'answers', of: answerTypes }),
+  )
+  if (at !== undefined) return
+  for (const [i, answer] of checked.entries()) {
+    if (!isAnswer(answer) || answer.fingerprint !== undefined) continue
+    throw new UsageError(
+      'unbound_answer',
+      `${by}, answers[${i}]: say which call '${answer.callId}' is meant, because a later call may have the same id. Pass its ` +
+        'fingerprint as rest.pending tells it, or at: rest.head.',
+      'answers',
+    )
+  }
+}
+
+/** What an answer says that comes twice, or too late. */
+const lateAnswerCodes: ReadonlySet<string> = new Set([
+  'unknown_call',
+  'already_answered',
+  'stale_answer',
+  'wrong_state',
+])
+
+/**
+ * Applies answers to a run. The same call may come twice: an answer that no call waits for any more is no error. `at`: the rest that
+ * the answers are for is known.
+ * @throws {UsageError} `invalid_input` for an edit that does not fit
+ */
+export function applyAnswers(run: Run, answers: readonly SessionAnswer[], at: number | undefined): void {
+  for (const answer of answers) {
+    const { context } = run.snapshot() as { context: AgentContext }
+    if (isUnbound(answer, at) && wasAskedBefore(context, answer.callId)) continue
+    try {
+      applyAnswer(run, answer)
+    } catch (error) {
+      if (!(error instanceof UsageError) || !lateAnswerCodes.has(error.code)) throw error
+    }
+  }
+}
+
+/** Whether it may be for an earlier call as well as for this one. */
+function isUnbound(
+  answer: SessionAnswer,
+  at: number | undefined,
+): answer is Extract<SessionAnswer, { callId: string }> {
+  return at === undefined && 'callId' in answer && answer.messageId === undefined
+}
+
+/**
+ * Whether an earlier call of the session had this id and these arguments: a fingerprint does not tell the two apart, and the
+ * answer may be the one to the earlier call, made again.
+ */
+function wasAskedBefore({ messages, calls, batchAt }: AgentContext, callId: string): boolean {
+  const asked = calls.find(({ id }) => id === callId)
+  if (!asked) return false
+  return messages
+    .slice(0, Math.max(0, batchAt))
+    .some(
+      (message) =>
+        message.role === 'assistant' &&
+        message.tool_calls?.some(
+          ({ id, function: { name, arguments: text } }) =>
+            id === callId &&
+            name === asked.name &&
+            fingerprintCall(name, text) === fingerprintCall(name, asked.arguments),
+        ),
+    )
+}
+
+function applyAnswer(run: Run, answer: SessionAnswer): void {
+  switch (answer.type) {
+    case 'cancel':
+      return run.cancel(answer.why)
+    case 'resume':
+      return run.resume()
+    case 'steer':
+      return run.steer(answer.text)
+    case 'approve':
+      return run.approve(answer.callId, answer.editedInput as never, answer)
+    case 'reject':
+      return run.reject(answer.callId, answer.why, answer)
+    default:
+      return run.addToolOutput(answer.callId, toOutputValue(answer), answer)
+  }
+}

@@ -1,0 +1,84 @@
+import { UsageError } from '../base/errors.js'
+import { expectKnownOptions } from '../config/known-options.js'
+import type { RunInput } from '../sessions/input-history.js'
+import { checkSessionId } from '../sessions/store/session-id.js'
+import { checkAnswers, type SessionAnswer } from './drive-answers.js'
+
+/** The options of `runSession`. */
+export interface RunSessionOptions {
+  /** The id of the session. */
+  session: string
+  /**
+   * The input that begins the run, ignored when the run has begun; or a function that gets it, called only then. Pass an engine that
+   * keeps its arguments an id in place of a text.
+   */
+  input?: RunInput | (() => RunInput | Promise<RunInput>)
+  /** Which run of the session `input` begins: 1, 2, … Default: the first, or whichever is the latest. */
+  turn?: number
+  /**
+   * Applied to the run where it rests. An answer to a call needs its `fingerprint`, or `at`. An answer that no call waits for
+   * any more is ignored.
+   */
+  answers?: readonly SessionAnswer[]
+  /** The `head` of the result that `answers` are for: they are ignored when anything else has come since. */
+  at?: number
+  /** The name of the agent that begins the session, in `defineAgents`. Default: the only agent, or the one that the session had before. */
+  agent?: string
+  /** Stops this call where another call can continue; it does not cancel the run. */
+  signal?: AbortSignal
+  /**
+   * Called at once, and every 10 seconds until `runSession` settles. When it throws or rejects, the call stops as by `signal`, and
+   * rejects with the same error.
+   */
+  heartbeat?: () => unknown
+  /**
+   * The longest wait before a retry that this call waits for, in milliseconds. For a longer one it settles as `stopped`, with
+   * `waitUntil`. Default: it waits for every retry.
+   */
+  maxRetryWaitMs?: number
+  /** The app's own object, handed to `execute`. */
+  context?: unknown
+}
+
+const optionNames = [
+  'session',
+  'input',
+  'turn',
+  'answers',
+  'at',
+  'agent',
+  'signal',
+  'heartbeat',
+  'maxRetryWaitMs',
+  'context',
+] as const satisfies (keyof RunSessionOptions)[]
+
+/** @throws {UsageError} `invalid_option`, naming the key; `invalid_input`, `unbound_answer` for answers */
+export function checkDriveOptions(options: unknown): RunSessionOptions {
+  if (typeof options !== 'object' || options === null)
+    throw driveOptionError('options', 'takes { session, input, … }')
+  const given = options as RunSessionOptions
+  expectKnownOptions('runSession', given, optionNames)
+  const { session, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs } = given
+  checkSessionId(session)
+  if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))
+    throw driveOptionError('turn', 'counts turns from 1')
+  if (at !== undefined && !Number.isSafeInteger(at))
+    throw driveOptionError('at', 'takes the head of a rest as at')
+  if (answers !== undefined && !Array.isArray(answers))
+    throw driveOptionError('answers', 'takes a list of answers')
+  if (answers) checkAnswers(answers, at)
+  if (agent !== undefined && typeof agent !== 'string')
+    throw driveOptionError('agent', 'takes the name of an agent')
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
+    throw driveOptionError('signal', 'takes an AbortSignal as signal')
+  if (heartbeat !== undefined && typeof heartbeat !== 'function')
+    throw driveOptionError('heartbeat', 'takes a function as heartbeat')
+  if (maxRetryWaitMs !== undefined && !(typeof maxRetryWaitMs === 'number' && maxRetryWaitMs >= 0))
+    throw driveOptionError('maxRetryWaitMs', 'takes milliseconds from 0 as maxRetryWaitMs')
+  return given
+}
+
+function driveOptionError(key: string, what: string): UsageError {
+  return new UsageError('invalid_option', `runSession ${what}.`, key)
+}

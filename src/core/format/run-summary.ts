@@ -1,0 +1,58 @@
+import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
+import { getCacheHitRate } from '../../../machines/agent/usage.js'
+import type { Paint, Style } from './paint.js'
+import { formatCount, formatDuration, formatMoney } from './format-words.js'
+
+/** How a run ended and what it took, each against its limit. */
+export function formatRunSummary(
+  result: Pick<RunResult, 'steps' | 'usage'> & { state: AgentState; reason: Reason },
+  limits: Partial<AgentConfig['limits']>,
+  /** Null: not known. */
+  durationMs: number | null,
+  paint: Paint,
+): string {
+  const { state, reason, steps, usage } = result
+  const rows = [
+    ['steps', formatCount(steps) + formatLimit(limits.maxSteps, formatCount)],
+    [
+      'tokens',
+      `${usage.estimated ? '≈ ' : ''}${formatCount(usage.totalTokens)}${formatLimit(limits.tokenBudget, formatCount)}` +
+        ` (${formatCount(usage.inputTokens)} in${formatCachedShare(usage)}, ${formatCount(usage.outputTokens)} out)`,
+    ],
+    ['cost', formatMoney(usage.cost) + formatLimit(limits.costLimit, formatMoney)],
+    ...(durationMs === null
+      ? []
+      : [['time', formatDuration(durationMs) + formatLimit(limits.timeoutMs, formatDuration)] as const]),
+  ] as const
+  return [
+    `${paint('bold', paint(getStateStyle(state), state))} ${paint('dim', '·')} ${reason}`,
+    ...rows.map(([name, value]) => `  ${paint('dim', name.padEnd(6))}  ${value}`),
+    '',
+  ].join('\n')
+}
+
+/** What of the input was cheap. */
+function formatCachedShare(usage: RunResult['usage']): string {
+  const share = Math.floor(getCacheHitRate(usage) * 100)
+  return share > 0 ? `, ${share} % of it cached` : ''
+}
+
+function formatLimit(limit: number | null | undefined, show: (value: number) => string): string {
+  return !limit ? '' : ` of ${show(limit)}`
+}
+
+export function getStateStyle(state: AgentState): Style {
+  switch (state) {
+    case 'RUNNING':
+    case 'WAITING_FOR_TOOL':
+      return 'cyan'
+    case 'COMPLETED':
+      return 'green'
+    case 'ERROR':
+    case 'BLOCKED':
+      return 'red'
+    default:
+      return 'yellow'
+  }
+}

@@ -1,0 +1,174 @@
+import type { Json } from '../../../machines/agent/json.js'
+import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
+import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
+import type { TokenUsage } from '../../../machines/agent/usage.js'
+import { createId } from '../base/create-id.js'
+import { stripControls } from '../base/strip-controls.js'
+import { readCitations } from './citations.js'
+import { toContentPart } from './media.js'
+import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
+
+/**
+ * An answer as the loop relies on it, whoever wrote the provider: texts are texts, call ids are unique within the
+ * answer, arguments are JSON text, usage is whole and finite or null (which is estimated, never silently free), and what
+ * is to be echoed is plain JSON.
+ */
+export function normalizeResponse(response: ModelResponse): ModelResponse {
+  const given: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
+  const details = Array.isArray(given.reasoningDetails) ? normalizeDetails(given.reasoningDetails) : []
+  return {
+    text: toText(given.text),
+    reasoning: toText(given.reasoning),
+    refusal: typeof given.refusal === 'string' ? given.refusal : null,
+    toolCalls: Array.isArray(given.toolCalls) ? normalizeCalls(given.toolCalls as Partial<ToolCall>[]) : [],
+    finishReason: toWord(given.finishReason),
+    complete: given.complete !== false,
+    usage: normalizeUsage(given.usage),
+    model: toWord(given.model),
+    ...(details.length > 0 && { reasoningDetails: details }),
+    ...normalizeMedia(given.media),
+    ...normalizeAnnotations(given.annotations),
+    ...normalizeProviderItems(given.providerItems),
+    ...(typeof given.by === 'string' && { by: given.by }),
+  }
+}
+
+/** Whole or not at all: one that is missing may be what another stands on. */
+function normalizeProviderItems(given: unknown): Pick<ModelResponse, 'providerItems'> {
+  const read = readProviderItems(given)
+  return read === null ? {} : { providerItems: read }
+}
+
+/** What is no part of a message is left out. */
+function normalizeMedia(given: unknown): Pick<ModelResponse, 'media'> {
+  const media = (Array.isArray(given) ? given : []).flatMap((part: unknown): MediaPart[] => {
+    try {
+      const read = toContentPart(part, 'media')
+      return read.type === 'text' ? [] : [read]
+    } catch {
+      return []
+    }
+  })
+  return media.length === 0 ? {} : { media }
+}
+
+function normalizeAnnotations(given: unknown): Pick<ModelResponse, 'annotations'> {
+  const annotations = Array.isArray(given) ? readCitations(normalizeDetails(given)) : []
+  return annotations.length === 0 ? {} : { annotations }
+}
+
+function normalizeDetails(given: readonly unknown[]): Json[] {
+  return given.map(toPlainJson).filter((detail) => detail !== undefined)
+}
+
+function normalizeCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
+  const taken = new Set<string>()
+  /** A sub-agent's call is named by the call that leads to it, a slash, and its own id: no other is to be named so. */
+  const led = new Set<string>()
+  const isTaken = (id: string): boolean =>
+    taken.has(id) || led.has(id) || listIdPrefixes(id).some((one) => taken.has(one))
+  return calls.map((call, i) => {
+    const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
+    // Unique in the session, too: people, logs and the model itself name a call by it.
+    let id = toText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
+    while (isTaken(id)) id = `${id.replaceAll('/', '_')}_${i + 1}`
+    taken.add(id)
+    for (const one of listIdPrefixes(id)) led.add(one)
+    const text = typeof input === 'string' ? input : (JSON.stringify(input ?? {}) ?? '{}')
+    const extra = toPlainJson(call?.extra_content)
+    return {
+      id,
+      type: 'function',
+      function: { name: toText(name), arguments: text },
+      ...(extra !== undefined && { extra_content: extra }),
+      ...normalizeHosted(call?.hosted),
+    }
+  })
+}
+
+/** What stands before each slash of an id. */
+function listIdPrefixes(id: string): string[] {
+  const parts = id.split('/').slice(0, -1)
+  return parts.map((_, i) => parts.slice(0, i + 1).join('/'))
+}
+
+function normalizeHosted(given: unknown): Pick<ToolCall, 'hosted'> {
+  const hosted = readHostedBy(given)
+  return hosted === null ? {} : { hosted }
+}
+
+/** What a provider calls something: it is printed and logged as it is, so it has one line and no control characters. */
+export function toSingleLine(text: string): string {
+  return stripControls(text).replaceAll(/[\t\n]+/g, ' ')
+}
+
+function toWord(value: unknown): string | null {
+  return typeof value === 'string' ? toSingleLine(value) : null
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+const failureKinds: readonly FailureKind[] = [
+  'transient',
+  'rate_limit',
+  'incomplete',
+  'context_overflow',
+  'fatal',
+]
+
+/** A failure as the loop relies on it, whoever wrote the provider: every field is there and is what it says. */
+export function normalizeFailure(failure: ModelFailure): ModelFailure {
+  const given: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
+  return {
+    kind: failureKinds.find((kind) => kind === given.kind) ?? 'fatal',
+    code: toText(given.code) || 'unknown',
+    message: toText(given.message) || 'The provider failed with an error without words.',
+    status: toNumberOrNull(given.status),
+    retryAfterMs: toNumberOrNull(given.retryAfterMs),
+    partialText: toText(given.partialText),
+    usage: normalizeUsage(given.usage),
+  }
+}
+
+function toNumberOrNull(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null
+}
+
+/**
+ * Usage as whoever wrote the provider reports it. Null, which is estimated, when the tokens of input or output are no
+ * counts: what cannot be read is not free. The other fields are details, and may be left out.
+ */
+function normalizeUsage(usage: unknown): TokenUsage | null {
+  if (typeof usage !== 'object' || usage === null) return null
+  const given = usage as Partial<Record<keyof TokenUsage, unknown>>
+  const { inputTokens, outputTokens } = given
+  if (!isCount(inputTokens) || !isCount(outputTokens)) return null
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: Math.max(toCount(given.totalTokens), inputTokens + outputTokens),
+    cachedInputTokens: Math.min(toCount(given.cachedInputTokens), inputTokens),
+    ...(toCount(given.cacheWriteTokens) > 0 && {
+      cacheWriteTokens: Math.min(toCount(given.cacheWriteTokens), inputTokens),
+    }),
+    reasoningTokens: Math.min(toCount(given.reasoningTokens), outputTokens),
+    ...(toCount(given.providerCost) > 0 && { providerCost: toCount(given.providerCost) }),
+  }
+}
+
+/** What was used where only the total is told, in one number; null where input and output are told, or nothing is. */
+export function findTotalOnly(usage: unknown): number | null {
+  const given = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
+  const total = toCount(given.totalTokens)
+  return normalizeUsage(usage) === null && total > 0 ? total : null
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+}
+
+function toCount(value: unknown): number {
+  return isCount(value) ? value : 0
+}

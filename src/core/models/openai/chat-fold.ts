@@ -1,0 +1,185 @@
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
+import type { TokenUsage } from '../../../../machines/agent/usage.js'
+import { hasError } from '../error-body.js'
+import { toBodyFailure } from '../to-model-failure.js'
+import { ModelError } from '../provider.js'
+import type { AnswerFormat, AnswerFold } from './answer-format.js'
+import { readDeltaContent, readDeltaReasoning } from './delta-content.js'
+import { type Delta, noDelta } from './delta.js'
+import { refuseTooLarge } from './response-limits.js'
+import { asList, asObject, asText } from '../as-json.js'
+import { listTopLevelCitations, readCitations } from '../citations.js'
+import { ReasoningDetails } from './reasoning-details.js'
+import { ThinkSplitter } from './think-tags.js'
+import { ToolCallFold } from './tool-call-fold.js'
+import { readUsage } from './read-usage.js'
+
+/** Answers of the Chat Completions API. */
+export const chatFormat: AnswerFormat = {
+  displayName: 'chat completion',
+  isWhole: (value) => Array.isArray(asObject(value)?.choices),
+  createFold: () => new ChatFold(),
+}
+
+/** Chat Completions chunks (`chat.completion.chunk`, or one `chat.completion`), folded into one answer. */
+class ChatFold implements AnswerFold {
+  #text = ''
+  #reasoning = ''
+  #refusal = ''
+  #finishReason: string | null = null
+  #usage: TokenUsage | null = null
+  #model: string | null = null
+  #id = ''
+  #lost = false
+  #progress = 0
+  #size = 0
+  // Most answers have neither calls nor details.
+  #calls: ToolCallFold | null = null
+  /** `function_call`, as the API was before it had tools. It may repeat what `tool_calls` say. */
+  #oldCall: ToolCallFold | null = null
+  #details: ReasoningDetails | null = null
+  /** Named within the answer, and beside it. */
+  readonly #cited: Json[] = []
+  #citedBeside: readonly Json[] = []
+  readonly #think = new ThinkSplitter()
+
+  get progress(): number {
+    return this.#progress + (this.#finishReason === null ? 0 : 1)
+  }
+
+  /** It goes on until `[DONE]`: the usage may come behind the finish reason. */
+  get ended(): boolean {
+    return false
+  }
+
+  get finished(): boolean {
+    return this.#finishReason !== null && !this.#lost
+  }
+
+  push(value: unknown, whole = false): Delta {
+    const chunk = asObject(value)
+    if (chunk === null) return noDelta
+    const choice = findFirstChoice(chunk.choices)
+    this.#model ??= asText(chunk.model) || null
+    this.#id ||= asText(chunk.id)
+    this.#usage =
+      readUsage(chunk.usage) ??
+      readUsage(choice?.usage) ??
+      readUsage(asObject(chunk.x_groq)?.usage) ??
+      this.#usage
+    this.#refuseErrors(chunk, choice)
+    const beside = listTopLevelCitations(chunk)
+    if (beside.length > 0) this.#citedBeside = beside
+    if (choice === null) return noDelta
+    const added = this.#pushChoice(choice, whole)
+    this.#finishReason = asText(choice.finish_reason) || this.#finishReason
+    return added
+  }
+
+  markLost(): void {
+    this.#lost ||= this.#finishReason === null
+  }
+
+  flush(): Delta {
+    return this.#add(this.#think.flush())
+  }
+
+  getPartial(): Pick<ModelResponse, 'text' | 'usage'> {
+    return { text: this.#text, usage: this.#usage }
+  }
+
+  getResponse(ended: boolean): ModelResponse {
+    const reasoningDetails = this.#details?.result() ?? []
+    const toolCalls = this.#calls?.result() ?? []
+    const annotations = readCitations([...this.#cited, ...this.#citedBeside])
+    return {
+      text: this.#text,
+      reasoning: this.#reasoning,
+      refusal: this.#refusal || null,
+      toolCalls: toolCalls.length > 0 ? toolCalls : (this.#oldCall?.result() ?? []),
+      finishReason: this.#finishReason,
+      complete: !this.#lost && (ended || this.#finishReason !== null),
+      usage: this.#usage,
+      model: this.#model,
+      ...(reasoningDetails.length > 0 && { reasoningDetails }),
+      ...(annotations.length > 0 && { annotations }),
+      ...(this.#id !== '' && { id: this.#id }),
+    }
+  }
+
+  #add(delta: Delta): Delta {
+    this.#text += delta.text
+    this.#reasoning += delta.reasoning
+    return delta
+  }
+
+  #refuseErrors(chunk: JsonObject, choice: JsonObject | null): void {
+    const body = isErrorBody(chunk) ? chunk : choice
+    if (body === null || !isErrorBody(body)) return
+    const said =
+      body.finish_reason === 'error' && !hasError(body.error)
+        ? { message: 'its finish reason is "error"' }
+        : body
+    throw new ModelError({ ...toBodyFailure(said), partialText: this.#text, usage: this.#usage })
+  }
+
+  /** Some have a message beside the delta: the whole answer so far, or all of it where nothing else says it. */
+  #pushChoice(choice: JsonObject, whole: boolean): Delta {
+    const delta = asObject(choice.delta)
+    const message = toWholeDelta(choice.message)
+    const first = whole ? message : delta
+    const second = whole ? delta : message
+    const added = first === null ? noDelta : this.#pushDelta(first)
+    const isLast = whole || first === null || Boolean(choice.finish_reason)
+    return this.#progress > 0 || second === null || !isLast ? added : this.#pushDelta(second)
+  }
+
+  #pushDelta(delta: JsonObject): Delta {
+    const content = delta.content == null ? noDelta : readDeltaContent(delta.content)
+    const shown = this.#think.push(content.text)
+    const thoughts = readDeltaReasoning(delta) + content.reasoning + shown.reasoning
+    if (delta.refusal != null) this.#refusal += asText(delta.refusal)
+    if (delta.annotations != null) this.#cited.push(...asList(delta.annotations))
+    if (delta.reasoning_details != null)
+      (this.#details ??= new ReasoningDetails()).push(delta.reasoning_details)
+    this.#size += content.text.length + thoughts.length
+    if (delta.tool_calls != null) this.#size += (this.#calls ??= new ToolCallFold()).push(delta.tool_calls)
+    if (delta.function_call != null) {
+      this.#oldCall ??= new ToolCallFold()
+      this.#size += this.#oldCall.push([{ index: 0, function: delta.function_call }])
+    }
+    refuseTooLarge(this.#size)
+    const begun = (this.#calls?.length ?? 0) + (this.#oldCall?.length ?? 0) + (this.#details?.length ?? 0)
+    this.#progress = this.#size + this.#refusal.length + begun + this.#cited.length
+    return this.#add({ text: shown.text, reasoning: thoughts })
+  }
+}
+
+/** A `message` as the one delta of its answer: its calls are told apart by their place. */
+function toWholeDelta(message: unknown): JsonObject | null {
+  const delta = asObject(message)
+  if (delta?.tool_calls == null) return delta
+  return {
+    ...delta,
+    tool_calls: asList(delta.tool_calls).flatMap((call, index): JsonObject[] => {
+      const entry = asObject(call)
+      return entry === null ? [] : [{ ...entry, index }]
+    }),
+  }
+}
+
+/** One answer is asked for: further choices are ignored. */
+function findFirstChoice(choices: unknown): JsonObject | null {
+  for (const item of asList(choices)) {
+    const choice = asObject(item)
+    if (choice !== null && (choice.index == null || choice.index === 0)) return choice
+  }
+  return null
+}
+
+function isErrorBody(body: JsonObject): boolean {
+  return (
+    hasError(body.error) || body.object === 'error' || body.type === 'error' || body.finish_reason === 'error'
+  )
+}

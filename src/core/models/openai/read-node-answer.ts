@@ -1,0 +1,117 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex, Readable } from 'node:stream'
+import type { ModelResponse } from '../../../../machines/agent/model-response.js'
+import { AnswerReader, type ReadAnswerOptions } from './answer-reader.js'
+import { closeTimeoutMs, trailingTimeoutMs } from './response-limits.js'
+import type { NodeHttp } from './node-http.js'
+
+/** The body of a response, decompressed. An unknown coding stays as it is. */
+export function decompressResponse(response: IncomingMessage, node: NodeHttp): Readable {
+  const codings = (response.headers['content-encoding'] ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((coding) => coding.trim())
+    .filter((coding) => coding !== '' && coding !== 'identity')
+  if (codings.length === 0) return response
+  const decoders = codings.reverse().flatMap((coding) => createDecoder(coding, node) ?? [])
+  const last = decoders.at(-1)
+  if (last === undefined || decoders.length < codings.length) return response
+  // An error anywhere is one of the last stream's.
+  node.pipeline()([response, ...decoders], () => undefined)
+  return last
+}
+
+function createDecoder(coding: string, node: NodeHttp): Duplex | null {
+  const { constants, createBrotliDecompress, createGunzip, createInflate } = node.zlib()
+  // Every piece is handed on as soon as it is there, and a body that is cut off keeps what had come.
+  const flushed = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH }
+  if (coding === 'gzip' || coding === 'x-gzip') return createGunzip(flushed)
+  if (coding === 'deflate') return createInflate(flushed)
+  if (coding !== 'br') return null
+  const flush = constants.BROTLI_OPERATION_FLUSH
+  return createBrotliDecompress({ flush, finishFlush: flush })
+}
+
+/**
+ * Reads the answer that a Node stream brings, as fast as it is folded and no faster.
+ * @throws ModelError with the partial text; the signal's reason when it aborts.
+ */
+export function readNodeAnswer(
+  stream: Readable,
+  url: string,
+  options: ReadAnswerOptions,
+): Promise<ModelResponse> {
+  const answer = new AnswerReader(url, options)
+  return new Promise((resolve, reject) => {
+    let settled = false
+    const fail = (error: unknown): void => {
+      if (settled) return
+      settled = true
+      reject(answer.toFailure(error) as Error)
+      stream.destroy()
+    }
+    const finish = (): void => {
+      if (settled) return
+      try {
+        resolve(answer.finish())
+        settled = true
+      } catch (error) {
+        fail(error)
+      }
+    }
+    let trailing: ReturnType<typeof setTimeout> | undefined
+    /** Some servers fall silent before they say that they have done. */
+    const awaitRest = (): void => {
+      trailing ??= setTimeout(() => {
+        finish()
+        stream.destroy()
+      }, trailingTimeoutMs)
+    }
+    stream.setEncoding('utf8')
+    stream.on('data', (text: string) => {
+      // What comes after the end is read all the same: so the connection can be used again.
+      if (settled) return
+      try {
+        answer.push(text)
+      } catch (error) {
+        fail(error)
+        return
+      }
+      if (answer.ended) {
+        finish()
+        closeSoon(stream)
+      } else if (answer.finished) awaitRest()
+    })
+    stream.on('end', finish)
+    stream.on('error', (error) => fail(new Error('terminated', { cause: error })))
+    stream.on('close', () => {
+      clearTimeout(trailing)
+      if (!settled) fail(new Error('premature close'))
+    })
+  })
+}
+
+/** Gives the rest of a body a moment to come. */
+function closeSoon(stream: Readable): void {
+  const giveUp = setTimeout(() => stream.destroy(), closeTimeoutMs)
+  stream.on('close', () => clearTimeout(giveUp))
+}
+
+/** Characters of an error's body that are read. */
+const maxErrorChars = 1024 * 1024
+
+/** All of a short body; of one that breaks off or is too long, what there is. Never rejects. */
+export function readText(stream: Readable): Promise<string> {
+  return new Promise((resolve) => {
+    let text = ''
+    const done = (): void => resolve(text)
+    stream.setEncoding('utf8')
+    stream.on('data', (piece: string) => {
+      text += piece
+      if (text.length > maxErrorChars) stream.destroy()
+    })
+    stream.on('end', done)
+    stream.on('error', done)
+    stream.on('close', done)
+  })
+}

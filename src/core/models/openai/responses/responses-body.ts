@@ -1,0 +1,193 @@
+import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
+import type { Message, ToolCall, ToolMessage } from '../../../../../machines/agent/messages.js'
+import {
+  ModelError,
+  type ModelRequest,
+  type Sampling,
+  type ToolChoice,
+  type ToolSpec,
+} from '../../provider.js'
+import { asList } from '../../as-json.js'
+import { toWellFormed } from '../../well-formed.js'
+import { arrangeMessages, toTextMessages, createTextMessageCache } from '../arrange-messages.js'
+import { createBodyEncoder, getOrCreate, type RequestBody, mergeExtraBody } from '../encode-body.js'
+import { createCallIdMapper, toWireMessage, type WireMessage, type WireStyle } from '../wire-messages.js'
+import { createAnswerFilter, toApprovalAnswer, listHostedCalls, toApprovalItem } from './response-calls.js'
+import { toInputItems } from './input-items.js'
+import { restoreItems } from './kept-items.js'
+
+export interface ResponsesBodyOptions {
+  model: string
+  /** Whose items go back. */
+  from: string
+  hostedTools: readonly JsonObject[]
+  reasoningSummary: string | undefined
+  /** Whether reasoning is asked for in its encrypted form. */
+  encryptedReasoning: boolean
+  /** Whether ids and the order of messages have to be as Mistral's models insist on. */
+  isMistral: boolean
+}
+
+/** Longest id of a call that the API takes. */
+const maxCallIdLength = 64
+
+/**
+ * Turns requests into bodies of the Responses API. What is valid in a chat is valid here: messages are made and put in
+ * order as for one, then each is taken apart into items. Each is translated once.
+ */
+export function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
+  const wires = new WeakMap<Message, WireMessage | null>()
+  const answers = new WeakMap<ToolMessage, WireMessage>()
+  /** By whether the provider keeps answers: agents of one model may differ. */
+  const items = {
+    true: new WeakMap<WireMessage, readonly object[]>(),
+    false: new WeakMap<WireMessage, readonly object[]>(),
+  }
+  const functions = new WeakMap<ToolSpec, object>()
+  const systemOf = createTextMessageCache('system')
+  const style: WireStyle = {
+    echoReasoning: 'none',
+    callId: createCallIdMapper(options.model, options.isMistral, maxCallIdLength),
+    resultParts: true,
+  }
+
+  const wireOf = (message: Message) =>
+    getOrCreate(wires, message, () => toWireWithItems(message, toWireMessage(message, style), options.from))
+
+  function inputOf({ instructions, messages, nudges }: ModelRequest, isStored: boolean): object[] {
+    const wire = systemOf(toWellFormed(instructions))
+    const isAnswer = createAnswerFilter(options.from)
+    for (const message of messages) {
+      const said = isAnswer(message)
+        ? getOrCreate(answers, message, () => toApprovalAnswer(message))
+        : wireOf(message)
+      if (said !== null) wire.push(said)
+    }
+    wire.push(...toTextMessages('user', toWellFormed(nudges.join('\n\n'))))
+    return makeCallIdsUnique(
+      arrangeMessages(wire, { bridge: options.isMistral, most: Infinity }).map((message) =>
+        getOrCreate(items[`${isStored}`], message, () => toInputItems(message, isStored)),
+      ),
+    )
+  }
+
+  return {
+    body(request: ModelRequest): RequestBody {
+      const { toolChoice, responseFormat, stream, extraBody } = request
+      const isStored = extraBody['store'] === true
+      const tools = [
+        ...request.tools.map((tool) => getOrCreate(functions, tool, () => toWellFormed(toFunction(tool)))),
+        ...options.hostedTools,
+      ]
+      const body: Record<string, unknown> = {
+        model: options.model,
+        input: inputOf(request, isStored),
+        ...(tools.length > 0 && { tools }),
+        ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: toWireChoice(toolChoice) }),
+        ...(responseFormat && { text: { format: { type: 'json_schema', ...responseFormat } } }),
+        ...toWireSampling(request.sampling, options.reasoningSummary),
+        store: false,
+        ...(options.encryptedReasoning && !isStored && { include: ['reasoning.encrypted_content'] }),
+        stream,
+      }
+      return mergeExtraBody(body, extraBody)
+    },
+
+    encode: createBodyEncoder(),
+  }
+}
+
+/** The message with the items that its provider gave with it, where it is still what they were given with. */
+function toWireWithItems(message: Message, wire: WireMessage | null, from: string): WireMessage | null {
+  if (message.role !== 'assistant') return wire
+  const { content, refusal = '', media = [], provider_items: kept } = message
+  const sent = (wire?.['tool_calls'] ?? []) as readonly Pick<ToolCall, 'id' | 'function'>[]
+  const asked = listHostedCalls(message, from)
+  // What the provider asks about goes by the names that it has given itself.
+  const calls = sent.map((call, i) => asked.find((one) => one === message.tool_calls?.[i]) ?? call)
+  const own = kept?.from === from ? asList(kept.items) : null
+  const items = own && restoreItems(own, { content: content ?? '', refusal, calls, media })
+  if (items !== null) return { role: 'assistant', ...wire, items: toWellFormed(items as Json[]) }
+  return asked.length === 0
+    ? wire
+    : { role: 'assistant', ...wire, items: toWellFormed(rebuildItems(wire, calls)) }
+}
+
+/** An answer without the items that it came with, which asks for an approval all the same. */
+function rebuildItems(
+  wire: WireMessage | null,
+  calls: readonly Pick<ToolCall, 'id' | 'function' | 'hosted'>[],
+): object[] {
+  const { tool_calls: _calls, ...said } = wire ?? {}
+  const words = said['content'] == null ? [] : [{ role: 'assistant', content: said['content'] }]
+  const asking = calls.map((call) =>
+    call.hosted ? toApprovalItem(call) : { type: 'function_call', call_id: call.id, ...call.function },
+  )
+  return [...words, ...asking]
+}
+
+/**
+ * The items in one list, in which no two calls have one id: providers begin to count anew with each response (`call_0`),
+ * and a result is its call's by the id alone.
+ */
+function makeCallIdsUnique(groups: readonly (readonly object[])[]): object[] {
+  const counts = new Map<string, number>()
+  const taken = new Set<string>()
+  const renamed = new Map<string, string>()
+  return groups.flat().map((item) => {
+    const type = Reflect.get(item, 'type') as unknown
+    const key = idKeys[String(type)] ?? 'call_id'
+    const id = Reflect.get(item, key) as unknown
+    if (typeof id !== 'string') return item
+    if (type === 'function_call' || type === 'mcp_approval_request') {
+      let count = (counts.get(id) ?? 0) + 1
+      while (taken.has(numberId(id, count))) count += 1
+      counts.set(id, count)
+      renamed.set(id, numberId(id, count))
+      taken.add(numberId(id, count))
+    }
+    const name = renamed.get(id) ?? id
+    return name === id ? item : { ...item, [key]: name }
+  })
+}
+
+const idKeys: Readonly<Record<string, string>> = {
+  mcp_approval_request: 'id',
+  mcp_approval_response: 'approval_request_id',
+}
+
+function numberId(id: string, count: number): string {
+  return count === 1 ? id : `${id.slice(0, maxCallIdLength - 8)}_${count}`
+}
+
+/** Not strict, which is what the API takes functions for unless it is told: schemas are the user's own. */
+function toFunction({ name, description, parameters }: ToolSpec): object {
+  return { type: 'function', name, description, parameters, strict: false }
+}
+
+function toWireChoice(choice: ToolChoice): unknown {
+  return typeof choice === 'string' ? choice : { type: 'function', name: choice.name }
+}
+
+const unsupportedKeys: readonly (keyof Sampling)[] = ['frequencyPenalty', 'presencePenalty', 'seed', 'stop']
+
+function toWireSampling(sampling: Sampling, summary: string | undefined): Record<string, unknown> {
+  const refused = unsupportedKeys.find((key) => sampling[key] !== undefined)
+  if (refused !== undefined) throw unsupportedParameterError(refused)
+  const { temperature, topP, maxTokens, reasoningEffort: effort } = sampling
+  const reasoning = { ...(effort !== undefined && { effort }), ...(summary !== undefined && { summary }) }
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(maxTokens !== undefined && { max_output_tokens: maxTokens }),
+    ...(Object.keys(reasoning).length > 0 && { reasoning }),
+  }
+}
+
+function unsupportedParameterError(key: string): ModelError {
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unsupported_parameter',
+    message: `The Responses API has no sampling.${key}. Leave it out; what a server of your own takes goes into extraBody.`,
+  })
+}

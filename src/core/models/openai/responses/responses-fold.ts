@@ -1,0 +1,196 @@
+import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
+import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
+import type { TokenUsage } from '../../../../../machines/agent/usage.js'
+import { asList, asObject, asText } from '../../as-json.js'
+import { hasError } from '../../error-body.js'
+import { toBodyFailure } from '../../to-model-failure.js'
+import { ModelError } from '../../provider.js'
+import type { AnswerFormat, AnswerFold } from '../answer-format.js'
+import { type Delta, noDelta, type Warning } from '../delta.js'
+import { refuseTooLarge } from '../response-limits.js'
+import { readUsage } from '../read-usage.js'
+import { createHostedItemTracker } from './hosted-items.js'
+import { createOutputItems } from './output-items.js'
+import { readWords } from './kept-items.js'
+import { reconcileItems } from './reconcile-items.js'
+import { toModelResponse, joinText, joinThoughts } from './to-model-response.js'
+
+/** Answers of the Responses API. `from`: what their items are marked with. */
+export function createResponsesFormat(from: string): AnswerFormat {
+  return { displayName: 'response', isWhole: isWholeResponse, createFold: () => new ResponsesFold(from) }
+}
+
+function isWholeResponse(value: unknown): boolean {
+  const document = asObject(value)
+  if (typeof document?.type === 'string') return false
+  return document?.object === 'response' || Array.isArray(document?.output)
+}
+
+/** Events that say nothing of the answer. */
+const silentEvents = new Set(['response.created', 'response.queued', 'response.in_progress', 'keepalive', ''])
+
+/** Events that end the answer, with all of it. */
+const endEvents = new Set(['response.completed', 'response.incomplete', 'response.done', 'response.failed'])
+
+/** Events of the Responses API, or one `response`, folded into one answer. */
+class ResponsesFold implements AnswerFold {
+  /** What items are marked with. */
+  readonly #from: string
+  readonly #items = createOutputItems()
+  readonly #hosted = createHostedItemTracker()
+  /** As the last event that had one said it. */
+  #response: JsonObject = {}
+  /** The answer's own list of items; null while it has not ended, and where it lists none. */
+  #output: JsonObject[] | null = null
+  #ending: string | null = null
+  #usage: TokenUsage | null = null
+  #text = ''
+  #reasoning = ''
+  #progress = 0
+  #size = 0
+  #lost = false
+
+  constructor(from: string) {
+    this.#from = from
+  }
+
+  get progress(): number {
+    return this.#progress
+  }
+
+  get ended(): boolean {
+    return this.#ending !== null
+  }
+
+  get finished(): boolean {
+    return this.#ending !== null
+  }
+
+  push(value: unknown, whole = false): Delta {
+    const event = asObject(value)
+    if (event === null) return noDelta
+    const type = asText(event.type)
+    if (type === 'error' || (hasError(event.error) && !isWholeResponse(event))) this.#fail(event)
+    this.#noteResponse(isWholeResponse(event) ? event : asObject(event.response))
+    if (whole || isWholeResponse(event)) return isWholeResponse(event) ? this.#end('') : noDelta
+    if (endEvents.has(type)) return this.#end(type)
+    const piece = asText(event.delta)
+    refuseTooLarge((this.#size += piece.length))
+    if (!silentEvents.has(type) && event.delta !== '') this.#progress += 1
+    const item = asObject(event.item)
+    const at = event.output_index
+    const told =
+      item === null || typeof at !== 'number'
+        ? []
+        : this.#hosted.tell(item, at, type === 'response.output_item.done')
+    const shown = this.#items.push(type, event)
+    return this.#add(told.length > 0 ? { ...shown, hosted: told } : shown)
+  }
+
+  markLost(): void {
+    this.#lost ||= this.#ending === null
+  }
+
+  flush(): Delta {
+    return noDelta
+  }
+
+  getPartial(): Pick<ModelResponse, 'text' | 'usage'> {
+    return { text: this.#text, usage: this.#usage }
+  }
+
+  getResponse(): ModelResponse {
+    const { model, id } = this.#response
+    return toModelResponse({
+      items: this.#output ?? this.#items.result().map(({ item }) => item),
+      from: this.#from,
+      finishReason: this.#ending,
+      complete: this.#ending !== null && (!this.#lost || this.#output !== null),
+      usage: this.#usage,
+      model: asText(model) || null,
+      ...(asText(id) !== '' && { id: asText(id) }),
+    })
+  }
+
+  #add(delta: Delta): Delta {
+    this.#text += delta.text
+    this.#reasoning += delta.reasoning
+    return delta
+  }
+
+  #noteResponse(said: JsonObject | null): void {
+    if (said === null) return
+    this.#response = { ...this.#response, ...said }
+    this.#usage = readUsage(said.usage) ?? this.#usage
+  }
+
+  #fail(error: unknown): never {
+    throw new ModelError({ ...toBodyFailure(error), partialText: this.#text, usage: this.#usage })
+  }
+
+  #end(type: string): Delta {
+    const response = this.#response
+    const status = asText(response.status)
+    if (type === 'response.failed' || status === 'failed' || status === 'cancelled')
+      this.#fail({
+        error: response.error ?? { code: status || 'failed', message: 'the response has failed' },
+      })
+    if (status === 'queued' || (status === 'in_progress' && type === '')) throw unfinishedError(status)
+    this.#ending =
+      type === 'response.incomplete' || status === 'incomplete'
+        ? getCutReason(response)
+        : status || 'completed'
+    const listed = asList(response.output).flatMap(toOutputItems)
+    if (listed.length === 0) return noDelta
+    const { items: all, dropped } = reconcileItems(listed, this.#items.result())
+    this.#output = all
+    const told = all.flatMap((item, at) => this.#hosted.tell(item, at, true))
+    const shown = {
+      text: getUnshown(this.#text, joinText(all)),
+      reasoning: getUnshown(this.#reasoning, joinThoughts(all)),
+    }
+    const warnings = dropped.length > 0 ? [createDroppedWarning(dropped)] : []
+    return this.#add({
+      ...shown,
+      ...(told.length > 0 && { hosted: told }),
+      ...(warnings.length > 0 && { warnings }),
+    })
+  }
+}
+
+/** What has a type is an item; a message of a server that leaves types out can be told by its words. */
+function toOutputItems(value: Json): JsonObject[] {
+  const item = asObject(value)
+  if (item === null) return []
+  if (typeof item.type === 'string') return [item]
+  const type = 'message'
+  return readWords(item, 'text') === '' && readWords(item, 'refusal') === '' ? [] : [{ ...item, type }]
+}
+
+function createDroppedWarning(dropped: readonly JsonObject[]): Warning {
+  const calls = dropped
+    .map(({ name, call_id: id }) => `${asText(name) || 'a tool'} (${asText(id)})`)
+    .join(', ')
+  return {
+    code: 'calls_dropped',
+    message: `The provider began calls that it neither ended nor lists in its answer, so they are not made: ${calls}.`,
+  }
+}
+
+/** What has not been shown of a whole; nothing, where the whole contradicts what was. */
+function getUnshown(shown: string, whole: string): string {
+  return whole.startsWith(shown) ? whole.slice(shown.length) : ''
+}
+
+/** Calls of an answer that was cut off must not run, whatever the reason is called. */
+function getCutReason({ incomplete_details: details }: JsonObject): string {
+  return asText(asObject(details)?.reason) === 'content_filter' ? 'content_filter' : 'max_output_tokens'
+}
+
+function unfinishedError(status: string): ModelError {
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unfinished_response',
+    message: `The provider answered with a response that is still ${status}. Leave background out of extraBody: nobody would ask for it again.`,
+  })
+}

@@ -1,0 +1,247 @@
+import { truncate } from '../../../guards/lib/cut.js'
+import { toEvidence, scrubEvidence } from '../../../guards/lib/evidence.js'
+import {
+  type FailureKind,
+  createModelFailure,
+  type ModelFailure,
+} from '../../../machines/agent/model-response.js'
+import { listCauses } from '../base/describe-error.js'
+import { stripControls } from '../base/strip-controls.js'
+import { readProperty } from '../base/to-json.js'
+import { isContextOverflow } from './context-overflow.js'
+import { normalizeFailure, toSingleLine } from './normalize-response.js'
+import { type ErrorBody, isMarkup, readErrorBody, readWord } from './error-body.js'
+import { ModelError } from './provider.js'
+import { getHeader, parseRetryAfter } from './retry-after.js'
+
+/**
+ * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has
+ * (`status`, `headers`, `code`, `cause`), never by its class, so that any client and any provider fits.
+ * `now` (milliseconds since the epoch) is what a Retry-After date is counted from; `advise` says what to do about a status
+ * that no second try mends. Never throws.
+ */
+export function toModelFailure(
+  error: unknown,
+  now: number = Date.now(),
+  advise: (status: number) => string = getFatalAdvice,
+): ModelFailure {
+  const failure = readFailure(error, now, advise)
+  const code = toPlainCode(failure.code)
+  const message = stripControls(failure.message)
+  return code === failure.code && message === failure.message ? failure : { ...failure, code, message }
+}
+
+/** A code is a word for programs: whatever else a provider puts there, it is short, of one line, and holds no secret. */
+function toPlainCode(code: string): string {
+  return truncate(scrubEvidence(toSingleLine(truncate(code, 1000))), 100) || 'unknown'
+}
+
+function readFailure(error: unknown, now: number, advise: (status: number) => string): ModelFailure {
+  try {
+    if (error instanceof ModelError) return normalizeFailure(error.failure)
+    const status = readStatusNumber(error, 'status')
+    if (status !== null)
+      return toHttpFailure(status, readBody(error), readProperty(error, 'headers'), now, advise)
+    return toConnectionFailure(error) ?? toUnknownFailure(error)
+  } catch {
+    // An error whose fields throw when they are read.
+    return createFailure('fatal', 'unknown', 'The provider failed with an error that cannot be read.')
+  }
+}
+
+/** The failure that an error object inside a stream or a body of status 200 stands for. */
+export function toBodyFailure(body: unknown): ModelFailure {
+  const error = readErrorBody(body)
+  if (error.status !== null) return toHttpFailure(error.status, error, undefined, 0, getFatalAdvice)
+  return {
+    ...createFailure(
+      classifyWords(error),
+      error.code || error.type || 'provider_error',
+      formatSentence('The provider broke off its answer', error.message),
+    ),
+    retryAfterMs: error.retryAfterMs,
+  }
+}
+
+function toHttpFailure(
+  status: number,
+  error: ErrorBody,
+  headers: unknown,
+  now: number,
+  advise: (status: number) => string,
+): ModelFailure {
+  const kind = classifyStatus(status, error)
+  const advice = kind === 'fatal' ? advise(status) : kind === 'context_overflow' ? overflowAdvice : ''
+  const target = status >= 300 && status <= 399 ? getHeader(headers, 'location') : ''
+  const redirect = target === '' ? '' : `it redirects to ${target}`
+  const said = redirect || error.message || 'the provider gave no reason'
+  return {
+    ...createFailure(
+      kind,
+      error.code || error.type || `http_${status}`,
+      formatSentence(`Status ${status}`, said, advice),
+    ),
+    status,
+    retryAfterMs: parseRetryAfter(headers, now) ?? error.retryAfterMs,
+  }
+}
+
+function classifyStatus(status: number, { code, type, message }: ErrorBody): FailureKind {
+  if (isContextOverflow(status, code, type, message)) return 'context_overflow'
+  const words = `${code} ${type}`
+  if (misgeneratedCodes.test(code)) return 'transient'
+  if (status === 429) return accountWords.test(words) || isAccountExhausted(message) ? 'fatal' : 'rate_limit'
+  if (status === 408 || status === 409 || status === 425 || status >= 500) return 'transient'
+  return /overloaded/i.test(words) ? 'transient' : 'fatal'
+}
+
+function classifyWords({ code, type, message }: ErrorBody): FailureKind {
+  const words = `${code} ${type}`
+  if (isContextOverflow(null, code, type, message)) return 'context_overflow'
+  if (misgeneratedCodes.test(code)) return 'transient'
+  if (accountWords.test(words) || isAccountExhausted(message)) return 'fatal'
+  if (/rate_?limit|too_?many_?requests|throttl/i.test(words)) return 'rate_limit'
+  if (/invalid|auth|permission|denied|not_?found|forbidden|unsupported|content_?(filter|policy)/i.test(words))
+    return 'fatal'
+  return 'transient'
+}
+
+/** An account that is exhausted or closed: no wait mends it. */
+const accountWords = /insufficient|billing|balance|payment|credit|exceeded_current_quota|hard_limit/i
+
+/**
+ * Whether the words of an error say that the account has no credit left. A quota alone may be one a minute, which passes.
+ */
+export function isAccountExhausted(message: string): boolean {
+  return accountSentences.test(message)
+}
+
+const accountSentences = new RegExp(
+  [
+    String.raw`\bused (?:up )?all (?:(?:of )?(?:the|your) )?(?:available |remaining )?credits?\b`,
+    String.raw`\b(?:out of|no|no more|insufficient|not enough) (?:available |remaining )?(?:credits?|funds|balance)\b`,
+    String.raw`\bcredits? (?:balance )?(?:is|are|has been|have been) (?:too low|exhausted|depleted|used up)\b`,
+    String.raw`\b(?:monthly )?spending limit\b|\bpayment required\b|\bbilling (?:hard )?limit\b|\binsufficient_quota\b`,
+  ].join('|'),
+  'i',
+)
+
+/** The model wrote a call that the server could not read (Groq): the next attempt may do better. */
+const misgeneratedCodes = /^tool_use_failed$|^output_parse_failed$/
+
+const overflowAdvice = 'Shorten the conversation, or set context.window and a context.strategy.'
+
+/** What to do about a status, for somebody who has made an `openaiChat`. */
+export function getFatalAdvice(status: number): string {
+  if (status >= 300 && status <= 399)
+    return 'Redirects are not followed: set the base URL to where the API is.'
+  if (status === 401)
+    return 'Check the API key (option apiKey, or OPENAI_API_KEY) and that it belongs to this base URL.'
+  if (status === 402 || status === 429) return "Check the plan and the balance of the provider's account."
+  if (status === 403) return 'Check that the API key may use this model and that the region is allowed.'
+  if (status === 404) return 'Check the model name and the base URL (it usually ends in /v1).'
+  if (status === 405) return 'Check the base URL (it usually ends in /v1).'
+  return 'Check the model name, the API key and the parameters of the request (sampling, extraBody, tools).'
+}
+
+/** The parsed body where our client put it, else what the openai client made of it. */
+function readBody(error: unknown): ErrorBody {
+  const body = readErrorBody(readProperty(error, 'body') ?? readProperty(error, 'error'))
+  const text = readText(error, 'message').replace(/^\d{3} (status code \(no body\))?/, '')
+  return {
+    ...body,
+    code: body.code || readWord(readProperty(error, 'code')),
+    type: body.type || readWord(readProperty(error, 'type')),
+    message: body.message || (isMarkup(text) ? 'it answered with a web page' : text),
+  }
+}
+
+/** Words by which browsers and clients say that there is no connection, where no code says it. */
+const connectionWords =
+  /^connection error|fetch failed|failed to fetch|load failed|networkerror|network (error|connection)|^terminated$|premature close|socket hang up|other side closed|connection (was )?(reset|refused|closed|aborted|lost)/i
+const timeoutWords = /timed? ?out/i
+const connectionCodes =
+  /^(ECONN|ETIMEDOUT|ESOCKET|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|UND_ERR_|ERR_SOCKET|ERR_STREAM_PREMATURE|ERR_HTTP2|ERR_NETWORK)/
+const certificateCodes = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_)/
+
+function toConnectionFailure(error: unknown): ModelFailure | null {
+  const chain = listCauses(error, 8)
+  const codes = chain.map((cause) => readText(cause, 'code'))
+  const certificate = codes.find((code) => certificateCodes.test(code))
+  if (certificate !== undefined) {
+    const message = `The provider's TLS certificate is not accepted (${certificate}). Check the base URL, or trust the certificate.`
+    return createFailure('fatal', certificate, message)
+  }
+  const names = chain.map((cause) => readText(cause, 'name'))
+  const messages = chain.map((cause) => (typeof cause === 'string' ? cause : readText(cause, 'message')))
+  const code = codes.find((code) => connectionCodes.test(code))
+  const timedOut = names.includes('TimeoutError') || messages.some((message) => timeoutWords.test(message))
+  if (timedOut || /TIMEOUT|ETIMEDOUT/.test(code ?? '')) {
+    return createFailure(
+      'transient',
+      'timeout',
+      `The provider did not answer in time${code === undefined ? '' : ` (${code})`}.`,
+    )
+  }
+  if (names.includes('AbortError') || messages.includes('Request was aborted.'))
+    return createFailure('transient', 'aborted', 'The request was aborted before its end.')
+  if (code === undefined && !messages.some((message) => connectionWords.test(message))) return null
+  const reason = code ?? messages.findLast((message) => message !== '')
+  return createFailure(
+    'transient',
+    'connection',
+    formatSentence(
+      'The connection to the provider failed',
+      reason ?? '',
+      'Check the base URL and the network if this stays.',
+    ),
+  )
+}
+
+function toUnknownFailure(error: unknown): ModelFailure {
+  const code = readText(error, 'code')
+  const said = readText(error, 'message') || (typeof error === 'string' ? error : '')
+  const words: ErrorBody = { ...readErrorBody(undefined), code, type: readText(error, 'type'), message: said }
+  const kind = isContextOverflow(null, code, words.type, said)
+    ? 'context_overflow'
+    : code === ''
+      ? 'fatal'
+      : classifyCode(words)
+  return createFailure(
+    kind,
+    code || 'unknown',
+    said === '' ? 'The provider failed with an error without words.' : toEvidence(said),
+  )
+}
+
+/** A code without a status counts only where its words are plain. */
+function classifyCode(words: ErrorBody): FailureKind {
+  if (/overloaded|unavailable|server_error/i.test(words.code)) return 'transient'
+  const kind = classifyWords(words)
+  return kind === 'transient' ? 'fatal' : kind
+}
+
+function createFailure(kind: FailureKind, code: string, message: string): ModelFailure {
+  return createModelFailure({ kind, code, message })
+}
+
+/** `What: why. Advice`, cut and without secrets. */
+function formatSentence(what: string, why: string, advice = ''): string {
+  const said =
+    why === ''
+      ? `${what}.`
+      : /[.!?…]$/.test(why.trimEnd())
+        ? `${what}: ${why.trimEnd()}`
+        : `${what}: ${why.trimEnd()}.`
+  return advice === '' ? toEvidence(said) : `${toEvidence(said)} ${advice}`
+}
+
+function readText(value: unknown, key: string): string {
+  const text = readProperty(value, key)
+  return typeof text === 'string' ? text : ''
+}
+
+function readStatusNumber(value: unknown, key: string): number | null {
+  const number = readProperty(value, key)
+  return typeof number === 'number' && Number.isInteger(number) && number >= 100 ? number : null
+}

@@ -1,0 +1,174 @@
+import type { ContentPart, Message } from '../../../machines/agent/messages.js'
+import type { ModelResponse } from '../../../machines/agent/model-response.js'
+import type { TokenUsage } from '../../../machines/agent/usage.js'
+import type { ModelRequest, ToolSpec } from '../models/provider.js'
+
+/**
+ * Token counts for when a provider reports none: estimates from the kinds of characters, for prose and code about a
+ * tenth off what OpenAI's o200k_base counts, for JSON a fifth. A tokenizer would be exact for one family of models and
+ * weigh megabytes.
+ */
+
+/** What a chat template adds to each message, and to each tool. */
+const perMessage = 4
+const perTool = 8
+
+/** A picture as vision models commonly count it: the small version, and about one million pixels. */
+const imageTokens = { low: 85, high: 765 }
+
+/** Bytes a token. Speech is about 10 tokens a second; a page of a document about 1,000 and 50 kB. */
+const bytesPerToken = { mp3: 1_600, wav: 4_800, document: 50 }
+
+/** A document that the provider holds already: a few pages. */
+const storedFileTokens = 3_000
+
+/**
+ * Tokens of a text: one for about 4 Latin letters, digits or spaces, 2.5 marks of punctuation, 1.5 characters of
+ * Chinese, Japanese or Korean, 3 of other scripts, and two thirds of an emoji. A longer text never has fewer.
+ */
+export function estimateTextTokens(text: string): number {
+  let sixtieths = 0
+  for (let index = 0; index < text.length; index++) sixtieths += weighUnit(text.charCodeAt(index))
+  return Math.ceil(sixtieths / 60)
+}
+
+/** Of a UTF-16 unit, in sixtieths of a token, so that the sum is exact. */
+function weighUnit(unit: number): number {
+  if (unit < 0x80) return isPunctuation(unit) ? 24 : 15
+  if (unit < 0x250) return 15
+  if (isEastAsian(unit)) return 40
+  return unit >= 0xd800 && unit <= 0xdfff ? 45 : 20
+}
+
+/** Input tokens of a request: instructions, messages, nudges and tools. What was counted once is remembered. */
+export function estimateRequestTokens(request: ModelRequest): number {
+  const { instructions, messages, nudges, tools } = request
+  return (
+    (instructions === null ? 0 : perMessage + estimateTextTokens(instructions)) +
+    sumTokens(messages, countMessageTokens) +
+    sumTokens(nudges, (nudge) => perMessage + estimateTextTokens(nudge)) +
+    sumTokens(tools, countToolTokens)
+  )
+}
+
+/** What a response has probably used. Nothing is taken to have come from a cache. */
+export function estimateUsage(
+  request: ModelRequest,
+  response: Pick<ModelResponse, 'text' | 'reasoning' | 'refusal' | 'toolCalls'>,
+): TokenUsage {
+  const { text, reasoning, refusal, toolCalls } = response
+  const inputTokens = estimateRequestTokens(request)
+  const reasoningTokens = estimateTextTokens(reasoning)
+  const outputTokens =
+    estimateTextTokens(text) +
+    estimateTextTokens(refusal ?? '') +
+    reasoningTokens +
+    sumTokens(toolCalls, countCallTokens)
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: inputTokens + outputTokens,
+    cachedInputTokens: 0,
+    reasoningTokens,
+  }
+}
+
+/** The same for an answer that was stopped midway: what had come is all that is known of it. */
+export function estimatePartialUsage(request: ModelRequest, text: string, reasoning = ''): TokenUsage {
+  return estimateUsage(request, { text, reasoning, refusal: null, toolCalls: [] })
+}
+
+const countMessageTokens = memoizeCount((message: Message): number => {
+  switch (message.role) {
+    case 'user':
+      return (
+        perMessage +
+        (typeof message.content === 'string'
+          ? estimateTextTokens(message.content)
+          : sumTokens(message.content, countPartTokens))
+      )
+    case 'assistant':
+      return (
+        perMessage +
+        estimateTextTokens(message.content ?? '') +
+        estimateTextTokens(message.refusal ?? '') +
+        sumTokens(message.tool_calls ?? [], countCallTokens) +
+        estimateTextTokens(message.reasoning_details ? JSON.stringify(message.reasoning_details) : '') +
+        sumTokens(message.media ?? [], countPartTokens) +
+        estimateTextTokens(message.provider_items ? JSON.stringify(message.provider_items.items) : '')
+      )
+    case 'tool':
+      return (
+        perMessage + estimateTextTokens(message.content) + sumTokens(message.media ?? [], countPartTokens)
+      )
+    default:
+      return perMessage + estimateTextTokens(message.content)
+  }
+})
+
+const countToolTokens = memoizeCount(
+  ({ name, description, parameters }: ToolSpec): number =>
+    perTool +
+    estimateTextTokens(name) +
+    estimateTextTokens(description) +
+    estimateTextTokens(JSON.stringify(parameters)),
+)
+
+function countCallTokens({
+  function: { name, arguments: input },
+}: ModelResponse['toolCalls'][number]): number {
+  return perTool + estimateTextTokens(name) + estimateTextTokens(input)
+}
+
+function countPartTokens(part: ContentPart): number {
+  switch (part.type) {
+    case 'text':
+      return estimateTextTokens(part.text)
+    case 'image_url':
+      return part.image_url.detail === 'low' ? imageTokens.low : imageTokens.high
+    case 'input_audio':
+      return countBase64Tokens(part.input_audio.data, bytesPerToken[part.input_audio.format])
+    default:
+      return part.file.file_data === undefined
+        ? storedFileTokens
+        : countBase64Tokens(part.file.file_data, bytesPerToken.document)
+  }
+}
+
+function countBase64Tokens(base64: string, bytesPerToken: number): number {
+  return Math.ceil((base64.length * 3) / 4 / bytesPerToken)
+}
+
+function isPunctuation(unit: number): boolean {
+  return (
+    (unit >= 0x21 && unit <= 0x2f) ||
+    (unit >= 0x3a && unit <= 0x40) ||
+    (unit >= 0x5b && unit <= 0x60) ||
+    (unit >= 0x7b && unit <= 0x7e)
+  )
+}
+
+function isEastAsian(unit: number): boolean {
+  return (
+    (unit >= 0x2e80 && unit <= 0x9fff) ||
+    (unit >= 0xac00 && unit <= 0xd7ff) ||
+    (unit >= 0xf900 && unit <= 0xfaff) ||
+    (unit >= 0xff00 && unit <= 0xffef)
+  )
+}
+
+/** Messages and tools are never changed in place, and come again with every request: each is counted once. */
+export function memoizeCount<Item extends object>(count: (item: Item) => number): (item: Item) => number {
+  const counts = new WeakMap<Item, number>()
+  return (item) => {
+    const known = counts.get(item)
+    if (known !== undefined) return known
+    const tokens = count(item)
+    counts.set(item, tokens)
+    return tokens
+  }
+}
+
+export function sumTokens<Item>(items: readonly Item[], tokens: (item: Item) => number): number {
+  return items.reduce((total, item) => total + tokens(item), 0)
+}

@@ -1,0 +1,73 @@
+import { calcPrice, findProvider, type Provider } from '@pydantic/genai-prices'
+import type { TokenUsage } from '../../../machines/agent/usage.js'
+import { stripReleaseDate } from './model-name.js'
+
+/** Other names of the catalog's providers. */
+const aliases = new Map([
+  ['bedrock', 'aws'],
+  ['gemini', 'google'],
+  ['moonshot', 'moonshotai'],
+  ['vertex', 'google'],
+  ['xai', 'x-ai'],
+])
+
+/**
+ * What a response costs by the catalog, in USD; null when it does not know the provider or the model. Never throws.
+ */
+export function calculateCatalogPrice(
+  provider: string,
+  model: string,
+  usage: TokenUsage,
+  at: number,
+): number | null {
+  const key = `${provider}\n${model}`
+  let entry = entryByModel.get(key)
+  if (entry === undefined) {
+    entry = findEntry(provider, model)
+    entryByModel.set(key, entry)
+  }
+  if (entry === null) return null
+  try {
+    const { modelId, provider: narrow } = entry
+    const priced = calcPrice(toCatalogUsage(usage), modelId, { provider: narrow, timestamp: new Date(at) })
+    return priced?.total_price ?? null
+  } catch {
+    return null
+  }
+}
+
+/** A model of the catalog, in a provider that has no other: to match hundreds of models costs more than the price. */
+interface Entry {
+  modelId: string
+  provider: Provider
+}
+
+const entryByModel = new Map<string, Entry | null>()
+
+function findEntry(provider: string, model: string): Entry | null {
+  const name = provider.trim().toLowerCase()
+  const providerId = aliases.get(name) ?? name
+  const known = findProvider({ providerId })
+  // The catalog also takes names that only resemble a provider's; a proxy's name is no proof of its prices.
+  if (known?.id !== providerId) return null
+  for (const modelId of [model, stripReleaseDate(model)]) {
+    try {
+      const found = calcPrice({ input_tokens: 1 }, modelId, { providerId })?.model
+      if (found) return { modelId, provider: { ...known, models: [found] } }
+    } catch {
+      // The catalog has the model, but no price for it.
+    }
+  }
+  return null
+}
+
+function toCatalogUsage({ inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens = 0 }: TokenUsage) {
+  const cached = Math.min(cachedInputTokens, inputTokens)
+  const written = Math.min(cacheWriteTokens, inputTokens - cached)
+  return {
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+    cache_read_tokens: cached,
+    ...(written > 0 && { cache_write_tokens: written }),
+  }
+}

@@ -1,0 +1,133 @@
+import type { TokenUsage } from '../../../machines/agent/usage.js'
+import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/price-table.js'
+import { ConfigError } from '../base/errors.js'
+import { stripReleaseDate } from './model-name.js'
+import { findCatalogPrice, loadCatalog } from './lazy-catalog.js'
+
+/**
+ * The cost of one response in USD; null when it is not known, undefined to leave it to the built-in catalog. What is
+ * not a number from 0, or an exception, counts as not known.
+ */
+export type PriceFunction = (provider: string, model: string, usage: TokenUsage) => number | null | undefined
+
+/** Prices of one's own, which come before the built-in catalog: a table, or a function. */
+export type PriceOverrides = PriceTable | PriceFunction
+
+export interface PriceBook {
+  /**
+   * What one response costs, in USD; null when the price is not known. A promise only while the catalog is not loaded
+   * that has to be looked into; it never rejects.
+   *
+   * Cached input is a part of the input, and cheaper where the provider makes it so. `at` is when the request was made,
+   * in milliseconds since the epoch (default: now): some providers are cheaper at night.
+   *
+   * Models on one's own machine (Ollama, vLLM) have no known price: give `{ inputPerMillion: 0, outputPerMillion: 0 }`
+   * for what costs nothing.
+   */
+  price(
+    provider: string,
+    model: string,
+    usage: TokenUsage,
+    at?: number,
+  ): number | null | Promise<number | null>
+  /** The prices of its own, which come before the catalog; null where there are to be no prices at all. */
+  own: PriceFunction | null
+  /** Loads what `knownPrice` has to look into: the catalog, or nothing. Never rejects. */
+  load(provider: string, model: string): Promise<void> | undefined
+  /** The same as `price` at once; null, too, as long as the catalog has not been loaded. Never throws. */
+  knownPrice(provider: string, model: string, usage: TokenUsage, at?: number): number | null
+}
+
+/**
+ * A price book. The catalog (`@pydantic/genai-prices`, 0.8 MB) is loaded when a price is first asked for that the
+ * overrides do not have; with `null` in their place it never is, and no price is known. Throws a ConfigError (`invalid_config`) for a table with anything but prices from 0.
+ *
+ * @example
+ * createAgent({ model, prices: { 'my-model': { inputPerMillion: 0.5, outputPerMillion: 2 } } }) // USD
+ */
+export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBook {
+  if (overrides === null) return noPrices
+  const own = typeof overrides === 'function' ? guardPriceFunction(overrides) : createTablePrice(overrides)
+  return buildBook(own, (model) => typeof overrides === 'object' && hasPrice(overrides, model))
+}
+
+/** The prices of a sub-agent: its own, then those of the agent above it, then the catalog. */
+export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
+  const [own, inherited] = [book.own, above.own]
+  if (own === null || inherited === null) return book
+  return buildBook(
+    (provider, model, usage) => {
+      const cost = own(provider, model, usage)
+      return cost === undefined ? inherited(provider, model, usage) : cost
+    },
+    () => false,
+  )
+}
+
+/** `isOwn`: whether a model's price is known without the catalog. */
+function buildBook(own: PriceFunction, isOwn: (model: string) => boolean): PriceBook {
+  return {
+    own,
+    load: (provider, model) => (isOwn(model) ? undefined : loadCatalog(provider)),
+    price: (provider, model, usage, at = Date.now()) => {
+      const cost = own(provider, model, usage)
+      if (cost !== undefined) return cost
+      const loading = loadCatalog(provider)
+      if (loading === undefined) return findCatalogPrice(provider, model, usage, at)
+      return loading.then(() => findCatalogPrice(provider, model, usage, at))
+    },
+    knownPrice: (provider, model, usage, at = Date.now()) => {
+      const cost = own(provider, model, usage)
+      return cost === undefined ? findCatalogPrice(provider, model, usage, at) : cost
+    },
+  }
+}
+
+const noPrices: PriceBook = {
+  own: null,
+  load: () => undefined,
+  price: () => null,
+  knownPrice: () => null,
+}
+
+function createTablePrice(overrides: unknown): PriceFunction {
+  if (typeof overrides !== 'object') {
+    throw new ConfigError(
+      'invalid_config',
+      'prices must be an object with a price for each model, or a function.',
+      'prices',
+    )
+  }
+  const table = new Map(Object.entries(resolvePriceTable(overrides)))
+  return (_provider, model, usage) => {
+    const price = table.get(model) ?? table.get(stripReleaseDate(model))
+    return price && calculateCost(usage, price)
+  }
+}
+
+function hasPrice(table: PriceTable, model: string): boolean {
+  return Object.hasOwn(table, model) || Object.hasOwn(table, stripReleaseDate(model))
+}
+
+function calculateCost(usage: TokenUsage, price: ModelPrice): number {
+  const { inputPerMillion, outputPerMillion } = price
+  const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
+  const written = Math.min(usage.cacheWriteTokens ?? 0, usage.inputTokens - cached)
+  const input = (usage.inputTokens - cached - written) * inputPerMillion
+  const read = cached * (price.cachedInputPerMillion ?? inputPerMillion)
+  const write = written * (price.cacheWritePerMillion ?? inputPerMillion)
+  return (input + read + write + usage.outputTokens * outputPerMillion) / 1_000_000
+}
+
+function guardPriceFunction(price: PriceFunction): PriceFunction {
+  return (provider, model, usage) => {
+    try {
+      const cost = price(provider, model, usage)
+      return cost === undefined || (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0)
+        ? cost
+        : null
+    } catch {
+      return null
+    }
+  }
+}

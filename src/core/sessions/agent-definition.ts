@@ -1,0 +1,60 @@
+/**
+ * Which agent began a run: kept in the log, so that another process can tell whether it may go on with it. A log of an
+ * earlier Statewright has none.
+ */
+export interface AgentDefinition {
+  /** As `defineAgents` calls it. Absent: the agent was in no such list. */
+  name?: string
+  /** Its author's, if it has one. */
+  version?: string
+  /** Of its instructions, the names and schemas of its tools, and its model: 16 hexadecimal digits. */
+  hash: string
+}
+
+/** How `defineAgents` calls an agent. */
+export interface AgentLabel {
+  name: string
+  version?: string
+  /** The versions whose sessions it goes on with; absent: all of its name. */
+  accepts?: readonly string[]
+}
+
+/** What a log says of it; whatever else stands there says nothing. */
+export function readDefinition(stored: unknown): AgentDefinition | null {
+  const { name, version, hash } = (stored ?? {}) as Partial<Record<keyof AgentDefinition, unknown>>
+  if (typeof hash !== 'string') return null
+  return {
+    ...(typeof name === 'string' && { name }),
+    ...(typeof version === 'string' && { version }),
+    hash,
+  }
+}
+
+/**
+ * Whether an agent of this label may go on with a run that this definition began. A run of an agent without a name is open
+ * to every agent; a run of a named agent is open to agents of its name that accept its version.
+ */
+export function acceptsDefinition(
+  label: AgentLabel | undefined,
+  definition: Pick<AgentDefinition, 'name' | 'version'> | null,
+): boolean {
+  const { name, version } = definition ?? {}
+  if (name === undefined) return true
+  if (name !== label?.name) return false
+  return version === undefined || label.accepts === undefined || label.accepts.includes(version)
+}
+
+/** No agent of `defineAgents` can have a name with a space in it. */
+const subAgentPrefix = 'sub-agent '
+
+/** What the log of a sub-agent's session says began it: only the run that called the sub-agent goes on with it. */
+export const createSubAgentLabel = (tool: string): AgentLabel => ({ name: subAgentPrefix + tool })
+
+/** Whether a session is a sub-agent's. Logs of earlier versions do not say it. */
+export const isSubAgentName = (name: string | undefined): boolean => name?.startsWith(subAgentPrefix) === true
+
+/** Name and version of an agent, for people: `billing 3`. */
+export function describeAgent(agent: Pick<AgentDefinition, 'name' | 'version'> | null | undefined): string {
+  const { name = 'an agent without a name', version } = agent ?? {}
+  return version === undefined ? name : `${name} ${version}`
+}

@@ -1,0 +1,338 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import type { AssistantMessage, Message, UserMessage } from '../../../machines/agent/messages.js'
+import {
+  rejectionPrefix,
+  toList,
+  type CallScreening,
+  type InputScreening,
+  unclearedInput,
+  withheldAnswer,
+  withheldArguments,
+  withheldName,
+  withheldResult,
+} from '../../../machines/agent/screening.js'
+import { maskContext } from '../../../machines/agent/mask-uncleared.js'
+import { maskMessages, listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
+import { openRecord } from './log/log-record.js'
+import type { MachineState, RecordContent } from './log/record-content.js'
+import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'
+import type { LogRecord } from './store/store.js'
+
+/** A record of a session's log as it may be shown to anybody. */
+export type ClearedRecord = {
+  seq: number
+  /** Milliseconds since the epoch. */
+  at: number
+  /** Something else stands here in place of what shields have withheld or changed. */
+  hidden?: true
+} & RecordContent
+
+type EventOf<Type extends AgentMachineEvent['type']> = Extract<AgentMachineEvent, { type: Type }>
+type Content = UserMessage['content']
+
+/** A record between the two states of the run that it stands between. */
+interface PlacedRecord {
+  record: LogRecord
+  entry: RecordContent
+  before: AgentContext | null
+  after: AgentContext | null
+}
+
+/**
+ * A log without what shields have not cleared: in its place stands what they have let through. Folding it leads where the
+ * log leads, but where a guard has judged by what is not there any more.
+ * `problem`: the StoreError of the record that cannot be read; those before it are told.
+ */
+export function clearRecords(
+  records: readonly LogRecord[],
+  sessionId: string,
+): { records: ClearedRecord[]; problem: unknown } {
+  const { placed, problem } = placeRecords(records, sessionId)
+  return { records: new RecordClearer(placed).clearAll(), problem }
+}
+
+function placeRecords(
+  records: readonly LogRecord[],
+  sessionId: string,
+): { placed: PlacedRecord[]; problem: unknown } {
+  const folded = createFoldedSession(records)
+  const placed: PlacedRecord[] = []
+  for (const record of records) {
+    try {
+      const earlier = folded.run?.context ?? null
+      const entry = openRecord(record, folded.head, sessionId)
+      applyOpenedRecord(folded, record, entry, sessionId, pureReducer)
+      placed.push({ record, entry, before: earlier, after: folded.run?.context ?? null })
+    } catch (problem) {
+      return { placed, problem }
+    }
+  }
+  return { placed, problem: null }
+}
+
+class RecordClearer {
+  readonly #placed: readonly PlacedRecord[]
+  /** The transcript as it stands at the end: what of it nobody may read is not in it. */
+  readonly #final: readonly Message[]
+  /** The place that each raw text of a user has found in the transcript. */
+  readonly #places = new Map<object, number[]>()
+
+  constructor(placed: readonly PlacedRecord[]) {
+    this.#placed = placed
+    const last = placed.at(-1)?.after
+    this.#final = last ? maskMessages(last) : []
+    this.#findPlaces()
+  }
+
+  clearAll(): ClearedRecord[] {
+    return this.#placed.map((place, i) => {
+      const { seq, at } = place.record
+      const entry = this.#clearEntry(place, i)
+      const isHidden = entry !== place.entry && JSON.stringify(entry) !== JSON.stringify(place.entry)
+      return { seq, at, ...(isHidden && { hidden: true as const }), ...entry }
+    })
+  }
+
+  #clearEntry({ entry, before: earlier }: PlacedRecord, i: number): RecordContent {
+    switch (entry.type) {
+      case 'opened':
+        return entry.state
+          ? { ...entry, state: { ...entry.state, messages: this.#clearMessages(entry.state.messages) } }
+          : entry
+      case 'start': {
+        if (!entry.input.features?.inputShields) return entry
+        const said = entry.input.input.map((one, n) => ({ ...one, content: this.#findContent(entry, n) }))
+        return { ...entry, input: { ...entry.input, input: said } }
+      }
+      case 'snapshot':
+        return { ...entry, state: this.#clearState(entry.state) }
+      default: {
+        const event = this.#clearEvent(entry.event, earlier, i)
+        return event === entry.event ? entry : { ...entry, event }
+      }
+    }
+  }
+
+  #clearEvent(event: AgentMachineEvent, earlier: AgentContext | null, i: number): AgentMachineEvent {
+    switch (event.type) {
+      case 'xstate.done.actor.inputShields':
+        return earlier ? { ...event, output: this.#clearInputs(event, earlier) } : event
+      case 'xstate.done.actor.outputShields': {
+        const { action, content } = event.output
+        const last = earlier ? this.#final[earlier.messages.length - 1] : undefined
+        const cleared = last?.role === 'assistant' ? last.content || last.refusal || '' : content
+        return { ...event, output: { ...event.output, content: action === 'block' ? '' : cleared } }
+      }
+      case 'xstate.done.actor.callShields':
+      case 'xstate.done.actor.resultShields': {
+        const output = (toList(event.output) as readonly CallScreening[]).map((one) =>
+          one.action === 'block' ? { ...one, content: '' } : one,
+        )
+        return { ...event, output }
+      }
+      default:
+        return event.withheld && earlier ? this.#clearUnclearedEvent(event, earlier, i) : event
+    }
+  }
+
+  #clearUnclearedEvent(event: AgentMachineEvent, earlier: AgentContext, i: number): AgentMachineEvent {
+    switch (event.type) {
+      case 'xstate.done.actor.model':
+      case 'xstate.done.actor.conclusion':
+        return { ...event, output: this.#clearAnswer(event.output, i) }
+      case 'APPROVE':
+        return { ...event, arguments: this.#findArguments(event.callId, earlier) }
+      case 'TOOL_RESULT': {
+        const { media: _media, child, ...result } = event.result
+        const cleared = this.#findResult(event.callId, i)
+        const content = cleared?.content ?? withheldResult
+        const isWhole = content === result.content
+        const kept = isWhole && cleared?.hasMedia !== false
+        return {
+          ...event,
+          result: {
+            ...result,
+            content,
+            ...(kept && event.result.media && { media: event.result.media }),
+            ...(child && { child: isWhole ? child : { ...child, message: '' } }),
+          },
+        }
+      }
+      case 'TOOL_OUTPUT': {
+        const { media, ...output } = event
+        const cleared = this.#findResult(event.callId, i)
+        const content = cleared?.content ?? withheldResult
+        const kept = content === output.content && cleared?.hasMedia !== false
+        return { ...output, content, ...(kept && media && { media }) }
+      }
+      case 'REJECT':
+        return {
+          ...event,
+          why: parseRejectReason(this.#findResult(event.callId, i)?.content ?? withheldResult),
+        }
+      case 'REPLY':
+        return {
+          ...event,
+          messages: event.messages.map((one, n) => ({ ...one, content: this.#findContent(event, n) })),
+        }
+      case 'STEER': {
+        const said = this.#findContent(event, 0)
+        return { ...event, text: typeof said === 'string' ? said : unclearedInput }
+      }
+      default:
+        // Of what nobody knows nothing is shown.
+        return {
+          type: event.type,
+          ...(event.now !== undefined && { now: event.now }),
+          withheld: true,
+        } as never
+    }
+  }
+
+  /** An answer is what the transcript has of it. */
+  #clearAnswer(
+    output: EventOf<'xstate.done.actor.model'>['output'],
+    i: number,
+  ): EventOf<'xstate.done.actor.model'>['output'] {
+    const said = this.#findAnswer(i)
+    const { text, refusal, toolCalls, finishReason, complete, usage, model, by } = output.response
+    const { tool_calls: calls = [] } = said ?? {}
+    const words = said?.content || ''
+    const isKnown = calls.length === toolCalls.length
+    const problem = output.outputProblem
+    return {
+      ...output,
+      response: {
+        text: text === '' ? '' : words || withheldAnswer,
+        reasoning: said?.reasoning ?? '',
+        refusal: refusal === null || refusal === '' ? refusal : (said?.refusal ?? (words || withheldAnswer)),
+        toolCalls: isKnown
+          ? calls
+          : toolCalls.map(({ id }) => ({
+              id,
+              type: 'function',
+              function: { name: withheldName, arguments: withheldArguments },
+            })),
+        finishReason,
+        complete,
+        usage,
+        model,
+        ...(by !== undefined && { by }),
+        ...(said?.reasoning_details && { reasoningDetails: said.reasoning_details }),
+        ...(said?.media && { media: said.media }),
+        ...(said?.annotations && { annotations: said.annotations }),
+        ...(said?.provider_items && { providerItems: said.provider_items }),
+      },
+      ...(problem !== undefined && { outputProblem: problem === null ? null : this.#findProblem(i) }),
+    }
+  }
+
+  #findAnswer(i: number): AssistantMessage | undefined {
+    const { before: earlier, after } = this.#placed[i] ?? {}
+    const from = earlier?.messages.length ?? 0
+    const at = after?.messages.findIndex(({ role }, n) => n >= from && role === 'assistant') ?? -1
+    const said = this.#final[at]
+    return said?.role === 'assistant' ? said : undefined
+  }
+
+  /** What does not fit of an answer, once it has been cleared. */
+  #findProblem(i: number): string {
+    const heard = this.#placed
+      .slice(i + 1)
+      .find(({ entry }) => entry.type === 'event' && entry.event.type === 'xstate.done.actor.outputShields')
+    return heard?.after?.outputProblem ?? withheldAnswer
+  }
+
+  #clearInputs(event: EventOf<'xstate.done.actor.inputShields'>, earlier: AgentContext): InputScreening[] {
+    const asked = listUnclearedInput(earlier)
+    return (toList(event.output) as readonly InputScreening[]).map((screening) => {
+      const message = asked[screening.index]
+      const at = message ? earlier.messages.indexOf(message) : -1
+      const cleared = getUserContent(this.#final[at])
+      const { action } = screening
+      if (action !== 'block' && typeof cleared === 'string') return { ...screening, content: cleared }
+      // The parts stand there already as they were let through.
+      return { ...screening, action: action === 'redact' ? 'warn' : action, content: '' }
+    })
+  }
+
+  #findArguments(callId: string, { batchAt }: AgentContext): string {
+    const said = this.#final[batchAt]
+    const calls = said?.role === 'assistant' ? (said.tool_calls ?? []) : []
+    return calls.find(({ id }) => id === callId)?.function.arguments ?? withheldArguments
+  }
+
+  /** What shields have let through of a call's result; undefined when none has looked at it. */
+  #findResult(callId: string, i: number): { content: string; hasMedia: boolean } | undefined {
+    for (const { entry, before: earlier } of this.#placed.slice(i + 1)) {
+      if (entry.type !== 'event') return undefined
+      if (entry.event.type !== 'xstate.done.actor.resultShields') continue
+      if (!earlier?.calls.some(({ id, unscreened }) => id === callId && unscreened)) continue
+      const screenings = toList(entry.event.output) as readonly CallScreening[]
+      const screening = screenings.find((one) => one.callId === callId)
+      if (screening === undefined || screening.action === 'block') return undefined
+      return { content: screening.content, hasMedia: screening.withoutMedia !== true }
+    }
+    return undefined
+  }
+
+  #clearState(state: MachineState): MachineState {
+    const context = maskContext(state.context as AgentContext)
+    return { ...state, context: { ...context, messages: this.#clearMessages(context.messages) } }
+  }
+
+  /** Each message as it stands at the end. */
+  #clearMessages(messages: readonly Message[]): Message[] {
+    return messages.map((message, at) => {
+      const final = this.#final[at]
+      return final?.id === message.id ? final : message
+    })
+  }
+
+  #findContent(by: object, n: number): Content {
+    const at = this.#places.get(by)?.[n] ?? -1
+    return getUserContent(this.#final[at]) ?? unclearedInput
+  }
+
+  /** Where in the transcript each thing that was said has gone, in the order in which it was said. */
+  #findPlaces(): void {
+    const open: { by: object; n: number; content: Content }[] = []
+    const wait = (by: object, contents: readonly Content[]): void => {
+      this.#places.set(by, [])
+      contents.forEach((content, n) => open.push({ by, n, content }))
+    }
+    for (const { entry, before: earlier, after } of this.#placed) {
+      if (entry.type === 'start')
+        wait(
+          entry,
+          entry.input.input.map(({ content }) => content),
+        )
+      if (entry.type === 'event' && entry.event.type === 'STEER') wait(entry.event, [entry.event.text])
+      if (entry.type === 'event' && entry.event.type === 'REPLY')
+        wait(
+          entry.event,
+          entry.event.messages.map(({ content }) => content),
+        )
+      const from = earlier?.messages.length ?? 0
+      const added = after?.messages.slice(from) ?? []
+      for (const [i, message] of added.entries()) {
+        if (message.role !== 'user') continue
+        const found = open.findIndex(({ content }) => isSameContent(content, message.content))
+        const [slot] = found < 0 ? [] : open.splice(found, 1)
+        const places = slot && this.#places.get(slot.by)
+        if (slot && places) places[slot.n] = from + i
+      }
+    }
+  }
+}
+
+function getUserContent(message: Message | undefined): Content | undefined {
+  return message?.role === 'user' ? message.content : undefined
+}
+
+/** A refusal as its call's result says it. */
+const parseRejectReason = (content: string): string =>
+  content.startsWith(rejectionPrefix) ? content.slice(rejectionPrefix.length) : content
+
+const isSameContent = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b)

@@ -1,0 +1,261 @@
+import { isWorkState } from '../../../machines/agent/run-result.js'
+import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentContext, AgentInput, SessionState } from '../../../machines/agent/context.js'
+import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import { StatewrightError } from '../base/errors.js'
+import { type AgentDefinition, readDefinition } from './agent-definition.js'
+import type { LogRecord } from './store/store.js'
+import { StoreError } from './store/store-error.js'
+import type { RecordContent, MachineState } from './log/record-content.js'
+import { damagedLogError, openRecord } from './log/log-record.js'
+import { createSessionState, toSessionState } from './session-state.js'
+import { migrateState } from './log/migrate-state.js'
+import { findContextFault, findStateFault } from './log/find-state-fault.js'
+import { completeContext, completeInput } from './log/complete-context.js'
+
+/** The latest run of a session, as the pure machine sees it. */
+export type FoldedRun = SnapshotFrom<typeof agentMachine>
+
+/** Where a session stands after a record of its log. */
+export interface FoldedSession {
+  /** The number of that record; 0 before the first. */
+  head: number
+  /** The checksum of that record; empty before the first. */
+  check: string
+  /** When that record was written, by the time of the run; milliseconds since the epoch. */
+  at: number
+  name: string | undefined
+  runs: number
+  /** What the next run starts from. */
+  state: SessionState
+  /** The latest run, ended or not; null before the first. */
+  run: FoldedRun | null
+  /** The agent that began it; null where the log does not say. */
+  definition: AgentDefinition | null
+  /** How often it has been resumed since anything else came of it, by processes that did not leave it in order. */
+  resumeCount: number
+  /** The number of that run's last event, as far as the log knows; null where nobody has counted. */
+  lastEventNumber: number | null
+  /** The last message of the session's inbox that is in the log; 0: none is. */
+  inbox: number
+  /** The idempotency keys of the last messages that are in the log. */
+  keys: readonly string[]
+  /** What the telemetry of that run has left. */
+  link: string | null
+  /** Characters of the last snapshot, and of what has come since. */
+  snapshotSize: number
+  tailSize: number
+}
+
+/** How the machine takes what a log says. */
+export interface RunReducer {
+  start(input: AgentInput): FoldedRun
+  step(run: FoldedRun, event: AgentMachineEvent): FoldedRun
+  restore(state: MachineState & { context: AgentContext }): FoldedRun
+}
+
+/** With nothing but the machine. */
+export const pureReducer: RunReducer = {
+  start: (input) => initialTransition(agentMachine, input)[0],
+  step: (run, event) => transition(agentMachine, run, event)[0],
+  restore: (state) =>
+    createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
+}
+
+/** What records come to, with nothing but the pure machine: the log of a run's events is the run. */
+export function foldRecords(records: readonly LogRecord[], sessionId: string): FoldedSession {
+  const folded = createFoldedSession(records)
+  for (const record of records) applyRecord(folded, record, sessionId)
+  const fault = findSessionFault(folded)
+  if (fault !== null)
+    throw damagedLogError(sessionId, findLastSoundRecord(records, sessionId), `it leads nowhere (${fault})`)
+  if (folded.run) folded.state = toSessionState(folded.run.context)
+  return folded
+}
+
+/** Where a session stands before the first of these records. */
+export function createFoldedSession(records: readonly LogRecord[]): FoldedSession {
+  return {
+    // A part of a log begins with a snapshot; what begins with anything else has lost its beginning.
+    head: records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0,
+    check: '',
+    at: 0,
+    name: undefined,
+    runs: 0,
+    state: createSessionState(),
+    run: null,
+    definition: null,
+    resumeCount: 0,
+    lastEventNumber: null,
+    inbox: 0,
+    keys: [],
+    link: null,
+    snapshotSize: 0,
+    tailSize: 0,
+  }
+}
+
+/** A log that leads to what no run can be is seen at its end; where that began, is looked for only then. */
+function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): number {
+  const folded = createFoldedSession(records)
+  for (const record of records) {
+    const { head } = folded
+    applyRecord(folded, record, sessionId)
+    if (findSessionFault(folded) !== null) return head
+  }
+  return folded.head
+}
+
+/** What keeps a session from going on from there; null when nothing does. */
+export function findSessionFault({
+  name,
+  runs,
+  lastEventNumber,
+  inbox,
+  run,
+  state,
+}: FoldedSession): string | null {
+  if (name !== undefined && typeof name !== 'string') return 'its name is no text'
+  if (![runs, lastEventNumber ?? 0, inbox].every(Number.isSafeInteger))
+    return 'the number of its runs, or of their events, is none'
+  return run ? findContextFault(run.context) : findStateFault(state)
+}
+
+/**
+ * One record more; what it says. `standing` itself changes.
+ * @throws {StoreError} `corrupt_log`, `newer_log`, `unknown_state`
+ */
+export function applyRecord(
+  folded: FoldedSession,
+  record: LogRecord,
+  sessionId: string,
+  folding: RunReducer = pureReducer,
+): RecordContent {
+  const entry = openRecord(record, folded.head, sessionId)
+  applyOpenedRecord(folded, record, entry, sessionId, folding)
+  return entry
+}
+
+/** The same for a record that was opened before. */
+export function applyOpenedRecord(
+  folded: FoldedSession,
+  record: LogRecord,
+  entry: RecordContent,
+  sessionId: string,
+  folding: RunReducer,
+): void {
+  try {
+    applyEntry(folded, record, entry, sessionId, folding)
+  } catch (error) {
+    if (error instanceof StatewrightError) throw error
+    throw damagedLogError(sessionId, folded.head, `record ${record.seq} says what none can say`, error)
+  }
+  folded.head = record.seq
+  folded.check = record.check
+  folded.at = record.at
+}
+
+function applyEntry(
+  folded: FoldedSession,
+  record: LogRecord,
+  entry: RecordContent,
+  sessionId: string,
+  folding: RunReducer,
+): void {
+  folded.tailSize += record.data.length
+  switch (entry.type) {
+    case 'opened':
+      folded.name = entry.name
+      folded.state = entry.state ?? folded.state
+      break
+    case 'start': {
+      if (folded.run) folded.state = toSessionState(folded.run.context)
+      folded.run = folding.start({ ...folded.state, ...completeInput(entry.input) })
+      folded.runs += 1
+      folded.lastEventNumber = null
+      folded.definition = readDefinition(entry.definition)
+      folded.resumeCount = 0
+      folded.link = null
+      break
+    }
+    case 'event':
+      if (!folded.run) throw new Error('No run has started.')
+      folded.run = folding.step(folded.run, entry.event)
+      folded.resumeCount = countResumes(folded.resumeCount, entry.event)
+      folded.inbox = Math.max(folded.inbox, entry.event.inbox ?? 0)
+      folded.keys = addKey(folded.keys, entry.event.key)
+      break
+    case 'snapshot':
+      folded.name = entry.name
+      folded.runs = entry.runs
+      folded.definition = readDefinition(entry.definition)
+      folded.inbox = entry.inbox ?? folded.inbox
+      folded.keys = Array.isArray(entry.keys) ? entry.keys : folded.keys
+      folded.run = restoreRun(entry.state, record.seq, sessionId, folding)
+      folded.snapshotSize = record.data.length
+      folded.tailSize = 0
+      break
+    default:
+      throw new Error('There is no such type of record.')
+  }
+  folded.lastEventNumber = entry.told ?? folded.lastEventNumber
+  if (typeof entry.link === 'string') folded.link = entry.link
+}
+
+/** How many idempotency keys a session remembers. */
+const maxKeys = 100
+
+/** The keys of a session once a message with this one is in its log. */
+export function addKey(keys: readonly string[], key: string | undefined): readonly string[] {
+  return typeof key === 'string' ? [...keys, key].slice(-maxKeys) : keys
+}
+
+/** A process that stops in order takes back that it resumed the run. */
+function countResumes(resumed: number, { type }: AgentMachineEvent): number {
+  if (type === 'RESUMED') return resumed + 1
+  return type === 'LEFT' ? Math.max(0, resumed - 1) : 0
+}
+
+/**
+ * The number after which another process numbers the events of the run. A process that ended at a rest has told nothing
+ * since; nobody knows what one that was killed at work has told, so there is room for it.
+ */
+export function getLastEventNumber({ run, lastEventNumber }: FoldedSession): number {
+  if (lastEventNumber === null) return 0
+  return isWorkState(run?.context.state)
+    ? (Math.floor(lastEventNumber / gapAfterKill) + 1) * gapAfterKill
+    : lastEventNumber
+}
+
+const gapAfterKill = 1_000_000
+
+/** A snapshot brought back, if this machine has the state that it stands in. */
+function restoreRun(
+  stored: MachineState,
+  seq: number,
+  sessionId: string,
+  { restore }: Pick<RunReducer, 'restore'>,
+): FoldedRun {
+  const state = { ...migrateState(stored), context: completeContext(stored.context as AgentContext) }
+  try {
+    const run = restore(state)
+    // What cannot be restored is not thrown.
+    if (run.status === 'error') throw run.error
+    return run
+  } catch (error) {
+    throw new StoreError(
+      'unknown_state',
+      `Record ${seq} of session '${sessionId}' stands in the state ${JSON.stringify(state.value)}, which this machine ` +
+        'does not have. Open it with the version of Statewright that wrote it.',
+      sessionId,
+      { cause: error },
+    )
+  }
+}
+
+/** A run's state as plain JSON, without the actors that wait: those are started anew. */
+export function toMachineState(run: FoldedRun): MachineState {
+  const childless = { ...run, children: {} } as FoldedRun
+  return agentMachine.getPersistedSnapshot(childless) as unknown as MachineState
+}

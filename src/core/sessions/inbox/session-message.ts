@@ -1,0 +1,149 @@
+import type { NewMessage } from '../../../../machines/agent/context.js'
+import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
+import { UsageError } from '../../base/errors.js'
+import { toMessages, type UserInput } from '../user-input.js'
+
+/**
+ * What may be said to a session from anywhere. An answer names its call: spread the call as `pending` and
+ * `approval_requested` tell of it. Without its `fingerprint`, it is for the call that waits at that moment.
+ *
+ * @example
+ * const stop: SessionMessage = { type: 'cancel', why: 'The user has closed the page.' }
+ * const answers = (result.pending ?? []).map((call): SessionMessage => ({ type: 'approve', ...call }))
+ */
+export type SessionMessage =
+  /** Ends the run in CANCELLED, whatever it is doing. */
+  | { type: 'cancel'; why?: string }
+  /** Rests in PAUSED at the next safe point. */
+  | { type: 'pause' }
+  /** Goes on from PAUSED. */
+  | { type: 'resume' }
+  /** Tells the model something at the next safe point. A paused run goes on. */
+  | { type: 'steer'; text: string }
+  /** The next user message of an interactive run. */
+  | { type: 'reply'; input: UserInput }
+  /** Lets a call run; `editedInput` replaces the arguments that the model gave. */
+  | { type: 'approve'; callId: string; fingerprint?: string; messageId?: string; editedInput?: unknown }
+  /** Refuses a call; the model reads why. */
+  | { type: 'reject'; callId: string; fingerprint?: string; messageId?: string; why?: string }
+  /** The result of a call that the client carries out. An Error, or `isError`, makes it an error result. */
+  | {
+      type: 'toolOutput'
+      callId: string
+      fingerprint?: string
+      messageId?: string
+      value: unknown
+      isError?: boolean
+    }
+
+/** What has become of what a session was told. */
+export interface Receipt {
+  /** The number of the message in the session's inbox. */
+  message: number
+  /**
+   * - `sent`: somebody holds the session, and hears it at once in this process, within a second in another
+   * - `waiting`: the session rests, and nobody holds it: whoever resumes it applies this first
+   * - `applied`: it is done; a `cancel` of a session that nobody held
+   */
+  status: 'sent' | 'waiting' | 'applied'
+}
+
+type Answer = Extract<SessionMessage, { callId: string }>
+
+/** What a pending call has beside its id: an answer may be made of one. */
+const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupted', 'hosted']
+
+const keysByType: Record<SessionMessage['type'], readonly string[]> = {
+  cancel: ['why'],
+  pause: [],
+  resume: [],
+  steer: ['text'],
+  reply: ['input'],
+  approve: ['callId', 'fingerprint', 'editedInput', ...callKeys],
+  reject: ['callId', 'fingerprint', 'why', ...callKeys],
+  toolOutput: ['callId', 'fingerprint', 'value', 'isError', ...callKeys],
+}
+
+const messageTypes = Object.keys(keysByType) as SessionMessage['type'][]
+
+/** Where messages are given. */
+interface MessageSource {
+  /** In words. */
+  by: string
+  /** What errors name; default: the key of the message. */
+  subject?: string
+  /** What may be said there. */
+  of: readonly SessionMessage['type'][]
+}
+
+/**
+ * A message that is one, its texts looked at; what it comes to depends on the session.
+ * @throws {UsageError} `invalid_input`, naming the key
+ */
+export function checkMessage(
+  given: unknown,
+  { by, subject, of }: MessageSource = { by: 'tell()', of: messageTypes },
+): SessionMessage {
+  const invalid = (what: string, key: string) =>
+    new UsageError('invalid_input', `${by}: ${what}.`, subject ?? key)
+  const message = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>
+  const type = message['type'] as SessionMessage['type']
+  if (!of.includes(type)) throw invalid(`its type is one of ${of.join(', ')}`, 'type')
+  const strange = Object.keys(message).find((key) => key !== 'type' && !keysByType[type].includes(key))
+  if (strange !== undefined) throw invalid(`'${type}' has no key '${strange}'`, strange)
+  for (const key of ['why', 'fingerprint', 'messageId']) {
+    if (message[key] !== undefined && typeof message[key] !== 'string') throw invalid(`${key} is a text`, key)
+  }
+  if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
+    throw invalid(`'${type}' names its call: its callId is a text`, 'callId')
+  if (type === 'steer') {
+    if (typeof message['text'] !== 'string') throw invalid('its text is a text', 'text')
+    readSteeringText(message['text'])
+  }
+  return message as SessionMessage
+}
+
+/** Messages that are no answers, as the machine takes them. */
+export function toPublicEvent(message: Exclude<SessionMessage, Answer>): ControlEvent {
+  switch (message.type) {
+    case 'cancel':
+      return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }) }
+    case 'pause':
+      return { type: 'PAUSE' }
+    case 'resume':
+      return { type: 'RESUME' }
+    case 'steer':
+      return { type: 'STEER', text: readSteeringText(message.text) }
+    default:
+      return { type: 'REPLY', messages: toMessages(message.input) }
+  }
+}
+
+export const isAnswer = (message: SessionMessage): message is Answer => 'callId' in message
+
+function readSteeringText(text: string): string {
+  const [message] = toMessages(text) as [NewMessage?]
+  if (typeof message?.content === 'string') return message.content
+  throw new UsageError('invalid_input', 'Steering is one text.', 'text')
+}
+
+const publicEventTypes: readonly ControlEvent['type'][] = [
+  'CANCEL',
+  'PAUSE',
+  'RESUME',
+  'STEER',
+  'REPLY',
+  'APPROVE',
+  'REJECT',
+  'TOOL_OUTPUT',
+]
+
+/** What lies in an inbox is the event itself, as it will be in the log. Null: nobody of us has put it there. */
+export function parseInboxMessage(text: string): ControlEvent | null {
+  try {
+    const event = JSON.parse(text) as ControlEvent | null
+    return event !== null && publicEventTypes.includes(event.type) ? event : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,343 @@
+import type { NewMessage, SessionState } from '../../../machines/agent/context.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import type {
+  ContentPart,
+  HostedCallOrigin,
+  MediaPart,
+  Message,
+  ProviderItems,
+  ToolCall,
+} from '../../../machines/agent/messages.js'
+import { UsageError } from '../base/errors.js'
+import { toContentPart } from '../models/media.js'
+import { toPlainJson, readHostedBy, readProviderItems } from '../models/plain-json.js'
+import {
+  inputError,
+  copyAsJson,
+  readUserContent,
+  toMessage,
+  toMessages,
+  type UserInput,
+} from './user-input.js'
+
+/** What a run takes: what the user says, or the conversation so far with what the user says at its end. */
+export type RunInput = UserInput | readonly HistoryMessage[]
+
+/**
+ * A message of a conversation that was kept elsewhere, in the Chat Completions shape: as a provider's answer has it, as
+ * `result.messages` has it, or as your own database does. Other keys are left out.
+ *
+ * @example
+ * const rows: HistoryMessage[] = [
+ *   { role: 'user', content: 'How many in April?' },
+ *   { role: 'assistant', content: 'Seven.' },
+ * ]
+ * agent.run([...rows, { role: 'user', content: 'And in May?' }])
+ */
+export type HistoryMessage =
+  | (Stamp & { role?: 'user'; content: string | ContentPart[] })
+  | (Stamp & { role: 'system' | 'developer'; content: string | TextPart[] })
+  | (Stamp & {
+      role: 'assistant'
+      content?: string | (TextPart | RefusalPart)[] | null | undefined
+      tool_calls?: readonly HistoryCall[] | null | undefined
+      refusal?: string | null | undefined
+      /** What the model thought aloud; `reasoning_content` is read, too. */
+      reasoning?: string | null | undefined
+      reasoning_content?: string | null | undefined
+      reasoning_details?: readonly unknown[] | null | undefined
+      /** As a run gave it. */
+      provider_items?: ProviderItems | null | undefined
+      by?: string | null | undefined
+    })
+  | (Stamp & {
+      role: 'tool'
+      tool_call_id: string
+      content: string | TextPart[]
+      /** What it returned besides words. */
+      media?: readonly MediaPart[] | null | undefined
+    })
+
+/** What may be given and need not: messages are numbered anew, and those without a time are of now. */
+interface Stamp {
+  id?: string | undefined
+  /** Milliseconds since the epoch. */
+  createdAt?: number | undefined
+  internal?: true | undefined
+  data?: JsonObject | undefined
+}
+
+interface HistoryCall {
+  id: string
+  type?: string | undefined
+  /** `arguments` is JSON text, as the model wrote it. */
+  function?: { name: string; arguments: string } | undefined
+  extra_content?: unknown
+  /** As a run gave it. */
+  hosted?: HostedCallOrigin | null | undefined
+}
+
+interface TextPart {
+  type: 'text'
+  text: string
+}
+
+interface RefusalPart {
+  type: 'refusal'
+  refusal: string
+}
+
+/** A run's input, read: the conversation before it, numbered from m1, and what the user says now. */
+export interface InputConversation {
+  history: Message[]
+  newMessages: NewMessage[]
+}
+
+/**
+ * Tells the earlier turns from what the user says now, which is everything after the last message that is not the
+ * user's. A UsageError `invalid_input` names the message, and says what is wrong with it.
+ */
+export function readConversation(input: unknown, now: number): InputConversation {
+  const from = Array.isArray(input) ? input.findLastIndex(isHistoryMessage) + 1 : 0
+  if (!Array.isArray(input) || from === 0) return { history: [], newMessages: toMessages(input) }
+  const history = numberMessages(pairResults(input.slice(0, from).map(readMessage)), now)
+  if (from < input.length) {
+    return {
+      history,
+      newMessages: input.slice(from).map((message, i) => toMessage(message, `input[${from + i}]`)),
+    }
+  }
+  const at = `input[${from - 1}]`
+  throw historyError(at, "is the last message, and not the user's: end with what the model is to answer.")
+}
+
+/** What a run of a session starts from, with the turns that its input brings. They belong to a new session only. */
+export function addHistory(
+  state: SessionState,
+  { history }: InputConversation,
+  sessionId: string,
+): SessionState {
+  if (history.length === 0) return state
+  if (state.messages.length === 0) return { ...state, messages: history }
+  throw sessionNotEmptyError(sessionId)
+}
+
+export function sessionNotEmptyError(sessionId: string): UsageError {
+  return new UsageError(
+    'session_not_empty',
+    `Session '${sessionId}' has a history already. Pass only what the user says now, or another session.`,
+    sessionId,
+  )
+}
+
+type MessageDraft = Message extends infer Each
+  ? Each extends Message
+    ? Omit<Each, 'id' | 'createdAt'>
+    : never
+  : never
+type Fields = Record<string, unknown>
+
+/** A message as it was read; `at` is its index in the input. */
+interface ParsedMessage {
+  draft: MessageDraft
+  at: number
+  createdAt: number | undefined
+}
+
+function isHistoryMessage(message: unknown): boolean {
+  const { role, internal } = (message ?? {}) as { role?: unknown; internal?: unknown }
+  return (role !== undefined && role !== 'user') || internal === true
+}
+
+function readMessage(given: unknown, index: number): ParsedMessage {
+  const at = `input[${index}]`
+  if (typeof given !== 'object' || given === null) throw historyError(at, 'must be a message object.')
+  const message = copyAsJson(given, at) as Fields
+  const { createdAt, internal, data } = message
+  const notes = {
+    ...(internal === true && { internal: true as const }),
+    ...(isRecord(data) && { data: data as JsonObject }),
+  }
+  const isTime = typeof createdAt === 'number' && createdAt >= 0
+  return {
+    draft: { ...readRole(message, at), ...notes },
+    at: index,
+    createdAt: isTime ? createdAt : undefined,
+  }
+}
+
+function readRole(message: Fields, at: string): MessageDraft {
+  const { role = 'user', content } = message
+  switch (role) {
+    case 'user':
+      return { role, content: readUserContent(content, `${at}.content`) }
+    case 'system':
+    case 'developer':
+      return { role: 'system', content: readText(content, `${at}.content`) }
+    case 'assistant':
+      return readAssistant(message, at)
+    case 'tool':
+      return {
+        role,
+        tool_call_id: readId(message['tool_call_id'], `${at}.tool_call_id`),
+        content: readText(content, `${at}.content`),
+        ...readMedia(message['media'], `${at}.media`),
+      }
+    default:
+      throw historyError(
+        `${at}.role`,
+        `is ${quoteValue(role)}: it must be user, assistant, tool, system or developer.`,
+      )
+  }
+}
+
+function readAssistant(message: Fields, at: string): MessageDraft {
+  const { content, tool_calls: given, reasoning_details: details, by } = message
+  if (message['function_call'] != null)
+    throw historyError(`${at}.function_call`, 'is the form of old: write it as tool_calls, with an id.')
+  const calls = readCalls(given ?? [], `${at}.tool_calls`)
+  const parts: (Fields | null)[] = Array.isArray(content) ? content : []
+  const isRefusal = (part: Fields | null) => part?.['type'] === 'refusal'
+  const refusal = readTextOrNull(message['refusal'] ?? parts.find(isRefusal)?.['refusal'], `${at}.refusal`)
+  const reasoning = readTextOrNull(message['reasoning'] ?? message['reasoning_content'], `${at}.reasoning`)
+  const words = Array.isArray(content) ? parts.filter((part) => !isRefusal(part)) : content
+  if (words == null && calls.length === 0 && refusal === null)
+    throw historyError(`${at}.content`, 'is missing, and there are no tool_calls.')
+  const echoed = (Array.isArray(details) ? details : [])
+    .map(toPlainJson)
+    .filter((detail) => detail !== undefined)
+  const items = readProviderItems(message['provider_items'])
+  if (items === null && message['provider_items'] != null)
+    throw historyError(
+      `${at}.provider_items`,
+      'must be { from, items }, as the message had it that a run gave you.',
+    )
+  return {
+    role: 'assistant',
+    content: words == null ? (calls.length > 0 ? null : '') : readText(words, `${at}.content`),
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...(refusal !== null && { refusal }),
+    ...(reasoning !== null && { reasoning }),
+    ...(echoed.length > 0 && { reasoning_details: echoed }),
+    ...(items !== null && { provider_items: items }),
+    ...(typeof by === 'string' && { by }),
+  }
+}
+
+function readMedia(given: unknown, at: string): { media?: MediaPart[] } {
+  if (given == null) return {}
+  if (!Array.isArray(given)) throw historyError(at, 'must be a list of parts.')
+  const parts = given.map((part, i) => toContentPart(part, `${at}[${i}]`))
+  const text = parts.findIndex(({ type }) => type === 'text')
+  if (text >= 0) throw historyError(`${at}[${text}]`, 'is a text, which belongs into the content.')
+  return parts.length === 0 ? {} : { media: parts as MediaPart[] }
+}
+
+function readCalls(given: unknown, at: string): ToolCall[] {
+  if (!Array.isArray(given)) throw historyError(at, 'must be a list of calls.')
+  const ids = new Set<string>()
+  return given.map((call: Fields | null, i): ToolCall => {
+    const here = `${at}[${i}]`
+    const { type = 'function', function: asked, extra_content: extra } = call ?? {}
+    if (type !== 'function')
+      throw historyError(here, `is of the type ${quoteValue(type)}: only calls of functions are known.`)
+    const id = readId(call?.['id'], `${here}.id`)
+    if (ids.has(id))
+      throw historyError(`${here}.id`, `is ${quoteValue(id)}, like that of another call of the message.`)
+    ids.add(id)
+    const { name, arguments: text } = (asked ?? {}) as Fields
+    if (typeof name !== 'string') throw historyError(`${here}.function.name`, 'must be a text.')
+    if (typeof text !== 'string')
+      throw historyError(
+        `${here}.function.arguments`,
+        'must be JSON text, as the model wrote it: JSON.stringify an object.',
+      )
+    const echoed = toPlainJson(extra)
+    const hosted = readHostedBy(call?.['hosted'])
+    return {
+      id,
+      type: 'function',
+      function: { name, arguments: text },
+      ...(echoed !== undefined && { extra_content: echoed }),
+      ...(hosted !== null && { hosted }),
+    }
+  })
+}
+
+/** Each call with its one result right after it, in call order; databases give them in the order of arrival. */
+function pairResults(messages: readonly ParsedMessage[]): ParsedMessage[] {
+  const ordered: ParsedMessage[] = []
+  for (let i = 0; i < messages.length; ) {
+    const asked = messages[i] as ParsedMessage
+    if (asked.draft.role === 'tool') throw orphanResultError(asked.draft.tool_call_id, asked.at)
+    let end = i + 1
+    while (messages[end]?.draft.role === 'tool') end += 1
+    ordered.push(asked, ...sortByCall(asked, messages.slice(i + 1, end)))
+    i = end
+  }
+  return ordered
+}
+
+function sortByCall({ draft, at }: ParsedMessage, results: readonly ParsedMessage[]): ParsedMessage[] {
+  const calls = (draft.role === 'assistant' && draft.tool_calls) || []
+  const byCall = new Map<string, ParsedMessage>()
+  for (const result of results) {
+    const id = result.draft.role === 'tool' ? result.draft.tool_call_id : ''
+    if (byCall.has(id) || !calls.some((call) => call.id === id)) throw orphanResultError(id, result.at)
+    byCall.set(id, result)
+  }
+  return calls.map((call, i) => {
+    const result = byCall.get(call.id)
+    if (result) return result
+    throw historyError(
+      `input[${at}].tool_calls[${i}]`,
+      `is the call ${quoteValue(call.id)}, which has no result: a message of the role tool right after it.`,
+    )
+  })
+}
+
+function orphanResultError(id: string, at: number): UsageError {
+  return historyError(
+    `input[${at}]`,
+    `is a result of the call ${quoteValue(id)}, and no such call waits for one here.`,
+  )
+}
+
+function numberMessages(messages: readonly ParsedMessage[], now: number): Message[] {
+  return messages.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft }))
+}
+
+function readText(content: unknown, at: string): string {
+  if (typeof content === 'string') return content
+  const parts: unknown[] = Array.isArray(content) ? content : [undefined]
+  const texts = parts.map((part) => {
+    const { type, text } = (part ?? {}) as Fields
+    if (type !== 'text' || typeof text !== 'string')
+      throw historyError(at, 'must be a text, or a list of text parts.')
+    return text
+  })
+  return texts.join('\n')
+}
+
+function readId(id: unknown, at: string): string {
+  if (typeof id !== 'string' || id === '') throw historyError(at, 'must be the id of a call.')
+  return id
+}
+
+function readTextOrNull(value: unknown, at: string): string | null {
+  if (value === undefined || value === null || value === '') return null
+  if (typeof value !== 'string') throw historyError(at, 'must be a text.')
+  return value
+}
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function quoteValue(value: unknown): string {
+  return `'${String(value)}'`
+}
+
+function historyError(at: string, what: string): UsageError {
+  return inputError(`${at} ${what}`, at)
+}

@@ -1,0 +1,78 @@
+import { type ProgressConfig, progressDefaults } from '../../../../guards/progress-config.js'
+import { restoreGuardrails } from '../../../../guards/state.js'
+import {
+  type AgentContext,
+  type AgentInput,
+  createContext,
+  noFeatures,
+  type SessionState,
+} from '../../../../machines/agent/context.js'
+import { defaultConfig } from '../../config/defaults.js'
+import { createSessionState } from '../session-state.js'
+
+/** What holds where a stored configuration says nothing: a run that knew of no progress guard goes on without one. */
+const defaultsForMissing = {
+  ...defaultConfig,
+  guardrails: { ...defaultConfig.guardrails, progress: null },
+} satisfies AgentInput['config']
+
+/** The detectors that a progress policy of an earlier version did not have stay off, so that its log stays what it was. */
+const progressDefaultsForMissing = { ...progressDefaults, similar: null, tour: null }
+
+function completeConfig(stored: AgentInput['config']): AgentInput['config'] {
+  const config = fillDefaults<AgentInput['config']>(defaultsForMissing, stored)
+  const { progress } = config.guardrails
+  if (!isRecord(progress)) return config
+  const whole = fillDefaults<ProgressConfig>(progressDefaultsForMissing, progress as ProgressConfig)
+  return whole === progress ? config : { ...config, guardrails: { ...config.guardrails, progress: whole } }
+}
+
+/** The input of a run from its log. What an earlier version did not know has its default. */
+export function completeInput(input: Omit<AgentInput, keyof SessionState>): typeof input {
+  return {
+    ...input,
+    config: completeConfig(input.config),
+    features: fillDefaults(noFeatures, input.features),
+  }
+}
+
+/** A run's context from a snapshot. What an earlier version did not know is as at the start of a run. */
+export function completeContext(stored: AgentContext): AgentContext {
+  const { runId, sessionId, tools, messages } = stored
+  const beginning = { runId, sessionId, tools, now: 0, input: [] }
+  const fresh = createContext({
+    ...createSessionState(),
+    ...beginning,
+    messages,
+    config: completeConfig(stored.config),
+    features: fillDefaults(noFeatures, stored.features),
+  })
+  const guardrails = restoreGuardrails(stored.guardrails)
+  return {
+    ...fresh,
+    ...stored,
+    config: fresh.config,
+    features: fresh.features,
+    ...('state' in guardrails && { guardrails: guardrails.state }),
+  }
+}
+
+/** The value itself when it lacks nothing, as most do. */
+function fillDefaults<Value extends object>(defaults: Value, value: Value): Value {
+  const own = value as Record<string, unknown>
+  let whole: Record<string, unknown> | undefined
+  for (const [key, fallback] of Object.entries(defaults) as [string, unknown][]) {
+    const given = own[key]
+    const kept =
+      given === undefined
+        ? fallback
+        : isRecord(fallback) && isRecord(given)
+          ? fillDefaults(fallback, given)
+          : given
+    if (kept !== given) whole = { ...(whole ?? own), [key]: kept }
+  }
+  return (whole ?? value) as Value
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

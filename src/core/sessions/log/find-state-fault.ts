@@ -1,0 +1,163 @@
+import {
+  type AgentContext,
+  createContext,
+  noFeatures,
+  type SessionState,
+} from '../../../../machines/agent/context.js'
+import { checkInput } from '../../config/check-input.js'
+import { defaultConfig } from '../../config/defaults.js'
+import { anything, fields, type Kind, list, nullable, optional, predicate } from '../../config/kind.js'
+import { anyText, choice, flag, number } from '../../config/value-kinds.js'
+import { ConfigError } from '../../base/errors.js'
+import { storedFit, storedUsage } from '../stored-session.js'
+import { createSessionState } from '../session-state.js'
+import { isRecord } from './complete-context.js'
+
+/** What a log leads to, judged before anybody relies on it: another program may have written in it. */
+
+/** Why nothing can go on from there, in a sentence; null when it can. */
+export function findContextFault(context: AgentContext): string | null {
+  return findFault(contextKind, context)
+}
+
+/** The same for what a session begins with. */
+export function findStateFault(state: SessionState): string | null {
+  return findFault(stateKind, state)
+}
+
+function findFault(kind: Kind, value: unknown): string | null {
+  try {
+    checkInput(kind, value, 'state')
+    return null
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+}
+
+/**
+ * What has the form of a sample: its keys, each with a value of the same sort, or null for what can be off. Of its own
+ * objects, those of `canBeOff: false` cannot.
+ */
+function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
+  if (isRecord(sample)) {
+    const keys = Object.entries(sample).map(([key, value]) => [
+      key,
+      canBeOff || !isRecord(value) ? nullable(kindLike(value)) : kindLike(value),
+    ])
+    return fields(Object.fromEntries(keys) as Record<string, Kind>, 'an object', 'open')
+  }
+  if (Array.isArray(sample)) return predicate((value) => Array.isArray(value), 'a list')
+  return sample === null
+    ? anything
+    : predicate((value) => typeof value === typeof sample, `a ${typeof sample}`)
+}
+
+const finiteNumber = () => number(-Infinity, Infinity, 'a number')
+const textList = () => list(anyText(), 'a list')
+
+/** A look at what everybody relies on: there may be thousands. */
+function isMessage(value: unknown): boolean {
+  if (!isRecord(value)) return false
+  const {
+    role,
+    id,
+    createdAt,
+    content,
+    tool_call_id: answered,
+    tool_calls: asked,
+    refusal,
+    reasoning,
+    data,
+  } = value
+  const isStamped =
+    typeof id === 'string' && typeof createdAt === 'number' && (data === undefined || isRecord(data))
+  if (!isStamped) return false
+  switch (role) {
+    case 'user':
+      return typeof content === 'string' || (Array.isArray(content) && content.every(isPart))
+    case 'assistant':
+      return (
+        (content === null || typeof content === 'string') &&
+        (asked === undefined || (Array.isArray(asked) && asked.every(isToolCall))) &&
+        [refusal, reasoning].every((words) => words === undefined || typeof words === 'string')
+      )
+    case 'tool':
+      return typeof content === 'string' && typeof answered === 'string'
+    default:
+      return role === 'system' && typeof content === 'string'
+  }
+}
+
+const isPart = (part: unknown): boolean => isRecord(part) && typeof part['type'] === 'string'
+
+function isToolCall(value: unknown): boolean {
+  if (!isRecord(value) || typeof value['id'] !== 'string' || !isRecord(value['function'])) return false
+  const { name, arguments: text } = value['function']
+  return typeof name === 'string' && typeof text === 'string'
+}
+
+const callKind = fields(
+  {
+    id: anyText(),
+    name: anyText(),
+    arguments: anyText(),
+    needs: choice('nobody', 'approval', 'client', 'child'),
+    result: optional(
+      fields({ status: anyText(), content: anyText(), durationMs: finiteNumber() }, 'a result', 'open'),
+    ),
+    fact: optional(
+      fields({ name: anyText(), fingerprint: anyText(), shown: anyText() }, 'an object', 'open'),
+    ),
+    questions: optional(
+      list(
+        fields({ callId: anyText(), name: anyText(), arguments: anyText() }, 'a question', 'open'),
+        'a list',
+      ),
+    ),
+    childUsage: optional(storedUsage),
+  },
+  'a call',
+  'open',
+)
+
+const {
+  messages: _messages,
+  guardrails,
+  ...counters
+} = createContext({
+  ...createSessionState(),
+  now: 0,
+  runId: '',
+  sessionId: '',
+  config: defaultConfig,
+  tools: {},
+  features: noFeatures,
+  input: [],
+})
+
+const sessionFields = {
+  messages: predicate((value) => Array.isArray(value) && value.every(isMessage), 'a list of messages'),
+  fit: nullable(storedFit),
+  guardrails: kindLike(guardrails),
+  warnedOfBudget: flag(),
+}
+
+const stateKind = fields({ ...sessionFields, usage: storedUsage }, 'an object', 'open')
+
+const contextKind = fields(
+  {
+    ...Object.fromEntries(Object.entries(counters).map(([key, value]) => [key, kindLike(value)])),
+    ...sessionFields,
+    config: kindLike(defaultConfig, { canBeOff: false }),
+    features: kindLike(noFeatures),
+    usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
+    calls: list(callKind, 'a list'),
+    steering: textList(),
+    nudges: textList(),
+    error: nullable(fields({ code: anyText(), message: anyText() }, 'an error', 'open')),
+    retrieved: nullable(list(fields({ source: anyText(), text: anyText() }, 'a snippet', 'open'), 'a list')),
+  },
+  'an object',
+  'open',
+)

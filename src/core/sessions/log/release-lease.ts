@@ -1,0 +1,150 @@
+import { type Clock, readElapsed } from '../../base/clock.js'
+import { PerStore } from '../store/per-store.js'
+import type { InboxPosition } from '../store/inbox.js'
+import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
+import { leaseMs } from './heartbeat.js'
+
+/** When it is tried again to give back what could not be given back, in milliseconds: at first, and at most. */
+const [soonest, latest] = [250, 4000]
+
+interface PendingRelease {
+  lease: Lease
+  /** When it has run out by itself. */
+  until: number
+}
+
+/**
+ * The leases that a process is about to give back, or could not: a store that is away takes no release, either, nor does
+ * a full disk. Their sessions would stay in use, by runs that have ended, for as long as the leases last. So it is tried
+ * again, until the store is there or the leases are over.
+ */
+class LeaseReleaser {
+  readonly #store: SessionStore
+  readonly #clock: Clock
+  /** By their tokens: of one session there can be several. */
+  readonly #pending = new Map<string, PendingRelease>()
+  /** Being given back, by their sessions: an answer may come in between. */
+  readonly #releasing = new Map<string, Promise<void>>()
+  #timer: unknown
+  #waitMs = soonest
+
+  constructor(store: SessionStore, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  getRelease(sessionId: string): Promise<void> | undefined {
+    return this.#releasing.get(sessionId)
+  }
+
+  retryLater(lease: Lease, until = readElapsed(this.#clock) + leaseMs): void {
+    this.#pending.set(lease.token, { lease, until })
+    this.#scheduleRetry()
+  }
+
+  release(
+    lease: Lease,
+    onAnswer: (told: InboxPosition | void) => void = () => undefined,
+    until?: number,
+  ): Promise<void> | undefined {
+    const { sessionId } = lease
+    try {
+      const released = this.#store.release(lease)
+      if (!(released instanceof Promise)) {
+        onAnswer(released)
+        return undefined
+      }
+      const done: Promise<void> = released
+        .then(onAnswer, () => this.retryLater(lease, until))
+        .finally(() => {
+          if (this.#releasing.get(sessionId) === done) this.#releasing.delete(sessionId)
+        })
+      this.#releasing.set(sessionId, done)
+      return done
+    } catch {
+      this.retryLater(lease, until)
+      return undefined
+    }
+  }
+
+  /** Tries once more for this session. Undefined when that is done, or there was nothing. */
+  releasePending(sessionId: string): Promise<void> | undefined {
+    const own = [...this.#pending.values()].filter(({ lease }) => lease.sessionId === sessionId)
+    const left = own.map((kept) => this.#retry(kept)).filter((released) => released !== undefined)
+    return left.length === 0 ? undefined : Promise.all(left).then(() => undefined)
+  }
+
+  #retry({ lease, until }: PendingRelease): Promise<void> | undefined {
+    this.#pending.delete(lease.token)
+    return this.release(lease, undefined, until)
+  }
+
+  #scheduleRetry(): void {
+    if (this.#timer !== undefined || this.#pending.size === 0) return
+    this.#timer = this.#clock.setTimeout(() => void this.#retryAll(), this.#waitMs)
+    // No reason for a process to stay.
+    ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
+  }
+
+  /** With one first: while the store is away, it is not asked for each of many. */
+  async #retryAll(): Promise<void> {
+    const now = readElapsed(this.#clock)
+    for (const [token, { until }] of this.#pending) if (until <= now) this.#pending.delete(token)
+    const [first, ...others] = this.#pending.values()
+    if (first) {
+      await this.#retry(first)
+      if (this.#pending.has(first.lease.token)) this.#waitMs = Math.min(latest, this.#waitMs * 2)
+      else {
+        this.#waitMs = soonest
+        // Some may have been asked for meanwhile.
+        for (const kept of others) if (this.#pending.has(kept.lease.token)) void this.#retry(kept)
+      }
+    }
+    this.#timer = undefined
+    this.#scheduleRetry()
+  }
+}
+
+const leaseReleasers = new PerStore((store, clock) => new LeaseReleaser(store, clock))
+
+/**
+ * Gives a session free; `onAnswer` is told what the store says to that. Never fails: what cannot be given back now is as
+ * soon as the store takes it, or when this process asks for the session again.
+ */
+export function releaseLease(
+  store: SessionStore,
+  lease: Lease,
+  clock: Clock,
+  onAnswer?: (told: InboxPosition | void) => void,
+): Promise<void> | undefined {
+  return leaseReleasers.get(store, clock).release(lease, onAnswer)
+}
+
+/** A lease that the store may have given, though nobody got its answer: it is given back as soon as the store takes it. */
+export function releaseLater(store: SessionStore, lease: Lease, clock: Clock): void {
+  leaseReleasers.get(store, clock).retryLater(lease)
+}
+
+/** Settles when a session is free that is being given free here; undefined where none is. */
+export function findRelease(store: SessionStore, sessionId: string): Promise<void> | undefined {
+  return leaseReleasers
+    .list(store)
+    .map((leases) => leases.getRelease(sessionId))
+    .find((under) => under !== undefined)
+}
+
+/** `store.acquire`, once what this process still had of the session is given back. */
+export function acquireLease(
+  store: SessionStore,
+  sessionId: string,
+  options: AcquireOptions,
+): Lease | Promise<Lease> {
+  const going = findRelease(store, sessionId)
+  if (going) return going.then(() => acquireLease(store, sessionId, options))
+  const left = leaseReleasers
+    .list(store)
+    .map((leases) => leases.releasePending(sessionId))
+    .filter((under) => under !== undefined)
+  if (left.length === 0) return store.acquire(sessionId, options)
+  return Promise.all(left).then(() => store.acquire(sessionId, options))
+}

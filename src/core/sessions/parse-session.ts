@@ -1,0 +1,97 @@
+import { restoreGuardrails } from '../../../guards/state.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
+import { checkInput } from '../config/check-input.js'
+import type { KindValue } from '../config/kind.js'
+import { ConfigError, UsageError } from '../base/errors.js'
+import { Session, sessionVersion } from './session.js'
+import { storedSession } from './stored-session.js'
+
+/** What `restoreSession` does: here, because a session that is looked up in a store is made in the same way. */
+export function parseSession(stored: unknown): Session {
+  const copy = copyStored(stored)
+  refuseNewerVersion(copy)
+  const { id, name, messages, usage, metadata } = checkStoredSession(copy)
+  const problem = findHistoryProblem(messages)
+  if (problem !== null) throw invalidSessionError(`Invalid session: ${problem}`)
+  // What is damaged in the state of the guards begins anew, as all of it does with the next user message.
+  const guardrails = restoreGuardrails(metadata?.guardrails)
+  if ('error' in guardrails) throw new UsageError('newer_session', guardrails.error, 'metadata.guardrails')
+
+  const session = new Session(id, name)
+  session.messages = messages
+  session.usage = usage ? addUsage(noUsage, usage as Usage) : noUsage
+  session.metadata = {
+    guardrails: guardrails.state,
+    warnedOfBudget: metadata?.warnedOfBudget ?? false,
+    fit: metadata?.fit ?? null,
+  }
+  return session
+}
+
+/** What was stored, without ties to whoever holds it. */
+function copyStored(stored: unknown): unknown {
+  if (typeof stored === 'string') {
+    throw invalidSessionError(
+      'A session is restored from what session.toJSON() gave. This is a text: parse it with JSON.parse.',
+    )
+  }
+  try {
+    const text: string | undefined = JSON.stringify(stored)
+    return text === undefined ? undefined : (JSON.parse(text) as unknown)
+  } catch (error) {
+    throw new UsageError(
+      'invalid_session',
+      'The stored session is not JSON: it cannot be written as such.',
+      undefined,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+/** Before anything else is looked at: what a newer version has changed, this one cannot judge. */
+function refuseNewerVersion(stored: unknown): void {
+  const version = typeof stored === 'object' && stored !== null && 'version' in stored ? stored.version : 0
+  if (typeof version !== 'number' || version <= sessionVersion) return
+  throw new UsageError(
+    'newer_session',
+    `The stored session has version ${version}; this Statewright knows versions up to ${sessionVersion}. ` +
+      'Load it with the newer Statewright that stored it.',
+    'version',
+  )
+}
+
+function checkStoredSession(stored: unknown): KindValue<typeof storedSession> & { messages: Message[] } {
+  try {
+    // The transcript is kept as it is: what providers want echoed rides along under keys of their own.
+    return checkInput(storedSession, stored, 'session') as ReturnType<typeof checkStoredSession>
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    throw new UsageError('invalid_session', error.message, error.subject, { cause: error })
+  }
+}
+
+/** Each call has exactly one result right after it, in call order; messages are numbered m1, m2, … without gaps. */
+function findHistoryProblem(messages: readonly Message[]): string | null {
+  let expected: string[] = []
+  for (const [i, message] of messages.entries()) {
+    if (message.id !== `m${i + 1}`) return `messages[${i}].id must be 'm${i + 1}' (is '${message.id}').`
+    if (message.role === 'tool') {
+      if (message.tool_call_id === expected[0]) expected.shift()
+      else
+        return `messages[${i}] is a result of call '${message.tool_call_id}', which is not the call that waits here.`
+    } else {
+      if (expected.length > 0) return `messages[${i}] comes before the result of call '${expected[0]}'.`
+      expected = message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : []
+    }
+  }
+  return expected.length > 0
+    ? `call '${expected[0]}' has no result: each call needs one, right after it.`
+    : null
+}
+
+function invalidSessionError(message: string): UsageError {
+  return new UsageError('invalid_session', message)
+}

@@ -1,0 +1,67 @@
+import type { Message } from '../../../machines/agent/messages.js'
+import type { RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
+import { toCurrentResult } from '../../../machines/agent/to-result.js'
+import { maskMessages } from '../../../machines/agent/uncleared-input.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import { UsageError } from '../base/errors.js'
+import type { SessionStore } from './store/store.js'
+import type { MachineState } from './log/record-content.js'
+import { unknownSessionError } from './store/store-refusals.js'
+import { toMachineState, type FoldedSession, foldRecords } from './fold-session.js'
+
+/** A session as it stood after one record of its log. */
+export interface SessionSnapshot {
+  /** The number of that record; 0 before the first. */
+  seq: number
+  name?: string
+  messages: readonly Message[]
+  /** Totals of all runs up to there. */
+  usage: Usage
+  /** The latest run: how it stood, as its `result` would have told. Null before the first. */
+  run: RunResult | RunInProgress | null
+  /** The same as the machine's own state, fit for `createActor(agent.machine, { snapshot })`. */
+  snapshot: MachineState | null
+}
+
+/** The state of a session after record `to`; default: after the last one. Nothing is written. */
+export async function replaySession(
+  store: SessionStore,
+  sessionId: string,
+  to?: number,
+): Promise<SessionSnapshot> {
+  const { head, name, state, run } = await readSessionAt(store, sessionId, to)
+  return {
+    seq: head,
+    ...(name !== undefined && { name }),
+    messages: run ? maskMessages(run.context) : state.messages,
+    usage: run?.context.usage.session ?? state.usage,
+    run: run ? toCurrentResult(run.context) : null,
+    snapshot: run ? toMachineState(run) : null,
+  }
+}
+
+/**
+ * @throws {StoreError} `unknown_session`
+ * @throws {UsageError} `invalid_option` for a record that the log does not have
+ */
+export async function readSessionAt(
+  store: SessionStore,
+  sessionId: string,
+  to?: number,
+): Promise<FoldedSession> {
+  if (to !== undefined && (!Number.isSafeInteger(to) || to < 1)) {
+    throw new UsageError('invalid_option', `'to' must be the number of a record, from 1 (is ${to}).`, 'to')
+  }
+  const records = await store.read(sessionId, { from: 'snapshot', ...(to !== undefined && { to }) })
+  const last = records.at(-1)?.seq ?? 0
+  if (last === 0 && (await store.read(sessionId, { to: 1 })).length === 0)
+    throw unknownSessionError(sessionId)
+  if (to !== undefined && to > last) {
+    throw new UsageError(
+      'invalid_option',
+      `Session '${sessionId}' has ${last} records; there is no ${to}.`,
+      'to',
+    )
+  }
+  return foldRecords(records, sessionId)
+}

@@ -1,0 +1,84 @@
+import { UsageError } from '../base/errors.js'
+import { type AgentDefinition, type AgentLabel, describeAgent, isSubAgentName } from './agent-definition.js'
+import type { SessionStore } from './store/store.js'
+import type { FoldedSession } from './fold-session.js'
+
+/** What cannot be done with a session, and what to do instead. */
+
+export function getStore(store: SessionStore | undefined): SessionStore {
+  if (store) return store
+  throw noStoreError()
+}
+
+export function noStoreError(): UsageError {
+  return new UsageError(
+    'no_store',
+    'This agent has no store, so no session outlives its runs: createAgent({ store: fileStore({ dir }) }).',
+    'store',
+  )
+}
+
+/** The log of a run that has not ended is its own: another run would come in between. */
+export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): void {
+  if (run?.status !== 'active') return
+  throw new UsageError(
+    'unfinished_run',
+    `Session '${sessionId}' has a run that is ${run.context.state ?? 'RUNNING'}. ` +
+      `Go on with it, or cancel it: agent.resume('${sessionId}').`,
+    sessionId,
+  )
+}
+
+export function nothingToResumeError(sessionId: string): UsageError {
+  return new UsageError(
+    'nothing_to_resume',
+    `Session '${sessionId}' has no run yet: start one with agent.run(input, { session: '${sessionId}' }).`,
+    sessionId,
+  )
+}
+
+/** Another process may have the agent that the session needs, now or after the next deploy. `here`: the agents of this one. */
+export function strandedError(
+  sessionId: string,
+  definition: AgentDefinition | null,
+  here: readonly (AgentLabel | undefined)[],
+): UsageError {
+  if (isSubAgentName(definition?.name)) {
+    return new UsageError(
+      'stranded',
+      `Session '${sessionId}' belongs to a sub-agent (${describeAgent(definition)}): it goes on when the run that called the ` +
+        'sub-agent does. Go on with that one.',
+      sessionId,
+    )
+  }
+  const present = here.map((label) =>
+    label?.accepts ? `${label.name} (accepts ${label.accepts.join(', ')})` : describeAgent(label),
+  )
+  const { name = 'NAME', version = '…' } = definition ?? {}
+  return new UsageError(
+    'stranded',
+    `Session '${sessionId}' needs ${describeAgent(definition)}, and this process has ${present.join(', ')}. Deploy what it ` +
+      `needs, or accept it: defineAgents({ ${name}: { agent, version, accepts: ['${version}'] } }).`,
+    sessionId,
+  )
+}
+
+/** The store is the journal already. */
+export function refuseJournalWithStore(journal: unknown): void {
+  if (journal === undefined) return
+  throw new UsageError(
+    'invalid_option',
+    'A run is written to one log: give the agent a store, or the run a journal, but not both.',
+    'journal',
+  )
+}
+
+/** An actor of one's own neither reads nor writes the store: a conversation that is there would begin anew in silence. */
+export function refuseStoredSession(sessionId: string): never {
+  throw new UsageError(
+    'invalid_option',
+    `agent.createInput() does not read the store, in which session '${sessionId}' is. Pass what it holds, session: await ` +
+      `agent.readSession('${sessionId}'), or run it there: agent.run(input, { session: '${sessionId}' }).`,
+    'session',
+  )
+}

@@ -1,0 +1,66 @@
+/**
+ * A response whose body fails as soon as one message in it is longer than `limit` bytes: an event of an event stream,
+ * or the body as a whole. `onEnd` is told once when the body has ended or failed.
+ */
+export function capResponse(
+  response: Response,
+  limit: number,
+  { onExceeded, onEnd }: { onExceeded: () => void; onEnd: () => void },
+): Response {
+  const { body, status, statusText, headers } = response
+  if (body === null) return response
+  const size = isEventStream(response) ? createEventCounter() : createTotalCounter()
+  const reader = body.getReader()
+  const capped = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (done) {
+          controller.close()
+          onEnd()
+        } else if (size(value) > limit) {
+          onExceeded()
+          controller.error(new Error(`More than ${limit} bytes in one message.`))
+          reader.cancel().catch(() => undefined)
+        } else {
+          controller.enqueue(value)
+        }
+      } catch (error) {
+        controller.error(error)
+        onEnd()
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
+  return new Response(capped, { status, statusText, headers })
+}
+
+export function isEventStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true
+}
+
+/** Told chunk by chunk, counts the bytes since the beginning. */
+function createTotalCounter(): (chunk: Uint8Array) => number {
+  let total = 0
+  return (chunk) => (total += chunk.length)
+}
+
+/** Told chunk by chunk, counts the bytes of the longest event that the chunk has a part in: events end at empty lines. */
+function createEventCounter(): (chunk: Uint8Array) => number {
+  let size = 0
+  let isLineStart = true
+  let afterReturn = false
+  return (chunk) => {
+    let longest = 0
+    for (const byte of chunk) {
+      const isSecondHalf = byte === 10 && afterReturn
+      afterReturn = byte === 13
+      if (isSecondHalf) continue
+      const isLineEnd = byte === 10 || byte === 13
+      size = isLineEnd && isLineStart ? 0 : size + 1
+      isLineStart = isLineEnd
+      longest = Math.max(longest, size)
+    }
+    return longest
+  }
+}

@@ -1,0 +1,81 @@
+import { StatewrightError } from '../core/base/errors.js'
+import { describeError } from '../core/base/describe-error.js'
+import { readProperty } from '../core/base/to-json.js'
+import { ToolError } from '../core/tools/tool-error.js'
+import { quoteText } from './plain-text.js'
+import type { ServerLoss, ServerWire } from './server-wire.js'
+
+/** Nothing more will come from the server. */
+export class ServerLostError extends Error {
+  readonly loss: ServerLoss
+
+  constructor(loss: ServerLoss) {
+    super(`The server ${loss.reason}.`)
+    this.loss = loss
+  }
+}
+
+/** The server does not know this session any more, and has therefore not executed the call. */
+export class SessionExpiredError extends Error {}
+
+/** Why a server cannot be used, as `mcp_unavailable`, or `mcp_timeout` when it did not answer in time. */
+export function toStartError(
+  error: unknown,
+  wire: ServerWire,
+  startTimeoutMs: number,
+  complaint: string,
+): StatewrightError {
+  const { place } = wire
+  if (readProperty(error, 'name') === 'TimeoutError') {
+    const hint = complaint === '' ? '' : `What came from it was no MCP message: ${quoteText(complaint)}.`
+    const message = joinSentences(
+      `The MCP server '${place}' did not answer within ${startTimeoutMs} ms (startTimeoutMs).`,
+      hint,
+      wire.getLastOutput(),
+    )
+    return new StatewrightError('mcp_timeout', message, place, { cause: error })
+  }
+  const why =
+    error instanceof ServerLostError
+      ? `It ${error.loss.reason}.`
+      : (wire.explain(error) ?? describeError(error))
+  const message = joinSentences(`The MCP server '${place}' cannot be used.`, why, wire.getLastOutput())
+  return new StatewrightError('mcp_unavailable', message, place, { cause: error })
+}
+
+/** What the model reads of a call that brought no result. */
+export function toCallError(error: unknown, name: string, wire: ServerWire, timeoutMs: number): Error {
+  const server = `The MCP server '${name}'`
+  if (error instanceof ServerLostError) {
+    const { reason, transient } = error.loss
+    const message = joinSentences(`${server} ${reason} during the call. ${doubtHint}`, wire.getLastOutput())
+    return new ToolError(transient ? 'transient' : 'failed', message)
+  }
+  const code = readProperty(error, 'code')
+  if (code === requestTimeoutCode && readProperty(readProperty(error, 'data'), 'timeout') !== undefined) {
+    return new ToolError('transient', `${server} gave no sign of progress for ${timeoutMs} ms. ${doubtHint}`)
+  }
+  const status = findHttpStatus(error)
+  if (status !== undefined) {
+    const why = wire.explain(error) ?? quoteText(describeError(error))
+    // By its status it is told whether it may pass.
+    return Object.assign(new Error(joinSentences(`${server} refused the request.`, why)), { status })
+  }
+  return new Error(`${server}: ${describeError(error)}`, { cause: error })
+}
+
+/** The HTTP status that the SDK's transport complains of; never a number that the server put into its answer. */
+export function findHttpStatus(error: unknown): number | undefined {
+  const code = readProperty(error, 'code')
+  const isOfTransport = readProperty(error, 'name') !== 'McpError' && typeof code === 'number'
+  return isOfTransport && code >= 400 && code < 600 ? code : undefined
+}
+
+const doubtHint = 'It may have taken effect all the same: check before you call it again.'
+
+/** JSON-RPC error code of the SDK for a request that took too long. */
+const requestTimeoutCode = -32_001
+
+function joinSentences(...parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join(' ')
+}

@@ -1,0 +1,140 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import { checkInput } from '../core/config/check-input.js'
+import { union, type Kind, list, map, optional, predicate, refine } from '../core/config/kind.js'
+import { amount, anyText, callable, count, flag, record, nonEmptyText } from '../core/config/value-kinds.js'
+import { ConfigError } from '../core/base/errors.js'
+import { isHttpUrl } from '../core/models/openai/openai-options.js'
+
+/** A server that is started as a child process and spoken to over its stdin and stdout. */
+export interface McpCommand {
+  /** The program: a path, or a name that is looked up in PATH. No shell is involved. */
+  command: string
+  /** What it is started with. Default: nothing. */
+  args?: readonly string[]
+  /**
+   * Variables for the child, beside the few that it always gets (HOME, LOGNAME, PATH, SHELL, TERM, USER). Nothing else
+   * of this process's environment is handed on.
+   */
+  env?: Readonly<Record<string, string>>
+  /** Its working directory. Default: that of this process. */
+  cwd?: string
+}
+
+/** A server that is reached over streamable HTTP. */
+export interface McpAddress {
+  /** Where it is: http or https. */
+  url: string | URL
+  /** Sent with every request: `{ Authorization: 'Bearer …' }`. */
+  headers?: Readonly<Record<string, string>>
+}
+
+/** Which tools are taken, and how far the server is trusted. */
+export interface McpCommonOptions {
+  /** What the names of its tools begin with. Default: the name that the server gives itself. */
+  name?: string
+  /** The tools to take, by the server's names for them; default all. */
+  only?: readonly string[]
+  /** Tools to leave out. */
+  except?: readonly string[]
+  /** Whether a person has to approve each call; a function decides by the server's name of the tool. Default false. */
+  needsApproval?: boolean | McpApproval
+  /**
+   * Believe what the server says of its tools: `readOnlyHint` (unless `destructiveHint` contradicts it) and
+   * `idempotentHint`. Guards are more patient with such tools, and interrupted calls are repeated. Default false.
+   */
+  trustAnnotations?: boolean
+  /** Milliseconds that a call may take without a sign of progress; 0 is no limit. Default 60 000. */
+  timeoutMs?: number
+  /** Milliseconds that the server has to start, introduce itself and list its tools. Default 30 000. */
+  startTimeoutMs?: number
+  /** Bytes of one message of the server; a longer one ends the connection. Default 10 485 760 (10 MiB). */
+  maxMessageBytes?: number
+  /** Told in a sentence about each tool that is left out, and about lists that could not be read. */
+  onWarning?: (warning: string) => void
+}
+
+/** Whether a person has to approve this call of this tool. Whatever it throws counts as yes. */
+export type McpApproval = (toolName: string, args: JsonObject) => boolean | Promise<boolean>
+
+/**
+ * A server, and how its tools are taken.
+ *
+ * @example
+ * await mcpTools({ url: 'https://mcp.example.com', headers: { Authorization: `Bearer ${token}` }, only: ['search'] })
+ */
+export type McpOptions = (McpCommand | McpAddress) & McpCommonOptions
+
+type DefaultedKey = 'timeoutMs' | 'startTimeoutMs' | 'maxMessageBytes' | 'trustAnnotations' | 'needsApproval'
+
+export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, DefaultedKey>>
+
+const textList = () => list(anyText(), 'a list of texts')
+const textMap = () => map(anyText(), 'an object of texts')
+
+const commonFields = {
+  name: optional(nonEmptyText()),
+  only: optional(textList()),
+  except: optional(textList()),
+  needsApproval: optional(union([flag(), callable<McpApproval>()], 'true, false or a function')),
+  trustAnnotations: optional(flag()),
+  timeoutMs: optional(amount('milliseconds')),
+  startTimeoutMs: optional(count(1)),
+  maxMessageBytes: optional(count(1)),
+  onWarning: optional(callable<(warning: string) => void>()),
+}
+
+const commandKind = record({
+  ...commonFields,
+  command: nonEmptyText(),
+  args: optional(textList()),
+  env: optional(textMap()),
+  cwd: optional(nonEmptyText()),
+})
+
+const addressKind = record({
+  ...commonFields,
+  url: predicate<string | URL>(
+    isServerAddress,
+    'an http(s) URL without user name and password (use headers)',
+  ),
+  headers: optional(refine(textMap(), isHeaders, 'an object of names and values that HTTP can carry')),
+})
+
+function isServerAddress(url: unknown): boolean {
+  if ((typeof url !== 'string' && !(url instanceof URL)) || !isHttpUrl(String(url))) return false
+  const { username, password } = new URL(url)
+  return username === '' && password === ''
+}
+
+/** Looked at here, because the platform's own complaint would show a secret. */
+function isHeaders(headers: unknown): boolean {
+  try {
+    return [...new Headers(headers as Record<string, string>)].every(Boolean)
+  } catch {
+    return false
+  }
+}
+
+/** The options with their defaults. Throws a ConfigError (`invalid_config`) that lists every problem. */
+export function checkMcpOptions(input: unknown): CheckedMcpOptions {
+  const has = (key: string): boolean => typeof input === 'object' && input !== null && key in input
+  if (has('command') === has('url')) {
+    throw new ConfigError(
+      'invalid_config',
+      'mcpTools takes either { command, args } for a server to start, or { url, headers } for one to reach.',
+      'command',
+    )
+  }
+  const isSecret = (path: string): boolean => /^(?:env|headers)\b|^url$/.test(path)
+  const kind: Kind = has('command') ? commandKind : addressKind
+  checkInput(kind, input, 'options of mcpTools', { isSecret })
+  const defaults = {
+    needsApproval: false,
+    trustAnnotations: false,
+    timeoutMs: 60_000,
+    startTimeoutMs: 30_000,
+    maxMessageBytes: 10 * 1024 * 1024,
+  }
+  const given = Object.entries(input as McpOptions).filter(([, value]) => value !== undefined)
+  return { ...defaults, ...Object.fromEntries(given) } as CheckedMcpOptions
+}

@@ -1,0 +1,163 @@
+import {
+  type Attributes,
+  type Counter,
+  createNoopMeter,
+  type Histogram,
+  metrics,
+  type MeterProvider,
+} from '@opentelemetry/api'
+import type { Usage } from '../../machines/agent/usage.js'
+import type { SemconvNames } from './semconv-names.js'
+
+const createSecondBoundaries = (from: number): number[] => Array.from({ length: 14 }, (_, i) => from * 2 ** i)
+const createAdvice = (boundaries: number[]) => ({ advice: { explicitBucketBoundaries: boundaries } })
+const tokenBoundaries = Array.from({ length: 14 }, (_, i) => 4 ** i)
+const callBoundaries = [1, 2, 4, 8, 16, 32, 64, 128]
+
+/** Where what is counted goes. Attributes are those of the span that it belongs to, as far as they are few. */
+export class Metrics {
+  readonly #requestDuration: Histogram
+  readonly #firstChunk: Histogram
+  readonly #tokens: Record<keyof NonNullable<SemconvNames['tokens']>, Counter> | null
+  readonly #tokenUsage: Histogram | null
+  readonly #agent: {
+    duration: Histogram
+    requests: Histogram
+    calls: Histogram
+    recordToolCall: Histogram
+  } | null
+  readonly #runs: Counter
+  readonly #guardrails: Counter
+  readonly #cost: Counter
+
+  constructor(provider: MeterProvider, names: SemconvNames) {
+    const meter = provider.getMeter('statewright')
+    const inSeconds = { unit: 's', ...createAdvice(createSecondBoundaries(0.01)) }
+    this.#requestDuration = meter.createHistogram(names.requestDuration, {
+      ...inSeconds,
+      description: 'How long requests to models took, each attempt by itself.',
+    })
+    this.#firstChunk = meter.createHistogram(names.timeToFirstChunk, {
+      ...inSeconds,
+      description: 'How long the first piece of a streamed answer took.',
+    })
+    const { tokens } = names
+    const counter = (name: string, description: string): Counter =>
+      meter.createCounter(name, { unit: '{token}', description })
+    this.#tokens = tokens && {
+      input: counter(tokens.input, 'All of the input, cached or not.'),
+      output: counter(tokens.output, 'All of the output, reasoning included.'),
+      cacheRead: counter(tokens.cacheRead, 'Input that came out of a cache.'),
+      cacheWrite: counter(tokens.cacheWrite, 'Input that was put into a cache.'),
+      reasoning: counter(tokens.reasoning, 'Output that was reasoning.'),
+    }
+    this.#tokenUsage =
+      names.tokenUsage === null
+        ? null
+        : meter.createHistogram(names.tokenUsage, {
+            unit: '{token}',
+            description: 'Tokens of requests to models.',
+            ...createAdvice(tokenBoundaries),
+          })
+    this.#agent = names.hasAgentMetrics
+      ? {
+          duration: meter.createHistogram('gen_ai.invoke_agent.duration', {
+            unit: 's',
+            description: 'How long runs worked, from their start or from an answer to their next rest.',
+            ...createAdvice(createSecondBoundaries(0.1)),
+          }),
+          requests: meter.createHistogram('gen_ai.invoke_agent.inference_calls', {
+            unit: '{inference_call}',
+            description: 'Requests to models in such a stretch, failed ones included.',
+            ...createAdvice(callBoundaries),
+          }),
+          calls: meter.createHistogram('gen_ai.invoke_agent.tool_calls', {
+            unit: '{tool_call}',
+            description: 'Calls of tools in such a stretch.',
+            ...createAdvice(callBoundaries),
+          }),
+          recordToolCall: meter.createHistogram('gen_ai.execute_tool.duration', {
+            ...inSeconds,
+            description: 'How long calls of tools took.',
+          }),
+        }
+      : null
+    this.#runs = meter.createCounter('statewright.runs', {
+      unit: '{run}',
+      description: 'Runs that have ended, by state and reason.',
+    })
+    this.#guardrails = meter.createCounter('statewright.guardrail.actions', {
+      unit: '{action}',
+      description: 'What guards did, by guard and action.',
+    })
+    this.#cost = meter.createCounter('statewright.cost', {
+      unit: 'USD',
+      description: 'What requests to models cost, where their price is known.',
+    })
+  }
+
+  recordRequest(durationS: number, firstChunkS: number | null, attributes: Attributes): void {
+    this.#requestDuration.record(durationS, attributes)
+    if (firstChunkS !== null) this.#firstChunk.record(firstChunkS, attributes)
+  }
+
+  recordUsage(usage: Usage, attributes: Attributes): void {
+    const {
+      inputTokens,
+      outputTokens,
+      cachedInputTokens,
+      cacheWriteTokens = 0,
+      reasoningTokens,
+      cost,
+    } = usage
+    if (cost !== null && cost > 0) this.#cost.add(cost, attributes)
+    if (this.#tokenUsage) {
+      this.#tokenUsage.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
+      this.#tokenUsage.record(outputTokens, { ...attributes, 'gen_ai.token.type': 'output' })
+    }
+    if (!this.#tokens) return
+    const ofText = { ...attributes, 'gen_ai.token.modality': 'text' }
+    this.#tokens.input.add(inputTokens, ofText)
+    this.#tokens.output.add(outputTokens, ofText)
+    if (cachedInputTokens > 0) this.#tokens.cacheRead.add(cachedInputTokens, ofText)
+    if (cacheWriteTokens > 0) this.#tokens.cacheWrite.add(cacheWriteTokens, ofText)
+    if (reasoningTokens > 0) this.#tokens.reasoning.add(reasoningTokens, ofText)
+  }
+
+  recordStretch(durationS: number, requests: number, calls: number, attributes: Attributes): void {
+    this.#agent?.duration.record(durationS, attributes)
+    this.#agent?.requests.record(requests, attributes)
+    this.#agent?.calls.record(calls, attributes)
+  }
+
+  tool(durationS: number, attributes: Attributes): void {
+    this.#agent?.recordToolCall.record(durationS, attributes)
+  }
+
+  countRun(state: string, reason: string): void {
+    this.#runs.add(1, { state, reason })
+  }
+
+  countGuardrail(guard: string, action: string): void {
+    this.#guardrails.add(1, { guard, action })
+  }
+}
+
+/** Made anew where another provider has been registered meanwhile: unlike tracers, meters do not follow. */
+export function createMetricsLookup(
+  given: MeterProvider | undefined,
+  names: SemconvNames,
+): () => Metrics | null {
+  let known: { provider: MeterProvider; metrics: Metrics | null } | undefined
+  return () => {
+    const provider = given ?? metrics.getMeterProvider()
+    if (known?.provider !== provider)
+      known = { provider, metrics: isNoopProvider(provider) ? null : new Metrics(provider, names) }
+    return known.metrics
+  }
+}
+
+/** As long as nobody is registered, nobody counts. */
+function isNoopProvider(provider: MeterProvider): boolean {
+  return provider.getMeter('statewright').constructor === createNoopMeter().constructor
+}

@@ -1,0 +1,264 @@
+import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
+import type { StepCompleted } from '../../machines/agent/announcements.js'
+import { noUsage, type Usage } from '../../machines/agent/usage.js'
+import type { TelemetryRequestInfo } from '../core/telemetry/telemetry.js'
+import { formatInputMessages, formatOutputMessages, formatInstructions } from './span-content.js'
+import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
+import type { Metrics } from './otel-metrics.js'
+import { getSemconvProvider } from './semconv-names.js'
+import { recordFailure } from './record-failure.js'
+
+type CompletedInference = Extract<StepCompleted, { stepType: 'inference' }>
+type HostedStep = Extract<StepCompleted, { stepType: 'hosted' }>
+
+/** A model that is asked, or was, and what its span still waits for. */
+interface OpenRequest {
+  readonly request: TelemetryRequestInfo
+  readonly span: Span
+  readonly context: Context
+  readonly startedAt: number
+  /** What the span is called by: another model may be asked than was thought at first. */
+  shown: Pick<TelemetryRequestInfo, 'provider' | 'model' | 'endpoint'>
+  endedAt: number | null
+  completed: CompletedInference | null
+}
+
+/**
+ * The spans of the requests of one run. A request ends with the step that it is, or with the next model that is asked in
+ * its place; its span ends a moment later, when what the attempt has cost is paid for: what spans say of tokens is what the
+ * run has counted, and nothing else.
+ */
+export class RequestSpans {
+  readonly #kit: OtelKit
+  readonly #metrics: Metrics | null
+  /** All models of the attempt at hand, the one that is asked last. */
+  #asked: readonly OpenRequest[] = noRequests
+  /** What the attempt has cost, where that is told before its end. */
+  #spent: Usage | null = null
+
+  constructor(kit: OtelKit, metrics: Metrics | null) {
+    this.#kit = kit
+    this.#metrics = metrics
+  }
+
+  /** Where the request's own work belongs. Begins its span when there is none. */
+  getContext(request: TelemetryRequestInfo, place: SpanPlace, begun: () => void): Context {
+    const known = this.#asked.find((one) => one.request === request)
+    if (known) {
+      renameSpan(known)
+      return known.context
+    }
+    const last = this.#asked.at(-1)
+    this.settleCompleted()
+    if (last && !last.completed) last.endedAt = readMonotonicMs()
+    begun()
+    const asked = this.#begin(request, place)
+    this.#asked = this.#asked.concat(asked)
+    return asked.context
+  }
+
+  /** The provider has run a tool: nothing is executed here, so that it is an event of the request and no span of its own. */
+  addHostedTool({ name, outcome, startedAt, completedAt }: HostedStep): void {
+    this.#asked.at(-1)?.span.addEvent('statewright.hosted_tool', {
+      'gen_ai.tool.name': name,
+      'statewright.hosted_tool.outcome': outcome,
+      'statewright.hosted_tool.duration': Math.max(0, completedAt - startedAt) / 1000,
+    })
+  }
+
+  /** How the attempt has ended; it is still to be paid for. */
+  complete(completed: CompletedInference): void {
+    const last = this.#asked.at(-1)
+    if (last === undefined || last.completed) return
+    last.completed = completed
+    // Where shields have looked at the answer since, it was paid for when it came.
+    last.endedAt ??= readMonotonicMs()
+    if (this.#spent !== null) this.settle()
+  }
+
+  /** What the attempt has cost all in all: told right before it ends, or right after. */
+  pay(spent: Usage): void {
+    const last = this.#asked.at(-1)
+    if (last === undefined) return
+    this.#spent = spent
+    last.endedAt ??= readMonotonicMs()
+    if (last.completed) this.settle()
+  }
+
+  /** It has ended, and nobody pays for it. */
+  settleCompleted(): void {
+    if (this.#asked.at(-1)?.completed) this.settle()
+  }
+
+  /** Ends the spans of the attempt. */
+  settle(): void {
+    const all = this.#asked
+    const spent = this.#spent
+    const [only] = all
+    if (only === undefined) return
+    this.#asked = noRequests
+    this.#spent = null
+    if (all.length === 1) this.#end(only, spent)
+    else this.#endShared(all, spent)
+  }
+
+  /** What models have used that were given up is known; the rest is what the last has. */
+  #endShared(all: readonly OpenRequest[], spent: Usage | null): void {
+    let left = spent
+    forEachThenThrow(all.entries(), ([i, asked]) => {
+      const isLast = i === all.length - 1
+      const own: Usage | null = left === null ? null : isLast ? left : capUsage(asked.request.usage, left)
+      if (left !== null && own !== null && !isLast) left = subtractUsage(left, own)
+      this.#end(asked, own)
+    })
+  }
+
+  #begin(request: TelemetryRequestInfo, place: SpanPlace): OpenRequest {
+    const { provider, model, endpoint } = request
+    const attributes = toSpanAttributes(request, place)
+    if (this.#kit.captureContent) {
+      attributes['gen_ai.input.messages'] = formatInputMessages(request.request)
+      attributes['gen_ai.system_instructions'] = formatInstructions(request.request)
+    }
+    const { tracer } = this.#kit
+    const span = tracer.startSpan(`chat ${model}`, { kind: SpanKind.CLIENT, attributes }, place.context)
+    const context = trace.setSpan(place.context, span)
+    const shown = { provider, model, endpoint }
+    return { request, span, context, startedAt: readMonotonicMs(), shown, endedAt: null, completed: null }
+  }
+
+  #end(asked: OpenRequest, usage: Usage | null): void {
+    const { request, span, startedAt, endedAt, completed } = asked
+    const { response, responseId, failure, sentAt, firstChunkAt } = request
+    const { names, captureContent } = this.#kit
+    renameSpan(asked)
+    const ended: Attributes = {}
+    const isAccepted = completed?.outcome === 'ok'
+    ended['statewright.accepted'] = isAccepted
+    const firstChunkS = firstChunkAt === null ? null : Math.max(0, firstChunkAt - sentAt) / 1000
+    if (firstChunkS !== null) ended['gen_ai.response.time_to_first_chunk'] = firstChunkS
+    if (response !== null) {
+      if (responseId !== null) ended['gen_ai.response.id'] = responseId
+      if (response.model !== null) ended['gen_ai.response.model'] = response.model
+      if (response.finishReason !== null) ended['gen_ai.response.finish_reasons'] = [response.finishReason]
+    }
+    if (usage !== null) {
+      ended['gen_ai.usage.input_tokens'] = usage.inputTokens
+      ended['gen_ai.usage.output_tokens'] = usage.outputTokens
+      if (usage.cachedInputTokens > 0) ended['gen_ai.usage.cache_read.input_tokens'] = usage.cachedInputTokens
+      if (usage.cacheWriteTokens !== undefined) ended[names.cacheWrite] = usage.cacheWriteTokens
+      if (usage.reasoningTokens > 0) ended['gen_ai.usage.reasoning.output_tokens'] = usage.reasoningTokens
+      if (usage.cost !== null) ended['statewright.usage.cost_usd'] = usage.cost
+      if (usage.estimated) ended['statewright.usage.estimated'] = true
+    }
+    const answered = completed?.payload.modelResponse
+    if (captureContent && answered) ended['gen_ai.output.messages'] = formatOutputMessages(answered)
+    const error = failure?.code ?? completed?.error?.code
+    if (error !== undefined) {
+      ended['error.type'] = error
+      recordFailure(span, completed?.error, captureContent)
+    } else if (!isAccepted) ended['statewright.cancelled'] = true
+    span.setAttributes(ended)
+    span.end(endedAt ?? undefined)
+    if (this.#metrics === null) return
+    const counted = toMetricAttributes(request, error)
+    this.#metrics.recordRequest(((endedAt ?? readMonotonicMs()) - startedAt) / 1000, firstChunkS, counted)
+    if (usage !== null) this.#metrics.recordUsage(usage, counted)
+  }
+}
+
+const noRequests: readonly OpenRequest[] = []
+
+function renameSpan(asked: OpenRequest): void {
+  const { span, shown } = asked
+  const { provider, model, endpoint } = asked.request
+  if (shown.provider === provider && shown.model === model && shown.endpoint === endpoint) return
+  asked.shown = { provider, model, endpoint }
+  span.updateName(`chat ${model}`)
+  span.setAttributes({ 'gen_ai.request.model': model, 'gen_ai.provider.name': getSemconvProvider(provider) })
+  // A span forgets no attribute, so that of a server which nobody knows has to be said that it is none.
+  const server = endpoint ?? (shown.endpoint && { host: '', port: 0 })
+  if (server) span.setAttributes({ 'server.address': server.host, 'server.port': server.port })
+}
+
+function toSpanAttributes(request: TelemetryRequestInfo, { agentName, sessionId }: SpanPlace): Attributes {
+  const { purpose, step, attempt, fallback, provider, model, endpoint } = request
+  const { sampling, stream, responseFormat } = request.request
+  const attributes: Attributes = {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': getSemconvProvider(provider),
+    'gen_ai.request.model': model,
+    'gen_ai.conversation.id': sessionId,
+    'gen_ai.request.stream': stream,
+    'statewright.step': step,
+    'statewright.attempt': attempt,
+    'statewright.purpose': purpose,
+  }
+  if (endpoint !== null) {
+    attributes['server.address'] = endpoint.host
+    attributes['server.port'] = endpoint.port
+  }
+  if (agentName !== undefined) attributes['gen_ai.agent.name'] = agentName
+  if (fallback > 0) attributes['statewright.fallback'] = fallback
+  if (responseFormat) attributes['gen_ai.output.type'] = 'json'
+  const { temperature, topP, maxTokens, frequencyPenalty, presencePenalty, seed, stop, reasoningEffort } =
+    sampling
+  if (temperature !== undefined) attributes['gen_ai.request.temperature'] = temperature
+  if (topP !== undefined) attributes['gen_ai.request.top_p'] = topP
+  if (maxTokens !== undefined) attributes['gen_ai.request.max_tokens'] = maxTokens
+  if (frequencyPenalty !== undefined) attributes['gen_ai.request.frequency_penalty'] = frequencyPenalty
+  if (presencePenalty !== undefined) attributes['gen_ai.request.presence_penalty'] = presencePenalty
+  if (seed !== undefined) attributes['gen_ai.request.seed'] = seed
+  if (stop !== undefined)
+    attributes['gen_ai.request.stop_sequences'] = typeof stop === 'string' ? [stop] : stop
+  if (reasoningEffort !== undefined) attributes['gen_ai.request.reasoning.level'] = reasoningEffort
+  return attributes
+}
+
+/** What metrics tell requests apart by. */
+function toMetricAttributes(
+  { provider, model, response }: TelemetryRequestInfo,
+  error: string | undefined,
+): Attributes {
+  const attributes: Attributes = {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': getSemconvProvider(provider),
+    'gen_ai.request.model': model,
+  }
+  if (typeof response?.model === 'string') attributes['gen_ai.response.model'] = response.model
+  if (error !== undefined) attributes['error.type'] = error
+  return attributes
+}
+
+/** What was used by one of several, as far as the run has counted it. */
+function capUsage(used: Usage | null, counted: Usage): Usage | null {
+  if (used === null) return null
+  const least = (
+    key: 'inputTokens' | 'outputTokens' | 'totalTokens' | 'cachedInputTokens' | 'reasoningTokens',
+  ) => Math.min(used[key], counted[key])
+  const writes = Math.min(used.cacheWriteTokens ?? 0, counted.cacheWriteTokens ?? 0)
+  return {
+    ...used,
+    inputTokens: least('inputTokens'),
+    outputTokens: least('outputTokens'),
+    totalTokens: least('totalTokens'),
+    cachedInputTokens: least('cachedInputTokens'),
+    reasoningTokens: least('reasoningTokens'),
+    ...(writes > 0 && { cacheWriteTokens: writes }),
+  }
+}
+
+function subtractUsage(all: Usage, part: Usage): Usage {
+  const writes = (all.cacheWriteTokens ?? 0) - (part.cacheWriteTokens ?? 0)
+  return {
+    ...noUsage,
+    inputTokens: all.inputTokens - part.inputTokens,
+    outputTokens: all.outputTokens - part.outputTokens,
+    totalTokens: all.totalTokens - part.totalTokens,
+    cachedInputTokens: all.cachedInputTokens - part.cachedInputTokens,
+    reasoningTokens: all.reasoningTokens - part.reasoningTokens,
+    cost: all.cost === null ? null : Math.max(0, all.cost - (part.cost ?? 0)),
+    estimated: all.estimated,
+    ...(writes > 0 && { cacheWriteTokens: writes }),
+  }
+}

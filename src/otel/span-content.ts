@@ -1,0 +1,147 @@
+import { scrubSecrets } from '../core/shields/scrub-secrets.js'
+import type { ContentPart, MediaPart, Message } from '../../machines/agent/messages.js'
+import type { ModelStepResponse } from '../../machines/agent/announcements.js'
+import type { ModelRequest } from '../core/models/provider.js'
+
+/** Characters of one attribute: what goes beyond is left out part by part, and a marker says so. */
+const maxContentChars = 32_000
+
+/** A part of a message in the shape of the GenAI conventions. Files are named, and never carried along. */
+type Part =
+  | { type: 'text'; content: string }
+  | { type: 'tool_call'; id: string; name: string; arguments: string }
+  | { type: 'tool_call_response'; id: string; response: string }
+  | { type: 'file'; modality: 'image' | 'audio' | 'document' }
+
+interface SpanMessage {
+  role: Message['role']
+  parts: Part[]
+}
+
+/** What the model is sent, secrets scrubbed: the newest parts, as many as there is room for. */
+export function formatInputMessages({ messages, nudges }: ModelRequest): string {
+  const riding = nudges.map((content) => measureParts({ role: 'user', parts: [toTextPart(content)] }))
+  return fitMessages([...messages.map(measureMessage), ...riding])
+}
+
+export function formatInstructions({ instructions }: ModelRequest): string | undefined {
+  return instructions === null ? undefined : JSON.stringify([toTextPart(limitContent(instructions))])
+}
+
+/** What it answered, as far as it may be shown: shields leave out what they have not cleared. */
+export function formatOutputMessages(response: ModelStepResponse): string | undefined {
+  const { text: words, refusal, toolCalls } = response
+  const said = [words, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
+  const calls = (toolCalls ?? []).map(
+    ({ id, function: { name, arguments: given } }): Part => ({
+      type: 'tool_call',
+      id,
+      name,
+      arguments: scrubSecrets(given),
+    }),
+  )
+  const parts = [...said.map(toTextPart), ...calls]
+  return parts.length === 0 ? undefined : fitMessages([measureParts({ role: 'assistant', parts })])
+}
+
+/** One text as a whole, or a marker in its place. */
+export function limitContent(content: string): string {
+  return content.length > maxContentChars ? formatOmission(1, content.length) : scrubSecrets(content)
+}
+
+function toTextPart(content: string): Part {
+  return { type: 'text', content: scrubSecrets(content) }
+}
+
+function toSpanMessage(message: Message): SpanMessage {
+  const { role } = message
+  switch (message.role) {
+    case 'tool': {
+      const { tool_call_id: id, content, media = [] } = message
+      return {
+        role,
+        parts: [
+          { type: 'tool_call_response', id, response: scrubSecrets(content) },
+          ...media.map(toFilePart),
+        ],
+      }
+    }
+    case 'assistant': {
+      const { content, refusal, tool_calls: calls = [], media = [] } = message
+      const words = [content, refusal].filter((one): one is string => typeof one === 'string' && one !== '')
+      const asked = calls.map(
+        ({ id, function: { name, arguments: given } }): Part => ({
+          type: 'tool_call',
+          id,
+          name,
+          arguments: scrubSecrets(given),
+        }),
+      )
+      return { role, parts: [...words.map(toTextPart), ...media.map(toFilePart), ...asked] }
+    }
+    default: {
+      const { content } = message
+      return { role, parts: typeof content === 'string' ? [toTextPart(content)] : content.map(toPart) }
+    }
+  }
+}
+
+function toPart(part: ContentPart): Part {
+  return part.type === 'text' ? toTextPart(part.text) : toFilePart(part)
+}
+
+function toFilePart({ type }: MediaPart): Part {
+  const modality = type === 'image_url' ? 'image' : type === 'input_audio' ? 'audio' : 'document'
+  return { type: 'file', modality }
+}
+
+/** A message, its parts as JSON. */
+interface MeasuredMessage {
+  role: Message['role']
+  parts: readonly string[]
+}
+
+function measureParts({ role, parts }: SpanMessage): MeasuredMessage {
+  return { role, parts: parts.map((part) => JSON.stringify(part)) }
+}
+
+/** Each request has all messages of the one before it, and messages never change: each is scrubbed and written once. */
+const measuredByMessage = new WeakMap<Message, MeasuredMessage>()
+
+function measureMessage(message: Message): MeasuredMessage {
+  const before = measuredByMessage.get(message)
+  if (before) return before
+  const one = measureParts(toSpanMessage(message))
+  measuredByMessage.set(message, one)
+  return one
+}
+
+/** From the newest part back. What has no room leaves a marker where it stood first. */
+function fitMessages(messages: readonly MeasuredMessage[]): string {
+  let left = maxContentChars
+  let [parts, characters] = [0, 0]
+  const kept: string[] = []
+  const keep = (role: Message['role'], fits: readonly string[]) =>
+    kept.push(`{"role":${JSON.stringify(role)},"parts":[${fits.toReversed().join(',')}]}`)
+  for (const { role, parts: all } of messages.toReversed()) {
+    const fits: string[] = []
+    for (const part of all.toReversed()) {
+      if (part.length <= left) {
+        left -= part.length
+        fits.push(part)
+      } else {
+        parts += 1
+        characters += part.length
+      }
+    }
+    if (fits.length > 0) keep(role, fits)
+  }
+  if (parts > 0)
+    keep('system', [JSON.stringify({ type: 'text', content: formatOmission(parts, characters) })])
+  return `[${kept.toReversed().join(',')}]`
+}
+
+function formatOmission(parts: number, characters: number): string {
+  const what = parts === 1 ? 'a part' : `${parts} parts`
+  return `[statewright: ${what} of ${characters} characters left out, more than ${maxContentChars} are not recorded]`
+}

@@ -1,0 +1,113 @@
+import type Database from 'libsql'
+import type { Listing } from '../../core/sessions/store/list-options.js'
+import type { ResolvedRange } from '../../core/sessions/store/session-id.js'
+import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
+import { closeDatabase } from './database.js'
+import { prepareInboxStatements } from './inbox-statements.js'
+import { listSessions } from './list-sessions.js'
+import { headSql, type SessionRow, sessionColumns, readSessionRow, updatedAtSql } from './session-row.js'
+import { selectBytes, selectInteger, decodeText } from './sql-values.js'
+
+const recordColumns = [
+  ...['seq', 'at'].map(selectInteger),
+  ...['type', 'data', 'checksum'].map(selectBytes),
+].join(', ')
+
+/** The SQL of the file store, prepared once. What is read is read to its end: a half-read statement holds its files. */
+export function prepareStatements(database: Database.Database) {
+  const one = (sql: string) => database.prepare(sql)
+  const begin = one('BEGIN IMMEDIATE')
+  const commit = one('COMMIT')
+  const session = one(`SELECT ${sessionColumns} FROM sessions WHERE id = ?`).raw()
+  const take = one(`
+    INSERT INTO sessions (id, token, holder, process, expires_at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder,
+      process = excluded.process, expires_at = excluded.expires_at`)
+  const renew = one('UPDATE sessions SET expires_at = ? WHERE id = ? AND token = ?')
+  const release = one(
+    `UPDATE sessions SET token = NULL, summed_up_at = ${updatedAtSql} WHERE id = ? AND token = ?`,
+  )
+  const insert = one(
+    'INSERT INTO records (session_id, seq, at, type, data, checksum, written_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  )
+  const follow = one(`
+    INSERT INTO records (session_id, seq, at, type, data, checksum, written_at)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM sessions
+    WHERE id = ?1 AND token = ?8 AND expires_at > ?7 AND ${headSql} = ?2 - 1`)
+  const sumUp = one('UPDATE sessions SET summed_up_at = ?, summary = ?, state = ?, agent = ? WHERE id = ?')
+  const read = one(
+    `SELECT ${recordColumns} FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq`,
+  ).raw()
+  const lastSnapshot = one(`
+    SELECT ${selectInteger('seq')} FROM records WHERE session_id = ? AND seq <= ? AND type = 'snapshot' ORDER BY seq DESC LIMIT 1`).raw()
+  const removeRecords = one('DELETE FROM records WHERE session_id = ?')
+  const removeMessages = one('DELETE FROM inbox WHERE session_id = ?')
+  const removeSession = one('DELETE FROM sessions WHERE id = ?')
+  const removeUnwritten = one(`DELETE FROM sessions WHERE id = ? AND ${headSql} = 0 AND token IS NULL`)
+
+  return {
+    begin: () => begin.run(),
+    commit: () => commit.run(),
+    /** Also when SQLite has rolled back by itself, as it does on some errors. */
+    rollback() {
+      try {
+        database.exec('ROLLBACK')
+      } catch {
+        // There was nothing left to roll back.
+      }
+    },
+    session(id: string): SessionRow | null {
+      const [row] = session.all([id])
+      return row === undefined ? null : readSessionRow(row)
+    },
+    list: (listing: Listing): SessionRow[] => listSessions(one, listing),
+    inbox: prepareInboxStatements(one),
+    take({ sessionId, token, holder, expiresAt }: Lease, process: string) {
+      take.run([sessionId, token, holder, process, expiresAt])
+    },
+    renew: ({ sessionId, token }: Lease, expiresAt: number): boolean =>
+      renew.run([expiresAt, sessionId, token]).changes > 0,
+    /** Whether it was the session's latest. */
+    release({ sessionId, token }: Lease): boolean {
+      const isOurs = release.run([sessionId, token]).changes > 0
+      removeUnwritten.run([sessionId])
+      return isOurs
+    },
+    insert(sessionId: string, { seq, at, type, data, check }: LogRecord, time: number) {
+      insert.run([sessionId, seq, at, type, data, check, time])
+    },
+    /** A record and all that has to be true for it, as one statement: false when something is not. */
+    follow({ sessionId, token }: Lease, { seq, at, type, data, check }: LogRecord, time: number): boolean {
+      return follow.run([sessionId, seq, at, type, data, check, time, token]).changes > 0
+    },
+    sumUp(sessionId: string, time: number, summary: SessionSummary) {
+      sumUp.run([time, JSON.stringify(summary), summary.state, summary.agent ?? null, sessionId])
+    },
+    read(sessionId: string, { from, to }: ResolvedRange): LogRecord[] {
+      const first =
+        from === 'snapshot' ? ((lastSnapshot.all([sessionId, to]) as [number][])[0]?.[0] ?? 1) : from
+      return read.all([sessionId, first, to]).map(readLogRecord)
+    },
+    remove(id: string) {
+      removeRecords.run([id])
+      removeMessages.run([id])
+      removeSession.run([id])
+    },
+    close() {
+      closeDatabase(database)
+    },
+  }
+}
+
+export type Statements = ReturnType<typeof prepareStatements>
+
+function readLogRecord(row: unknown): LogRecord {
+  const [seq, at, type, data, check] = row as [number, number, Buffer, Buffer, Buffer]
+  return {
+    seq,
+    at,
+    type: decodeText(type) as LogRecord['type'],
+    data: decodeText(data),
+    check: decodeText(check),
+  }
+}

@@ -1,0 +1,99 @@
+import type { Pool, PoolClient } from 'pg'
+import { StoreError } from '../../core/sessions/store/store-error.js'
+
+const schemaVersion = 2
+
+/**
+ * Makes the tables that are not there yet. Nothing is asked for that a user without the right to create would need
+ * once they are there.
+ */
+export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
+  if ((await currentVersion(pool, schema)) === schemaVersion) return
+  const client = await pool.connect()
+  try {
+    await client.query('BEGIN')
+    // Two that begin at once: the second waits here, and finds everything made. Any number that is ours will do.
+    await client.query(`SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext($1))`, [schema])
+    const version = await currentVersion(client, schema)
+    if (version === null) await client.query(createVersion1Sql(schema))
+    if (version === null || version < 2) await client.query(createVersion2Sql(schema))
+    await client.query('COMMIT')
+    client.release()
+  } catch (error) {
+    // Closed instead of returned to the pool: whatever is open on it ends with it.
+    client.release(true)
+    throw error
+  }
+}
+
+/** Null: there are no tables. Asks the catalog itself, because a backend may remember that a name meant nothing. */
+async function currentVersion(client: Pool | PoolClient, schema: string): Promise<number | null> {
+  const found = await client.query(
+    `SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'`,
+    [schema],
+  )
+  if (found.rowCount === 0) return null
+  const { rows } = await client.query<{ version: number }>(`SELECT version FROM "${schema}".schema_version`)
+  const version = rows[0]?.version ?? null
+  if (version !== null && version > schemaVersion) {
+    throw new StoreError(
+      'newer_log',
+      `The schema ${schema} was written by a newer Statewright (its format is ${version}, this one reads ` +
+        `${schemaVersion}). Update Statewright, or use another schema.`,
+      schema,
+    )
+  }
+  return version
+}
+
+const createVersion1Sql = (schema: string): string => `
+  CREATE SCHEMA IF NOT EXISTS "${schema}";
+  CREATE TABLE "${schema}".sessions (
+    id text COLLATE "C" PRIMARY KEY,
+    head bigint NOT NULL DEFAULT 0,
+    created_at bigint NOT NULL DEFAULT 0,
+    updated_at bigint NOT NULL DEFAULT 0,
+    summary text,
+    token text,
+    holder text,
+    process text,
+    expires_at bigint NOT NULL DEFAULT 0
+  );
+  CREATE TABLE "${schema}".records (
+    session_id text COLLATE "C" NOT NULL REFERENCES "${schema}".sessions ON DELETE CASCADE,
+    seq bigint NOT NULL,
+    at bigint NOT NULL,
+    type text NOT NULL,
+    data text NOT NULL,
+    checksum text NOT NULL,
+    PRIMARY KEY (session_id, seq)
+  );
+  CREATE TABLE "${schema}".schema_version (version integer NOT NULL);
+  INSERT INTO "${schema}".schema_version VALUES (1);`
+
+/**
+ * What version 2 has more: an inbox beside each log, and what sessions are listed by. `listed_at` is when a session was
+ * written last, unless somebody writes to it now: so an append touches no index of it.
+ */
+const createVersion2Sql = (schema: string): string => `
+  DELETE FROM "${schema}".sessions WHERE head = 0 AND token IS NULL;
+  ALTER TABLE "${schema}".sessions
+    ADD COLUMN told bigint NOT NULL DEFAULT 0,
+    ADD COLUMN inbox bigint NOT NULL DEFAULT 0,
+    ADD COLUMN listed_at bigint NOT NULL DEFAULT 0,
+    ADD COLUMN state text,
+    ADD COLUMN agent text;
+  UPDATE "${schema}".sessions SET listed_at = updated_at, state = substring(summary FROM '"state":"([A-Z_]+)"');
+  CREATE TABLE "${schema}".inbox (
+    session_id text COLLATE "C" NOT NULL REFERENCES "${schema}".sessions ON DELETE CASCADE,
+    message bigint NOT NULL,
+    at bigint NOT NULL,
+    text text NOT NULL,
+    PRIMARY KEY (session_id, message)
+  );
+  CREATE INDEX listed ON "${schema}".sessions (listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_state ON "${schema}".sessions (state, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_agent ON "${schema}".sessions (agent, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX listed_by_both ON "${schema}".sessions (agent, state, listed_at DESC, id) WHERE token IS NULL;
+  CREATE INDEX held ON "${schema}".sessions (state) WHERE token IS NOT NULL;
+  UPDATE "${schema}".schema_version SET version = 2;`

@@ -1,0 +1,129 @@
+import type { Listing } from '../../core/sessions/store/list-options.js'
+import { createListStatement } from './list-statement.js'
+
+/**
+ * The SQL of the Postgres store. Each is one statement, and so one round trip and one transaction, whose conditions the
+ * server looks at again after it has waited for another writer. `$1` is the session, `$2` the time, or null for the
+ * server's own.
+ */
+export function createStatements(schema: string) {
+  const sessions = `"${schema}".sessions`
+  const records = `"${schema}".records`
+  const inbox = `"${schema}".inbox`
+  const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
+  const expiry = (ttl: string) => `least(${now} + ${ttl}::bigint, ${Number.MAX_SAFE_INTEGER})`
+  const isHeld = `(s.token IS NOT NULL AND s.expires_at > ${now})`
+
+  const entry = `id, created_at, updated_at, head, summary, holder, process, ${isHeld} AS held`
+
+  return {
+    /** $3 token, $4 holder, $5 process, $6 milliseconds; $7 the token of a holder that is gone, or null. */
+    acquire: `
+      INSERT INTO ${sessions} AS s (id, token, holder, process, expires_at)
+      VALUES ($1, $3, $4, $5, ${expiry('$6')})
+      ON CONFLICT (id) DO UPDATE SET token = excluded.token, holder = excluded.holder, process = excluded.process,
+        expires_at = ${expiry('$6')}
+      WHERE NOT ${isHeld} OR s.token = $7
+      RETURNING expires_at, inbox, head`,
+
+    session: `
+      SELECT token, holder, process, head, ${isHeld} AS held FROM ${sessions} s WHERE id = $1`,
+
+    /** $3 token, $4 milliseconds. */
+    renew: `
+      UPDATE ${sessions} SET expires_at = ${expiry('$4')} WHERE id = $1 AND token = $3 RETURNING expires_at`,
+
+    /** $1 sessions, $3 tokens, $4 milliseconds. Rows are locked in one order, whoever else locks several. */
+    renewAll: `
+      WITH kept AS (
+        SELECT s.id FROM ${sessions} s
+        JOIN unnest($1::text[], $3::text[]) AS asked (id, token) ON s.id = asked.id AND s.token = asked.token
+        ORDER BY s.id FOR UPDATE OF s
+      )
+      UPDATE ${sessions} s SET expires_at = ${expiry('$4')} FROM kept
+      WHERE s.id = kept.id RETURNING s.token, s.expires_at`,
+
+    /** $1 session, $2 token. A session without records is forgotten. */
+    release: `
+      WITH forgotten AS (DELETE FROM ${sessions} WHERE id = $1 AND token = $2 AND head = 0)
+      UPDATE ${sessions} SET token = NULL, listed_at = updated_at WHERE id = $1 AND token = $2 AND head > 0
+      RETURNING inbox`,
+
+    /**
+     * Of many sessions at once, each by itself all or none. $1 sessions, $3 tokens, $4 the heads that the records follow, or
+     * null without records, $5 how many there are, $6 new summaries, or null, $7 and $8 their states and agents; $9 the
+     * records' sessions, then their columns; $15 whether the session is given free with it, which one without records is
+     * not. Rows are locked in one order, whoever else locks several.
+     */
+    append: `
+      WITH asked AS (
+        SELECT *, ${now} AS at FROM unnest(
+          $1::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[], $15::boolean[]
+        ) AS a (id, token, follows, added, summary, state, agent, is_last)
+      ), locked AS MATERIALIZED (
+        SELECT s.id FROM ${sessions} s JOIN asked a ON s.id = a.id ORDER BY s.id FOR UPDATE OF s
+      ), advanced AS (
+        UPDATE ${sessions} s SET
+          head = s.head + a.added,
+          updated_at = a.at,
+          created_at = CASE WHEN s.head = 0 THEN a.at ELSE s.created_at END,
+          token = CASE WHEN a.is_last AND s.head + a.added > 0 THEN NULL ELSE s.token END,
+          listed_at = CASE WHEN a.is_last AND s.head + a.added > 0 THEN a.at ELSE s.listed_at END,
+          summary = coalesce(a.summary, s.summary),
+          state = CASE WHEN a.summary IS NULL THEN s.state ELSE a.state END,
+          agent = CASE WHEN a.summary IS NULL THEN s.agent ELSE a.agent END
+        FROM asked a JOIN locked l ON l.id = a.id
+        WHERE s.id = a.id AND s.token = a.token AND ${isHeld} AND (a.follows IS NULL OR s.head = a.follows)
+        RETURNING s.id, s.inbox, s.token IS NULL AS released
+      ), added AS (
+        INSERT INTO ${records} (session_id, seq, at, type, data, checksum)
+        SELECT r.* FROM unnest($9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[])
+          AS r (session_id, seq, at, type, data, checksum)
+        WHERE r.session_id IN (SELECT id FROM advanced)
+      )
+      SELECT id, inbox, released FROM advanced`,
+
+    /** $1 session, $2 from, or null for the last snapshot, $3 to. */
+    read: `
+      SELECT seq, at, type, data, checksum FROM ${records}
+      WHERE session_id = $1 AND seq <= $3 AND seq >= coalesce($2::bigint, (
+        SELECT seq FROM ${records} WHERE session_id = $1 AND seq <= $3 AND type = 'snapshot'
+        ORDER BY seq DESC LIMIT 1), 1)
+      ORDER BY seq`,
+
+    get: `SELECT ${entry} FROM ${sessions} s WHERE head > 0 AND id = $1`,
+
+    /** The sessions of a list: what is asked of them, for one state or any. `$1` is null. */
+    list: (asked: Listing): { text: string; values: unknown[] } =>
+      createListStatement(sessions, entry, asked),
+
+    /** $3 text. The session's row is locked until this ends: messages are numbered in the order in which they become visible. */
+    put: `
+      WITH counted AS (
+        UPDATE ${sessions} s SET told = told + 1, inbox = told + 1 WHERE id = $1 AND head > 0
+        RETURNING id, told, holder, process, ${isHeld} AS held
+      ), added AS (
+        INSERT INTO ${inbox} (session_id, message, at, text) SELECT id, told, ${now}, $3 FROM counted
+      )
+      SELECT told, holder, process, held FROM counted`,
+
+    /** $1 session, $2 the number after which. */
+    messages: `SELECT message, at, text FROM ${inbox} WHERE session_id = $1 AND message > $2 ORDER BY message`,
+
+    /** $1 session, $2 numbers. While the last message is one of them, none has come since this began to look. */
+    take: `
+      WITH gone AS (DELETE FROM ${inbox} WHERE session_id = $1 AND message = ANY($2::bigint[]))
+      UPDATE ${sessions} SET inbox = coalesce((
+        SELECT max(message) FROM ${inbox} WHERE session_id = $1 AND NOT message = ANY($2::bigint[])), 0)
+      WHERE id = $1 AND inbox = ANY($2::bigint[])`,
+
+    /** $1 sessions. */
+    findUnread: `SELECT id, inbox FROM ${sessions} WHERE id = ANY($1::text[]) AND inbox > 0`,
+
+    listUnread: `SELECT session_id AS id, max(message) AS inbox FROM ${inbox} GROUP BY session_id`,
+
+    /** $3 the token of a holder that is gone, or null. */
+    remove: `
+      DELETE FROM ${sessions} s WHERE id = $1 AND (NOT ${isHeld} OR token = $3) RETURNING head`,
+  }
+}
