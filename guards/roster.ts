@@ -55,7 +55,7 @@ export const guardNames: ReadonlySet<GuardName> = new Set(guards.flatMap(([, { r
 /** The configuration in which none of them is on. */
 export const noGuards = Object.fromEntries(guards.map(([key]) => [key, null])) as Record<GuardKey, null>
 
-/** What a guard is told of the configuration; null when it is off. */
+/** The settings of a guard; null when it is off. */
 export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): object | null {
   switch (key) {
     case 'duplicates':

@@ -26,7 +26,7 @@ export interface Staleness extends Likeness, Tour {
   waits: boolean
   /** The last batches, a character each: `0` brought news, `3` none, and those in between counted for less. */
   recent: string
-  /** What is repeated beside calls that bring news. */
+  /** The calls that are repeated beside calls with news. */
   beside: Beside[]
   /** Where in the transcript the last news was. */
   newsAt: number
@@ -66,7 +66,7 @@ export function countStaleness(
   { results, at, refusing }: { results: readonly ResultFact[]; at: number; refusing: ProgressRule | null },
   config: ProgressConfig,
 ): [Staleness, Tally[]] {
-  // What fails in passing says nothing about the call.
+  // A transient failure says nothing about the call.
   const lasting = results.filter((result) => result.errorKind !== 'transient')
   const [telling, copies] = groupIdentical(lasting)
   if (telling.size === 0) return [before, []]
@@ -107,7 +107,7 @@ export function countStaleness(
   const stale = addPart(before.stale, says ? 1 : part)
   const id = formatBatchId(calls)
   const batch = before.stale === 0 || before.batch === id ? id : null
-  // What was refused cost no call; only the counts in a row go on with it.
+  // A refused call did not run; only the counts in a row include it.
   const counted = seen.some(({ isOwn }) => !isOwn)
   const recent = counted
     ? cutRecent(`${before.recent}${part < 1 ? Math.round(part * 3) : 3}`, config)
@@ -250,7 +250,7 @@ export function findLastChange(before: Staleness, results: readonly ResultFact[]
   return changes ? at : before.changedAt
 }
 
-/** Something may have been changed since the call was carried out last: then it is how the change is looked at. */
+/** Whether something may have changed since the last run of the call: then the call may check the change. */
 function isLookAtChange(
   { pair, result }: Pick<ObservedResult, 'pair' | 'result'>,
   changedAt: number,
@@ -324,7 +324,7 @@ function countRecurring(
   })
 }
 
-/** Beside a call that may have changed something, the repetition may be how the change is looked at. */
+/** Beside a call that may have changed something, the repetition may check the change. */
 const besideWrites = 1 / 6
 
 function countBeside(

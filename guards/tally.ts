@@ -31,7 +31,7 @@ export interface Tally {
   calls: readonly ResultFact[]
 }
 
-/** What a tally leads to: the halt stands from its count on, the nudge is said as its count is reached. */
+/** The action of a tally: a halt from its count on, a nudge when its count is reached. */
 export function decideAction({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
   if (steps === null || after <= before) return null
   if (hasReached(after, steps.haltAt)) return 'halt'
@@ -55,7 +55,7 @@ export function addPart(count: number, part: number): number {
 /** Three thirds are one. */
 const precision = 0.001
 
-/** A count that has gone on by a part, but no further than `most` by it: what such parts can never bring about. */
+/** Adds a part to a count, but not beyond `most`: such parts alone never lead further. */
 export function addPartUpTo(count: number, part: number, most: number | null | undefined): number {
   return Math.max(count, Math.min(addPart(count, part), most ?? count))
 }
@@ -76,7 +76,7 @@ export function weighResult(
   return result.durationMs >= waiting.ms ? waiting.weight : 1
 }
 
-/** Whether a result says that something goes on, of a call that was quick or waited long. */
+/** Whether a result says that work goes on, for a call that was quick or waited long. */
 export function saysUnderWay(
   { says, durationMs }: Pick<ResultFact, 'durationMs' | 'says'>,
   { waiting }: ProgressConfig,

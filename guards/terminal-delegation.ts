@@ -12,7 +12,7 @@ export interface TerminalDelegationConfig {
 }
 
 export interface TerminalDelegationState {
-  /** The sub-agent that can never succeed, as the last fact told it. */
+  /** The sub-agent that cannot succeed, from the last fact. */
   due: { tool: string; code: TerminalCode; message: string } | null
 }
 

@@ -45,7 +45,7 @@ export interface ResultFact extends CallFact {
    */
   words?: string
   numbers?: string
-  /** What the words of the result say about the call: see `readAnswer`. */
+  /** The meaning of the result's words for its call: see `readAnswer`. */
   says?: AnswerMeaning
   /** Characters that came back. */
   size: number
@@ -110,8 +110,8 @@ export type Finding<Reason extends string = string> = {
 export type Verdict<Reason extends string = string> = { action: 'ok' } | Finding<Reason>
 
 /**
- * What watches for one thing: pure, its state plain JSON of bounded size. `observe` is told every fact in order;
- * `verdict` is asked after each. None of them throws.
+ * A rule watches for one thing: pure, with plain JSON of bounded size as its state. `observe` receives every fact in
+ * order; `verdict` is called after each. None of them throws.
  */
 export interface Rule<State, Told, Reason extends string = string> {
   /** What a run's `reason` is when it halts; what halts for several reasons begins anew after each. */

@@ -38,12 +38,12 @@ const secrets: [pattern: RegExp, replacement: string][] = [
 /** Longer texts are cut before they are scrubbed, so that scrubbing takes bounded time whatever comes in. */
 const longest = 8000
 
-/** The text without API keys, bearer tokens, private keys and passwords, as far as they can be told by their form. */
+/** The text without API keys, bearer tokens, private keys and passwords, as far as their form is recognizable. */
 export function scrubEvidence(text: string): string {
   return secrets.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
 }
 
-/** What was seen, fit to be shown and logged: secrets scrubbed, at most 600 characters. */
+/** Evidence that may be shown and logged: secrets scrubbed, at most 600 characters. */
 export function toEvidence(text: string): string {
   return truncate(scrubEvidence(truncate(text, longest)), 600)
 }

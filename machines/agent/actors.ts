@@ -7,7 +7,7 @@ import type { RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
 /**
- * Everything that waits, as the chart names it. The bare machine brings none of it to life: `agent.machine` does, or
+ * The actors of the chart, by name. The bare machine has no implementations: `agent.machine` provides them, or
  * `agentMachine.provide({ actors })`. An actor that is missing ends the run in ERROR instead of hanging it.
  */
 export const requestModel = fromPromise<ModelOutput, { conclude: boolean }>(

@@ -147,8 +147,8 @@ export type StepStarted = {
 } & Step
 
 /**
- * What a tool tells while it works; where shields look at its results, nothing. Text and reasoning of an inference come
- * as `stream_chunk`s with its `stepId`, and are not told twice.
+ * The progress of a tool; not emitted where shields screen results. Text and reasoning of an inference come only as
+ * `stream_chunk`s with its `stepId`.
  */
 export type StepProgress = { type: 'step_progress'; progress: unknown } & StepOf<'tool_execution'>
 
@@ -166,7 +166,7 @@ export type StepCompleted = {
   type: 'step_completed'
   /**
    * Both in milliseconds since the epoch. An inference is completed when its response has come; where output shields
-   * look at that, they look first, and the event is told afterwards.
+   * screen it, the event follows the screening.
    */
   startedAt: number
   completedAt: number
@@ -178,8 +178,8 @@ export type StepCompleted = {
   outcome: 'ok' | 'error' | 'cancelled'
   /**
    * Why the outcome is `error`. Of a call it is there when its tool threw; `toolResponse` says what the model reads.
-   * `cause` is what was thrown, with its `stack`: told live in the process where it was thrown, never logged, and left
-   * out of JSON.
+   * `cause` is the thrown value, with its `stack`: only in live events of the process where it was thrown, never in
+   * logs or JSON.
    */
   error?: { code: string; message: string; cause?: unknown }
 } & (
@@ -187,19 +187,19 @@ export type StepCompleted = {
   | (StepOf<'tool_execution'> & { payload: { toolCall: ToolCall; toolResponse: ToolStepResponse | null } })
   | (StepOf<'shield_call'> & { payload: { violation: ShieldViolation | null } })
   | (StepOf<'memory_retrieval'> & { payload: { retrievedContext: RetrievedSnippet[] | null } })
-  /** The call as the provider tells it; null where shields look at calls or answers, and where it did not end. */
+  /** The call as the provider reports it; null where shields screen calls or answers, and where it did not end. */
   | (StepOf<'hosted'> & { payload: { item: Json | null } })
 )
 
 /** What a model answered to one request. */
 export interface ModelStepResponse {
-  /** Where output shields look at answers: as they let it through; null when they have not cleared it. */
+  /** With output shields: the cleared text; null when they have not cleared it. */
   text: string | null
   /** As `text`; absent when the model has not refused, and when output shields have not cleared it. */
   refusal?: string | null
   /**
-   * Null where tool-input shields look at them, which clear them as `tool_call`s, and where output shields have not
-   * cleared the words beside them.
+   * Null where tool-input shields screen calls (cleared calls come as `tool_call`), and where output shields have not
+   * cleared the text beside them.
    */
   toolCalls: ToolCall[] | null
   finishReason: string | null
@@ -209,19 +209,19 @@ export interface ModelStepResponse {
   usage: Usage | null
 }
 
-/** What became of one call. */
+/** The outcome of one call. */
 export interface ToolStepResponse {
   /** `ok` is the only success. */
   status: ResultStatus
   /** Set when `status` is `error`, `timeout` or `denied`: whether the failure may pass by itself. */
   errorKind?: ToolErrorKind
-  /** Null where tool-output shields look at results: what they clear comes as `tool_result`. */
+  /** Null where tool-output shields screen results: cleared results come as `tool_result`. */
   content: string | null
   /** True when `content` was cut to `toolCalls.maxResultChars`. */
   truncated?: true
 }
 
-/** What the shields had to say against a content. */
+/** The objections of the shields to a content. */
 export interface ShieldViolation {
   /** The gravest of them all. */
   action: Exclude<ShieldAction, 'allow'>
@@ -245,9 +245,9 @@ export interface ChildEvent {
 }
 
 /**
- * Where and when an event happened. `id` is unique. `seq` counts from 1 without gaps; another process that goes on with
- * the run from a store goes on with the numbers, too: after those that were told by the last rest, or, where a process
- * was killed at work, after the next full million.
+ * Where and when an event happened. `id` is unique. `seq` counts from 1 without gaps; a process that resumes the run
+ * from a store continues the numbers: after the last number of the last rest, or, where a process was killed at work,
+ * after the next full million.
  */
 export interface Stamp {
   id: string

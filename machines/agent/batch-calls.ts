@@ -33,7 +33,7 @@ export type ResultStatus =
  */
 export type ToolErrorKind = 'policy_denied' | 'transient' | 'failed'
 
-/** What became of one call. */
+/** The outcome of one call. */
 export interface ToolResult {
   /** `ok` is the only success. */
   status: ResultStatus
@@ -41,7 +41,7 @@ export interface ToolResult {
   content: string
   /** What a page is shown in place of `content`: the `publicMessage` of a `ToolError`. */
   publicMessage?: string
-  /** What it looks at besides: pictures, sounds, documents. */
+  /** The media that the model reads, too: pictures, sounds, documents. */
   media?: MediaPart[]
   /** A model that is not known to take the media reads `content` alone. */
   orWords?: true
@@ -64,7 +64,7 @@ export interface BatchCall {
   /** JSON text: the model's own, or a person's edit of it. */
   arguments: string
   needs: CallNeeds
-  /** True when the provider would carry it out: nothing is done here but to answer it. */
+  /** True when the provider runs the call: here it is only approved or rejected. */
   hosted?: true
   /** What the guards know of it. */
   fact?: CallFact
@@ -76,7 +76,7 @@ export interface BatchCall {
   undecided?: true
   /** True once a person has let it run. */
   approved?: true
-  /** True while no shield has seen the arguments: nothing of them is shown, and the call does not run. */
+  /** True while the arguments are uncleared: they are not shown, and the call does not run. */
   unchecked?: true
   /** True when a person changed the arguments before approving. */
   edited?: true
@@ -85,7 +85,7 @@ export interface BatchCall {
   /** What its sub-agent asked when it last rested; empty when it was paused. */
   questions?: ChildQuestion[]
   result?: ToolResult
-  /** True while no shield has seen the result: nothing of it is shown or sent. */
+  /** True while the result is uncleared: it is not shown or sent. */
   unscreened?: true
   /** When the result came, in milliseconds since the epoch. */
   settledAt?: number
@@ -99,7 +99,7 @@ export interface ToolTraits {
   idempotent: boolean
   /** Repeats by design (waits for something); exempt from the repetition guards. */
   polling: boolean
-  /** A sub-agent with a log of its own: a call that was interrupted goes on from there. */
+  /** A sub-agent with a log of its own: an interrupted call resumes from that log. */
   delegate?: true
   /**
    * The ids of its sub-agents' sessions begin with the id of the run's own session. Absent in logs of earlier versions.
@@ -112,12 +112,12 @@ export function isRunnable({ needs, result, unchecked }: BatchCall): boolean {
   return result === undefined && needs === 'nobody' && !unchecked
 }
 
-/** Where a call that has no result yet stands in its batch; -1: there is none. */
+/** The index of a call that has no result yet; -1: there is none. */
 export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): number {
   return calls.findIndex(({ id, result }) => result === undefined && id === callId)
 }
 
-/** What an answer to a call is bound to: its name and its arguments as they are now. */
+/** The fingerprint that an answer to a call refers to: of its name and its current arguments. */
 export function getCallFingerprint({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }
@@ -125,7 +125,7 @@ export function getCallFingerprint({ name, arguments: text, fact }: BatchCall): 
 /** A question of a sub-agent, under the id that the call has there, and how it was answered. */
 export type ChildQuestion = PendingCall & { answer?: ChildAnswer }
 
-/** Plain JSON: it is kept until the sub-agent goes on. */
+/** Plain JSON: it is kept until the sub-agent resumes. */
 export type ChildAnswer =
   | { type: 'approve'; arguments?: string }
   | { type: 'reject'; why: string }

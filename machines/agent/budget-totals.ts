@@ -23,7 +23,7 @@ export function isNearBudget(context: BudgetState): boolean {
   return isNearLimit(getBudgetTotals(context), toBudgetLimits(context.config), reserve)
 }
 
-/** The totals that the budget is held against: the session's, or this run's alone. */
+/** The totals that the budget limits: those of the session, or of this run alone. */
 export function getBudgetTotals(context: BudgetState): Usage {
   return context.config.budget.scope === 'session' ? context.usage.session : context.usage.run
 }

@@ -41,7 +41,7 @@ export const isInteractive = ({ context }: ConditionScope): boolean => context.c
 export const hasUnclearedInput = ({ context }: ConditionScope): boolean =>
   listUnclearedInput(context).length > 0
 
-/** One of the shields says `block`, or nothing has been said of a content: shields fail closed. */
+/** A shield blocks, or a content has no screening: shields fail closed. */
 export const isBlocked = ({ context, event }: ConditionScope): boolean => {
   const output = 'output' in event ? (event.output as unknown) : null
   if (event.type !== 'xstate.done.actor.inputShields') return isBlockVerdict(output)
@@ -202,7 +202,7 @@ export const hasSteering = ({ context }: ConditionScope): boolean => context.ste
 // The batch.
 
 export const hasRunnableCalls = ({ context }: ConditionScope): boolean => context.calls.some(isRunnable)
-/** A person has changed the arguments of a call: shields look at them like at the model's own. */
+/** Whether a person has changed the arguments of a call: shields screen them like the model's own. */
 export const hasCallsToScreen = ({ context }: ConditionScope): boolean =>
   context.calls.some((call) => call.unchecked && call.result === undefined)
 export const hasResultsToScreen = ({ context }: ConditionScope): boolean =>
@@ -288,7 +288,7 @@ function countMissingAnswers({ context }: ConditionScope, needs: string): number
   return Math.min(count, 2)
 }
 
-/** From the end, where a batch is unfinished longest: of thousands of calls, a few are looked at for each result. */
+/** Searches from the end, where calls finish last: of thousands of calls, each result reads a few. */
 function hasExactlyOne(calls: readonly BatchCall[], isIt: (call: BatchCall) => boolean): boolean {
   const last = calls.findLastIndex(isIt)
   return last >= 0 && calls.findLastIndex((call, at) => at < last && isIt(call)) < 0

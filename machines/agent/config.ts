@@ -34,7 +34,7 @@ export interface AgentConfig {
     finishBatch: boolean
     /** True: a request whose estimated input alone crosses the line is not sent. */
     preflight: boolean
-    /** With a `costLimit`, where no price is known: `error` refuses to start, `warn` goes on uncounted. */
+    /** With a `costLimit`, where no price is known: `error` refuses to start, `warn` runs without counting cost. */
     onUnknownPrice: 'error' | 'warn'
     /** A response without usage: its tokens are estimated, or count as none. */
     onMissingUsage: 'estimate' | 'zero'

@@ -101,7 +101,7 @@ export interface AgentContext {
   backOffUntil: number
   /** Absolute end of the run's time; null when it has none. */
   deadline: number | null
-  /** What is left of it while it stands still; null while it runs. */
+  /** The time that is left while the clock is stopped; null while it runs. */
   timeLeft: number | null
 
   usage: { run: Usage; session: Usage }
@@ -111,7 +111,7 @@ export interface AgentContext {
   response: ResponseKind | null
   /** Text of an answer that was cut off and is being continued. */
   pieces: string
-  /** The same as the model said it, where shields look at answers: they see what is joined, not piece after piece. */
+  /** The same text before screening, where output shields exist: they screen the joined answer, not its parts. */
   spoken: ContinuedAnswer | null
   output: string
   /** Continuations, re-prompts, retries and repairs used since the last user message. */
@@ -127,7 +127,7 @@ export interface AgentContext {
   /** The step of an answer that is not emitted yet, because shields screen it or its calls; null otherwise. */
   untold: string | null
 
-  /** The batch at hand, and where its assistant message stands in `messages`. */
+  /** The current batch, and the index of its assistant message in `messages`. */
   calls: BatchCall[]
   batchAt: number
   /** Number of that assistant message; its results are numbered right after it. */

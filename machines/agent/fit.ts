@@ -17,7 +17,7 @@ export interface Gap {
 }
 
 export interface Fit extends Gap {
-  /** What the model reads in place of the gap: what was dropped, or a summary of it. Null: nothing. */
+  /** The text that the model reads in place of the gap: a marker or a summary. Null: none. */
   note: string | null
   /**
    * The first `length` characters of the note are the model's summary of what this gap left out: it can be smaller than

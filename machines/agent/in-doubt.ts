@@ -6,7 +6,7 @@ type Tools = Record<string, ToolTraits>
 
 /**
  * A call that was running when the process died, and may have had an effect that must not come twice. `now`: the tools of
- * the program that goes on, where they are others: it has to allow a second time, too.
+ * the resuming program, where they differ: it has to allow a second run, too.
  */
 export function isInDoubt({ tools }: AgentContext, call: BatchCall, now: Tools = tools): boolean {
   if (!isUnderWay(call)) return false
@@ -19,7 +19,7 @@ export function isUnderWay({ started, result }: BatchCall): boolean {
   return started === true && result === undefined
 }
 
-/** The tools that an event brings along: those of the program that goes on with the run. */
+/** The tools of the program that resumes the run, from its event. */
 export function findResumedTools(event: AgentMachineEvent): Tools | undefined {
   return event.type === 'RESUMED' ? event.tools : undefined
 }

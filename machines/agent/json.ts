@@ -1,2 +1,2 @@
-/** The machine holds nothing else. */
+/** The types of all values in the machine. */
 export type { Json, JsonObject } from '../../guards/lib/json.js'

@@ -64,27 +64,27 @@ export type ControlEvent = EventBase &
 
 /** An event of the machine's own actors. */
 export type ActorEvent = EventBase &
-  /** `usage`: of a sub-agent, as far as it has not been told yet. */
+  /** `usage`: of a sub-agent, as far as it is not reported yet. */
   (
     | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
-    /** What a sub-agent has used since it was last told. */
+    /** The usage of a sub-agent since its last report. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
     /** A sub-agent waits for answers; without questions, it was paused. */
     | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[] }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**
-     * A stored run goes on in a new process: the present substate is entered again. `tools`: those of the program that
-     * goes on, where they are not those of the one that began.
+     * A stored run resumes in a new process: its current substate is entered again. `tools`: those of the resuming
+     * program, where they differ from those at the start.
      */
     | { type: 'RESUMED'; tools?: Record<string, ToolTraits> }
     /**
-     * The process that works at a stored run stops, so that another process can go on. `usage`: of the request that it
-     * drops.
+     * The process that works at a stored run stops, so that another process can resume it. `usage`: of the request that
+     * it drops.
      * `unbegun`: started calls that it has not begun.
      */
     | { type: 'LEFT'; usage?: Usage; unbegun?: readonly string[] }
-    /** The session's log could not be written: nothing that happens from here on would be remembered. */
+    /** The session's log could not be written: later events would be lost. */
     | { type: 'STORE_FAILED'; failure: { code: string; message: string }; partial?: PartialAnswer }
     | (DoneActorEvent<ModelOutput, 'model'> & { type: 'xstate.done.actor.model' })
     | (ErrorActorEvent<ModelActorError, 'model'> & { type: 'xstate.error.actor.model' })

@@ -74,7 +74,7 @@ export interface AssistantMessage extends MessageBase {
   reasoning_details?: Json[]
   /** The pictures, sounds and documents that it made. */
   media?: MediaPart[]
-  /** What it rests on: pages and documents that the provider has looked at. */
+  /** Its sources: pages and documents that the provider has read. */
   annotations?: Annotation[]
   /** What the provider that wrote it wants back with it. */
   provider_items?: ProviderItems

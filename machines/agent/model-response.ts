@@ -90,10 +90,10 @@ export interface ModelFailure {
   usage: TokenUsage | null
 }
 
-/** What has to be said of a failure; the rest is as if nothing had come of the request, and nothing is known of it. */
+/** The required fields of a failure; the others default to unknown. */
 export type FailureDetails = Pick<ModelFailure, 'kind' | 'code' | 'message'> & Partial<ModelFailure>
 
-/** A failure with all that it can say. */
+/** A failure with every field. */
 export function createModelFailure(words: FailureDetails): ModelFailure {
   return { status: null, retryAfterMs: null, partialText: '', usage: null, ...words }
 }

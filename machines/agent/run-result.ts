@@ -146,7 +146,7 @@ export type RunResult<Output = unknown, Tools = AnyTools> =
 
 /** The result of a run so far, in any state. */
 interface CommonResult {
-  /** The model's last words; pieces of a continued answer joined. Never a message of ours. */
+  /** The model's last answer; the parts of a continued answer are joined. Never an internal message. */
   output: string
   /** The whole transcript of the session. Every tool call in it has its result, except those that wait. */
   messages: readonly Message[]
@@ -185,7 +185,7 @@ export interface StoppedResult<Output = unknown> extends EndedResult<Output> {
 type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused'
 
 interface EndedResult<Output> extends CommonResult {
-  /** True in PAUSED and WAITING_FOR_INPUT, and where a store could not be written: the same run can go on. */
+  /** True in PAUSED and WAITING_FOR_INPUT, and where a store could not be written: the same run can be resumed. */
   resumable: false
   /**
    * With an output schema: `output` as an object, validated. Made by the runtime: if you run the machine without it,
@@ -216,8 +216,8 @@ export interface PausedResult extends RestingResult {
 }
 
 /**
- * The store could not be written, and the run ended here. Its log stands where the last write left it: `agent.resume`
- * or the next `runSession` goes on from there.
+ * The store could not be written, and the run ended here. `agent.resume` or the next `runSession` resumes it from the
+ * last record of its log.
  *
  * @example
  * if (result.state === 'ERROR' && result.resumable) await agent.resume(result.sessionId)

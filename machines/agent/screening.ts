@@ -7,7 +7,7 @@ export type ShieldPoint = 'input' | 'toolInput' | 'toolOutput' | 'output'
 /** From the mildest to the one that wins. */
 export type ShieldAction = 'allow' | 'warn' | 'redact' | 'block'
 
-/** What one shield said. */
+/** The finding of one shield. */
 export interface ShieldFinding {
   shield: string
   action: ShieldAction
@@ -15,19 +15,19 @@ export interface ShieldFinding {
   durationMs: number
 }
 
-/** What all shields of a point said of a content: plain JSON. */
+/** The screening of a content by all shields of a point: plain JSON. */
 export interface Screening {
   /** The gravest of all actions. */
   action: ShieldAction
   /** The messages that go with that action; always there when it is `block`. */
   message: string | null
-  /** The content as it may go on. Nothing of it may, when the action is `block`. */
+  /** The cleared content; unusable when the action is `block`. */
   content: string
   /** One a shield, in list order. */
   findings: ShieldFinding[]
 }
 
-/** What the shields said of a user message, or of one text part of it. */
+/** The screening of a user message, or of one part of it. */
 export interface InputScreening extends Screening {
   /** Which of the messages that were screened, from 0. */
   index: number
@@ -35,18 +35,18 @@ export interface InputScreening extends Screening {
   part: number | null
 }
 
-/** What the shields said of a call's arguments, or of its result. */
+/** The screening of a call's arguments, or of its result. */
 export interface CallScreening extends Screening {
   callId: string
   /** What stands in place of the call's name, where that is no tool's and a shield objects to it. */
   name?: string
   /** Shields have objected to what can be read of its pictures and documents: they are left out. */
   withoutMedia?: true
-  /** What input shields said of the words of the person who refused the call. */
+  /** The screening of the reason, by input shields, where a person rejected the call. */
   asInput?: Omit<Screening, 'content'>
 }
 
-/** An answer that no shield has cleared yet; it is in the transcript as a message that holds nothing of it. */
+/** An uncleared answer; the transcript has a masked message in its place. */
 export interface UnclearedAnswer {
   stepId: string
   text: string
@@ -59,13 +59,13 @@ export interface UnclearedAnswer {
     AssistantMessage,
     'reasoning' | 'reasoning_details' | 'provider_items' | 'media' | 'annotations'
   >
-  /** What of the text does not fit the output schema: told with the text. */
+  /** Why the text does not fit the output schema. */
   outputProblem?: string | null
 }
 
-/** What the shields said of an answer. */
+/** The screening of an answer. */
 export interface OutputScreening extends Screening {
-  /** Of an answer that was redacted: what of it does not fit the output schema now. */
+  /** Why a redacted answer does not fit the output schema. */
   outputProblem?: string | null
 }
 
@@ -81,7 +81,7 @@ export const withheldReasoning = '[Withheld: a shield refused this reasoning.]'
 export const withheldAnswer = '[Withheld: no shield has cleared this answer.]'
 export const withheldInput = '[Withheld: a shield refused this message.]'
 export const unclearedInput = '[Withheld: no shield has cleared this message.]'
-/** An answer that was shown, before what came after it was found to be forbidden together with it. */
+/** Replaces an answer that was shown before a later part made the whole forbidden. */
 export const refusedAnswer = '[Withheld: a shield refused this answer.]'
 /** JSON text, so that a message with such a call can be sent. */
 export const withheldArguments = '{}'
@@ -89,7 +89,7 @@ export const withheldArguments = '{}'
 export const withheldName = 'withheld'
 export const withheldResult = 'Withheld: no shield has cleared this result.'
 
-/** What an actor resolved with, as a list whatever it was: actions never throw. */
+/** An actor's output as a list; anything else becomes an empty list, because actions never throw. */
 export function toList(output: unknown): readonly unknown[] {
   return Array.isArray(output) ? output : []
 }

@@ -52,7 +52,9 @@ export const askForRepair = toAction((context, event, emit) => {
   }
 })
 
-/** After a failed tool, silence usually means that the model does not know how to go on: it is told. */
+/**
+ * After a failed tool, an empty answer usually means that the model does not know what to do next: a message tells it.
+ */
 export const reprompt = toAction((context, event, emit) => {
   const reprompts = context.reprompts + 1
   emit({

@@ -38,14 +38,14 @@ export const startDeadline = clockAction(({ context, enqueue }) => {
   enqueue.spawnChild('deadline', { id: 'deadline', input: { at: context.deadline } })
 })
 
-/** The run rests: its clock stands still. */
+/** The run rests: stops its clock. */
 export const holdDeadline = clockAction(({ context, event, enqueue }) => {
   if (context.deadline === null) return
   enqueue.stopChild('deadline')
   enqueue.assign({ timeLeft: Math.max(0, context.deadline - getEventTime(event)) })
 })
 
-/** The run goes on with the time that was left. */
+/** Restarts the clock with the time that was left. */
 export const releaseDeadline = clockAction(({ context, event, enqueue }) => {
   if (context.timeLeft === null || event.type === 'CANCEL') return
   const at = getEventTime(event) + context.timeLeft

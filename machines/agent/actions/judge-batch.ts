@@ -10,7 +10,7 @@ import { getEventTime } from '../machine-events.js'
 import type { BatchCall } from '../batch-calls.js'
 import { applyFindings } from './apply-findings.js'
 
-/** The guards look at the calls before any of them runs. */
+/** The guards check the calls before any of them runs. */
 export const judgeCalls = toAction((context, event, emit) => {
   const { guardrails } = context.config
   if (!isWatching(guardrails)) return undefined
@@ -22,7 +22,7 @@ export const judgeCalls = toAction((context, event, emit) => {
   return observeFact({ ...context, calls }, fact, getEventTime(event), emit)
 })
 
-/** The guards look at the results of a batch. */
+/** The guards check the results of a batch. */
 export const judgeResults = toAction((context, event, emit) => {
   const lastBatchFailed = context.calls.some((call) => call.result && call.result.status !== 'ok')
   const { guardrails } = context.config

@@ -11,7 +11,7 @@ interface Expense {
   callId?: string
   /** The request was for a summary. */
   summary?: true
-  /** The run stopped the answer itself: the provider could report nothing. */
+  /** The run stopped the answer itself: the provider reports no usage. */
   isCut?: true
 }
 

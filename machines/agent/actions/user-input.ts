@@ -46,5 +46,5 @@ export const deliverSteering = toAction((context, event, emit) => {
 
 export const notePause = toAction((context) => (context.pausing ? undefined : { pausing: true }))
 
-/** The run goes on as if no pause had been asked for. */
+/** The run continues as if there had been no pause. */
 export const withdrawPause = toAction(() => ({ pausing: false }))

@@ -57,7 +57,7 @@ export interface AskOptions<Output> {
 
 /**
  * The one way to ask a model: no request leaves before the log is durable, without a price or a budget that is needed,
- * or without a limit on its silence; and whatever comes of it is classified, and paid for. Rejects with a plain failure.
+ * or without a limit on its silence; and every outcome is classified and paid for. Rejects with a plain failure.
  */
 export async function askModel<Output>(
   { parts, runtime, context, abort }: AskScope,
@@ -82,7 +82,7 @@ export async function askModel<Output>(
   const bill = new Bill({ model: parts.model, prices }, request, context)
   runtime.openBill = bill
   const { telemetry } = runtime
-  /** What telemetry is told of the model that is asked. */
+  /** The telemetry of the request to the model that is asked. */
   let sent: TelemetryRequestInfo | null = null
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
   let isPricing = false

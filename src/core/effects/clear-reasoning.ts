@@ -13,8 +13,8 @@ type Reasoning = Pick<
 >
 
 /**
- * An answer with its reasoning as output shields let it be seen. Reasoning is no answer: where it is refused it is left
- * out, and the run goes on. Signed details, and a provider's own items, go back unchanged or not at all.
+ * An answer with its reasoning as output shields cleared it. Blocked reasoning is left out, and the run continues.
+ * Signed details, and a provider's own items, go back unchanged or not at all.
  */
 export async function clearReasoning<Response extends Reasoning>(
   parts: AgentParts,

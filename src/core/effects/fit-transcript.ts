@@ -72,7 +72,7 @@ async function tryFitWithSummary(
   const plan = planSummary(situation)
   if (plan === null) return without('the window has no room for one.')
   if (plan.fresh.length === 0) return without('')
-  // A summary is free text, whatever the answer has to be.
+  // A summary is free text, also where the answer has a schema.
   const { output: _output, ...parts } = scope.parts
   const base = buildRequest(parts, scope.context, false)
   const fits = (request: typeof base) => counter.request(request) <= situation.window

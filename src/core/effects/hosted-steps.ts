@@ -13,7 +13,7 @@ type ReportedHostedCall = Readonly<Record<keyof HostedCall, unknown>>
 
 /**
  * Tells the calls of tools that the provider itself runs as steps. One that does not end by itself ends with the request.
- * What it is called with and what it finds are the model's words: where shields look at these, none of it is told.
+ * Its input and output are content of the model: where shields screen that, they are left out.
  */
 export function createHostedSteps(
   runtime: AgentRuntime,

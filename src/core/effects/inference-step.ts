@@ -6,9 +6,7 @@ import { getStepId } from '../../../machines/agent/step-id.js'
 import type { Summary } from './request-summary.js'
 import type { StepWork } from '../live/open-steps.js'
 
-/**
- * One attempt at an answer. Where shields look at answers, or at calls, what they have not cleared is not told here.
- */
+/** One attempt at an answer. Where shields screen answers or calls, uncleared content is left out. */
 export function createInferenceStep(context: AgentContext): StepWork<'inference', ModelOutput> {
   const { attempt, features } = context
   const stepId = getStepId(context)
@@ -34,7 +32,7 @@ function getWords({ text, refusal }: ModelOutput['response']): AnswerWords {
   return { text, ...(refusal !== null && refusal !== '' && { refusal }) }
 }
 
-/** The words of an answer as output shields have let them into the transcript. */
+/** The text of an answer as output shields cleared it into the transcript. */
 function getClearedWords(
   response: ModelOutput['response'],
   { held, messages, batchAt }: AgentContext,
@@ -42,7 +40,7 @@ function getClearedWords(
   const { text, refusal } = getWords(response)
   if (text === '' && refusal === undefined) return { text }
   const said = messages[batchAt]
-  // What stands in the place of an answer that is not cleared has a note that says so.
+  // A message in place of an uncleared answer has `data` that says so.
   if (held !== null || said?.role !== 'assistant' || said.data !== undefined) return { text: null }
   return getWords({ ...response, text: said.content ?? '', refusal: said.refusal ?? null })
 }

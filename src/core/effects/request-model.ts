@@ -90,7 +90,7 @@ export function requestModel(
   )
 }
 
-/** At once where nothing has to be waited for. */
+/** Synchronous where no check is asynchronous. */
 function toModelOutput(
   { output, tools, clock }: AgentParts,
   response: ModelOutput['response'],

@@ -8,7 +8,7 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import type { ModelRequest } from '../models/provider.js'
 import { askModel, type AskScope } from './ask-model.js'
 
-/** What came of asking for a summary: a text, or what was wrong in a few words; and what it cost either way. */
+/** The outcome of a request for a summary: a text or a short problem, and the usage. */
 export interface Summary {
   text: string | null
   problem: string
@@ -48,7 +48,7 @@ function judgeSummary(
   { completion }: AgentConfig,
 ): Pick<Summary, 'text' | 'problem'> {
   const { text, toolCalls, complete } = response
-  // Every provider has words of its own for a cut.
+  // Every provider has its own finish reason for a truncated answer.
   const kind = classifyResponse(response)
   const problems: [boolean, string][] = [
     [kind === 'refusal' || kind === 'filtered', 'the model refused'],

@@ -57,8 +57,8 @@ class ToolBatch implements RunBatchOptions {
   }
 
   /**
-   * Another process goes on with the run. The log says of the whole batch that it has started. It has to say more of
-   * the calls that have not begun and must not run twice: the other process carries them out.
+   * Another process resumes the run. The log says that the whole batch has started. An event names the calls that have
+   * not begun and must not run twice, so that the other process runs them.
    */
   #halt(): void {
     const { context, sendBack } = this.#scope
@@ -166,7 +166,7 @@ class ToolBatch implements RunBatchOptions {
   }
 }
 
-/** Shields look at `content` alone: what they have not seen is shown to no page. */
+/** Shields screen only `content`: an uncleared public message is not shown. */
 function withoutPublicMessage(result: ToolResult): ToolResult {
   delete result.publicMessage
   return result

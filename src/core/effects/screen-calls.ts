@@ -78,7 +78,7 @@ export async function screenResults(
   })
 }
 
-/** What shields say of the words of a result, and of what can be read of its files. */
+/** Screens the text of a result, and the readable text of its files. */
 async function screenToolResult(
   { content: words, media = [] }: ToolResult,
   look: (text: string) => Promise<Screening>,
@@ -86,7 +86,7 @@ async function screenToolResult(
   const screening = await look(words)
   const readable = media.map(getReadableText).filter((text) => text !== '')
   if (readable.length === 0 || screening.action === 'block') return screening
-  // Nothing can be taken out of a file: it goes on as it is, or not at all.
+  // A file cannot be redacted: it passes unchanged, or is left out.
   const { action, findings } = await look(readable.join('\n'))
   if (action !== 'block' && action !== 'redact') return screening
   const content = `${screening.content}\n${withheldMedia}`

@@ -69,7 +69,7 @@ async function screenJoinedTexts(
     if (joined.action === 'block') return [...screenings, { ...joined, part: null }]
     if (joined.action === 'redact') {
       const merged = { ...joined, findings: [...first.findings, ...joined.findings], part: first.part }
-      // It spans them, so they go on as one.
+      // The finding spans them, so they become one text.
       const emptied = others.map((text) => ({ ...text, action: 'redact' as const, content: '' }))
       return [...screenings.filter((one) => !texts.includes(one)), merged, ...emptied]
     }

@@ -8,8 +8,8 @@ import type { StepWork } from '../live/open-steps.js'
 type ToolWork = StepWork<'tool_execution', ToolResult>
 
 /**
- * A call that a tool carries out. Where shields look at results, nothing that the tool returned is told here. What is
- * told is made when it is: runs are parked in such calls.
+ * A call that a tool executes. Where shields screen results, the events leave out what the tool returned. Events are
+ * built when they are emitted, because many runs may be parked in such calls.
  */
 export class ToolStep implements ToolWork {
   readonly #context: AgentContext

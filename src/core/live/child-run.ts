@@ -19,7 +19,7 @@ export class ChildRun {
   #reported: Usage
   #isPausing = false
   #isWithdrawn = false
-  /** How its run stands; undefined until it has begun. */
+  /** The latest context of its run; undefined until it has begun. */
   #latest: AgentContext | undefined
   #isCancelled = false
   #isReleasing = false
@@ -88,7 +88,7 @@ export class ChildRun {
     if (this.#run) await releaseRun(this.#run)
   }
 
-  /** The end of the run, or how it stands at its next rest. Rejects when the run is refused. */
+  /** The result of the run at its end or next rest. Rejects when the run is refused. */
   waitForRest(): Promise<RunResult> {
     return new Promise((resolve, reject) => {
       if (this.#end) return resolve(this.#end)
@@ -123,7 +123,7 @@ export class ChildRun {
     this.#run?.pause()
   }
 
-  /** Withdraws a pause. A sub-agent that has taken it already goes on where its next rest is looked at. */
+  /** Withdraws a pause. A sub-agent that is paused already resumes when its next rest is checked. */
   withdrawPause(): void {
     if (!this.#isPausing || this.#end !== undefined) return
     this.#isPausing = false
@@ -131,7 +131,7 @@ export class ChildRun {
     else this.#isWithdrawn = true
   }
 
-  /** Whether it rests in a pause that was withdrawn meanwhile; then it goes on. */
+  /** Resumes it if it rests in a pause that was withdrawn meanwhile; returns whether it does. */
   resumeWithdrawnPause(): boolean {
     const isWithdrawn = this.#isWithdrawn
     this.#isWithdrawn = false

@@ -106,7 +106,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
 
     restoreSnapshot: ((snapshot, scope) => {
       const binding = options.findBinding(snapshot)
-      // What is bound comes from a log, which was looked at when it was read.
+      // A bound snapshot comes from a log, which was checked when it was read.
       const whole = binding ? migrateState(snapshot) : completeSnapshot(snapshot)
       const { runId } = (whole as unknown as { context: AgentContext }).context
       const runtime = new AgentRuntime(
@@ -152,7 +152,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       const cut = stopsRequest.has(event.type)
         ? collectPartialAnswer(runtime, snapshot.context.held === null ? text : '')
         : null
-      // At a rest the run's clock stands still: what it waits for begins anew.
+      // At a rest the run's clock is stopped: set it anew.
       if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.resetToClock()
       const sealed = sealEvent(event, snapshot.context.features, runtime.time.now(), cut)
       const link =
@@ -194,7 +194,7 @@ const endsRequest: ReadonlySet<string> = new Set([
   'xstate.stop',
 ])
 
-/** What is there of an answer that is stopped midway, and what was used for it and by sub-agents; null for nothing. */
+/** The part of an answer that is stopped midway, and the usage of it and of sub-agents; null for none. */
 function collectPartialAnswer(runtime: AgentRuntime, text: string): PartialAnswer | null {
   const spent = runtime.openBill?.getUsageSoFar() ?? null
   // Sub-agents are stopped before the run is: what they have used belongs to it.
@@ -203,7 +203,7 @@ function collectPartialAnswer(runtime: AgentRuntime, text: string): PartialAnswe
   return text === '' && usage === null ? null : { text, usage }
 }
 
-/** What starts anew, with fresh input, whatever a restored run was waiting for. */
+/** The event that starts the effects of a restored run again, with fresh input. */
 function createResumedEvent({ tools }: AgentContext, now: Record<string, ToolTraits>): AgentMachineEvent {
   const adopted = keepChildIds(tools, now)
   const isKnown = JSON.stringify(adopted) === JSON.stringify(tools)
@@ -223,7 +223,7 @@ function keepChildIds(
   )
 }
 
-/** Whether the run works from this event on: it was at rest, or in the hands of a process that is gone. */
+/** Whether the run works from this event on: it was at rest, or its process is gone. */
 function startsWork(event: AgentMachineEvent, before: AgentContext, after: () => AgentContext): boolean {
   return event.type === 'RESUMED' || (isRestState(before.state) && isWorkState(after().state))
 }

@@ -10,7 +10,7 @@ import { toPlainError } from '../base/plain-error.js'
 
 type PayloadOf<Type extends StepType> = Extract<StepCompleted, { stepType: Type }>['payload']
 
-/** What the end of a step is told with. Without an `outcome`, it is `ok`. */
+/** The end of a step. Without an `outcome`, it is `ok`. */
 export interface StepEnding<Type extends StepType> extends Partial<Pick<StepCompleted, 'outcome' | 'error'>> {
   payload: PayloadOf<Type>
 }
@@ -37,7 +37,7 @@ interface OpenStep {
 
 /**
  * The steps that are under way. One ends with the event that brings its outcome, or with the one that stops the actor
- * that does its work: so each is completed exactly once, however the run goes on.
+ * that does its work: so each is completed exactly once.
  */
 export class OpenSteps {
   #open: OpenStep[] = []
@@ -77,7 +77,7 @@ export class OpenSteps {
       const begun = this.#open
       const { length } = begun
       for (const [at, open] of begun.entries()) {
-        // What begins as an answer to what is told here is none of this event's.
+        // Steps that start in reaction to these events are not ended by this event.
         if (at === length) break
         if (open.isOver) continue
         if (status === 'active' && open.work.isUncleared?.(context)) {

@@ -26,7 +26,7 @@ export interface Binding {
   journal?: Journal | undefined
   /** The app's own object, handed to `execute`. */
   context?: unknown
-  /** How many events other processes have told of the run: its numbers go on from there. */
+  /** How many events other processes have emitted for the run: the numbers continue from there. */
   told?: number
   /** Where the run's log is kept, and those of its sub-agents. */
   store?: SessionStore
@@ -65,7 +65,7 @@ export class AgentRuntime {
   /** The scope that the machine runs in: what it emits gets its stamp here. */
   readonly scope: AgentActorScope
   readonly clock: Clock
-  /** What the machine is told the time by. */
+  /** The clock of the machine's events. */
   readonly time: RunClock
   readonly binding: Binding
   /** What responses cost: for a sub-agent, the prices of the run that calls it, too. */
@@ -345,7 +345,7 @@ export interface EffectScope {
   context: AgentContext
 }
 
-/** For an invoked actor: the agent that invoked it, and the context that the agent stands in now. */
+/** For an invoked actor: the agent that invoked it, and the agent's current context. */
 export function getAgent(child: AnyActorRef): {
   runtime: AgentRuntime
   context: AgentContext

@@ -5,9 +5,9 @@ import { UsageError } from '../base/errors.js'
 
 /** What an answer to a call may carry. */
 export interface AnswerOptions {
-  /** As `pending` and `approval_requested` told it. */
+  /** As `pending` and `approval_requested` have it. */
   fingerprint?: string | undefined
-  /** As they told it, too: the same call, made again, is another one. */
+  /** As they have it, too: the same call, made again, is another one. */
   messageId?: string | undefined
 }
 

@@ -37,7 +37,7 @@ export class EventHub {
   #end: 'open' | 'completed' | { error: unknown; warning: AgentEvent } = 'open'
   #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] | undefined
   #isNotifying = false
-  /** Whether the terminal event has been told. */
+  /** Whether the terminal event was emitted. */
   #hasEnded = false
 
   constructor(rest: Pick<RestPromise<unknown>, 'isReached' | 'onReach'>) {
@@ -198,8 +198,8 @@ export class EventHub {
   }
 
   /**
-   * What a subscriber throws becomes one `warning`; a subscriber that throws at every event is not told of it forever.
-   * After the terminal event there is nothing.
+   * An error of a subscriber becomes one `warning`; repeated errors are not reported again. After the terminal event
+   * there is nothing.
    */
   #createReporter(): (thrown: unknown) => void {
     const reported = new Set<string>()

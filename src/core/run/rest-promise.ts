@@ -4,7 +4,7 @@ import { createStoreFailedEvent } from '../sessions/journal.js'
 const noListeners: readonly (() => void)[] = []
 
 /**
- * The promise of the next rest: renewed whenever the run goes on. A result is made when it is read: a run that is
+ * The promise of the next rest: renewed whenever the run continues. A result is made when it is read: a run that is
  * answered a thousand times in a row makes no thousand results.
  */
 export class RestPromise<Result> {
@@ -88,7 +88,7 @@ export class RestPromise<Result> {
   }
 }
 
-/** The result is told once it is durable. What could not be written is told with it: the answer is paid for. */
+/** The result of an end that could not be written: it carries the store's error, because the answer is paid for. */
 export function toUnsavedResult(result: RunResult, error: unknown): RunResult | null {
   if (isRestState(result.state)) return null
   return { error: { ...createStoreFailedEvent(error).failure, recoverable: true }, ...result } as RunResult

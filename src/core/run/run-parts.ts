@@ -20,7 +20,7 @@ export interface RunOrigin {
   log?: SessionLog
 }
 
-/** Where a run stands that is another one's sub-agent. */
+/** The link of a sub-agent's run to the run above. */
 export interface ParentLink {
   /** The actor that it is a child of, and its id there. */
   parent: AnyActorRef

@@ -45,7 +45,7 @@ const doNothing = (): void => undefined
 export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<AgentEvent<Tools>> {
   /** Of this run alone; a run that is resumed keeps it. */
   readonly id: string
-  /** Of the session that it belongs to: pass it to `run` or `resume` to go on. */
+  /** Of the session that it belongs to: pass it to `run` or `resume` to continue. */
   readonly sessionId: string
   readonly #session: Session
   readonly #tools: ToolSet
@@ -145,7 +145,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * How the run stands at its next rest: a final state, PAUSED or WAITING_FOR_INPUT. Never rejects for what an agent does;
+   * The result of the run at its next rest: a final state, PAUSED or WAITING_FOR_INPUT. Never rejects for what an agent
+   * does;
    * `orThrow(result)` if you like exceptions. Rejects with a ConfigError when the run is refused before it starts.
    * @example const { state, reason, output } = await run.result // COMPLETED end_turn …
    */
@@ -160,7 +161,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Ends the run in CANCELLED, whatever it is doing: in-flight calls are aborted. After a final state this does nothing.
+   * Ends the run in CANCELLED, whatever it is doing: in-flight calls are aborted. After a final state this does
+   * nothing.
    * @example run.cancel('The user has closed the page.')
    */
   cancel(why?: string): void {
@@ -178,8 +180,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Goes on from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that the run has not taken
-   * yet, as while it waits for an approval.
+   * Goes on from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that the run has not
+   * taken yet, as while it waits for an approval.
    * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for
    */
@@ -190,7 +192,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Tells the model something at the next safe point, without resetting any counter. A paused run goes on.
+   * Sends the model a message at the next safe point, without resetting any counter. A paused run continues.
    * @example agent.run('Read the whole archive.').steer('Begin with the newest.')
    * @throws {UsageError} `wrong_state` after a final state, `invalid_input` for an empty text
    */
@@ -249,7 +251,8 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * The result of a call that the client carries out. An Error becomes an error result. Throws as `approve` does.
-   * @example for (const call of result.pending ?? []) if (call.needs === 'client') run.addToolOutput(call, { opened: true })
+   * @example for (const call of result.pending ?? []) if (call.needs === 'client') run.addToolOutput(call, { opened:
+   * true })
    */
   addToolOutput(call: CallReference, value: unknown, options?: AnswerOptions): void {
     const asked = this.#getAwaitedCall(call, 'client', options)
@@ -382,7 +385,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     else this.#rest.reach(() => ended ?? toRunResult(context))
   }
 
-  /** A run that ended because its log could not be written goes on from there. */
+  /** A run that ended because its log could not be written is resumable. */
   #toEndResult(context: AgentContext): RunResult {
     const result = toRunResult(context)
     const goesOn = result.reason === 'store_error' && this.#log?.isResumable === true

@@ -13,7 +13,7 @@ import { LoggedEvents } from './logged-events.js'
 /** From where a session is watched, and until when. */
 export interface WatchOptions {
   /**
-   * The `id` of the last event that is known already (of a watch), or the number of a record. Default: all are told.
+   * The `id` of the last event that is known already (of a watch), or the number of a record. Default: all events.
    */
   after?: string | number
   /**
@@ -26,24 +26,25 @@ export interface WatchOptions {
 }
 
 /**
- * An event of a session that is watched. `seq` counts the events of this watch; `id` is where to go on after it, and the same
- * in every process: `12.3` is the third event of record 12. What is only told live repeats the `id` before it.
+ * An event of a session that is watched. `seq` counts the events of this watch; `id` is the position to continue after,
+ * the same in every process: `12.3` is the third event of record 12. Events that are only live repeat the `id` before
+ * them.
  */
 export type WatchedEvent<Tools = AnyTools> = AgentEvent<Tools> & {
   /** The number of the last record that it follows from. */
   record: number
 }
 
-/** How often a log that another process writes is looked at, in milliseconds. */
+/** How often the watch reads a log that another process writes, in milliseconds. */
 const lookMs = 500
 
 /** How many records are read at once. */
 const pageSize = 100
 
-/** How many events wait for a reader that is slow; what is told live is left out from there on. */
+/** How many events wait for a slow reader; beyond that, live events are dropped. */
 const mostWaiting = 1000
 
-/** What is told while it happens, and is in no log. */
+/** Events that are only live, and in no log. */
 const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'stream_chunk',
   'tool_progress',
@@ -54,8 +55,7 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
 ])
 
 /**
- * The events of a session, from its log as it grows, with what is told live where this process has it. `left` ends it,
- * too.
+ * The events of a session, from its log as it grows, and live where the run is in this process. `left` ends it, too.
  */
 export async function* watchSession(
   { store, clock }: { store: SessionStore; clock: Clock },
@@ -92,7 +92,7 @@ class SessionWatch {
   readonly #after: { record: number; told: number }
   readonly #log: LoggedEvents
   readonly #ready: WatchedEvent[] = []
-  /** Told live while records were read that come before. */
+  /** Live events that came while earlier records were read. */
   #buffered: AgentEvent[] = []
   #seq = 0
   #last: string
