@@ -100,4 +100,4 @@ export function findOutputProblem(context: AgentContext): string | null {
 }
 
 const noAnswerProblem =
-  'The run ended without an answer that could be held against the output schema; the output is the raw text.'
+  'The run ended without an answer that could be validated against the output schema; the output is the raw text.'

@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
-import { askShields } from '../shields/ask-shields.js'
+import { askShields, type AskShieldsOptions } from '../shields/ask-shields.js'
 import type { ShieldScene } from '../shields/shield.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -17,7 +17,7 @@ export async function screenText(
   const { clock, binding } = runtime
   const { messages } = context
   const { telemetry } = runtime
-  const whole = {
+  const whole: AskShieldsOptions = {
     ...scene,
     point,
     signal,
@@ -26,7 +26,7 @@ export async function screenText(
     failOpen,
     messages,
     context: binding.context,
-    tellThrown: (message: string) => runtime.emit({ type: 'warning', code: 'shield_failed', message }),
+    reportThrown: (message) => runtime.emit({ type: 'warning', code: 'shield_failed', message }),
   }
   const outcome = await (telemetry
     ? telemetry.around({ type: 'shield_call', point, callId: scene.callId }, () =>

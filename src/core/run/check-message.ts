@@ -34,7 +34,7 @@ export function checkNotEnded({ status, context }: ReceivingRun, sessionId: stri
   if (status === 'active') return
   throw new UsageError(
     'run_ended',
-    `The run of session '${sessionId}' is ${context.state ?? 'RUNNING'}: nothing can be told to it. Say something new with ` +
+    `The run of session '${sessionId}' is ${context.state ?? 'RUNNING'}: it takes no more messages. Send a new one with ` +
       `agent.run(input, { session: '${sessionId}' }).`,
     sessionId,
   )
@@ -51,8 +51,8 @@ function getAskedCall({ type, callId, ...meant }: Answer, { context }: Receiving
 export function notWaitingError(sessionId: string, why: string): UsageError {
   return new UsageError(
     'not_waiting',
-    `Session '${sessionId}' ${why}. See how it stands with agent.replay('${sessionId}'), and go on with a run that was ` +
-      `interrupted with agent.resume('${sessionId}').`,
+    `Session '${sessionId}' ${why}. Read its state with agent.replay('${sessionId}'), and resume an interrupted run with ` +
+      `agent.resume('${sessionId}').`,
     sessionId,
   )
 }

@@ -53,7 +53,7 @@ export async function tellStoredSession(
   if (!inbox) {
     throw new UsageError(
       'no_inbox',
-      'This store has no inbox: sessions in it can be told nothing from elsewhere. memoryStore(), fileStore() and ' +
+      'This store has no inbox: its sessions take no messages from other processes. memoryStore(), fileStore() and ' +
         'postgresStore() have one; a store of your own takes messages with `inbox`.',
       'store',
     )
@@ -156,7 +156,7 @@ async function checkTell(
     if (isWorkState(state))
       throw notWaitingError(id, `was interrupted: it is ${state}, and no process holds it`)
     if (message.type === 'pause' && !isWorkState(getState(run)))
-      throw notWaitingError(id, `is ${getState(run)}, and nothing of it is at work`)
+      throw notWaitingError(id, `is ${getState(run)}, and it is not at work`)
   }
   return { event, last }
 }
@@ -164,7 +164,7 @@ async function checkTell(
 function staleAnswerError(id: string, at: number, head: number): UsageError {
   return new UsageError(
     'stale_answer',
-    `Session '${id}' has gone on since record ${at}, which the answer is for: its last record is ${head}. See what it waits ` +
+    `Session '${id}' has new records since record ${at}, which the answer is for: its last record is ${head}. Read what it waits ` +
       `for now, and answer that.`,
     'at',
   )

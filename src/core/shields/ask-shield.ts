@@ -71,7 +71,7 @@ function formatRefused({ name }: Shield): string {
 function formatFailed({ name }: Shield, failure: string, action: 'warn' | 'block'): string {
   const consequence =
     action === 'block'
-      ? 'What could not be checked is blocked; mend the shield, or set failOpen to let it pass with a warning.'
+      ? 'Content that could not be checked is blocked; repair the shield, or set failOpen to let it pass with a warning.'
       : 'The content passes unchecked (failOpen).'
   return `${toEvidence(`Shield '${name}' failed: ${failure}`).replace(/\.$/, '')}. ${consequence}`
 }

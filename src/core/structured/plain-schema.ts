@@ -29,7 +29,7 @@ async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
   } catch (error) {
     throw new ConfigError(
       'invalid_config',
-      `output: answers cannot be held against this JSON Schema (${describeError(error)}). Use plainer keywords, or a zod schema.`,
+      `output: answers cannot be validated against this JSON Schema (${describeError(error)}). Use plainer keywords, or a zod schema.`,
       'output',
       { cause: error },
     )

@@ -9,7 +9,7 @@ import type { Validation } from '../tools/standard-schema.js'
 export type Reading = { ok: true; value: unknown } | { ok: false; problem: string }
 
 /**
- * The JSON of an answer, held against the schema: the whole text, or what stands in its code fence. Never throws or
+ * The JSON of an answer, validated against the schema: the whole text, or what stands in its code fence. Never throws or
  * rejects; a promise only when the schema checks asynchronously.
  */
 export function readOutput(text: string, validate: Validate, schema: JsonObject): Reading | Promise<Reading> {
@@ -66,7 +66,7 @@ function toReading(result: Validation, schema: JsonObject): Reading {
 }
 
 function toUncheckable(error: unknown): Reading {
-  return toProblem(`The answer could not be held against the output schema: ${describeError(error)}`)
+  return toProblem(`The answer could not be validated against the output schema: ${describeError(error)}`)
 }
 
 function toProblem(problem: string): Reading {

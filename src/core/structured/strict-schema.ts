@@ -9,7 +9,7 @@ const taken = toWordSet(
   'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems',
 )
 
-/** Keywords that are refused, and can be said in words: the answer is held against the whole schema anyway. */
+/** Keywords that are refused, and can be said in words: the answer is validated against the whole schema anyway. */
 const sayable = toWordSet(
   'minLength maxLength uniqueItems minProperties maxProperties',
   'pattern format default examples contentEncoding contentMediaType',

@@ -98,7 +98,7 @@ function toFinding({ guard, said, failure }: GuardAnswer, fact: GuardFact): User
   if (failure !== undefined) {
     if (onError === 'ignore') return null
     const message = toEvidence(
-      `Guard '${name}' failed: ${failure}. A guard that fails may have missed something, so the run stops; mend it, or set its onError to 'ignore'.`,
+      `Guard '${name}' failed: ${failure}. A guard that fails may have missed something, so the run stops; repair it, or set its onError to 'ignore'.`,
     )
     return { ...common, action: 'halt', message, evidence: toEvidence(`${name}: ${failure}`) }
   }

@@ -61,7 +61,7 @@ describe('an answer', () => {
         throw new Error('boom')
       }),
     })
-    expect(await problemOf('{"a":""}', throwing)).toMatch(/could not be held against.*boom/)
+    expect(await problemOf('{"a":""}', throwing)).toMatch(/could not be validated against.*boom/)
   })
 
   it('with an asynchronous check that rejects is not accepted, and nothing is thrown', async () => {
