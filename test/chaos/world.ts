@@ -112,6 +112,15 @@ export class World implements Clock {
   }
 }
 
+/** The time of a host whose clock is so many milliseconds ahead; or behind, below 0. */
+export function skewClock(world: World, ms: number): Clock {
+  return {
+    now: () => world.now() + ms,
+    setTimeout: (fn, delay) => world.setTimeout(fn, delay),
+    clearTimeout: (id) => world.clearTimeout(id),
+  }
+}
+
 /** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
 export function chance(seed: number): () => number {
   let state = seed | 0

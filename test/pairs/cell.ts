@@ -27,6 +27,8 @@ export interface Cell {
   isForked: boolean
   /** Who leads it: its handle, or `runSession`; and after how many moments its process is about to end. */
   driven: { stops: readonly Pick<Moment, 'at' | 'count'>[] } | null
+  /** Milliseconds by which the clocks of its processes are ahead, one after the other; none: all have the same. */
+  skews: readonly number[]
   hasHistory: boolean
 }
 
@@ -84,6 +86,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
     isAnsweredElsewhere: both.some(({ told }) => told === 'answers'),
     isForked: both.some(({ fate }) => fate === 'is forked'),
     driven: drivenBy(both, seed),
+    skews: both.flatMap(({ skews = [] }) => skews),
     hasHistory: both.some(({ history }) => history === true),
   }
 }

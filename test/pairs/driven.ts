@@ -77,7 +77,7 @@ export class Driving {
       options = {}
       if (rest.stopped) {
         this.stopped += 1
-        if (rest.waitUntil !== undefined) await world.sleep(rest.waitUntil - world.now())
+        if (rest.waitUntil !== undefined) await world.sleep(rest.waitMs ?? 0)
         continue
       }
       const { run, snapshot, seq } = await timed(world, this.#drives.process().replay('chaos'), true)

@@ -22,6 +22,8 @@ export interface Feature {
   manner?: Manner
   /** What happens to the session besides. */
   fate?: 'goes on elsewhere' | 'is forked' | 'is driven' | 'is driven, and stopped'
+  /** Milliseconds by which the clocks of the processes that drive it are ahead, one process after the other. */
+  skews?: readonly number[]
   /** What is said to the session by an agent that has no handle of the run; `answers`: all that the run waits for. */
   told?: keyof typeof tellings | 'answers'
   /** What the run begins with, instead of a text. */
@@ -230,6 +232,13 @@ export const features = {
     calls: ['pay'],
     tool: 'works later',
     never: ['the next message', 'going on elsewhere', 'driven'],
+  },
+  'clocks that differ': {
+    fate: 'is driven, and stopped',
+    skews: [0, 3_600_000, -3_600_000, 86_400_000, -5_000],
+    calls: ['pay'],
+    tool: 'works later',
+    never: ['the next message', 'going on elsewhere', 'driven', 'driven and stopped'],
   },
 } satisfies Record<string, Feature>
 

@@ -27,7 +27,7 @@ import { allow, sayMore, timed, unlike } from '../chaos/play.js'
 import type { Host, Provider } from '../chaos/provider.js'
 import { answered, type Script } from '../chaos/script.js'
 import { storeOf } from '../chaos/stores.js'
-import { World } from '../chaos/world.js'
+import { skewClock, World } from '../chaos/world.js'
 import type { Plan } from '../chaos/plan.js'
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
 import { clearRecords } from '../../src/core/sessions/clear-records.js'
@@ -95,8 +95,15 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
   const agent = agentOf(cell.plan, parts)
   let driving: Driving | null = null
   const inspect = (event: InspectionEvent): void => driving?.inspect(event)
-  const elsewhere = (): Agent =>
-    agentOf(cell.plan, cell.driven ? { ...parts, options: { ...parts.options, inspect } } : parts)
+  let hosts = 0
+  const elsewhere = (): Agent => {
+    const skew = cell.skews[hosts++ % cell.skews.length] ?? 0
+    const clock = skewClock(world, skew)
+    return agentOf(
+      cell.plan,
+      cell.driven ? { ...parts, clock, options: { ...parts.options, inspect } } : parts,
+    )
+  }
   const abort = new AbortController()
   let ended = 'refused'
   let said: unknown

@@ -25,6 +25,7 @@ import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import { type AskedModel, Bill } from './bill.js'
 import { checkPriceKnown } from './check-run-start.js'
 import { toRequestInfo, noteResponse, switchModelInfo } from './request-info.js'
+import { screenText } from './screen-text.js'
 import { watchIdle } from './watch-idle.js'
 
 /** The run that asks a model. */
@@ -121,7 +122,7 @@ export async function askModel<Output>(
           telemetry.around(sent, () => undefined)
         }
         if (failure !== null) {
-          emitFallback(runtime, context, next, failure)
+          emitFallback({ parts, runtime, context, abort }, next, failure)
           onFallback?.()
         }
         idle.onActivity()
@@ -145,10 +146,12 @@ export async function askModel<Output>(
     const silenced = idle.abort.aborted && !abort.aborted
     const reason = silenced ? idle.abort.reason : error
     const failure = withoutOurCode(toModelFailure(reason, runtime.clock.now()), reason)
-    const told = { ...failure, partialText: getKnownText(failure.partialText) }
     const usage = await bill.getFailureUsage(failure)
+    const message = await screenFailureMessage(failure, reason, { parts, runtime, context, abort })
+    const told = { ...failure, message, partialText: getKnownText(failure.partialText) }
     const plain: ModelActorError = { ...told, usage, jitter: toJitter(Math.random()) }
-    throw rememberThrown(plain, reason)
+    // The thrown error still has the words that a shield has removed.
+    throw message === failure.message ? rememberThrown(plain, reason) : plain
   } finally {
     idle.stop()
     if (runtime.openBill === bill) runtime.openBill = null
@@ -198,22 +201,31 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
   })
 }
 
-/** The next model is asked at once. */
+/**
+ * The message of a failure that people and logs may have. A provider can repeat what it was sent, so its message passes the
+ * output shields like an answer.
+ */
+async function screenFailureMessage(
+  { message }: ModelFailure,
+  error: unknown,
+  { parts, runtime, context, abort }: AskScope,
+): Promise<string> {
+  if (parts.shields.output.length === 0 || error instanceof OverBudgetError) return message
+  const scope = { runtime, context, signal: abort.signal }
+  const { action, content } = await screenText(parts, scope, 'output', message)
+  return action === 'block' ? withheldMessage : content
+}
+
+const withheldMessage = 'The provider failed. A shield withholds what it said of it.'
+
+/** The next model is asked at once, without waiting for shields: with output shields, the provider's words are left out. */
 function emitFallback(
-  runtime: AgentRuntime,
-  context: AgentContext,
+  { parts, runtime, context }: AskScope,
   { provider, model }: AskedModel,
-  { code, message }: ModelFailure,
+  { code, message: said }: ModelFailure,
 ): void {
   const { attempt } = context
-  const instead = `${message} Asking ${model} (${provider}) instead.`
-  runtime.emit({
-    type: 'retry',
-    stepId: getStepId(context),
-    attempt,
-    delayMs: 0,
-    code,
-    message: instead,
-    model,
-  })
+  const reason = parts.shields.output.length === 0 ? said : withheldMessage
+  const message = `${reason} Asking ${model} (${provider}) instead.`
+  runtime.emit({ type: 'retry', stepId: getStepId(context), attempt, delayMs: 0, code, message, model })
 }

@@ -150,7 +150,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
         return transition(snapshot, event, scope)
       }
       const cut = stopsRequest.has(event.type)
-        ? collectPartialAnswer(runtime, snapshot.context.held === null ? text : '')
+        ? collectPartialAnswer(runtime, snapshot.context.held === null ? text : '', event)
         : null
       // At a rest the run's clock is stopped: set it anew.
       if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.resetToClock()
@@ -168,6 +168,10 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       runtime.notifyListener(event)
       const next = transition(snapshot, sealed, runtime.scope as unknown as typeof scope)
       runtime.binding.journal?.onReached?.(next)
+      if (runtime.hasLostRun(sealed)) {
+        runtime.releaseChildren()
+        return next
+      }
       const abandoned = findAbandonedCalls(runtime, snapshot.context, next.context, sealed)
       runtime.endChildren(next.context.calls)
       for (const call of abandoned) options.abandon(runtime, snapshot.context, call)
@@ -195,10 +199,14 @@ const endsRequest: ReadonlySet<string> = new Set([
 ])
 
 /** The part of an answer that is stopped midway, and the usage of it and of sub-agents; null for none. */
-function collectPartialAnswer(runtime: AgentRuntime, text: string): PartialAnswer | null {
+function collectPartialAnswer(
+  runtime: AgentRuntime,
+  text: string,
+  event: AgentMachineEvent,
+): PartialAnswer | null {
   const spent = runtime.openBill?.getUsageSoFar() ?? null
   // Sub-agents are stopped before the run is: what they have used belongs to it.
-  const below = runtime.stopChildren()
+  const below = runtime.hasLostRun(event) ? runtime.takeChildrenUsage() : runtime.stopChildren()
   const usage = spent && below ? addUsage(spent, below) : (spent ?? below)
   return text === '' && usage === null ? null : { text, usage }
 }

@@ -266,16 +266,37 @@ export class AgentRuntime {
     return this.#children !== undefined && this.#children.size > 0
   }
 
-  /** Stops the sub-agents that work, all but one, and returns their usage that is not reported yet. */
+  /** Stops the sub-agents that work, all but one, and returns the usage that the run does not count yet. */
   stopChildren(except?: ChildRun): Usage | null {
+    for (const child of this.#children?.values() ?? [])
+      if (child !== except && child.isUnderWay) child.cancel()
+    return this.takeChildrenUsage(except)
+  }
+
+  /** The usage of sub-agents, of all but one, that the run does not count yet. */
+  takeChildrenUsage(except?: ChildRun): Usage | null {
     let sum: Usage | null = null
     for (const child of this.#children?.values() ?? []) {
       if (child === except) continue
-      if (child.isUnderWay) child.cancel()
       const usage = child.takeUsage()
       sum = sum && usage ? addUsage(sum, usage) : (sum ?? usage)
     }
     return sum
+  }
+
+  /** Whether the log keeps nothing of what happens here any more: what it says so far is what becomes of the run. */
+  hasLostRun(event: AgentMachineEvent): boolean {
+    return event.type === 'STORE_FAILED' || this.binding.journal?.hasFailed === true
+  }
+
+  /**
+   * Hands the sub-agents over to the process that resumes this run. The log of a run that its process cannot write any
+   * more says that the run goes on, so its sub-agents do not end either.
+   */
+  releaseChildren(): void {
+    // A sub-agent's log that cannot be written either is as it was.
+    for (const child of this.#children?.values() ?? []) child.release().catch(() => undefined)
+    this.#children?.clear()
   }
 
   /** A sub-agent ends when its call is closed, at the latest. */

@@ -10,9 +10,9 @@ import { StoreError } from './store/store-error.js'
 import type { RecordContent, MachineState } from './log/record-content.js'
 import { damagedLogError, openRecord } from './log/log-record.js'
 import { createSessionState, toSessionState } from './session-state.js'
-import { migrateState } from './log/migrate-state.js'
+import { restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
-import { completeContext, completeInput } from './log/complete-context.js'
+import { completeInput } from './log/complete-context.js'
 
 /** The latest run of a session, as the pure machine sees it. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
@@ -237,7 +237,7 @@ function restoreRun(
   sessionId: string,
   { restore }: Pick<RunReducer, 'restore'>,
 ): FoldedRun {
-  const state = { ...migrateState(stored), context: completeContext(stored.context as AgentContext) }
+  const state = restoreState(stored)
   try {
     const run = restore(state)
     // What cannot be restored is not thrown.

@@ -38,6 +38,8 @@ export interface Journal {
    * call starts before it. A rejection ends the run in ERROR (`store_error`).
    */
   checkHeld?(): Promise<void> | undefined
+  /** Whether an entry could not be made durable: the run ends here, and goes on from what was kept. */
+  readonly hasFailed?: boolean
   /** Given a way to ask for the number of the run's last event. */
   setEventCounter?(told: () => number): void
   /** The time at which a run goes on that another process has left. Default: by the clock. */

@@ -82,7 +82,6 @@ const shown = () =>
     ),
     around: [...document.querySelectorAll('.picture .around')].map((one) => one.getAttribute('data-state')),
     value: document.querySelector('.slider input')?.getAttribute('aria-valuetext') ?? '',
-    messages: document.querySelectorAll('.message').length,
   }))
 
 describe('what is downloaded', () => {
@@ -173,7 +172,11 @@ describe('a run', () => {
       const lit = new Set(now.taken.flat())
       expect(row.taken.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
       const moment = await get<MomentView>(paths.moment(session, row.seq))
-      expect(now.messages).toBe(moment.transcript.length)
+      // The transcript of a moment is fetched when the moment is shown.
+      await page.waitForFunction(
+        (count) => document.querySelectorAll('.message').length === count,
+        moment.transcript.length,
+      )
       if (place < rows.length - 1) await page.keyboard.press('ArrowRight')
     }
   })

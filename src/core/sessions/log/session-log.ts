@@ -1,5 +1,6 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { Clock } from '../../base/clock.js'
+import { toStoredState } from './stored-state.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
@@ -213,7 +214,8 @@ export class SessionLog implements Journal {
     if (entry.type === 'snapshot') this.#definition = entry.definition ?? null
     let record: RecordDraft
     try {
-      record = draftRecord(this.#head + 1, this.#getRecordTime(entry), entry)
+      const kept = entry.type === 'snapshot' ? { ...entry, state: toStoredState(entry.state) } : entry
+      record = draftRecord(this.#head + 1, this.#getRecordTime(entry), kept)
     } catch (error) {
       this.#fail(error)
       return

@@ -1,0 +1,67 @@
+import {
+  type AgentEvent,
+  createAgent,
+  withFallbacks,
+  memoryStore,
+  ModelError,
+  type ModelProvider,
+  patternShield,
+  type ShieldsOptions,
+} from '../../src/index.js'
+import { plainAnswer } from '../support/manual-model.js'
+
+const secret = /SECRET/
+
+/** A model that is overloaded as often as this says, in words that repeat what it was sent; then it answers. */
+function overloaded(times: number): ModelProvider {
+  let asked = 0
+  return {
+    provider: 'manual',
+    model: `manual-${times}`,
+    request: () => {
+      asked += 1
+      if (asked > times) return Promise.resolve({ ...plainAnswer, text: 'Done.' })
+      const message = 'Overloaded while it read "SECRET".'
+      return Promise.reject(new ModelError({ kind: 'transient', code: 'overloaded', message }))
+    },
+  }
+}
+
+async function told(
+  model: ModelProvider,
+  action: 'redact' | 'block',
+): Promise<{ events: AgentEvent[]; records: string; state: string; message: string | undefined }> {
+  const shields: ShieldsOptions = {
+    output: [patternShield({ patterns: [secret], action, replacement: '[redacted]' })],
+  }
+  const store = memoryStore()
+  const retry = { maxAttempts: 2, baseDelayMs: 1, maxDelayMs: 1 }
+  const agent = createAgent({ model, shields, store, retry })
+  const events: AgentEvent[] = []
+  const run = agent.run('Go.', { session: 's' })
+  run.events$.subscribe((event) => events.push(event))
+  const { state, error } = await run.result
+  return { events, records: JSON.stringify(store.read('s')), state, message: error?.message }
+}
+
+test.each([
+  ['redact', 'Overloaded while it read "[redacted]".'],
+  ['block', 'The provider failed. A shield withholds what it said of it.'],
+] as const)('what a provider says of its failure passes the output shields (%s)', async (action, words) => {
+  const { events, records, state, message } = await told(overloaded(9), action)
+  expect(state).toBe('ERROR')
+  expect(message).toContain(words)
+  expect(events.filter(({ type }) => type === 'retry')).toMatchObject([
+    { code: 'overloaded', message: words },
+  ])
+  expect(JSON.stringify(events) + records).not.toMatch(secret)
+})
+
+test('a retry with another model says nothing that no shield has seen', async () => {
+  const { events, records, state } = await told(withFallbacks([overloaded(9), overloaded(0)]), 'redact')
+  expect(state).toBe('COMPLETED')
+  expect(events.filter(({ type }) => type === 'retry')).toMatchObject([
+    { code: 'overloaded', message: expect.stringContaining('Asking manual-0 (manual) instead.') },
+  ])
+  expect(JSON.stringify(events) + records).not.toMatch(secret)
+})
