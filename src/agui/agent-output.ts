@@ -10,26 +10,26 @@ type KnownResult = Pick<EventOf<'tool_result'>, 'callId' | 'content' | 'media' |
 
 type EventOf<Type extends AgentEvent['type']> = Extract<AgentEvent, { type: Type }>
 
-/** Whose words they are: the agent's own, or those of one of its sub-agents. */
+/** What distinguishes the output of a sub-agent from that of the agent. */
 export interface AgentPrefix {
   /** The id of the sub-agent's run. */
   subagentRunId?: string
-  /** What the ids of its messages begin with: each session counts its own from one. */
+  /** The prefix of its message ids: each session numbers its messages from one. */
   messages: string
-  /** What the ids of its calls begin with. */
+  /** The prefix of its call ids. */
   calls: string
 }
 
-/** What one agent says and does, on the page: its texts, its thoughts, its calls and their results, its steps. */
+/** Converts the events of one agent for the page: texts, reasoning, calls, results and steps. */
 export class AgentOutput {
   readonly #page: PageMessages
   readonly #prefix: AgentPrefix
   readonly #names: CallNames
-  /** Steps that have begun, and not ended. */
+  /** Steps that have not ended. */
   readonly #steps = new Set<string>()
-  /** What it is saying, and nobody has accepted yet. */
+  /** Streamed messages that are not accepted yet. */
   readonly #unaccepted = new Set<string>()
-  /** Where the result of a call goes, by the call's own id. */
+  /** The message ids of results, by call id. */
   readonly #results = new Map<string, string>()
   readonly #open = new Map<string, string>()
 
@@ -39,22 +39,22 @@ export class AgentOutput {
     this.#names = names
   }
 
-  /** What the page calls a call. */
+  /** The page's name of a call. */
   getCallName(callId: string): string {
     return `${this.#prefix.calls}${this.#names.getLatestName(callId)}`
   }
 
-  /** What the id of a question about a call begins with. */
+  /** The beginning of the interrupt id of a call. */
   getQuestionName(callId: string): string {
     return this.#names.getQuestionName(callId)
   }
 
-  /** The calls that have been told and have no result, by their own ids. */
+  /** The ids of the calls without a result. */
   get openCalls(): readonly string[] {
     return [...this.#open.keys()]
   }
 
-  /** A message that the page begins with. */
+  /** Notes the calls of a message that the page already has. */
   rememberMessage(message: AssistantMessage): void {
     for (const { id } of message.tool_calls ?? []) this.#names.nameCall(id, message.id)
     this.#expectResults(message)
@@ -79,7 +79,7 @@ export class AgentOutput {
     }
   }
 
-  /** It says no more: what it was at is closed, and words that nobody has accepted are taken back. */
+  /** Closes open texts and steps, and removes messages that were not accepted. */
   end(at: number): void {
     const mark = this.#createMark(at)
     for (const id of this.#unaccepted) {
@@ -130,7 +130,7 @@ export class AgentOutput {
     this.#page.closeText(id, mark)
   }
 
-  /** The words are what the transcript has: what is missing on the page is added, what differs is told anew. */
+  /** Compares the page with the final message: adds what is missing, replaces what differs. */
   #acceptMessage({ message, at }: EventOf<'assistant_message'>): void {
     const [id, mark] = [this.#toMessageId(message.id), this.#createMark(at)]
     this.#unaccepted.delete(id)
@@ -157,7 +157,7 @@ export class AgentOutput {
     }
   }
 
-  /** A call's result stands in the transcript right after the message, in the order of the calls. */
+  /** Results follow their message in the transcript, in the order of the calls. */
   #expectResults({ id, tool_calls: calls = [] }: AssistantMessage): void {
     const number = parseMessageNumber(id)
     for (const [i, call] of calls.entries()) {
@@ -181,7 +181,7 @@ export class AgentOutput {
     )
   }
 
-  /** A result that stands in no message yet, and has been told before. */
+  /** Notes a result that the page already has, or gets now. */
   rememberResult(result: KnownResult): {
     messageId: string
     toolCallId: string

@@ -31,25 +31,25 @@ import {
 import { AgentOutput } from './agent-output.js'
 import { PageSubAgents } from './page-sub-agents.js'
 
-/** Where the events of one run of AG-UI begin. */
+/** The start of one AG-UI run. */
 export interface FoldStart {
   threadId: string
   runId: string
-  /** What was said before the first event: the transcript as it stands then. */
+  /** The transcript before the first event. */
   history: readonly Message[]
-  /** Whether the page is to be told all of it, whatever it has. */
+  /** Whether to send a snapshot in any case. */
   restate?: boolean
-  /** What the page shows: it is told all of it where that is something else. Absent: it shows what it should. */
+  /** The messages that the page shows: a snapshot is sent when they differ. Absent: they are right. */
   shown?: readonly { id: string; role: string; subagentRunId?: string }[]
-  /** How the run stands before the first event, where it has begun. */
+  /** The state of the run before the first event, if it has begun. */
   status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled'>
-  /** What the page calls a message of the transcript, where that is not its own id. */
+  /** The page's id of a message, when it is not the message's own id. */
   getMessageId?: (message: Message) => string
-  /** Whether the page has a state that a member can be added to. */
+  /** Whether the page's state is an object, so that `/statewright` can be added. */
   state?: boolean
 }
 
-/** How a run stands that tells no more: as far as it is known. */
+/** The state of a run at a rest or its end, as far as it is known. */
 export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' | 'messages'>> {
   state: AgentState
   reason: Reason | null
@@ -57,8 +57,8 @@ export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' 
 }
 
 /**
- * Events of a run as events of AG-UI: what `begin`, each `hear` and `end` return is told in this order, and is one whole
- * run of that protocol. Pure: it knows nothing but what it hears.
+ * Converts the events of a run into events of AG-UI. The events of `begin`, of each `handleEvent` and of `end`, in this
+ * order, are one complete AG-UI run. Pure: it depends only on its input.
  */
 export class AGUIEventFold {
   readonly #start: FoldStart
@@ -81,7 +81,7 @@ export class AGUIEventFold {
   constructor(start: FoldStart) {
     this.#start = start
     const names = new CallNames()
-    // What no shield has looked at yet is told when one has.
+    // Uncleared input is sent when the shields have cleared it.
     const cleared = start.history.filter(({ content }) => content !== unclearedInput)
     this.#page = new PageMessages(cleared.flatMap((message) => this.#toPageMessages(message, names)))
     this.#lead = new AgentOutput(this.#page, { messages: '', calls: '' }, names)
@@ -111,14 +111,14 @@ export class AGUIEventFold {
     return this.#page.takeEvents()
   }
 
-  /** How the events themselves say that the run stands. */
+  /** The run's status, derived from its events alone. */
   get status(): RunStatus {
     const waits = this.#state === 'WAITING_FOR_INPUT'
     const pending = waits ? [...this.#asked.values(), ...this.#listClientCalls()] : []
     return { state: this.#state, reason: this.#reason, pending, error: this.#error }
   }
 
-  /** The run rests, or has ended. */
+  /** Ends the AG-UI run: the run rests, or has ended. */
   end(status: RunStatus = this.status): AGUIEvent[] {
     const { state, reason, pending = [], error, object } = status
     const { interrupts, asks } = this.#createInterrupts(status)
@@ -153,7 +153,7 @@ export class AGUIEventFold {
     return this.#page.takeEvents()
   }
 
-  /** The run was refused, or failed. */
+  /** Ends the AG-UI run with an error. */
   fail({ message, code }: { message: string; code: string }): AGUIEvent[] {
     this.#page.emit({ ...this.#mark, type: 'RUN_ERROR', message, code, ...this.#getUsage() })
     return this.#page.takeEvents()
@@ -229,7 +229,7 @@ export class AGUIEventFold {
     this.#page.emit({ ...(this.#at > 0 && this.#mark), type: 'STATE_DELTA', delta })
   }
 
-  /** Who asked has his own words on the page already; what comes from elsewhere is shown. */
+  /** The page that sent the message shows it already; other pages get it here. */
   #handleUserMessage(message: Message & { role: 'user' }): void {
     const [shown] = this.#toPageMessages(message, new CallNames())
     if (shown?.role !== 'user' || this.#page.has(shown.id)) return
@@ -240,7 +240,7 @@ export class AGUIEventFold {
     else this.#page.remember(shown)
   }
 
-  /** Calls that wait for the client tell of themselves by having no result where nobody is asked. */
+  /** Client calls: open calls without an approval request. */
   *#listClientCalls(): Iterable<PendingCall> {
     const asked = [...this.#asked.keys()]
     for (const callId of this.#lead.openCalls) {
@@ -292,10 +292,10 @@ export class AGUIEventFold {
 
 const remoteRunFailure = {
   code: 'session_busy',
-  message: 'The run goes on where nobody hears of it: ask again.',
+  message: 'The run goes on in another process: connect again.',
 }
 
-/** Whether a question is about a call, or comes from below it. */
+/** Whether an approval request is about this call, or about a call of its sub-agent. */
 function isAboutCall(questionId: string, callId: string): boolean {
   return questionId === callId || questionId.startsWith(`${callId}/`)
 }

@@ -16,20 +16,21 @@ import { type AgentInput, readInput } from './read-input.js'
 import { createAguiResponse } from './agui-response.js'
 
 export interface AGUIHandlerOptions extends HandlerOptions {
-  /** Where it is mounted, as the address of a request says it. Default: `/api/agui`. */
+  /** The path at which the handler is mounted. Default: `/api/agui`. */
   path?: string
 }
 
 /**
- * The server's side of AG-UI, for any runtime that has `fetch`; `new HttpAgent({ url })` is its other side.
+ * The server side of AG-UI, for any runtime that has `fetch`; the client side is `new HttpAgent({ url })`.
  *
- * - `POST path`: a `RunAgentInput`. Its last message starts a run, `resume` answers what waits; streamed
- * - `GET path/:threadId`: `{ messages, interrupts }`, the thread as it stands, for a page that begins with it
- * - `GET path/:threadId/stream`: the thread, and the answer that is under way, as events; 204 where there is none
+ * - `POST path`: a `RunAgentInput`. Its last message starts a run, `resume` answers open interrupts; streamed
+ * - `GET path/:threadId`: `{ messages, interrupts }`, the current thread, for a page that loads it
+ * - `GET path/:threadId/stream`: the thread, and the answer that is under way, as events; 204 when there is none
  * - `POST path/:threadId/stop`: cancels it
  *
- * The log is the truth: what a page sends of the past is not read, and it is told the past anew where it shows another. A
- * message that is sent again is not said again. What is refused is answered with `{ error: { code, message } }` and a status.
+ * The log decides: earlier messages of a page are not read, and a page that shows other messages than the log gets a
+ * snapshot. A message that is sent again does not start a second run. A failed request is answered with
+ * `{ error: { code, message } }` and a status.
  *
  * @example
  * const agent = createAgent({ model, store: memoryStore() })
@@ -61,7 +62,7 @@ async function handleInput(
   if (message && resume.length === 0) return chats.sendMessage(sessionId, message)
   const session = await chats.readSession(sessionId)
   if (!session)
-    throw new UsageError('unknown_session', 'There is no such thread: say something first.', 'threadId')
+    throw new UsageError('unknown_session', 'There is no such thread: send a message first.', 'threadId')
   if (
     message &&
     !session.messages.some(
@@ -70,14 +71,14 @@ async function handleInput(
   ) {
     throw new UsageError(
       'waiting_for_answers',
-      'A request answers what waits, or says something new: send the answers first.',
+      'A request either answers open interrupts or sends a new message: send the answers first.',
       'messages',
     )
   }
   const pageAnswers = readAnswers(session, { ...input, outputs })
   if (pageAnswers.type === 'goOn') return chats.resumePaused(sessionId, pageAnswers)
   const subscription = await chats.answerCalls(sessionId, pageAnswers.answers)
-  // From its beginning: what a page has of it, and what not, is seen by its messages.
+  // From its beginning: the page's messages show what the page already has.
   return (await chats.subscribe(sessionId, { hasAnswered: true })) ?? subscription
 }
 

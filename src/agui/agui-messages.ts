@@ -4,8 +4,8 @@ import { getShownContent } from '../web/chat-turn.js'
 import type { AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
 
 /**
- * A transcript as AG-UI has it, with the ids that `toAGUI` uses: for `MESSAGES_SNAPSHOT`, or for a page that begins
- * with what was said before. Messages of the loop's own are left out, and so is what only a provider understands.
+ * Converts a transcript into AG-UI messages, with the ids that `toAGUI` uses: for `MESSAGES_SNAPSHOT`, or for a page that
+ * loads a conversation. Internal messages and provider-specific items are left out.
  *
  * @example
  * const { messages } = await agent.run('What is 19 + 23?').result
@@ -22,15 +22,15 @@ export function toAGUIMessages(messages: readonly Message[]): AGUIMessage[] {
 }
 
 /**
- * Providers number their calls as they like, some from anew in each answer; a page keeps one list for a whole
- * conversation. A call keeps its id where no message before has used it.
+ * Gives each call an id that is unique in the conversation: some providers number calls anew in each answer. A call keeps
+ * its own id unless an earlier message used it.
  */
 export class CallNames {
-  /** The messages that use an id, in their order. */
+  /** The messages that use a call id, in order. */
   readonly #messagesByCall = new Map<string, Set<string>>()
   readonly #latestNames = new Map<string, string>()
 
-  /** What the page calls a call of this message. */
+  /** The page's name of a call of this message. */
   nameCall(callId: string, messageId: string): string {
     const owners = (this.#messagesByCall.get(callId) ?? new Set()).add(messageId)
     this.#messagesByCall.set(callId, owners)
@@ -39,12 +39,12 @@ export class CallNames {
     return name
   }
 
-  /** What it calls the one that was made last. */
+  /** The page's name of the last call with this id. */
   getLatestName(callId: string): string {
     return this.#latestNames.get(callId) ?? callId
   }
 
-  /** What it calls a call that asks: a sub-agent's has the ids of the calls that lead to it before its own. */
+  /** The page's name of a call that asks for approval. For a sub-agent's call, the outer calls come first. */
   getQuestionName(callId: string): string {
     if (this.#latestNames.has(callId)) return this.getLatestName(callId)
     const above = [...this.#latestNames.keys()].filter((id) => callId.startsWith(`${id}/`))
@@ -52,7 +52,7 @@ export class CallNames {
     return `${this.getLatestName(nearest)}${callId.slice(nearest.length)}`
   }
 
-  /** Whether it has ever called a call so, or one that leads to it. */
+  /** Whether this is the name of a call, or begins with one. */
   hasName(name: string): boolean {
     const names = [...this.#messagesByCall].flatMap(([id, owners]) =>
       [...owners].map((owner) => toCallName(id, owner, owners)),
@@ -66,7 +66,7 @@ function toCallName(callId: string, messageId: string, owners: ReadonlySet<strin
   return first === messageId ? callId : `${callId}.${messageId}`
 }
 
-/** The names of the calls of a transcript. */
+/** The page's names of all calls of a transcript. */
 export function collectCallNames(messages: readonly Message[]): CallNames {
   const names = new CallNames()
   for (const message of messages) {
@@ -76,7 +76,7 @@ export function collectCallNames(messages: readonly Message[]): CallNames {
   return names
 }
 
-/** What a page shows of one message: none, one, or two where somebody has thought aloud. */
+/** The AG-UI messages of one message: none, one, or two with reasoning. */
 export function toPageMessages(message: Message, names: CallNames): AGUIMessage[] {
   if (message.internal) return []
   const { id } = message
@@ -89,7 +89,7 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
       return [toToolMessage(message, names)]
     default: {
       const { reasoning, tool_calls: calls } = message
-      // What no shield has cleared is no message: a page that was there has heard of none either.
+      // An uncleared message has no text here: a page that was connected did not get it either.
       const content = message.data?.['withheld'] === true ? '' : message.content || message.refusal || ''
       const toolCalls = calls?.map((call) => ({
         id: names.nameCall(call.id, id),
@@ -113,7 +113,7 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
   }
 }
 
-/** A page's message keeps the id that the page has given it. */
+/** A message keeps the id that the page gave it. */
 function getUserMessageId({ id, data }: Message): string {
   const own = data?.['clientId']
   return typeof own === 'string' ? own : id
@@ -136,7 +136,7 @@ function toToolMessage(message: ToolMessage, names: CallNames): AGUIMessage {
   }
 }
 
-/** What a tool has returned: its words, and the media besides. */
+/** The content of a result: its text, and its media. */
 export function joinMedia(text: string, media: readonly MediaPart[] | undefined): string | AGUIPart[] {
   if (!media || media.length === 0) return text
   return [{ type: 'text', text }, ...media.map(toPart)]

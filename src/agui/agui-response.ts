@@ -7,18 +7,18 @@ import { toFrames, type EncodedStream, encodeEvents } from '../web/encode-stream
 import { AGUIEventFold, type RunStatus } from './agui-fold.js'
 import type { AGUIEvent } from './protocol.js'
 
-/** Who reads an answer, and what it is called there. */
+/** The page that reads an answer, and its ids. */
 export interface PageRequest {
   threadId: string
   runId: string
-  /** What the page shows; null for one that shows nothing. */
+  /** The messages that the page shows; null when it shows none. */
   shown: readonly { id: string; role: string; subagentRunId?: string }[] | null
   state: unknown
 }
 
 /**
- * An answer that somebody looks at, as one run of AG-UI. A page that shows something else than what the log has is told the
- * conversation anew. `read`: the session as it stands once the answer rests.
+ * Streams a subscription as one AG-UI run. A page whose messages differ from the log gets a snapshot. `read` returns the
+ * session at the rest.
  */
 export function createAguiResponse(
   subscription: Subscription,
@@ -48,7 +48,7 @@ function encodeAguiEvents(
   return encodeEvents(reader, { encode, finish }, fold.begin())
 }
 
-/** What is asked at a rest is in the log; events do not tell what has been answered before they came. */
+/** Reads the open interrupts from the log: events do not say what was answered before the page subscribed. */
 async function readStatusAtRest(
   fold: AGUIEventFold,
   read: () => Promise<SessionView | null>,

@@ -5,14 +5,14 @@ import { collectCallNames } from './agui-messages.js'
 import type { AGUIInterrupt } from './protocol.js'
 
 /**
- * The id by which a pending call is answered: of the call as the page names it, and of what it would do. Nobody can
- * answer with it what was asked before or after.
+ * The id by which a pending call is answered: the page's name of the call and the fingerprint of its arguments. It does not
+ * match the same call with other arguments.
  */
 export function toInterruptId(toolCallId: string, { fingerprint }: Pick<PendingCall, 'fingerprint'>): string {
   return `${toolCallId}~${fingerprint}`
 }
 
-/** The id by which a session that rests is let go on: of how far it has come. */
+/** The id by which a paused session is resumed: it contains the length of the transcript. */
 export function toPauseId(messages: number): string {
   return `paused~${messages}`
 }
@@ -29,8 +29,8 @@ export function createApprovalInterrupt(
     id,
     reason: 'tool_call',
     message: interrupted
-      ? `${who} was running when its process died, and may have had its effect already. Shall it run again?`
-      : `Shall ${who} run?`,
+      ? `${who} was running when its process ended, and may have had its effect already. Run it again?`
+      : `Run ${who}?`,
     toolCallId,
     ...(subagentRunId !== undefined && { subagentRunId }),
     responseSchema: approvalAnswerSchema,
@@ -54,16 +54,18 @@ export function createPauseInterrupt(id: string, reason: string, message: string
   return {
     id,
     reason: 'paused',
-    message: message ?? 'The run is paused. Shall it go on?',
+    message: message ?? 'The run is paused. Resume it?',
     responseSchema: {
       type: 'object',
-      properties: { steer: { type: 'string', description: 'What the model is told before it goes on.' } },
+      properties: {
+        steer: { type: 'string', description: 'A message for the model before the run goes on.' },
+      },
     },
     metadata: { statewright: { reason } },
   }
 }
 
-/** What a session waits for, as its log has it. */
+/** The open interrupts of a session, from its log. */
 export function listInterrupts({ messages, pending, state }: SessionView): AGUIInterrupt[] {
   if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), 'paused', undefined)]
   const names = collectCallNames(messages)

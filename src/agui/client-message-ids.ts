@@ -2,8 +2,8 @@ import type { Message } from '../../machines/agent/messages.js'
 import type { AGUIMessage } from './protocol.js'
 
 /**
- * The ids that a page has given to its user's messages: of the last ones in both, as long as they say the same. The
- * transcript is the truth; of the page, nothing but its names are read.
+ * Matches user messages of the transcript with those of the page, from the last one back, and returns the page's ids. Only
+ * the ids are taken from the page.
  */
 export function matchClientIds(
   history: readonly Message[],
@@ -23,12 +23,12 @@ export function matchClientIds(
   return ({ id }) => names.get(id) ?? id
 }
 
-/** What shields have looked at, or are yet to look at, need not say what the page has said. */
+/** A screened message may have another text than the page sent. */
 function hasSameText({ content, data }: Message, shown: unknown): boolean {
   return data?.['screened'] === true || toText(content) === toText(shown)
 }
 
-/** The texts of a content, whatever parts it has besides: those two formats name differently. */
+/** The text parts of a content; the two formats name their other parts differently. */
 function toText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
@@ -40,7 +40,7 @@ function toText(content: unknown): string {
     .join('\n')
 }
 
-/** Whether a page shows these messages: their names, of those that come from the transcript. */
+/** Whether the page shows exactly these messages, compared by the ids of transcript messages. */
 export function hasAllMessages(
   messages: readonly AGUIMessage[],
   shown: readonly { id: string; role: string; subagentRunId?: string }[],
@@ -53,7 +53,7 @@ export function hasAllMessages(
   )
 }
 
-/** Pages keep thoughts and activities to themselves, and what sub-agents said is in no transcript of the run's. */
+/** Reasoning, activities and messages of sub-agents are not part of the run's transcript. */
 function isTranscriptMessage({ role, subagentRunId }: { role: string; subagentRunId?: string }): boolean {
   return subagentRunId === undefined && role !== 'reasoning' && role !== 'activity'
 }

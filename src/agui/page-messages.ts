@@ -1,17 +1,17 @@
 import type { AGUIEvent, AGUIMessage } from './protocol.js'
 
-/** Whose work it is, and when it was done. */
+/** The time of an event, and the sub-agent that it belongs to. */
 export interface Mark {
   timestamp: number
   subagentRunId?: string
 }
 
 /**
- * The messages of a page that follows the events, and the events that make them so: AG-UI takes a text back only by
- * telling all messages anew, and for that somebody has to know them.
+ * Tracks the messages that a page has, and makes the events that change them. AG-UI removes a text only by a snapshot of
+ * all messages, so the server must know them all.
  */
 export class PageMessages {
-  /** By their ids, in their order. Those of this page alone: a text grows in its place. */
+  /** By id, in order. */
   readonly #messages = new Map<string, AGUIMessage>()
   readonly #texts = new Set<string>()
   readonly #thoughts = new Set<string>()
@@ -25,7 +25,7 @@ export class PageMessages {
     this.#events.push(event)
   }
 
-  /** What has to be told since this was asked last. */
+  /** The events since the last call. */
   takeEvents(): AGUIEvent[] {
     const events = this.#events
     this.#events = []
@@ -36,13 +36,13 @@ export class PageMessages {
     return this.#messages.has(id)
   }
 
-  /** What it shows under this id; '' where that is nothing. */
+  /** The text of this message; '' when there is none. */
   getText(id: string): string {
     const content = this.#messages.get(id)?.content
     return typeof content === 'string' ? content : ''
   }
 
-  /** The page has it already, or is told of it in another way. */
+  /** Adds a message that the page already has, or gets in another way. */
   remember(message: AGUIMessage): void {
     this.#messages.set(message.id, message)
   }
@@ -56,7 +56,7 @@ export class PageMessages {
     this.#append({ id: messageId, role: 'assistant', ...toOwner(mark) }, delta)
   }
 
-  /** A text that comes at once, or the rest of one that has been closed. */
+  /** A complete text, or the rest of one that was closed. */
   addText(messageId: string, role: 'assistant' | 'user', delta: string, mark: Mark): void {
     this.closeText(messageId, mark)
     this.emit({ ...mark, type: 'TEXT_MESSAGE_CHUNK', messageId, role, delta })
@@ -78,7 +78,7 @@ export class PageMessages {
     this.#append({ id: messageId, role: 'reasoning', content: '', ...toOwner(mark) }, delta)
   }
 
-  /** Ends the text or the thoughts of this id, if they are still being written. */
+  /** Ends the text or reasoning with this id, if it is open. */
   closeText(messageId: string, mark: Mark): void {
     if (this.#texts.delete(messageId)) this.emit({ ...mark, type: 'TEXT_MESSAGE_END', messageId })
     if (!this.#thoughts.delete(messageId)) return
@@ -112,19 +112,19 @@ export class PageMessages {
     return [...this.#messages.values()]
   }
 
-  /** Tells all that it shows. */
+  /** Sends all messages. */
   emitSnapshot(): void {
     this.emit({ type: 'MESSAGES_SNAPSHOT', messages: this.all })
   }
 
-  /** Takes away what it shows under these ids, and puts these in their places, where there are any. */
+  /** Replaces the messages with these ids by `messages`, with a snapshot. */
   replaceMessages(ids: readonly string[], messages: readonly AGUIMessage[], { timestamp }: Mark): void {
     const shown = ids.filter((id) => this.#messages.has(id))
     if (shown.length === 0 && messages.length === 0) return
     for (const id of ids) if (!messages.some((message) => message.id === id)) this.#messages.delete(id)
     for (const message of messages) this.#messages.set(message.id, message)
     const all = this.all
-    // A page keeps the thoughts that it has unless it is told of some.
+    // A page keeps its reasoning messages unless the snapshot has one.
     const thought = shown.find((id) => this.#isThought(id, all))
     if (thought !== undefined) all.push({ id: thought, role: 'reasoning', content: '' })
     this.emit({ timestamp, type: 'MESSAGES_SNAPSHOT', messages: all })

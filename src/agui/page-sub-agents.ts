@@ -8,18 +8,18 @@ type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
 
 /** A sub-agent at work. */
 interface SubAgent {
-  /** The id of its run. */
+  /** Its run id. */
   id: string
   output: AgentOutput
   rests: boolean
   failure: { message: string; code: string } | null
 }
 
-/** The sub-agents of a run: each is announced when it is first heard of, and closed once. */
+/** The sub-agents of a run. Each is announced with its first event, and closed once. */
 export class PageSubAgents {
   readonly #page: PageMessages
   readonly #lead: AgentOutput
-  /** By the ids of the calls that lead to them, in the order in which they began. */
+  /** By call id, in the order of their start. */
   readonly #members = new Map<string, SubAgent>()
   readonly #closed = new Set<string>()
 
@@ -28,7 +28,7 @@ export class PageSubAgents {
     this.#lead = lead
   }
 
-  /** The sub-agent that works at these calls, or that has asked about a call below them. */
+  /** The run id of the sub-agent that executes this call. */
   findRunId(callId: string): string | undefined {
     return this.#members.get(callId)?.id
   }
@@ -51,7 +51,7 @@ export class PageSubAgents {
     }
   }
 
-  /** What the page calls a call: of the run's own, or of a sub-agent's, whose id has those of the calls that lead to it. */
+  /** The page's name of a call, of the agent or of a sub-agent. */
   getCallName(callId: string): string {
     const [above, member] = this.#findSubAgent(callId)
     return member ? member.output.getCallName(callId.slice(above.length + 1)) : this.#lead.getCallName(callId)
@@ -62,12 +62,12 @@ export class PageSubAgents {
     return this.#findSubAgent(callId)[1]?.id
   }
 
-  /** A call has its result: whoever worked at it is done, and so is whoever worked for them. */
+  /** Closes the sub-agents of a call that has its result. */
   closeCall(callId: string, at: number): void {
     this.#closeAll((id) => id === callId || id.startsWith(`${callId}/`), at)
   }
 
-  /** The run stands still, or has ended. `asks`: the ids of the interrupts that a sub-agent's calls are. */
+  /** Closes all sub-agents. `asks`: the interrupt ids of each sub-agent's calls. */
   end(at: number, asks: ReadonlyMap<string, string[]>): void {
     this.#closeAll(() => true, at, asks)
   }
@@ -90,7 +90,7 @@ export class PageSubAgents {
     return member
   }
 
-  /** The innermost sub-agent that a call lies in; ids of calls may have slashes of their own. */
+  /** The innermost sub-agent of a call. Call ids may contain slashes themselves. */
   #findSubAgent(callId: string): [string, SubAgent | undefined] {
     let found: [string, SubAgent | undefined] = ['', undefined]
     for (const [id, member] of this.#members) {

@@ -1,9 +1,9 @@
 import type { Json } from '../../machines/agent/json.js'
 
-/** The version of AG-UI that is spoken here. */
+/** The version of AG-UI. */
 export const protocolVersion = '1.0'
 
-/** What every event may carry. `subagentRunId` says whose it is; without one it is the agent's own. */
+/** The fields of every event. `subagentRunId`: the sub-agent that it belongs to; absent for the agent itself. */
 interface Base {
   /** Milliseconds since the epoch. */
   timestamp?: number
@@ -14,7 +14,7 @@ interface Attributed extends Base {
   subagentRunId?: string
 }
 
-/** An event of AG-UI 1.0, as far as Statewright tells any: plain JSON, told apart by `type`. */
+/** An event of AG-UI 1.0 that Statewright sends: plain JSON, distinguished by `type`. */
 export type AGUIEvent =
   | (Base & { type: 'RUN_STARTED'; threadId: string; runId: string; protocolVersion: string })
   | (Base & {
@@ -74,7 +74,7 @@ export type AGUIEvent =
   | (Base & { type: 'SUBAGENT_ERROR'; subagentRunId: string; message: string; code: string })
 
 /**
- * Why a run of AG-UI ends: what it was asked for is done, it waits for answers, or somebody or a limit stopped it.
+ * Why an AG-UI run ends: it is complete, it waits for answers, or a user or a limit stopped it.
  */
 export type AGUIOutcome =
   | {
@@ -86,12 +86,12 @@ export type AGUIOutcome =
   | { type: 'cancelled' }
 
 /**
- * Something that a run waits for. `resume[]` of the next input answers it by its `id`, which is good for this very
- * call with these very arguments.
+ * Something that a run waits for. `resume[]` of the next input answers it by its `id`, which is valid only for this call with
+ * these arguments.
  */
 export interface AGUIInterrupt {
   id: string
-  /** `tool_call`: a person approves a call. `paused`: the run rests until somebody lets it go on. */
+  /** `tool_call`: a call needs approval. `paused`: the run waits until it is resumed. */
   reason: 'tool_call' | 'paused'
   message: string
   toolCallId?: string
@@ -121,7 +121,7 @@ export type AGUISource =
   | { type: 'url'; value: string; mimeType?: string }
   | { type: 'file'; value: string; mimeType?: string }
 
-/** A message as AG-UI has them. */
+/** A message of AG-UI. */
 export type AGUIMessage = { id: string; subagentRunId?: string } & (
   | { role: 'system'; content: string }
   | { role: 'user'; content: string | AGUIPart[] }
@@ -130,7 +130,7 @@ export type AGUIMessage = { id: string; subagentRunId?: string } & (
   | { role: 'reasoning'; content: string }
 )
 
-/** A call that an assistant's message has made. */
+/** A call of an assistant message. */
 export interface AGUICall {
   id: string
   type: 'function'

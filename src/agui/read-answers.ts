@@ -6,16 +6,16 @@ import { toInterruptId, toPauseId } from './approval-interrupts.js'
 import { type CallNames, collectCallNames } from './agui-messages.js'
 import { invalidInputError, type PageOutput, type AgentInput, type InterruptAnswer } from './read-input.js'
 
-/** What the answers of a page come to: answers to calls, or that a paused run goes on. */
+/** The answers of a page: to pending calls, or to a pause. */
 export type PageAnswers =
   | { type: 'calls'; answers: readonly CallAnswer[] }
   | { type: 'goOn'; messages: number; steer: string | undefined }
 
 /**
- * The answers of a page, held against what the session asks now: each interrupt has to be answered, each by its own id.
+ * Matches the answers of a page with the open interrupts. Each interrupt must be answered by its own id.
  *
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` for an id that is none of those, whether it is
- * late or made up; `waiting_for_answers` where one is left out; `invalid_input`
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer` for an id that is not open;
+ * `waiting_for_answers` when an interrupt is not answered; `invalid_input`
  */
 export function readAnswers({ messages, pending, state }: SessionView, input: AgentInput): PageAnswers {
   const { resume, outputs } = input
@@ -37,7 +37,7 @@ export function readAnswers({ messages, pending, state }: SessionView, input: Ag
   if (unanswered) {
     throw new UsageError(
       'waiting_for_answers',
-      `${unanswered[1].name} waits for an answer, too: resume must answer every interrupt, ${unanswered[0]} among them.`,
+      `${unanswered[1].name} waits for an answer, too: resume must answer every interrupt, including ${unanswered[0]}.`,
       unanswered[0],
     )
   }
@@ -96,7 +96,7 @@ function readPauseAnswer(
   }
   if (entry.isAbandoned)
     throw invalidInputError(
-      `${entry.at}.status must be resolved: a run is ended by its address with /stop.`,
+      `${entry.at}.status must be resolved: to end a run, use its address with /stop.`,
       `${entry.at}.status`,
     )
   const { steer } = entry.payload
@@ -109,7 +109,7 @@ function notAskedError(id: string, asked: ReadonlyMap<string, PendingCall>, name
   if (name !== '' && other !== undefined) {
     return new UsageError(
       'stale_answer',
-      `The answer to ${name} was meant for other arguments than it asks about now: look again, and answer ${other}.`,
+      `The answer to ${name} is for other arguments than the current ones: show the call again, and answer ${other}.`,
       id,
     )
   }
@@ -120,12 +120,12 @@ function notWaitingError(name: string, names: CallNames): UsageError {
   return names.hasName(name) || name.startsWith('paused')
     ? new UsageError(
         'already_answered',
-        `${name} waits for no answer any more: ask for the conversation as it is now.`,
+        `${name} does not wait for an answer any more: read the thread again.`,
         name,
       )
     : new UsageError(
         'unknown_call',
-        `${JSON.stringify(name.slice(0, 100))} is no question of ours: send its id back as it came.`,
+        `${JSON.stringify(name.slice(0, 100))} is not the id of an interrupt: send the id back unchanged.`,
         name,
       )
 }

@@ -5,38 +5,38 @@ import type { PageFiles } from '../web/page-files.js'
 
 type Fields = Record<string, unknown>
 
-/** An answer to an interrupt, as a page gives it. */
+/** A page's answer to an interrupt. */
 export interface InterruptAnswer {
   interruptId: string
   isAbandoned: boolean
   payload: Fields
-  /** Where it stands in the request, for whoever made it wrong. */
+  /** Its place in the request, for error messages. */
   at: string
 }
 
-/** The result of a call that the page has carried out. */
+/** The result of a call that the page executed. */
 export interface PageOutput {
   toolCallId: string
   content: string
   isError: boolean
 }
 
-/** What a page asks for. */
+/** A page's request. */
 export interface AgentInput {
   threadId: string
   runId: string
-  /** What the page shows: its ids are compared, and nothing else of it is read. */
+  /** The messages that the page shows: only their ids are compared. */
   shown: readonly { id: string; role: string; subagentRunId?: string }[]
   state: unknown
-  /** What its user has said, where that is the last message. */
+  /** The last message, when it is the user's. */
   message: IncomingMessage | null
   resume: readonly InterruptAnswer[]
   outputs: readonly PageOutput[]
 }
 
 /**
- * Reads a `RunAgentInput`. Of its messages the last one is read, or the results of the page's own calls at the end: what was said
- * before is in the log. What the agent may do is said where it is made, so `tools`, `context` and `forwardedProps` are not read.
+ * Reads a `RunAgentInput`. Only the last message is read, or the results of client calls at the end: earlier messages are in
+ * the log. The agent's own options decide what it may do, so `tools`, `context` and `forwardedProps` are not read.
  *
  * @throws {UsageError} `invalid_input`, naming the place
  */
@@ -64,16 +64,14 @@ export async function readInput(
   const from = read.findLastIndex(({ role }) => role !== 'tool') + 1
   const outputs = read.slice(from).map((message, i) => readOutput(message, `messages[${from + i}]`))
   if (outputs.length + resumed.length > 0) return { ...input, message: null, outputs }
-  throw invalidInputError(
-    'The last message must be the user’s, or resume must have answers: say what is to be done.',
-    at,
-  )
+  throw invalidInputError('The last message must be the user’s, or resume must have answers.', at)
 }
 
 async function readMessage({ id, content }: Fields, at: string, files: PageFiles): Promise<IncomingMessage> {
   if (!isShortText(id)) throw invalidInputError(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
   if (typeof content === 'string') {
-    if (content.trim() === '') throw invalidInputError(`${at} is empty: say something.`, `${at}.content`)
+    if (content.trim() === '')
+      throw invalidInputError(`${at} is empty: it needs a text or a file.`, `${at}.content`)
     return { content, clientId: id }
   }
   if (!Array.isArray(content))
@@ -83,9 +81,10 @@ async function readMessage({ id, content }: Fields, at: string, files: PageFiles
     return { part: expectFields(part, place), place }
   })
   const parts: InputPart[] = []
-  // One after the other: the first that is wrong is the one that is named.
+  // One after the other, so that the error names the first invalid part.
   for (const { part, place } of places) parts.push(await readPart(part, place, files))
-  if (parts.length === 0) throw invalidInputError(`${at} is empty: say something.`, `${at}.content`)
+  if (parts.length === 0)
+    throw invalidInputError(`${at} is empty: it needs a text or a file.`, `${at}.content`)
   return { content: parts, clientId: id }
 }
 

@@ -10,28 +10,28 @@ import { AGUIEventFold } from './agui-fold.js'
 import { matchClientIds } from './client-message-ids.js'
 import type { AGUIEvent } from './protocol.js'
 
-/** The input of AG-UI that a run answers, as far as it matters to what is told: whose names it uses. */
+/** The part of the AG-UI input that the events depend on: its ids. */
 export interface AGUIRunInput {
   threadId: string
   runId: string
-  /** Only the ids of the user's messages are read: the page keeps its own. */
+  /** Only the ids of user messages are read: the events use the page's ids. */
   messages?: readonly { id: string; role: string; content?: unknown }[]
-  /** `STATE_DELTA` is told only where this is an object, or nothing. */
+  /** `STATE_DELTA` is sent only when this is an object or absent. */
   state?: unknown
 }
 
-/** How `toAGUI` tells of a run. */
+/** The options of `toAGUI`. */
 export interface AGUIOptions {
-  /** What the run answers. Default: the names of the session and of the run. */
+  /** The input that the run answers. Default: the ids of the session and the run. */
   input?: AGUIRunInput
-  /** Begin with a `MESSAGES_SNAPSHOT`, for a page that has nothing yet. Default false: the page has asked, and knows. */
+  /** Begin with a `MESSAGES_SNAPSHOT`, for a page without messages. Default: false. */
   restate?: boolean
 }
 
 /**
- * A run as events of AG-UI 1.0, up to its next rest: `RUN_STARTED` first, `RUN_FINISHED` or `RUN_ERROR` last. A rest that
- * waits for people ends with an outcome `interrupt`; after the answers, ask again for what follows. It listens from
- * when it is called. Who stops reading leaves the run alone.
+ * Converts a run into events of AG-UI 1.0, up to its next rest: `RUN_STARTED` first, `RUN_FINISHED` or `RUN_ERROR` last. A
+ * rest that waits for a person ends with the outcome `interrupt`; after the answers, call it again. Events count from the
+ * call of this function. The run goes on when the consumer stops reading.
  *
  * @example
  * for await (const event of toAGUI(agent.run('What is 19 + 23?'))) console.log(event.type)
@@ -44,7 +44,7 @@ export function toAGUI(run: Run, options: AGUIOptions = {}): AsyncIterableIterat
   )
   expectArgument('toAGUI(run, options)', options, optionsRule)
   const events = run[Symbol.asyncIterator]()
-  // A run that works already is joined where it stands now; of a new one, nothing has been heard.
+  // A run at work is joined in its current state; a new run has no events yet.
   const context = findContext(run)
   return encodeRun(run, events, context, options)
 }
@@ -87,7 +87,7 @@ async function* encodeRun(
   return undefined
 }
 
-/** Null until the run has begun. */
+/** Null before the run has begun. */
 function findContext(run: Run): AgentContext | null {
   try {
     return (run.snapshot() as { context: AgentContext }).context

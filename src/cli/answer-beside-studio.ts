@@ -11,12 +11,12 @@ import { describeWait } from './resume-hints.js'
 import type { RunInterrupts } from './run-interrupts.js'
 import type { RunDrain } from './drain.js'
 
-/** Nobody reads a question and answers it in less, in milliseconds. */
+/** An answer within this time, in milliseconds, cannot be an answer to a question that has just appeared. */
 const minReadingMs = 1_000
 
 /**
- * Goes on from rest to rest while a page shows the run, too: whoever answers first, there or at the terminal, is heard,
- * and the question at the terminal is taken back when the page was faster. Ends at a final state, or with Ctrl-C at a rest.
+ * Answers a run from rest to rest while the studio shows it, too. The first answer counts, from the page or the terminal; when
+ * the page is faster, the question at the terminal is withdrawn. Ends at a final state, or with Ctrl-C at a rest.
  */
 export async function answerBesideStudio(
   conversation: Conversation,
@@ -38,7 +38,7 @@ export async function answerBesideStudio(
   let result: RunResult = rest
   const goesOn = (): boolean => isRestState(result.state) && drain?.hasBegun !== true
   let isTakenBack = false
-  /** What was typed for a question that was taken back must not answer the next one. */
+  /** Input for a withdrawn question must not answer the next one. */
   const ask = async (question: string, moved: Promise<true>): Promise<string | null> => {
     const began = performance.now()
     const line = (await terminal?.ask(question, Promise.race([moved, interrupted]))) ?? null
@@ -52,7 +52,7 @@ export async function answerBesideStudio(
     while (goesOn()) {
       // oxlint-disable no-await-in-loop -- one rest after the other
       if (conversation.run.state !== result.state) {
-        // The page was faster than we.
+        // The page has answered.
         result = await conversation.waitForRest()
         continue
       }
@@ -61,7 +61,7 @@ export async function answerBesideStudio(
       const where = terminal ? 'Answer it here, or in the studio.' : 'Answer it in the studio.'
       io.stderr.write(`statewright: ${describeWait(result)} ${where}\n`)
       const answer = terminal && (await askForAnswer(result, (question) => ask(question, moved)))
-      // Without an answer from here it goes on waiting for one of the page's.
+      // Without an answer here, wait for one from the page.
       const isLeft = answer === null && (await Promise.race([moved, interrupted])) === null
       stop()
       if ((isLeft && !hasMoved()) || drain?.hasBegun) return result
@@ -75,7 +75,7 @@ export async function answerBesideStudio(
       try {
         result = await conversation.sendAnswer(answer)
       } catch (error) {
-        // What was edited does not fit, or the page was faster: the person hears why, and is asked again.
+        // The edit is invalid, or the page was faster: show why, and ask again.
         if (!(error instanceof UsageError)) throw error
         io.stdout.write(`${stripControls(error.message)}\n`)
         result = await conversation.waitForRest()

@@ -1,4 +1,4 @@
-/** An expression that cannot be evaluated; the message names the place and what was expected there. */
+/** An expression that cannot be evaluated. The message has the position and what was expected. */
 export class ArithmeticError extends Error {
   override readonly name = 'ArithmeticError'
 }
@@ -21,7 +21,7 @@ const functions: Readonly<Record<string, (...values: number[]) => number>> = {
  * The value of an arithmetic expression: numbers, `+ - * / %`, `^` or `**` (binds to the right), parentheses, and the
  * functions abs, ceil, floor, max, min, round, sqrt, sum. Rounded to 12 significant digits, so that 0.1 + 0.2 is 0.3.
  *
- * Throws an ArithmeticError for everything else, a division by zero and results that are no finite number included.
+ * Throws an ArithmeticError for everything else, including a division by zero and results that are not finite.
  */
 export function evaluateExpression(expression: string): number {
   if (expression.length > maxLength) {

@@ -4,8 +4,7 @@ import type { Answer } from './conversation.js'
 import { formatCallPath, formatArguments, formatArgumentsJson } from '../core/format/format-call.js'
 
 /**
- * Asks the person for what the run waits for. Null when it goes on waiting: a call that only a program can answer, or
- * nobody answered.
+ * Asks the user for what the run waits for. Null when there is no answer, or when only a program can answer the call.
  */
 export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer | null> {
   if (result.state === 'PAUSED') return askToResume(ask)
@@ -13,7 +12,7 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   const call = result.pending?.find(({ needs }) => needs === 'approval')
   if (!call) return null
   const { callId, fingerprint } = call
-  const doubt = call.interrupted ? 'It may have run already, as the process ended. ' : ''
+  const doubt = call.interrupted ? 'The process ended while it ran, so it may have had its effect. ' : ''
   for (;;) {
     const shown = formatArguments(call.arguments, 2_000)
     const isCut = shown !== formatArguments(call.arguments, Infinity)
@@ -43,7 +42,7 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   }
 }
 
-/** New arguments as a value; undefined when the person thinks better of it. */
+/** The new arguments; undefined when the user goes back. */
 async function askForArguments(present: string, ask: Ask): Promise<unknown> {
   let question = `Now: ${formatArgumentsJson(present)}\nNew arguments as JSON (Enter to go back): `
   for (;;) {
@@ -69,7 +68,7 @@ async function askToResume(ask: Ask): Promise<Answer | null> {
   }
 }
 
-/** The next message; an empty one, or the end of input, ends the conversation for now. */
+/** The next message. An empty line or the end of input leaves the conversation. */
 async function askForMessage(ask: Ask): Promise<Answer | null> {
   const message = await ask('Your message (Enter to leave): ')
   if (message === null || message === '') return null

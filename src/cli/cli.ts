@@ -36,15 +36,15 @@ const globalOptions = {
 } satisfies OptionSpecs
 
 /**
- * The command line, with its whole world handed in. Resolves with the exit code and never rejects: what goes wrong is
- * one sentence on `stderr`.
+ * Runs the command line. `io` has everything that it uses of the process. Resolves with the exit code and never rejects:
+ * errors are written to `stderr`.
  */
 export async function runCli(argv: readonly string[], io: CliIO): Promise<ExitCode> {
   const stdout = watchOutput(io.stdout)
   const code = await executeLine(argv, io)
   const fault = await stdout.end()
   if (fault === null) return code
-  io.stderr.write(`statewright: What was to be shown is incomplete: stdout cannot be written (${fault}).\n`)
+  io.stderr.write(`statewright: The output is incomplete: stdout cannot be written (${fault}).\n`)
   return exitCodes.error
 }
 
@@ -72,7 +72,7 @@ async function executeCommand(command: Command, args: readonly string[], io: Cli
   return command.execute(args, io)
 }
 
-/** Help wins over everything else on the line, mistakes included. */
+/** Help takes precedence over everything else, including errors. */
 function asksForHelp(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return (end < 0 ? args : args.slice(0, end)).some((arg) => arg === '--help' || arg === '-h')
@@ -92,7 +92,7 @@ function executeGlobal(argv: readonly string[], io: CliIO): ExitCode {
   return exitCodes.completed
 }
 
-/** The first word of a group alone, or with something that is none of its commands. */
+/** A group without a command, or with an unknown one. */
 function executeGroup(group: CommandGroup, [first, ...rest]: readonly string[], io: CliIO): ExitCode {
   if (asksForHelp([first ?? '', ...rest]) || first === 'help') {
     io.stdout.write(formatGroupHelp(group))

@@ -3,19 +3,19 @@ import type { SigtermHandler } from './sigterm.js'
 import type { ExitCode } from './exit-codes.js'
 import type { OptionSpecs } from './parse-options.js'
 
-/** The world as a command sees it: nothing else of the process is touched. */
+/** What a command uses of the process. */
 export interface CliIO {
   stdin: Readable & { isTTY?: boolean }
   stdout: Writable & { isTTY?: boolean; columns?: number }
   stderr: Writable
   env: Readonly<Record<string, string | undefined>>
-  /** What relative paths are relative to. */
+  /** The folder for relative paths. */
   cwd: string
-  /** The folder for this user's data; null when there is no such place. */
+  /** The folder for the user's data; null when there is none. */
   dataFolder: () => Promise<string | null>
-  /** Aborts when the person interrupts (Ctrl-C). */
+  /** Aborts with Ctrl-C. */
   signal: AbortSignal
-  /** Begins when the process is told to end (SIGTERM). */
+  /** Handles SIGTERM. */
   sigterm: SigtermHandler
 }
 
@@ -28,14 +28,14 @@ export interface Command {
   options: OptionSpecs
   /** Paragraphs below the options in `--help`. */
   notes: readonly string[]
-  /** Throws a CliError or ConfigError for what cannot be run. */
+  /** Throws a CliError or ConfigError for invalid arguments. */
   execute(args: readonly string[], io: CliIO): Promise<ExitCode>
 }
 
-/** Commands with a first word in common: `statewright sessions list`. */
+/** Commands with a common first word: `statewright sessions list`. */
 export interface CommandGroup {
   name: string
   about: string
-  /** Their names are whole: `sessions list`. */
+  /** With full names: `sessions list`. */
   commands: readonly Command[]
 }

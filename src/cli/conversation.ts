@@ -3,38 +3,38 @@ import type { RunResult } from '../../machines/agent/run-result.js'
 import { toCurrentResult } from '../../machines/agent/to-result.js'
 import type { Run } from '../core/run/run.js'
 
-/** Something that a person says to a run that rests. */
+/** An answer of a user to a run at rest. */
 export type Answer = (run: Run) => void
 
-/** How often it is looked at whether somebody else has answered, in milliseconds. */
+/** How often the run is checked for answers from elsewhere, in milliseconds. */
 const pollMs = 50
 
-/** A run, from rest to rest. */
+/** Drives a run from rest to rest. */
 export class Conversation {
   readonly run: Run
   readonly #released: Promise<never>
 
-  /** `left` rejects when the run is left to another process: then there is no next rest here. */
+  /** `released` rejects when the run is released to another process: then there is no next rest here. */
   constructor(run: Run, released: Promise<never> = new Promise<never>(() => undefined)) {
     this.run = run
     this.#released = released
   }
 
-  /** The rest that comes next, or at which the run is. */
+  /** Waits for the next rest, or returns the current one. */
   waitForRest(): Promise<RunResult> {
     return Promise.race([this.run.result, this.#released])
   }
 
   /**
-   * Resolves when somebody else has said something to it: at a rest it changes for nothing else. `hasMoved` tells at once,
-   * `stop` ends the wait.
+   * Resolves when the run got an answer from elsewhere: nothing else changes a run at rest. `hasMoved` checks at once, `stop`
+   * ends the wait.
    */
   watchForChange(): { moved: Promise<true>; hasMoved: () => boolean; stop: () => void } {
     const before = this.#describeState()
     const hasMoved = (): boolean => this.#describeState() !== before
     let timer: ReturnType<typeof setInterval> | undefined
     const moved = new Promise<true>((resolve) => {
-      // No event tells of an answer to one call of several.
+      // An answer to one of several calls emits no event.
       timer = setInterval(() => {
         if (!hasMoved()) return
         clearInterval(timer)

@@ -1,8 +1,8 @@
 import { isAbsolute } from 'node:path'
 
 /**
- * Where the platform keeps data of this user's programs (`~/.local/share/statewright`, `XDG_DATA_HOME`, …); null
- * for a user without a home.
+ * The platform's folder for the user's data (`~/.local/share/statewright`, `XDG_DATA_HOME`, …); null for a user without a
+ * home.
  */
 export async function findDataFolder(): Promise<string | null> {
   try {
@@ -10,7 +10,7 @@ export async function findDataFolder(): Promise<string | null> {
     const { data } = envPaths('statewright', { suffix: '' })
     return isAbsolute(data) ? data : null
   } catch {
-    // Node finds no home for a user that the system does not know.
+    // The system does not know the user.
     return null
   }
 }

@@ -12,7 +12,7 @@ const maxFileBytes = 100_000
 /** The folder that the demo's tools may read. */
 const notesRoot = join(packageRoot, 'examples', 'notes')
 
-/** The tools of the built-in rehearsal. They read below `root`, and nothing else. */
+/** The tools of the built-in rehearsal. They read only below `root`. */
 export function createDemoTools(root: string = notesRoot) {
   return [
     defineTool({
@@ -39,7 +39,7 @@ export function createDemoTools(root: string = notesRoot) {
   ]
 }
 
-/** A file below the root, once links are followed; anything else is refused. */
+/** Reads a file below the root, after following links; any other file is refused. */
 async function readConfined(root: string, path: string): Promise<string> {
   const base = await realpath(root)
   const refusal = new ToolError(

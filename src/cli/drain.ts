@@ -6,21 +6,21 @@ import type { CliIO } from './command.js'
 /** How long a run goes on after SIGTERM, in seconds. */
 export const drainSeconds = 20
 
-/** The run was left at work, where another process can go on with it. */
+/** The run was released while at work, so that another process can resume it. */
 export class ReleasedRunError extends Error {
   constructor(readonly sessionId: string) {
-    super('The run was left as it stands.')
+    super('The run was released and can be resumed.')
   }
 }
 
 /**
- * What SIGTERM does to a run whose session is kept: nothing more is asked or answered; at work it goes on for a while, then
+ * Drains a run with a stored session at SIGTERM: the user is asked nothing more, the run goes on for at most `drainMs`, then
  * stops at its next durable point.
  */
 export class RunDrain {
   /** Settles with SIGTERM. */
   readonly sigtermArrived: Promise<void>
-  /** Rejects with a `LeftRun` once the session is free; never settles otherwise. */
+  /** Rejects with a `ReleasedRunError` when the session is released; never settles otherwise. */
   readonly released: Promise<never>
   readonly #sigterm: CliIO['sigterm']
   readonly #removeListener: () => void
@@ -45,13 +45,13 @@ export class RunDrain {
     return this.#sigterm.hasArrived
   }
 
-  /** This is the run. */
+  /** Sets the run. */
   follow(run: Run): void {
     this.#run = run
     if (this.hasBegun) this.#scheduleRelease(run)
   }
 
-  /** It rests, or has ended: the session is anybody's, also one that an interactive run keeps. */
+  /** The run rests or has ended: releases its session, even if the run is interactive. */
   async finish(): Promise<void> {
     this.#removeListener()
     clearTimeout(this.#timer)
@@ -69,7 +69,7 @@ export class RunDrain {
     const drainMs = isWorkState(run.state) ? this.#drainMs : 0
     if (drainMs > 0)
       this.#stderr.write(
-        `statewright: this process is to end: the run goes on for ${drainMs / 1000} s at most, then it can be resumed.\n`,
+        `statewright: the process is shutting down: the run goes on for at most ${drainMs / 1000} s, then it can be resumed.\n`,
       )
     this.#timer = setTimeout(() => {
       this.#releaseRun(run).catch(this.#rejectReleased)

@@ -1,7 +1,7 @@
 import type { RunResult } from '../../machines/agent/run-result.js'
 import { GuardrailError, orThrow } from '../core/run/run-errors.js'
 
-/** What the command line answers with. 130 is what shells give a command that Ctrl-C ended. */
+/** Exit codes. 130 is the shells' code for Ctrl-C. */
 export const exitCodes = {
   completed: 0,
   error: 1,
@@ -11,7 +11,7 @@ export const exitCodes = {
   /** For an approval, a client tool, or to be resumed. */
   waiting: 4,
   cancelled: 130,
-  /** Left at work on SIGTERM, to be resumed: what shells give a command that SIGTERM ended. */
+  /** Released at SIGTERM, to be resumed: the shells' code for SIGTERM. */
   left: 143,
 } as const
 
@@ -35,7 +35,7 @@ export function toExitCode(result: RunResult): ExitCode {
   }
 }
 
-/** Which reasons are a guardrail's is known in one place: `orThrow`. */
+/** `orThrow` decides which reasons belong to guardrails. */
 function isGuardrail(result: RunResult): boolean {
   try {
     orThrow(result)

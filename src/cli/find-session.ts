@@ -7,7 +7,7 @@ const mostNames = 3
 
 /**
  * A session of the store.
- * @throws {CliError} `unknown_session`, naming ids that may be meant
+ * @throws {CliError} `unknown_session`, with similar ids
  * @throws {UsageError} `invalid_session`
  */
 export async function findSession(store: SessionStore, sessionId: string): Promise<ListedSession> {
@@ -24,11 +24,11 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
       ? `Did you mean ${near.map((one) => `'${one}'`).join(' or ')}?`
       : entries.length === 0
         ? 'The store is empty.'
-        : "'statewright sessions list' shows those that there are."
+        : "'statewright sessions list' shows the sessions."
   throw new CliError('unknown_session', `There is no session '${id}' here. ${hint}`, id)
 }
 
-/** Ids that begin with what was given, else the one that it is a typo of. */
+/** Ids with this prefix, else the most similar id. */
 function idsNear(id: string, ids: readonly string[]): string[] {
   const begun = ids.filter((one) => one.toLowerCase().startsWith(id.toLowerCase()))
   if (begun.length > 0) return begun.slice(0, mostNames)

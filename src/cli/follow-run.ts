@@ -20,22 +20,22 @@ import { answerBesideStudio } from './answer-beside-studio.js'
 
 export interface FollowOptions {
   start: (given: Pick<ResumeOptions, 'signal' | 'inspect'>) => Run | Promise<Run>
-  /** What is said to the run where it rests, in order, before anybody is asked. */
+  /** Answers for the run's rests, in order, before the user is asked. */
   answers?: readonly Answer[]
   limits: AgentConfig['limits']
   view: Pick<CommonOptions, 'output' | 'inspect'>
-  /** What the person should know before the run. */
+  /** A text for the user before the run. */
   opening?: string | undefined
-  /** The options that a later command needs; null when the session is gone with this one. */
+  /** The options that a later command needs; null when the session is not stored. */
   carried: string | null
-  /** Whether a page shows it, too: it is answered there or at the terminal, whoever is first. */
+  /** Whether the studio shows the run, too: the first answer counts, from the page or the terminal. */
   isWatched?: boolean
-  /** How long it goes on after SIGTERM, where its session is kept. */
+  /** How long the run goes on after SIGTERM, if its session is stored. */
   drainMs: number
   io: CliIO
 }
 
-/** Shows a run from its start to the rest at which nobody answers any more. Rejects when the run is refused. */
+/** Shows a run from its start to the rest without an answer. Rejects when the run is refused. */
 export async function followRun(options: FollowOptions): Promise<ExitCode> {
   const { view, opening, carried, drainMs, io } = options
   const drain = carried === null ? null : new RunDrain(io, drainMs)
@@ -50,7 +50,9 @@ export async function followRun(options: FollowOptions): Promise<ExitCode> {
   } catch (error) {
     if (!(error instanceof ReleasedRunError)) throw error
     const next = formatResumeCommand(error.sessionId, { state: 'RUNNING' })
-    io.stderr.write(`statewright: the run was left as it stands.\nGo on with: ${next}${carried ?? ''}\n`)
+    io.stderr.write(
+      `statewright: the run was released and can be resumed.\nGo on with: ${next}${carried ?? ''}\n`,
+    )
     return exitCodes.left
   } finally {
     await drain?.finish()
@@ -65,7 +67,7 @@ async function watchRun(
   const { start, answers = [], isWatched = false, limits, view, io } = options
   const renderer = createRenderer(view.output, limits, io)
   const gone = new AbortController()
-  // Nobody reads any more (`| head`): no reason to spend more on it.
+  // The reader has closed the pipe (`| head`): stop the run.
   const onGone = () => {
     gone.abort(new Error('The reader of stdout has gone.'))
   }
@@ -78,7 +80,7 @@ async function watchRun(
     drain?.follow(run)
     const events = run.events$.subscribe({
       next: (event) => {
-        // A refused run tells of nothing else; people read why as the command's one sentence.
+        // The first event of a refused run: the command prints the reason itself.
         if (view.output === 'human' && event.type === 'warning' && event.seq === 1) return
         const text = renderer.renderEvent(event)
         if (text !== '') io.stdout.write(text)
@@ -107,7 +109,7 @@ async function watchRun(
   }
 }
 
-/** Asks and goes on until a final state, or until there is no answer. */
+/** Asks at each rest, until a final state or until there is no answer. */
 async function answerAtTerminal(
   conversation: Conversation,
   rest: RunResult,
@@ -122,13 +124,13 @@ async function answerAtTerminal(
     while (goesOn()) {
       // oxlint-disable no-await-in-loop -- one question at a time
       const answer = await askForAnswer(result, ask)
-      // Meanwhile it may have been cancelled, which is an end.
+      // The run may have been cancelled meanwhile.
       if (signal.aborted) return await conversation.run.result
       if (answer === null || drain?.hasBegun) return result
       try {
         result = await conversation.sendAnswer(answer)
       } catch (error) {
-        // What was edited does not fit: the person hears why, and is asked again.
+        // The edit is invalid: show why, and ask again.
         if (!(error instanceof UsageError)) throw error
         io.stdout.write(`${stripControls(error.message)}\n`)
       }
@@ -140,7 +142,7 @@ async function answerAtTerminal(
   }
 }
 
-/** Says under a result which session it is, what it waits for, and how to go on. */
+/** Prints below a result the session, what it waits for, and the command that continues it. */
 export function showRest(
   result: RunResult,
   { isHuman, carried, io }: { isHuman: boolean; carried: string | null; io: CliIO },

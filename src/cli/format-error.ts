@@ -1,7 +1,7 @@
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { stripControls } from '../core/format/format-words.js'
 
-/** What errors of the library tell to call, and the command that does the same. */
+/** Replaces API calls in error messages by the equivalent commands. */
 const commandReplacements: readonly (readonly [RegExp, string])[] = [
   [/agent\.fork\('([^']+)', (\d+)\)/g, 'statewright sessions fork $1 --at $2'],
   [/agent\.resume\('([^']+)'\)/g, 'statewright resume $1'],
@@ -9,7 +9,7 @@ const commandReplacements: readonly (readonly [RegExp, string])[] = [
   [/delete the session, or/g, "delete the session ('statewright sessions delete'), or"],
 ]
 
-/** What went wrong, in the words of the command line and fit for a terminal. */
+/** Formats an error for the terminal, with commands instead of API calls. */
 export function formatError(error: unknown): string {
   const message = error instanceof Error ? error.message || error.name : String(error)
   const replaced = commandReplacements.reduce(

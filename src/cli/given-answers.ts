@@ -9,8 +9,9 @@ import { type CallMatch, matchCall, formatQuestionWord } from './question-word.j
 import { quoteShellWord } from './shell-words.js'
 
 /**
- * The answers that were given on the command line to the calls that wait. All are checked before the first is said.
- * @throws {CliError} `bad_usage` for a call that does not wait, or not for this, an answer of the wrong kind, and a second one
+ * Reads the command line's answers to pending calls. All answers are checked before the first one is applied.
+ * @throws {CliError} `bad_usage` for a call that is not pending, for other arguments, for the wrong kind of answer, and for a
+ * second answer to one call
  */
 export function createAnswers(
   { state, pending = [] }: RunResult | RunInProgress,
@@ -65,14 +66,14 @@ function parseArguments(call: PendingCall, json: string): unknown {
   }
 }
 
-/** An answer that does not say what it answers could meet a call that nobody has read. */
+/** An answer needs the fingerprint: without it, the answer could apply to arguments that the user has not seen. */
 function wrongQuestionError(kind: AnswerKind, match: CallMatch): Error {
   const { call } = match
   const id = formatCallId(call.callId)
   const problem =
     match.kind === 'bare'
-      ? `--${kind}: '${id}' says which call, but not for what. It asks for`
-      : `--${kind}: call '${id}' asks for something else by now:`
+      ? `--${kind}: '${id}' names the call without its fingerprint. The call is`
+      : `--${kind}: call '${id}' has other arguments now:`
   const remedy = quoteShellWord(formatQuestionWord(call) + (kind === 'output' ? '=TEXT' : ''))
   return badUsageError(`${problem} ${describeCall(call)}. To answer that: --${kind} ${remedy}`, `--${kind}`)
 }
@@ -81,7 +82,7 @@ function unknownCallError(kind: string, text: string, state: string, pending: re
   const waiting =
     pending.length === 0
       ? `no call waits for an answer: the run is ${state}`
-      : `what waits: ${pending.map(describeNeed).join('; ')}`
+      : `pending: ${pending.map(describeNeed).join('; ')}`
   return badUsageError(
     `--${kind}: there is no call '${shorten(text, 64)}' that waits; ${waiting}.`,
     `--${kind}`,

@@ -3,11 +3,11 @@ import type { StudioAgent } from '../studio/session-actions.js'
 import { loadDefaultExport } from './load-default-export.js'
 
 const expected =
-  'Its default export must be an agent, or a function that makes one: export default ({ store }) => createAgent({ store, … }).'
+  'Its default export must be an agent, or a function that returns one: export default ({ store }) => createAgent({ store, … }).'
 
 /**
- * The agent of a module: its default export, or what that makes of the store. Throws a CliError that says what is wrong
- * with the file, or what it exports instead.
+ * Loads the agent of a module: its default export, or what that function returns. Throws a CliError with the problem of the
+ * file or its exports.
  */
 export async function loadAgent(path: string, cwd: string, store: SessionStore): Promise<StudioAgent> {
   const target = { what: 'an agent', option: '--agent', code: 'bad_agent' } as const

@@ -3,10 +3,10 @@ import type { SessionStore } from '../core/sessions/store/store.js'
 import { loadDefaultExport } from './load-default-export.js'
 
 const expected =
-  'Its default export must be what defineAgents gives, or a function that makes it: export default ({ store }) => ' +
+  'Its default export must be what defineAgents returns, or a function that returns it: export default ({ store }) => ' +
   'defineAgents({ support: createAgent({ store, … }) }).'
 
-/** The agents of a module. Throws a CliError that says what is wrong with the file, or what it exports instead. */
+/** Loads the agents of a module. Throws a CliError with the problem of the file or its exports. */
 export async function loadAgents(path: string, cwd: string, store: SessionStore): Promise<Agents> {
   const target = { what: 'agents', option: '--agents', code: 'bad_agents' } as const
   const { made, refuse } = await loadDefaultExport(path, { cwd, store }, target)

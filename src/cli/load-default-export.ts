@@ -4,7 +4,7 @@ import { loadModule } from './load-module.js'
 
 type ExportFactory = (given: { store: SessionStore }) => unknown
 
-/** What a module exports by default, or what that makes of the store; and how to refuse what it is. */
+/** Loads the default export of a module, or what that function returns; `refuse` creates the error for a wrong value. */
 export async function loadDefaultExport(
   path: string,
   { cwd, store }: { cwd: string; store: SessionStore },

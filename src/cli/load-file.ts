@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { CliError } from './cli-error.js'
 
-/** A text file that the person named. Throws a CliError that says for which option, and what is wrong with it. */
+/** Reads a text file that the user named. Throws a CliError with the option and the problem. */
 export async function loadFile(path: string, cwd: string, option: string): Promise<string> {
   try {
     return await readFile(resolve(cwd, path), 'utf8')
@@ -13,7 +13,7 @@ export async function loadFile(path: string, cwd: string, option: string): Promi
   }
 }
 
-/** `there is no file 'x'.`, and so on. */
+/** Why a file cannot be read: `there is no file 'x'.` */
 export function describeReadError(error: unknown, path: string): string {
   switch (getErrorCode(error)) {
     case 'ENOENT':

@@ -4,8 +4,8 @@ import { CliError } from './cli-error.js'
 import { loadModule } from './load-module.js'
 
 /**
- * The machine of a module: its default export, or else the only machine that it exports. Throws a CliError that says
- * what is wrong with the file, or what it exports instead.
+ * Loads the machine of a module: its default export, or else the only machine that it exports. Throws a CliError with the
+ * problem of the file or its exports.
  */
 export async function loadMachine(path: string, cwd: string): Promise<AnyStateMachine> {
   const module = await loadModule(path, cwd, badMachineError)

@@ -7,8 +7,8 @@ import { getErrorCode, describeReadError } from './load-file.js'
 import { importTypeScript, isTypeScript } from './load-typescript.js'
 
 /**
- * What a module that the person named exports. Throws a CliError that says what is wrong with the file.
- * `refuse` makes it, so that it names the option.
+ * Loads a module that the user named. Throws an error with the problem of the file; `refuse` creates it, so that it names the
+ * option.
  */
 export async function loadModule(
   path: string,
@@ -38,17 +38,17 @@ export async function loadModule(
   }
 }
 
-/** What Node's loader says of a file that is no JavaScript. */
+/** The codes of Node's loader for a file that is not JavaScript. */
 const notAModuleCode = /^ERR_(UNKNOWN_FILE_EXTENSION|IMPORT_(ATTRIBUTE|ASSERTION_TYPE)_MISSING)$/
 
-/** Node says where a module's syntax is wrong only when it runs or checks it itself. */
+/** Node shows the place of a syntax error only when it runs or checks the file itself. */
 function describeLoadError(error: unknown, path: string): string {
   if (!(error instanceof Error)) return String(error)
   const hint = error.name === 'SyntaxError' ? `. To see where: node --check '${path}'` : ''
   return `${error.name}: ${error.message}${hint}`
 }
 
-/** The module of a command that takes at most one. Throws a CliError for more. */
+/** The module argument of a command that takes at most one. Throws a CliError for more. */
 export function expectOneModule(positionals: readonly string[]): string | undefined {
   if (positionals.length <= 1) return positionals[0]
   throw badUsageError(`One MODULE at a time: '${positionals.slice(1).join("', '")}' is too much.`)

@@ -5,8 +5,8 @@ import { loadModule } from './load-module.js'
 const expected = 'Its default export must be a list of tools: export default [defineTool({ … })].'
 
 /**
- * The tools of a module: its default export, a list of tools or of named groups (`{ group, args }`). Whether each is
- * a tool is checked by the agent. Throws a CliError that says what is wrong with the file or what it exports instead.
+ * Loads the tools of a module: its default export, a list of tools or of named groups (`{ group, args }`). The agent checks
+ * each tool. Throws a CliError with the problem of the file or its exports.
  */
 export async function loadTools(path: string, cwd: string): Promise<readonly ToolEntry[]> {
   const module = await loadModule(path, cwd, badToolsError)

@@ -4,7 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { StatewrightError } from '../core/base/errors.js'
 import { loadPeer } from '../core/base/lazy-load.js'
 
-/** The part of the package jiti that is used. */
+/** The part of the package jiti that is used here. */
 interface Jiti {
   createJiti(
     from: string,
@@ -17,10 +17,10 @@ export function isTypeScript(file: string): boolean {
 }
 
 /**
- * What a TypeScript module exports. By jiti where it is installed: it takes everything that TypeScript has, and
- * './other.js' for other.ts. Else by Node itself, which from 22.18 on takes types away and nothing more.
+ * Imports a TypeScript module. Uses jiti if it is installed: it supports all of TypeScript, and './other.js' for other.ts.
+ * Otherwise Node loads it, which from 22.18 on strips types only.
  *
- * @throws {StatewrightError} `missing_package` where only jiti can load it; else what the module throws
+ * @throws {StatewrightError} `missing_package` when only jiti can load it; else what the module throws
  */
 export async function importTypeScript(file: string): Promise<unknown> {
   const { href } = pathToFileURL(file)
@@ -43,20 +43,20 @@ export async function importTypeScript(file: string): Promise<unknown> {
   }
 }
 
-/** What Node's own reading of TypeScript lacks, where that is what is wrong. */
+/** What Node's TypeScript support lacks, if that caused the error. */
 function describeUnsupported(error: unknown): string | null {
   const { code, url = '' } = error as { code?: unknown; url?: string }
   switch (code) {
     case 'ERR_UNKNOWN_FILE_EXTENSION':
-      return 'reads no TypeScript'
+      return 'does not load TypeScript'
     case 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX':
-      return 'takes types away only, and there is more of TypeScript in it'
+      return 'strips types only, and the file uses more of TypeScript'
     case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
-      return 'reads no TypeScript of packages'
+      return 'does not load TypeScript from packages'
     case 'ERR_MODULE_NOT_FOUND': {
       const source = url.replace(/\.([cm]?)js$/, '.$1ts')
       if (source === url || !existsSync(fileURLToPath(source))) return null
-      return `finds no ${basename(url)} that is written as ${basename(source)}`
+      return `does not find ${basename(url)}, whose source is ${basename(source)}`
     }
     default:
       return null

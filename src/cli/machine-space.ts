@@ -6,13 +6,13 @@ import { CliError } from './cli-error.js'
 import { loadMachine } from './load-machine.js'
 import { loadModule } from './load-module.js'
 
-/** A machine, and what it is explored with. */
+/** A machine and its exploration options. */
 export interface MachineSpace {
   machine: AnyStateMachine
   options: ExploreOptions
-  /** The statement that brings the machine into scope as `machine`, for a file in this folder. */
+  /** The statement that imports the machine as `machine`, for a file in this folder. */
   importFor: (folder: string) => string
-  /** Set when the module names no events: what was tried instead. */
+  /** Set when the module has no alphabet: what is tried instead. */
   note?: string
 }
 
@@ -27,8 +27,8 @@ export async function createAgentSpace(): Promise<MachineSpace> {
 }
 
 /**
- * The machine of a module (see `loadMachine`), with what it exports as `inputs`, `alphabet` and `serializeState`.
- * Without an alphabet, each event of the machine is tried once, bare.
+ * Loads the machine of a module (see `loadMachine`), with its exports `inputs`, `alphabet` and `serializeState`. Without an
+ * alphabet, each event of the machine is tried once, without a payload.
  */
 export async function loadMachineSpace(path: string, cwd: string): Promise<MachineSpace> {
   const machine = await loadMachine(path, cwd)

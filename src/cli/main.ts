@@ -12,7 +12,7 @@ const sigterm = new SigtermHandler()
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // The second one leaves at once.
+    // The second signal ends the process at once.
     if (sigterm.hasArrived) process.exit(exitCodes.left)
     if (interrupt.signal.aborted) process.exit(exitCodes.cancelled)
     if (signal === 'SIGTERM' && sigterm.raise()) return
@@ -20,13 +20,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-// A reader that has gone (`| head`) is not a crash; the command notices it by itself.
+// A closed pipe (`| head`) is not a crash; the command notices it by itself.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 
-// Nothing can happen any more, and yet the run has not ended: a promise of a tool that nobody will ever settle.
+// The event loop is empty, but the run has not ended: a tool's promise never settles.
 process.on('beforeExit', () => {
   process.stderr.write(
-    'statewright: the run stands still: a tool or module waits for something that can never happen. ' +
+    'statewright: the run hangs: a tool or module waits for a promise that never settles. ' +
       'Give the tool a timeoutMs, or the run a --timeout.\n',
   )
   process.exit(exitCodes.error)
@@ -43,6 +43,6 @@ const code = await runCli(process.argv.slice(2), {
   sigterm,
 })
 
-// Whatever a tool has left running does not keep the command alive; what was written gets through first.
+// Wait for the output; work that a tool left running does not keep the process alive.
 await Promise.all([process.stdout, process.stderr].map(waitForWrites))
 process.exit(code)

@@ -13,13 +13,12 @@ import { checkURL, type CommonOptions } from './commands/common-options.js'
 
 const defaultModel = 'gpt-5-mini'
 
-/** What a server gets that was given no key: never the one of OpenAI, which is not meant for it. */
+/** The key for a server without one: OpenAI's key must not be sent to it. */
 const noKey = 'no-key-needed'
 
 /**
- * Which model to call, and where: options before the configuration file before the environment. Null when there is
- * neither a key nor a base URL. The key is `model.apiKeyEnv`'s where the file has one; a base URL of the file that
- * has none gets no key at all.
+ * The model and its server: options override the configuration file, which overrides the environment. Null without a key and
+ * a base URL. The key comes from the variable `model.apiKeyEnv` of the file; a base URL of the file without it gets no key.
  */
 export function resolveModelOptions(
   options: Pick<CommonOptions, 'model' | 'baseURL'>,
@@ -48,12 +47,12 @@ export function resolveModelOptions(
   return { ...rest, model, baseURL, apiKey: apiKey ?? noKey }
 }
 
-/** The API that the options, else the configuration file, name. */
+/** The API of the options, else of the configuration file. */
 export function resolveApi({ api }: Pick<CommonOptions, 'api'>, file: ConfigFile): ModelApi {
   return api ?? file.model?.api ?? 'chat'
 }
 
-/** The model, over that API. Throws a ConfigError for what the file says that has no meaning there. */
+/** Creates the model. Throws a ConfigError for keys of the other API. */
 export function createModel(
   api: ModelApi,
   options: OpenAIChatOptions & OpenAIResponsesOptions,
@@ -64,7 +63,7 @@ export function createModel(
     const key = `model.${foreign}`
     throw new ConfigError(
       'invalid_config',
-      `${key} is for the API '${other}' only, and '${api}' is asked for.`,
+      `${key} is only for the API '${other}', but the API is '${api}'.`,
       key,
     )
   }
@@ -76,7 +75,7 @@ function readKey(name: string, env: CliIO['env']): string {
   if (key !== undefined) return key
   throw new CliError(
     'missing_api_key',
-    `${name} is not set; the configuration file says that it holds the key.`,
+    `${name} is not set. The configuration file names it as the variable with the key.`,
     name,
   )
 }

@@ -9,38 +9,38 @@ import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'
 import { resolveApi, resolveModelOptions, createModel } from './model-options.js'
 
-/** What a run is played with: a real model, or a rehearsal. */
+/** The model of a run, real or a rehearsal, with what belongs to it. */
 export interface ModelSetup {
   model: ModelProvider
-  /** Tools for a run that brings none of its own. */
+  /** The tools for a run without `--tools`. */
   tools: readonly ToolEntry[]
   prices?: PriceOverrides
-  /** The prompt for a run that was given none. */
+  /** The prompt for a run without one. */
   prompt?: string
-  /** What the person should know before the run. */
+  /** A text for the user before the run. */
   opening?: string
-  /** What the person may want to know after it. */
+  /** A text for the user after the run. */
   closing?: string
   close(): Promise<void>
 }
 
-/** Whether no model will be called: a rehearsal was asked for, or nothing is said of any model. */
+/** Whether no model is called: a rehearsal is requested, or no model is configured. */
 export function isRehearsal(options: CommonOptions, file: ConfigFile, { env }: CliIO): boolean {
   return options.rehearsal !== false || resolveModelOptions(options, file, env) === null
 }
 
-/** What is played in place of a model by default has no place in a session that somebody keeps. */
+/** The default rehearsal must not write to a stored session. */
 export function rejectImplicitRehearsal(options: CommonOptions, file: ConfigFile, { env }: CliIO): void {
   if (options.rehearsal !== false || resolveModelOptions(options, file, env) !== null) return
   throw new CliError(
     'no_model',
-    'There is no OPENAI_API_KEY and no base URL, so no model can go on with this session. Set the key, name a ' +
+    'There is no OPENAI_API_KEY and no base URL, so there is no model for this session. Set the key, name a ' +
       'server with --base-url, or play a scenario with --rehearsal=FILE.',
     'model',
   )
 }
 
-/** Throws a CliError or ConfigError when the model is not fully said, a RehearsalError for a bad scenario. */
+/** Throws a CliError or ConfigError for an incomplete model, a RehearsalError for a bad scenario. */
 export async function openModelSetup(
   options: CommonOptions,
   file: ConfigFile,
@@ -56,7 +56,7 @@ export async function openModelSetup(
   return { model: createModel(api, model), tools: [], close: () => Promise.resolve() }
 }
 
-/** How to go on from the demo. */
+/** The next step after the demo. */
 const realModelHint =
   'To ask a real model:  OPENAI_API_KEY=… statewright run "Your question"\n' +
   'or a local one:       statewright run --base-url http://localhost:11434/v1 --model NAME "Your question"'

@@ -10,9 +10,9 @@ export interface OpenMcp {
 }
 
 /**
- * The servers of `--mcp`, each a command line (`KEY=secret npx -y some-server /srv`; the variables before the command
- * are for the server) or an http(s) URL. Servers of one name are told apart by numbers. When one cannot be used, the
- * others are closed again and a CliError says why.
+ * Opens the servers of `--mcp`, each a command line (`KEY=secret npx -y some-server /srv`; the variables before the command
+ * are for the server) or an http(s) URL. Servers with one name get numbers. When one fails, the others are closed and a
+ * CliError says why.
  */
 export async function openMcp(
   texts: readonly string[],

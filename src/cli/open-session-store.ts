@@ -10,17 +10,17 @@ import { badUsageError } from './cli-error.js'
 import type { CliIO } from './command.js'
 import { getErrorCode } from './load-file.js'
 
-/** Where the sessions of a command are. */
+/** The session store of a command. */
 export interface OpenedStore {
   store: SessionStore
-  /** Whether they are there when the command has ended. */
+  /** Whether sessions outlive the command. */
   isKept: boolean
 }
 
 /**
- * The store that `--store` names, else STATEWRIGHT_STORE, else the folder of this user. A run can do without that one: its
- * session then stays in memory.
- * @throws {StatewrightError} when what was named cannot be used
+ * Opens the store of `--store`, else of STATEWRIGHT_STORE, else the user's folder. If the user's folder cannot be used, the
+ * session stays in memory.
+ * @throws {StatewrightError} when the named store cannot be used
  */
 export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
   const wanted = resolvePlace(url, io)
@@ -35,8 +35,7 @@ export async function openStoreForRun(url: string | undefined, io: CliIO): Promi
 }
 
 /**
- * The same for a command that only shows what is there, and stays open: the folder of this user may be empty, but one that
- * was named and is not there is a slip.
+ * The same for a command that shows sessions and stays open: the user's folder may be missing, but a named folder must exist.
  * @throws {CliError} `bad_usage`
  */
 export async function openStoreToShow(url: string | undefined, io: CliIO): Promise<OpenedStore> {
@@ -44,7 +43,7 @@ export async function openStoreToShow(url: string | undefined, io: CliIO): Promi
   if (place !== undefined && isMissing(findFolder(place))) {
     const named = url === undefined ? 'STATEWRIGHT_STORE' : '--store'
     throw badUsageError(
-      `${named}: there are no sessions in ${stripControls(findFolder(place) ?? place)}. Name the folder that a program keeps them ` +
+      `${named}: there is no store in ${stripControls(findFolder(place) ?? place)}. Name the folder that a program keeps them ` +
         'in, or begin one there: statewright run --store file:DIR',
       named,
     )
@@ -53,8 +52,7 @@ export async function openStoreToShow(url: string | undefined, io: CliIO): Promi
 }
 
 /**
- * The same for commands on sessions that are there, which cannot do without: a store that is not there is empty, and is
- * not made by looking into it.
+ * The same for commands on stored sessions: a missing store counts as empty, and is not created.
  */
 export async function withSessionStore<Value>(
   url: string | undefined,
@@ -70,7 +68,7 @@ export async function withSessionStore<Value>(
   }
 }
 
-/** A folder is relative to where the person stands. */
+/** A relative folder is resolved against the working directory. */
 function resolvePlace(url: string | undefined, { env, cwd }: CliIO): string | undefined {
   const given = url ?? (env.STATEWRIGHT_STORE?.trim() || undefined)
   return given?.replace(/^file:(?!\/\/)(.+)$/is, (_all, folder: string) => `file:${resolve(cwd, folder)}`)
@@ -81,7 +79,7 @@ async function getDataFolder(io: CliIO): Promise<string> {
   if (folder !== null) return folder
   throw new StoreError(
     'store_unavailable',
-    'This user has no home, so there is no folder for sessions. Name one: --store file:DIR, or STATEWRIGHT_STORE.',
+    'The user has no home folder for sessions. Name a store: --store file:DIR, or STATEWRIGHT_STORE.',
   )
 }
 

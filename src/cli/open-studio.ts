@@ -4,7 +4,7 @@ import { whenAborted } from '../core/base/abort.js'
 import type { Studio, StudioOptions } from '../studio/index.js'
 import type { CliIO } from './command.js'
 
-/** Starts the studio and says where it is; `offerAddresses` says where for another browser. */
+/** Starts the studio and prints its address. */
 export async function openStudio(
   options: StudioOptions,
   { stderr }: Pick<CliIO, 'stderr'>,
@@ -18,14 +18,14 @@ export async function openStudio(
   return studio
 }
 
-/** Resolves when the person interrupts. Until then Enter gives an address for another browser: each opens one. */
+/** Resolves at Ctrl-C. Until then, Enter prints an address for another browser. */
 export async function waitForInterrupt(
   { signal, stdin, stderr }: Pick<CliIO, 'signal' | 'stdin' | 'stderr'>,
   studio: Studio,
 ): Promise<void> {
   // The terminal keeps its own line editing, and Ctrl-C stays a signal.
   const lines = stdin.isTTY === true ? createInterface({ input: stdin, terminal: false }) : null
-  if (lines) stderr.write('Enter gives an address for another browser.\n')
+  if (lines) stderr.write('Press Enter for an address for another browser.\n')
   lines?.on('line', () => {
     stderr.write(`Studio: ${studio.url}\n`)
   })
@@ -37,7 +37,7 @@ export async function waitForInterrupt(
   lines?.close()
 }
 
-/** Where that is not possible, the address is there to be clicked. */
+/** Failures are ignored: the address is printed anyway. */
 function openPage(url: string): void {
   const [command = '', ...args] = openers[process.platform] ?? ['xdg-open']
   const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' })

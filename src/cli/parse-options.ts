@@ -2,11 +2,11 @@ import { parseArgs } from 'node:util'
 import { badUsageError } from './cli-error.js'
 import { findNearestName } from '../core/base/nearest-name.js'
 
-/** One option of a command: what is parsed, and what `--help` says of it. */
+/** One option of a command, for parsing and for `--help`. */
 export interface OptionSpec {
-  /** The name of its value (`FILE`); without one it is a switch. */
+  /** The name of its value (`FILE`); absent for a switch. */
   value?: string
-  /** The value may be left out; it is given as `--name=VALUE`. */
+  /** The value is optional, and written as `--name=VALUE`. */
   optional?: true
   short?: string
   about: string
@@ -15,22 +15,22 @@ export interface OptionSpec {
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>
 
 export interface ParsedOptions<Name extends string = string> {
-  /** The value of an option; true for a switch that is set. The last one counts. */
+  /** The value of an option; true for a switch. The last one counts. */
   values: ReadonlyMap<Name, string | true>
-  /** Every value of an option, in order, for those that may be given more than once. */
+  /** All values of an option that may be repeated, in order. */
   all: (name: Name) => readonly string[]
-  /** The value of an option; undefined for a switch, too. */
+  /** The value of an option; undefined for a switch. */
   text: (name: Name) => string | undefined
   has: (name: Name) => boolean
   positionals: readonly string[]
 }
 
-/** What a reader of some of the options needs to be given. */
+/** The part that a reader of some options needs. */
 export type GivenOptions<Name extends string> = Pick<ParsedOptions<Name>, 'all' | 'text' | 'has'>
 
 /**
- * Reads a command's arguments with `node:util` parseArgs, told to accept everything, so that what is wrong is said in
- * our words. Throws a CliError for unknown options and for values that are missing or in the wrong place.
+ * Parses a command's arguments with `node:util` parseArgs in its lenient mode, so that the errors are ours. Throws a CliError
+ * for unknown options and for missing or misplaced values.
  */
 export function parseOptions<Specs extends OptionSpecs>(
   args: readonly string[],

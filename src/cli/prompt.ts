@@ -1,7 +1,7 @@
 import { badUsageError } from './cli-error.js'
 import type { CliIO } from './command.js'
 
-/** The prompt: as given, from stdin when it is `-`, else the fallback, else what is piped in. */
+/** The prompt: the argument, stdin for `-`, else the fallback, else piped stdin. */
 export async function choosePrompt(
   given: string | undefined,
   fallback: string | undefined,
@@ -21,7 +21,7 @@ export async function choosePrompt(
 
 const maxBytes = 10 * 1024 * 1024
 
-/** Everything that is piped in, until its end. Stops when the person interrupts. */
+/** Reads stdin to its end. Ctrl-C stops it. */
 export async function readPiped({ stdin, signal }: Pick<CliIO, 'stdin' | 'signal'>): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0

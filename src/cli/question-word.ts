@@ -1,11 +1,11 @@
 import type { PendingCall } from '../../machines/agent/run-result.js'
 
-/** How much of a fingerprint is written: nobody finds other arguments with the same beginning. */
+/** Characters of a fingerprint that are shown: enough that no other arguments have the same beginning. */
 const shownFingerprintLength = 16
 
 /**
- * A call that waits, as it is named on the command line: its id, and what it asked for. Ids alone say little: many
- * providers number their calls anew in each answer, and `call_1` may be another call by the time it is approved.
+ * The name of a pending call on the command line: its id and the beginning of its fingerprint. The id alone is not enough:
+ * many providers number calls anew in each answer, so `call_1` may be another call by the time it is approved.
  */
 export function formatQuestionWord({
   callId,
@@ -14,16 +14,16 @@ export function formatQuestionWord({
   return `${callId}@${fingerprint.slice(0, shownFingerprintLength)}`
 }
 
-/** What was typed for a call. */
+/** A call that an answer names. */
 export interface CallMatch {
   call: PendingCall
-  /** `asked`: it waits for just this. `other`: for something else by now. `bare`: nobody said for what. */
+  /** `asked`: the fingerprint matches. `other`: the call has other arguments. `bare`: there is no fingerprint. */
   kind: 'asked' | 'other' | 'bare'
-  /** What follows a `=`. */
+  /** The text after `=`. */
   rest: string | undefined
 }
 
-/** The call that an answer begins with. An id may have a `@` or a `=` in it, too: the longest that fits is meant. */
+/** Finds the call at the beginning of an answer. Ids may contain `@` and `=`: the longest match counts. */
 export function matchCall(text: string, pending: readonly PendingCall[]): CallMatch | undefined {
   const fitting = pending.filter(({ callId }) => text.startsWith(callId))
   for (const call of fitting.sort((a, b) => b.callId.length - a.callId.length)) {

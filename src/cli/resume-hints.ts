@@ -9,13 +9,13 @@ import { formatCallPath, formatCallId, formatArguments } from '../core/format/fo
 import { formatQuestionWord } from './question-word.js'
 import { quoteShellWord } from './shell-words.js'
 
-/** What a run that rests waits for, as a sentence. */
+/** What a run at rest waits for, as a sentence. */
 export function describeWait({ state, pending = [] }: RunResult): string {
-  if (state === 'PAUSED') return 'the run is paused, and nobody said that it may go on.'
+  if (state === 'PAUSED') return 'the run is paused until it is resumed.'
   return `the run waits: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
 }
 
-/** A run that was at work when its process ended goes on by itself. */
+/** A run that was at work when its process ended needs no answer to go on. */
 export function isWorking(result: RunResult | RunInProgress): result is RunInProgress {
   return isWorkState(result.state)
 }
@@ -24,17 +24,17 @@ export function describeNeed(question: PendingCall): string {
   const { needs, interrupted } = question
   const call = `${describeCall(question)} [${formatCallId(formatQuestionWord(question))}]`
   if (needs === 'client') return `${call} needs the client to run it`
-  return `${call} needs approval${interrupted ? ': it was interrupted, and may have run already' : ''}`
+  return `${call} needs approval${interrupted ? ': it was interrupted, and may have had its effect already' : ''}`
 }
 
-/** The call as it would be carried out. */
+/** The call with its arguments. */
 export function describeCall(question: PendingCall): string {
   return `${formatCallPath(question)}(${formatArguments(question.arguments, 200)})`
 }
 
 /**
- * The command with which a run goes on, or after one that was cancelled its session, as a line of its own; null when
- * there is nothing to go on with. `carried`: the options that it needs; null: the session is gone with the command.
+ * The command that continues a run, or the session of a cancelled run; null when there is none. `carried`: the options that
+ * the command needs; null: the session is not stored.
  */
 export function formatResumeHint(
   { state, sessionId, pending = [], resumable }: RunResult,
@@ -42,7 +42,7 @@ export function formatResumeHint(
 ): string | null {
   if (carried === null) {
     return resumable
-      ? 'Its session is not kept. To go on with such a run later, name a store: --store file:DIR'
+      ? 'Its session is not stored. To resume such a run later, name a store: --store file:DIR'
       : null
   }
   if (resumable) return `Go on with: ${formatResumeCommand(sessionId, { state, pending })}${carried}`
@@ -50,7 +50,7 @@ export function formatResumeHint(
   return null
 }
 
-/** Answers come as an example: the person decides. */
+/** Includes example answers to the pending calls. */
 export function formatResumeCommand(
   sessionId: string,
   { state, pending = [] }: Pick<RunResult, 'pending'> & { state: AgentState },

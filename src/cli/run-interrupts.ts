@@ -1,8 +1,8 @@
 import { whenAborted } from '../core/base/abort.js'
 
 /**
- * Ctrl-C for a run that a page shows, too: it cancels the run while it works. At a rest it ends the command, and leaves
- * the session as it is, to be gone on with.
+ * Ctrl-C for a run that the studio shows, too. While the run works, it cancels the run. At a rest it ends the command, and
+ * the session can be resumed.
  */
 export class RunInterrupts {
   readonly #abort = new AbortController()
@@ -14,12 +14,12 @@ export class RunInterrupts {
     this.enable()
   }
 
-  /** For the run. */
+  /** The run's signal. */
   get signal(): AbortSignal {
     return this.#abort.signal
   }
 
-  /** The run works. */
+  /** The run works: Ctrl-C cancels it. */
   enable(): void {
     this.#unfollow()
     this.#unfollow = whenAborted(this.#interrupt, (why) => {
@@ -27,7 +27,7 @@ export class RunInterrupts {
     })
   }
 
-  /** The run rests. */
+  /** The run rests: Ctrl-C does not cancel it. */
   disable(): void {
     this.#unfollow()
   }

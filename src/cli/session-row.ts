@@ -5,12 +5,12 @@ import { StoreError, type StoreErrorCode } from '../core/sessions/store/store-er
 import type { ListedSession, SessionStore, SessionSummary } from '../core/sessions/store/store.js'
 
 /**
- * - `interrupted`: its run was at work, and nobody works on it any more
- * - `new`: no run has started · `corrupt_log` and other codes: it cannot be read, and why
+ * - `interrupted`: its run was at work, and no process holds it
+ * - `new`: no run has started · `corrupt_log` and other codes: why it cannot be read
  */
 export type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode
 
-/** A session in a list, as it stands now. */
+/** A session in a list, with its current state. */
 export interface SessionInList extends Omit<SessionSummary, 'state'> {
   id: string
   state: ListedState
@@ -21,7 +21,7 @@ export interface SessionInList extends Omit<SessionSummary, 'state'> {
   holder: string | null
 }
 
-/** A summary in the store is as old as the last rest of a run: how a session stands now, its log tells. */
+/** Reads the current state from the log: the summary in the store is as old as the last rest of a run. */
 export async function readSessionRow(
   store: SessionStore,
   entry: ListedSession,
@@ -38,13 +38,13 @@ export async function readSessionRow(
     return { ...emptySummary, ...place, ...named, messages, totalTokens, cost, state: 'new' }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
-    // It was deleted in the meantime.
+    // The session was deleted in the meantime.
     if (error.code === 'unknown_session') return null
     return { ...(summary ?? emptySummary), ...place, state: error.code }
   }
 }
 
-/** How a run stands, told by its own state and by who works on it. */
+/** The state of a run, given its own state and the holder of its session. */
 export function toListedState(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
   const isAtWork = state === null || isWorkState(state)
   return isAtWork && holder === null ? 'interrupted' : (state ?? 'RUNNING')

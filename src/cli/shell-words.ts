@@ -1,10 +1,10 @@
-/** A text as one word of a command line that can be copied into a shell. */
+/** Quotes a text as one shell word. */
 export function quoteShellWord(text: string): string {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text
   return text.search(unprintable) >= 0 ? quoteAnsi(text) : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** What could play with the terminal is written as an escape, which bash, zsh and ksh read as what it was. */
+/** Quotes control characters as escapes, which bash, zsh and ksh decode. */
 function quoteAnsi(text: string): string {
   const escaped = text
     .replaceAll(/[\\']/g, String.raw`\$&`)
@@ -15,8 +15,8 @@ function quoteAnsi(text: string): string {
 const unprintable = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
 /**
- * The words of a command line, as a shell would split them: at spaces, except in '…' and "…", and with `\` before a
- * character that is meant as it is (in "…" only before " and \). Nothing is expanded. Null when a quote is not closed.
+ * Splits a command line like a shell: at spaces, except in '…' and "…"; `\` escapes a character (in "…" only " and \).
+ * Nothing is expanded. Null when a quote is not closed.
  */
 export function splitShellWords(line: string): string[] | null {
   const words: string[] = []

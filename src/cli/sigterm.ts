@@ -1,6 +1,6 @@
 /**
- * SIGTERM: the process is to end. Whoever has work that can go on elsewhere heeds it, and leaves it there; where nobody does, it
- * interrupts as Ctrl-C does.
+ * Handles SIGTERM. A run whose session is stored sets a listener and drains; without a listener, SIGTERM interrupts like
+ * Ctrl-C.
  */
 export class SigtermHandler {
   #listener: (() => void) | undefined
@@ -10,7 +10,7 @@ export class SigtermHandler {
     return this.#hasBegun
   }
 
-  /** Returns what gives it back. */
+  /** Returns a function that removes the listener. */
   setListener(listener: () => void): () => void {
     this.#listener = listener
     return () => {
@@ -18,7 +18,7 @@ export class SigtermHandler {
     }
   }
 
-  /** False: nobody heeds it. */
+  /** False: there is no listener. */
   raise(): boolean {
     if (this.#listener === undefined) return false
     this.#hasBegun = true

@@ -2,15 +2,15 @@ import { createInterface } from 'node:readline'
 import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'
 
-/** Puts a question to the person; null when there will be no answer (end of input, Ctrl-C, or `until` was there first). */
+/** Asks the user; null when there is no answer (end of input, Ctrl-C, or `until` settled first). */
 export type Ask = (question: string, until?: Promise<unknown>) => Promise<string | null>
 
-/** Whether there is a person at the terminal who can answer what a run asks. */
+/** Whether a user at the terminal can answer questions. */
 export function canAsk({ output }: Pick<CommonOptions, 'output'>, { stdin, stdout }: CliIO): boolean {
   return output === 'human' && stdin.isTTY === true && stdout.isTTY === true
 }
 
-/** Questions on stdout, answers from stdin, line by line. `close` gives stdin back. */
+/** Asks on stdout and reads answers from stdin, line by line. `close` releases stdin. */
 export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask; close: () => void } {
   // The terminal keeps its own line editing, and Ctrl-C stays a signal.
   const lines = createInterface({ input: stdin, terminal: false })
@@ -20,7 +20,7 @@ export function openTerminalPrompt({ stdin, stdout, signal }: CliIO): { ask: Ask
   }
   signal.addEventListener('abort', close, { once: true })
   if (signal.aborted) close()
-  // A question that is given up leaves its line to the next one.
+  // When a question is abandoned, the next question gets the pending line.
   let pendingLine: Promise<IteratorResult<string>> | undefined
   return {
     ask: async (question, until) => {

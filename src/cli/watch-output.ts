@@ -2,8 +2,8 @@ import type { Writable } from 'node:stream'
 import { getErrorCode } from './load-file.js'
 
 /**
- * Notices what a stream could not take: a full disk behind `> FILE` would otherwise count as success. A reader that has
- * gone (`| head`) is no such fault: it had what it wanted.
+ * Detects failed writes: otherwise a full disk behind `> FILE` would count as success. A closed pipe (`| head`) is not a
+ * failure.
  */
 export function watchOutput(stream: Writable): { end(): Promise<string | null> } {
   let fault: Error | null = null
@@ -12,17 +12,17 @@ export function watchOutput(stream: Writable): { end(): Promise<string | null> }
   }
   stream.on('error', note)
   return {
-    /** Once all that was written is through: why some of it is not; null when it is. */
+    /** Waits for all writes: why one failed; null when none did. */
     async end() {
       await waitForWrites(stream)
-      // What has just failed is told to listeners a moment later; stdout forgets it by the next write.
+      // A failure reaches listeners a moment later, and stdout forgets it with the next write.
       note(stream.errored)
       return fault === null ? null : fault.message
     },
   }
 }
 
-/** Settles when what was written has got through, or never will. */
+/** Resolves when all writes are done or have failed. */
 export function waitForWrites(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     if (stream.destroyed || !stream.writable) resolve()

@@ -12,11 +12,11 @@ export interface AgentSpec {
   options: CommonOptions
   file: ConfigFile
   store: SessionStore
-  /** Settings that go before those of the file. */
+  /** Settings that override those of the file. */
   overrides?: Partial<Pick<AgentOptions, 'limits' | 'stream'>>
 }
 
-/** Makes the agent that the options describe, and what it needs; what was opened is closed again in any case. */
+/** Creates the agent of the options with what it needs, and closes everything afterwards. */
 export async function withAgent<Value>(
   { options, file, store, overrides = {} }: AgentSpec,
   io: CliIO,
@@ -28,7 +28,7 @@ export async function withAgent<Value>(
   try {
     mcp = await openMcp(options.mcp, io.cwd, (warning) => io.stderr.write(`statewright: ${warning}\n`))
     const { $schema: _schema, model: _model, ...written } = file
-    // What was read from JSON has no keys that are undefined.
+    // Values from JSON are never undefined.
     const settings = written as Omit<AgentOptions, 'model'>
     const agent = createAgent({
       ...settings,

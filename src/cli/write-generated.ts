@@ -4,8 +4,8 @@ import { CliError } from './cli-error.js'
 import { getErrorCode } from './load-file.js'
 
 /**
- * Writes a generated file, and makes its folder. A file that is there is replaced only when it begins as this one
- * does: what somebody has written is never lost. Returns its path.
+ * Writes a generated file, and creates its folder. An existing file is replaced only if it begins with `firstLine`, so that a
+ * handwritten file is never lost. Returns the path.
  * @throws {CliError} `unwritable_file`
  */
 export async function writeGenerated(
@@ -38,9 +38,9 @@ function describeWriteError(error: unknown, path: string, folder: string): strin
   switch (getErrorCode(error)) {
     case 'EEXIST':
     case 'ENOTDIR':
-      return `'${folder}' is no folder.`
+      return `'${folder}' is not a folder.`
     case 'EISDIR':
-      return `'${path}' is a folder; there is to be a file of that name.`
+      return `'${path}' is a folder, but must be a file.`
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':

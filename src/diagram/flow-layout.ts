@@ -40,7 +40,7 @@ const margin = 24
 const rowGap = 160
 const laneHeight = 30
 
-/** What a machine may have, so that each line can be short: one state that begins, few others, few inside each. */
+/** Whether the machine is small enough for short lines: one initial state, few others, few states inside each. */
 export function isFlow({ root }: Chart): boolean {
   const live = root.states.filter(({ type }) => type !== 'final')
   const [first] = root.initial
@@ -214,7 +214,7 @@ function listPermutations<T>(items: readonly T[]): T[][] {
   )
 }
 
-/** What leads to a state without a line: from every other one, or from anywhere only. */
+/** Ways to a state that are told in its box instead of drawn: from every other state, or only from anywhere. */
 function collectNotes(
   { id }: ChartState,
   { anywhere, states: tops }: Overview,

@@ -30,7 +30,7 @@ export function drawDot(x: number, y: number, color: string, radius: number): st
   return `<circle cx="${x}" cy="${y}" r="${radius}" fill="${color}"/>`
 }
 
-/** Parts that belong to one state, which programs find by its path; its description is told where somebody points at it. */
+/** The parts of one state, with its path for programs; its description is the tooltip. */
 export function drawStateGroup(
   { id, description }: { id: string; description: string },
   kind: string,

@@ -46,9 +46,8 @@ const colors: readonly (readonly [name: string, light: string, dark: string])[] 
 ]
 
 /**
- * A picture follows the theme of whoever looks at it. The colours of the light one stand at every element, for programs
- * that know no styles; these rules put variables in their place, `--chart-page` and so on, which are dark in the dark
- * theme, and which a page that holds the picture can set itself.
+ * A picture follows the viewer's theme. Every element has its light colour, for programs without styles. These rules replace
+ * the colours by variables (`--chart-page` and so on), which are dark in the dark theme, and which a page can set itself.
  */
 export const themeStyle = [
   '<style>',

@@ -37,7 +37,7 @@ function encodeEvents(
   return events
 }
 
-/** What OpenAI sends with a status when the scenario does not say. */
+/** OpenAI's usual error for a status, when the scenario has none. */
 export function getDefaultError(status: number) {
   if (status === 429)
     return createErrorObject('requests', 'rate_limit_exceeded', 'Rate limit reached. Try again later.')

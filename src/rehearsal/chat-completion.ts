@@ -1,7 +1,7 @@
 import type { ChatRequest } from './chat-request.js'
 import type { Turn } from './turn-schema.js'
 
-/** What a completion carries besides the turn. */
+/** The fields of a completion besides the turn. */
 export interface Envelope {
   id: string
   /** Seconds since the epoch. */
@@ -109,7 +109,7 @@ function toUsage(turn: Turn, request: ChatRequest) {
 
 type CountedUsage = Record<'input' | 'output' | 'cached' | 'cacheWrite' | 'reasoning', number>
 
-/** What a turn has used: as it says, or by estimate. */
+/** The usage of a turn, as given or estimated. */
 export function countUsage(turn: Turn, request: ChatRequest): CountedUsage {
   const { cached = 0, cacheWrite = 0, reasoning = 0, ...rest } = turn.usage ?? estimateUsage(turn, request)
   return { ...rest, cached, cacheWrite, reasoning }

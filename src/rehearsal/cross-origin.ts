@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from './refusal.js'
 
 /**
- * Pages of this machine may talk to a rehearsal, and those that were named. To others it is closed: their requests are
- * refused, not merely unreadable, so that a page that happens to be open cannot use up turns.
+ * Allows pages of this machine, and those of the option `origins`. Requests of other pages are refused, so that an open page
+ * cannot use up turns.
  *
- * True when the request has been answered with that, being a preflight.
+ * True when the request was a preflight, and is answered.
  * @throws Refusal 403 `rehearsal_origin`
  */
 export function answerOrigin(

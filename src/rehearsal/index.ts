@@ -1,4 +1,4 @@
-/** The rehearsal: a model that says what a scenario file tells it to. Node only. */
+/** The rehearsal: a local server that plays the model's answers from a scenario. Node only. */
 export { RehearsalError } from './errors.js'
 export type { RehearsalOptions } from './rehearsal-options.js'
 export { type Rehearsal, startRehearsal } from './rehearsal.js'

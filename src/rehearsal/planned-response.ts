@@ -1,16 +1,16 @@
 import type { Turn } from './turn-schema.js'
 
-/** How a turn is said in the words of one API. */
+/** Encodes a turn for one API. */
 export interface TurnEncoder {
   /** The body of an answer that does not stream. */
   encodeBody(): object
-  /** The server-sent events of one that does, each as it is written: after so many deltas, `stop`, it breaks off. */
+  /** The server-sent events of a streamed answer. `stop`: breaks off after this number of deltas. */
   encodeEvents(stop: number | undefined): string[]
   /** The body of an error; also the one that stands in for an answer of status 200. */
   encodeError(error: NonNullable<Turn['error']> | undefined, status: number): object
 }
 
-/** An HTTP response, written down before anything is sent: one write after the other, then the ending. */
+/** A prepared HTTP response: its writes, then its ending. */
 export interface PlannedResponse {
   status: number
   headers: Record<string, string>

@@ -5,7 +5,7 @@ import type { TurnEncoder } from './planned-response.js'
 import type { CallLimits } from './request-problem.js'
 import type { Turn } from './turn-schema.js'
 
-/** What an API has of its own: how its requests are read, how turns are said in it, and how it refuses. */
+/** The API-specific parts: reading requests, encoding turns, and refusals. */
 export interface ProviderApi {
   name: 'chat' | 'responses' | 'messages' | 'gemini'
   /** How many calls a message may have, and how long their ids may be. Default: as in chats. */
@@ -14,7 +14,7 @@ export interface ProviderApi {
   idPrefix: string
   /** A body as a Chat Completions request; some APIs have a part of it in the path. @throws Refusal */
   readRequest(sent: unknown, path: string): ChatRequest
-  /** What is wrong with a body that only this API has rules for, in one sentence; null when nothing is. */
+  /** A violation of this API's own rules, as a sentence; null when there is none. */
   findStrictProblem(sent: unknown, request: ChatRequest): { message: string; param: string } | null
   createEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder
   formatRefusal(refusal: Refusal): object

@@ -1,4 +1,4 @@
-/** Why a request is not answered by its turn, as an HTTP status and the error object that OpenAI would send. */
+/** Why a request gets no turn: an HTTP status and an error object like OpenAI's. */
 export class Refusal extends Error {
   readonly status: number
   readonly code: string

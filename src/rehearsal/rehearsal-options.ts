@@ -5,7 +5,7 @@ import { RehearsalError } from './errors.js'
 import type { ChatRequest } from './chat-request.js'
 import { invalidScenarioError, parseScenario, type Scenario } from './scenario.js'
 
-/** What a rehearsal plays, and how strict it is. */
+/** The scenarios of a rehearsal, and how strict it is. */
 export interface RehearsalOptions {
   /** Played by every model name that names no other. Without it, only `scenarios` play. */
   scenario?: Scenario | undefined

@@ -128,7 +128,7 @@ function findCallProblem(
   return isWellFormed(input) ? null : createProblem(`${at}.function.arguments`, torn)
 }
 
-/** The system first, then a user, then users and answers in turns; and something to answer at the end. */
+/** The system message first, then a user, then users and assistants in turns, and a user or results at the end. */
 function findTurnProblem(messages: readonly WireMessage[], i: number): RequestProblem | null {
   const at = `messages[${i}]`
   const role = getRole(messages[i])
@@ -141,7 +141,7 @@ function findTurnProblem(messages: readonly WireMessage[], i: number): RequestPr
   if (role === 'assistant' && (before === undefined || before === 'system'))
     return createProblem(
       at,
-      "is an answer that nobody asked for: the first message after that of the system is a user's.",
+      "is an answer without a question: the first message after the system message must be a user's.",
     )
   if (role === before && (role === 'user' || role === 'assistant'))
     return createProblem(

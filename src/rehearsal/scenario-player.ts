@@ -26,7 +26,7 @@ function findApi(path: string): ProviderApi | undefined {
   return isGeminiPath(path) ? geminiApi : undefined
 }
 
-/** What happens between a request and its response. */
+/** Answers the requests of a rehearsal from its scenarios. */
 export class ScenarioPlayer {
   readonly requests: RecordedRequest[] = []
   readonly #settings: RehearsalSettings
@@ -126,7 +126,7 @@ export class ScenarioPlayer {
     }
   }
 
-  /** The next turn for a request that deserves one. */
+  /** Checks a request, and takes its next turn. */
   #takeCue({ body, sent, conversation, scenario }: RecordedRequest, api: ProviderApi): Cue {
     const found = this.#settings.strict
       ? (api.findStrictProblem(sent, body) ?? findStrictProblem(body, api.limits))
@@ -156,7 +156,7 @@ export class ScenarioPlayer {
   }
 }
 
-/** The turn itself: a function is asked, and its expectations are checked. */
+/** Resolves the turn: calls a turn function, and checks the expectations. */
 async function resolveTurn({ turn: cued, index }: Cue, request: RecordedRequest): Promise<Turn> {
   const refuse = (code: string, what: string): never => {
     throw new Refusal(400, code, `turns[${index}] ${what}`)

@@ -16,7 +16,7 @@ import { type Turn, turnSchema } from './turn-schema.js'
 export type TurnFunction = (request: RecordedRequest) => Turn | Promise<Turn>
 
 /**
- * What the model of a rehearsal says, request by request. Plain JSON, unless a turn is a function.
+ * The model's answers, one for each request. Plain JSON, unless a turn is a function.
  *
  * @example
  * const scenario: Scenario = {

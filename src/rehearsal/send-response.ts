@@ -9,7 +9,7 @@ export interface Pace {
   chunkDelayMs?: number | undefined
 }
 
-/** Sends a planned response. Resolves when nothing is left to send, which is also when the client has gone. */
+/** Sends a planned response. Resolves when it is sent, or the client has disconnected. */
 export async function sendResponse(
   response: ServerResponse,
   { status, headers, writes, ending }: PlannedResponse,
@@ -45,7 +45,7 @@ function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promi
 }
 
 /**
- * Waits until the bytes have left and, for a client in this process, until it could read them: else it would see two
+ * Waits until the bytes are sent and, for a client in this process, until it could read them: otherwise it would see two
  * writes as one.
  */
 async function writeBytes(response: ServerResponse, bytes: Uint8Array): Promise<void> {

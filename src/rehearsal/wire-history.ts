@@ -1,9 +1,9 @@
 import type { WireMessage } from './chat-request.js'
 
 /**
- * What is wrong with a history, in one sentence, or null. Providers ask for: exactly one result for each tool call,
- * right after the message that called, in its order; no result without a call; no empty list of calls; and content
- * in every message but an assistant's with calls.
+ * The first problem of a history as a sentence, or null. Providers require exactly one result for each tool call, right after
+ * the message with the calls and in their order; no result without a call; no empty list of calls; and content in every
+ * message except an assistant's with calls.
  */
 export function findHistoryProblem(messages: readonly WireMessage[]): string | null {
   for (let i = 0; i < messages.length; i++) {

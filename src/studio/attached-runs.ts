@@ -6,7 +6,7 @@ import { toShownText } from './shown-values.js'
 
 type Text = Extract<LiveMessage, { type: 'text' }>
 
-/** A run of this process: whichever agent it is of. */
+/** A run of this process, of any agent. */
 export type AttachableRun = Pick<
   Run,
   | 'sessionId'
@@ -23,7 +23,7 @@ export type AttachableRun = Pick<
   | 'cancel'
 >
 
-/** The runs of this process that the studio knows: their text as it comes, and hands to answer them with. */
+/** The attached runs of this process: their streamed text, and the handles to answer them. */
 export class AttachedRuns {
   readonly #runs = new Map<string, { run: AttachableRun; isOurs: boolean }>()
   readonly #texts = new Map<string, StreamedAnswer>()
@@ -35,7 +35,7 @@ export class AttachedRuns {
     this.#onChange = onChange
   }
 
-  /** The handle by which a run is answered. One of ours that rests is an old one: anybody may have gone on since. */
+  /** The handle to answer a run. A handle of our own is outdated at a rest: another process may have resumed the run. */
   get(sessionId: string): AttachableRun | undefined {
     const { run, isOurs } = this.#runs.get(sessionId) ?? {}
     return run && isOurs && !isWorkState(run.state) ? undefined : run
@@ -49,12 +49,12 @@ export class AttachedRuns {
     return this.#runs.has(sessionId)
   }
 
-  /** What of the answer that is being written has come so far. */
+  /** The streamed text so far. */
   findText(sessionId: string): Text | null {
     return this.#texts.get(sessionId)?.whole ?? null
   }
 
-  /** `isOurs`: brought back by the studio itself, from one rest to the next. */
+  /** `isOurs`: resumed by the studio itself, up to the next rest. */
   attach(run: AttachableRun, { isOurs = false } = {}): void {
     const { sessionId } = run
     if (this.#runs.get(sessionId)?.run === run) return
@@ -93,7 +93,7 @@ export class AttachedRuns {
   }
 }
 
-/** An answer as it is written. The word that is still being written may become a secret, and waits for its end. */
+/** A streamed answer. The last word is kept back until it is complete, because it may be part of a secret. */
 class StreamedAnswer {
   readonly stepId: string
   readonly #sessionId: string

@@ -3,7 +3,7 @@ import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-tot
 import type { Usage } from '../../machines/agent/usage.js'
 import type { GaugeView } from './protocol.js'
 
-/** What a run may use, and what it has used; `at`: when that was. */
+/** The limits of a run, and what it has used by the time `at`. */
 export function createGauges(context: AgentContext, children: Usage, at: number): GaugeView[] {
   const totals = getBudgetTotals(context)
   const { tokenBudget, outputTokens, costLimit, countCached } = toBudgetLimits(context.config)
@@ -31,7 +31,7 @@ export function createGauges(context: AgentContext, children: Usage, at: number)
 
 const toLimit = (limit: number): number | null => (limit > 0 ? limit : null)
 
-/** Of the time that counts: it stands still while the run rests. Null without a limit: nobody counts. */
+/** The used time; the clock stops while the run rests. Null without a limit. */
 function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number, at: number): number | null {
   if (timeoutMs === 0) return null
   const left = timeLeft ?? (deadline === null ? timeoutMs : deadline - at)

@@ -9,15 +9,15 @@ import type { SessionFold } from './session-fold.js'
 import { packageRoot } from './package-root.js'
 import type { ChartView } from './protocol.js'
 
-/** What of the chart is the same for all sessions. */
+/** The chart, which is the same for all sessions. */
 export interface DrawnChart {
   chart: Chart
   sheets: ChartView['sheets']
-  /** Ids of the transitions that generated tests take, and paths of the states that they enter; null: nobody knows. */
+  /** Ids of the transitions that generated tests take, and paths of the states that they enter; null: not known. */
   tested: ReadonlySet<string> | null
 }
 
-/** The machine as a picture: as the package has it, or drawn now where it is somebody's own. */
+/** The machine as pictures: those of the package for the agent machine, drawn now for another machine. */
 export function drawChart(machine: AnyStateMachine = agentMachine): Promise<DrawnChart> {
   return machine === agentMachine ? drawAgentChart() : drawMachine(machine)
 }
@@ -41,7 +41,7 @@ async function drawMachine(machine: AnyStateMachine): Promise<DrawnChart> {
   return { chart, sheets, tested: isOurs ? await readTestedIds() : null }
 }
 
-/** Without the package that draws there is the outline. */
+/** Null without the drawing package: the page shows the outline. */
 async function tryDrawState(chart: Chart, state: string): Promise<string | null> {
   try {
     return await toSvg(chart, { state })
@@ -57,7 +57,7 @@ async function readPicture(state: string): Promise<string | null> {
   return readFile(join(pictures, `agent.${state}.svg`), 'utf8').catch(() => null)
 }
 
-/** In the sources, where `npm run generate` has left it; in the package, what the build has kept of that. */
+/** From `npm run generate` in the sources, or from the build in the package. */
 async function readTestedIds(): Promise<ReadonlySet<string> | null> {
   for (const file of [
     join(pictures, 'agent.coverage.json'),
@@ -76,14 +76,14 @@ async function readTestedIds(): Promise<ReadonlySet<string> | null> {
   return null
 }
 
-/** States with states in them, the outermost first. */
+/** All compound states, the outermost first. */
 function listCompoundStates({ states }: State): State[] {
   return states
     .filter((state) => state.states.length > 0)
     .flatMap((state) => [state, ...listCompoundStates(state)])
 }
 
-/** The chart as the page has it. */
+/** The chart for the page. */
 export function createChartView({ chart, sheets, tested }: DrawnChart): ChartView {
   const states = flattenStates(chart.root).slice(1)
   const isTested = (id: string): boolean | null => tested && tested.has(id)
@@ -116,7 +116,7 @@ function flattenStates(state: State): State[] {
   return [state, ...state.states.flatMap(flattenStates)]
 }
 
-/** What a session took of the chart, added to what others did: transitions, and states with those around them. */
+/** Adds the transitions that a session took, and the states that it entered, to the counts. */
 export function countVisits(counts: Map<string, number>, { rows }: Pick<SessionFold, 'rows'>): void {
   const add = (id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1)
   for (const { from, to, taken } of rows) {

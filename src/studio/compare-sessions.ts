@@ -2,13 +2,13 @@ import type { CompareStep, CompareView, RecordRow, SessionView, ShownMessage } f
 import type { SessionFold } from './session-fold.js'
 import { createTranscript } from './shown-values.js'
 
-/** One of two sessions that are held side by side. */
+/** One of two compared sessions. */
 export interface ComparedSession {
   view: SessionView
   fold: SessionFold
 }
 
-/** Two sessions: what they have in common from the beginning, and then step by step. */
+/** Compares two sessions: their common beginning, then step by step. */
 export function createCompareView(a: ComparedSession, b: ComparedSession): CompareView {
   const [said, other] = [getTranscript(a), getTranscript(b)]
   const [steps, others] = [listSteps(a, said), listSteps(b, other)]
@@ -33,7 +33,7 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
 const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
   createTranscript(fold.now, fold.origin?.edit, fold.durations)
 
-/** Of a fork and its origin: the records up to where it begins. Of others: none but equal ones. */
+/** For a fork and its origin: the records up to the fork. For other sessions: equal records at the beginning. */
 function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
   if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
   if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq
@@ -56,11 +56,11 @@ const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls']
   result,
 })
 
-/** What the model said in each of its answers, and what that cost. */
+/** The model's answers, with their cost. */
 function listSteps({ view: { rows } }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
   const answers = messages.filter(({ role }) => role === 'assistant')
   const brought = rows.filter(({ label, type }) => type === 'event' && label.startsWith('answer'))
-  // A fork has the answers of its origin without their records.
+  // A fork has the answers of its origin, but not their records.
   const inherited = Math.max(0, answers.length - brought.length)
   return answers.map(({ text, calls, at }, i): CompareStep => {
     const row = brought[i - inherited]

@@ -8,8 +8,8 @@ import type { ExportedSession } from './protocol.js'
 import { StudioViews } from './studio-views.js'
 
 /**
- * A session as one file to send to somebody: the page, with everything that it shows of this session in it. It asks
- * nobody for anything. Secrets are scrubbed, as they are in the studio.
+ * Exports a session as one HTML file: the studio's page with the data of this session. It makes no requests. Secrets are
+ * scrubbed, as in the studio.
  *
  * @throws {StoreError} `unknown_session`, …
  * @throws {StatewrightError} `no_page` where the package was not built
@@ -21,7 +21,7 @@ export async function exportSession(store: SessionStore, id: string): Promise<st
   return createExportedPage(client, await createSessionData(store, id))
 }
 
-/** Everything that the studio shows of a session. */
+/** All data that the studio shows of a session. */
 export function createSessionData(store: SessionStore, id: string): Promise<ExportedSession> {
   const ignore = (): void => undefined
   const runs = new AttachedRuns(ignore, ignore)

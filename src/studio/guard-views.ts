@@ -5,7 +5,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { GuardView } from './protocol.js'
 import { toShownText } from './shown-values.js'
 
-/** Every guard of a run: what it counts, where it acts, what it has seen last, and what comes next. */
+/** Every guard of a run: its count, its threshold, its last evidence, and its next action. */
 export function createGuardViews(context: AgentContext): GuardView[] {
   const { guardrails: state, config, verdict } = context
   const spoken = collectFindings(state, config.guardrails)
@@ -70,18 +70,18 @@ function createProgressViews(context: AgentContext, findEvidence: (rule: string)
   })
 }
 
-/** A run of an older version counts neither. */
+/** Runs of older versions have neither count. */
 function getWiderCounts({ similar = 0, tour = 0 }: Partial<Pick<ProgressState, 'similar' | 'tour'>>) {
   return { similar, tour }
 }
 
 function getSteps(settings: ProgressConfig | null, rule: Rule): object | null {
   if (rule !== 'sameOutput') return settings?.[rule] ?? null
-  // Short outputs of tools that change something may go on for longer.
+  // The other steps are for short outputs of tools that change something.
   return settings?.sameOutput?.long ?? null
 }
 
-/** The next thing that happens as the count grows. */
+/** The next action as the count grows. */
 function findNext(count: number, steps: object | null): Pick<GuardView, 'threshold' | 'next'> {
   const { nudgeAt, blockAt, haltAt } = (steps ?? {}) as Partial<StepsWithBlock>
   const all: [string, number | null | undefined][] = [
@@ -144,7 +144,7 @@ function createOtherViews(
   ]
 }
 
-/** What ends or mends a run by count alone. */
+/** Limits and recoveries that only count. */
 function createLimitViews(context: AgentContext): GuardView[] {
   const { config, attempt, recoveries, reprompts, emptyRetries, outputRepairs, steps } = context
   const { emptyAnswer, maxTokensRecoveries } = config.guardrails

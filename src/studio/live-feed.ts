@@ -4,37 +4,37 @@ import type { AttachedRuns } from './attached-runs.js'
 import { type SessionLibrary, describeProblem } from './session-library.js'
 import type { LiveMessage, SessionRow } from './protocol.js'
 
-/** How often the store is looked at, in milliseconds, for what other processes write. */
+/** How often the store is polled for changes of other processes, in milliseconds. */
 const pollMs = 500
 
-/** Milliseconds for reading logs at one look: a list of thousands is told as it is read. */
+/** Milliseconds for reading logs in one poll: long lists are sent over several polls. */
 const readingMs = 100
 
-/** Between the list of a page and its feed there is at most so much time, in milliseconds. */
+/** The longest time between a page's list request and its feed, in milliseconds. */
 const overlapMs = 5_000
 
 interface Viewer {
   response: ServerResponse
-  /** The session that it follows record by record. */
+  /** The session whose records it gets. */
   session: string | null
-  /** The last record that it has, and the check of it; null: it has come with that record, and nobody knows. */
+  /** The last record that the page has, and its check; null: not known yet. */
   lastSeq: number
   check: string | null
-  /** Bytes that wait to be taken: a page that sleeps is not fed for ever. */
+  /** Whether the connection is congested: a sleeping page must not fill the memory. */
   isFull: boolean
 }
 
-/** What happens in the store, told to every page that is open: rows of the list, records, text. */
+/** Sends changes of the store to every open page: rows of the list, records, text. */
 export class LiveFeed {
   readonly #library: SessionLibrary
   readonly #runs: AttachedRuns
   readonly #viewers = new Set<Viewer>()
-  /** As they were told last, and when. */
+  /** The last sent rows, with the time. */
   readonly #rows = new Map<string, { text: string; at: number }>()
   #problem: string | null = null
   #timer: ReturnType<typeof setTimeout> | undefined
   #isPolling = false
-  /** Whether something has happened since the last look began. */
+  /** Whether something has changed since the last poll began. */
   #isDue = false
   #restMs = 0
   #nextAt = Infinity
@@ -45,7 +45,7 @@ export class LiveFeed {
     this.#runs = runs
   }
 
-  /** A page that stays connected. `after`: the last record that it has. */
+  /** Adds a connected page. `after`: the last record that it has. */
   addViewer(response: ServerResponse, session: string | null, after: number): void {
     const viewer: Viewer = { response, session, lastSeq: after, check: null, isFull: false }
     response.on('drain', () => {
@@ -53,7 +53,7 @@ export class LiveFeed {
     })
     response.on('close', () => this.#viewers.delete(viewer))
     this.#viewers.add(viewer)
-    // What was told to others between its list and now.
+    // Send again what changed between its list request and now.
     for (const [id, { at }] of this.#rows) if (at > performance.now() - overlapMs) this.#rows.delete(id)
     if (this.#problem !== null) writeMessage(viewer, { type: 'store', problem: this.#problem })
     const text = session === null ? null : this.#runs.findText(session)
@@ -65,7 +65,7 @@ export class LiveFeed {
     for (const viewer of this.#viewers) if (isMessageFor(viewer, message)) writeMessage(viewer, message)
   }
 
-  /** Something has happened in this process: the store is looked at as soon as it may be. */
+  /** Polls the store soon, because something changed in this process. */
   pollSoon(): void {
     this.#isDue = true
     if (!this.#isPolling) this.#schedule(this.#restMs)
@@ -81,7 +81,7 @@ export class LiveFeed {
   #schedule(ms: number): void {
     if (this.#isClosed || this.#viewers.size === 0) return
     const at = performance.now() + ms
-    // What happens again and again does not put it off.
+    // Repeated changes do not delay the poll.
     if (at >= this.#nextAt) return
     clearTimeout(this.#timer)
     this.#nextAt = at
@@ -103,7 +103,7 @@ export class LiveFeed {
     }
     this.#isPolling = false
     const took = performance.now() - began
-    // A store that is slow to list is asked less often, and never all the time.
+    // A slow store is polled less often.
     this.#restMs = Math.max(20, took)
     this.#schedule(this.#isDue ? this.#restMs : Math.max(pollMs, 4 * took))
   }
@@ -119,7 +119,7 @@ export class LiveFeed {
     for (const row of rows) this.#emitRow(row)
   }
 
-  /** What a page has got as a list need not be told to it again. */
+  /** Notes rows that a page got as a list, so that they are not sent again. */
   noteListed(rows: readonly SessionRow[]): void {
     for (const row of rows) this.#emitRow(row, 0)
   }
@@ -138,7 +138,7 @@ export class LiveFeed {
       // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
       const fold = await this.#library.readFold(sessionId).catch(ignoreUnknownSession)
       if (fold === null) continue
-      // A log that was read anew may be the same one.
+      // The fold may have been read again from the same log.
       const reset = viewer.check !== null && fold.getCheck(viewer.lastSeq) !== viewer.check
       const told = reset ? 0 : viewer.lastSeq
       viewer.lastSeq = fold.head
@@ -157,7 +157,7 @@ export class LiveFeed {
   }
 }
 
-/** It was deleted between the list and this. */
+/** The session was deleted after it was listed. */
 function ignoreUnknownSession(error: unknown): null {
   if (error instanceof StoreError && error.code === 'unknown_session') return null
   throw error
@@ -168,7 +168,7 @@ function isMessageFor({ session }: Viewer, message: LiveMessage): boolean {
 }
 
 function writeMessage(viewer: Viewer, message: LiveMessage): void {
-  // It asks anew when it is connected again; text that is left out comes with its message.
+  // A dropped text arrives later with its message; a disconnected page reconnects.
   if (viewer.isFull && message.type === 'text') return
   if (viewer.isFull && viewer.response.writableLength > maxWaitingBytes) {
     viewer.response.destroy()

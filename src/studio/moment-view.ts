@@ -11,18 +11,18 @@ import type { MomentView, PendingView } from './protocol.js'
 import { toShownText, toShownValue, createTranscript } from './shown-values.js'
 import type { SessionStep } from './session-step.js'
 
-/** What a moment is seen with. */
+/** The inputs of a moment besides the record. */
 export interface MomentOptions {
-  /** Of the agent that answers; undefined without one. */
+  /** The tools of the agent; undefined without an agent. */
   tools: ToolSet | undefined
-  /** What is otherwise in this session than in the one that it was forked from. */
+  /** The edit of a fork. */
   edit: LoggedEdit | undefined
-  /** How long calls took, by the ids of their results. */
+  /** Durations of calls, by the message id of their result. */
   durations: ReadonlyMap<string, number>
   actions: MomentView['actions']
 }
 
-/** A session as it stood after one record of its log. */
+/** A session after one record of its log. */
 export function createMomentView(
   step: SessionStep,
   { tools, edit, durations, actions }: MomentOptions,
@@ -43,7 +43,7 @@ export function createMomentView(
   }
 }
 
-/** What never changes, and what the transcript shows already. */
+/** Keys of the context that never change, or that the transcript shows. */
 const hiddenKeys = ['messages', 'config', 'tools', 'features'] as const
 
 const shownValues = new WeakMap<object, unknown>()
@@ -59,7 +59,7 @@ function createContextView(context: AgentContext): unknown {
   }
 }
 
-/** It is the same in every moment of a run. */
+/** Converts a value once: it is the same in every moment of a run. */
 function toShownOnce(value: object): unknown {
   const known = shownValues.get(value) ?? toShownValue(value)
   shownValues.set(value, known)
@@ -72,7 +72,7 @@ function createRecordView({ record: { seq, at, type }, entry }: SessionStep): un
   return { seq, at, type, ...(toShownValue(getContent(entry)) as object) }
 }
 
-/** A record as it was written, but for states in it, which the moment itself shows. */
+/** The content of a record, without states, which the moment shows. */
 function getContent(entry: RecordContent): object {
   const { type: _type, ...content } = entry
   switch (entry.type) {
@@ -101,7 +101,7 @@ function getContent(entry: RecordContent): object {
   }
 }
 
-/** Paths below which two states differ; of lists and texts as a whole. */
+/** Paths at which two contexts differ; lists and texts count as a whole. */
 function listChanges(before: object, after: object, depth = 3): string[] {
   const [a, b] = [before as Record<string, unknown>, after as Record<string, unknown>]
   const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])]
@@ -117,7 +117,7 @@ function listChanges(before: object, after: object, depth = 3): string[] {
 const isPlainObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Equal texts say nothing about long lists that have grown: their ends do. */
+/** Long lists are compared by identity of their items, other values as JSON. */
 function isSame(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b) && (a.length !== b.length || a.length > 50)) {
     return a.length === b.length && a.every((item, i) => item === b[i])

@@ -1,13 +1,13 @@
 import type { MomentView, PackedMoments } from './protocol.js'
 
-/** Parts of a moment that stand in many moments: a message, a value of the context. They are sent once. */
+/** Lists of a moment whose items repeat in many moments, such as messages: each item is sent once. */
 const listNames = ['transcript', 'guards', 'budget', 'pending', 'actions'] as const
 
-/** Many moments in little room: a run of 1,000 records has the same messages again and again. */
+/** Packs many moments: repeated parts, such as messages, are stored once. */
 export class MomentPacker {
   readonly #parts: unknown[] = []
   readonly #places = new Map<string, number>()
-  /** The same object is the same part. */
+  /** Parts by object identity. */
   readonly #known = new WeakMap<object, number>()
   readonly #moments: PackedMoments['moments'] = []
 
@@ -45,7 +45,7 @@ export class MomentPacker {
   }
 }
 
-/** What `Packer` was given; null for a moment that is not among them. */
+/** Unpacks one moment; null when it is not in the pack. */
 export function unpackMoment({ parts, moments }: PackedMoments, seq: number): MomentView | null {
   const moment = moments.find((one) => one.seq === seq)
   if (!moment) return null

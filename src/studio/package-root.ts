@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The folder of this package's package.json, wherever in it this code was put. */
+/** The folder of this package's package.json. */
 export const packageRoot = findRoot(dirname(fileURLToPath(import.meta.url)))
 
 function findRoot(folder: string): string {

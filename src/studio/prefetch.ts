@@ -1,17 +1,17 @@
 import type { SessionLibrary } from './session-library.js'
 import type { SessionRow } from './protocol.js'
 
-/** Sessions that are read before somebody opens them: as many as are seen at once, and none that takes seconds. */
+/** How many sessions are prefetched, and up to which length: about one screen, and none that takes seconds. */
 const maxSessions = 8
 const maxRecords = 5_000
 
-/** Milliseconds without a request after which there is time for this, and how long it waits for that at most. */
+/** How long there must be no request before prefetching, and how long to wait for that, in milliseconds. */
 const quietMs = 150
 const maxWaitMs = 10_000
 
 /**
- * Reads the sessions at the top of a list while nobody asks for anything: whoever opens one finds it read. It steps
- * back for every request, and gives up where there is no quiet.
+ * Prefetches the sessions at the top of the list while there are no requests, so that they open fast. It pauses for every
+ * request, and gives up when requests do not stop.
  */
 export class Prefetcher {
   readonly #library: SessionLibrary
@@ -23,12 +23,12 @@ export class Prefetcher {
     this.#library = library
   }
 
-  /** Somebody asks for something. */
+  /** Notes a request: prefetching pauses. */
   noteRequest(): void {
     this.#busyUntil = performance.now() + quietMs
   }
 
-  /** What is listed first may be opened next. */
+  /** Reads the first sessions of a list. */
   async prefetch(rows: readonly SessionRow[]): Promise<void> {
     if (this.#isReading) return
     this.#isReading = true
@@ -40,7 +40,7 @@ export class Prefetcher {
           return
       }
     } catch {
-      // The store has gone away: whoever asks is told.
+      // The store is unavailable: the next request reports it.
     } finally {
       this.#isReading = false
     }
@@ -50,7 +50,7 @@ export class Prefetcher {
     this.#isClosed = true
   }
 
-  /** Resolves when there is time; false where there is none, or no more. */
+  /** Waits for a time without requests; false when there is none, or the server is closed. */
   async #waitForQuiet(): Promise<boolean> {
     const until = performance.now() + maxWaitMs
     do {

@@ -1,8 +1,8 @@
 import type { Message } from '../../machines/agent/messages.js'
 
 /**
- * What the page and its server say to each other. Everything is JSON; texts are what a model or a tool wrote, shown as
- * text and never as HTML. Secrets are redacted and withheld content is left out before anything gets here.
+ * The protocol between the page and its server. Everything is JSON. Texts of models and tools are shown as text, never as
+ * HTML. Secrets are redacted and uncleared content is left out before.
  *
  * GET  /api/chart                       → ChartView
  * GET  /api/visits                      → VisitsView
@@ -17,17 +17,17 @@ import type { Message } from '../../machines/agent/messages.js'
  * POST /api/sessions/ID/answers         Answer → Done
  * POST /api/sessions/ID/fork            ForkRequest → Done
  *
- * What is refused answers with its status and a Refusal. Addresses are made by `paths` of routes.ts; all of them are
- * below the page's own.
+ * A refused request is answered with its status and a Refusal. `paths` in routes.ts makes the addresses, all below the page's
+ * own.
  */
 export interface Refusal {
   error: { code: string; message: string; key?: string }
 }
 
 export interface SessionsView {
-  /** The store, in words. */
+  /** The name of the store. */
   store: string
-  /** Why there are no actions; null where there are. */
+  /** Why actions are not possible; null when they are. */
   readOnly: string | null
   sessions: SessionRow[]
 }
@@ -35,9 +35,9 @@ export interface SessionsView {
 export interface SessionRow {
   id: string
   name: string | null
-  /** Those that wait for a person come first, then running, interrupted, ended, damaged. */
+  /** In this order: waiting for a person, running, interrupted, ended, damaged. */
   standing: 'waiting' | 'running' | 'interrupted' | 'ended' | 'damaged'
-  /** Of the latest run: an agent state, its reason; null before the first and for damaged ones. */
+  /** State and reason of the latest run; null before the first run and for damaged sessions. */
   state: string | null
   reason: string | null
   /** The latest user message, cut. */
@@ -50,22 +50,22 @@ export interface SessionRow {
   createdAt: number
   updatedAt: number
   records: number
-  /** The process that writes to it, in words; null when nobody does. */
+  /** The process that holds the session; null when there is none. */
   holder: string | null
-  /** Streams live, because its run is attached to this studio. */
+  /** Whether its run is attached to this studio, and streams live. */
   isAttached: boolean
   forkedFrom: { sessionId: string; seq: number } | null
   /** Why it cannot be read. */
   problem: string | null
 }
 
-/** One record of the log, and what the chart did with it. */
+/** One record of the log, and its effect on the chart. */
 export interface RecordRow {
   seq: number
   /** Milliseconds since the epoch. */
   at: number
   type: 'opened' | 'start' | 'event' | 'snapshot'
-  /** In a few words: `RESPONSE: 2 calls`, `read_file done`. */
+  /** A short description: `answer: 2 calls`, `read_file ok`. */
   label: string
   /** Paths of states, dotted, the innermost ones that are active: `RUNNING.asking.requesting`. */
   from: string[]
@@ -90,13 +90,13 @@ export interface RecordRow {
     | 'truncated'
     | 'wait'
   )[]
-  /** What it started: requests, batches, shields, children. */
+  /** The work that it started: requests, batches, shields, sub-agents. */
   started: string[]
 }
 
 /** A bar of the timeline. */
 export interface Bar {
-  /** Of its session: a bar that comes again replaces the one before. */
+  /** Unique in the session: a bar that is sent again replaces the earlier one. */
   id: number
   lane: 'model' | 'tools' | 'shields' | 'memory' | 'waits' | 'children'
   label: string
@@ -107,15 +107,15 @@ export interface Bar {
   fromSeq: number
   toSeq: number | null
   status: 'ok' | 'failed' | 'running' | 'waiting' | 'interrupted'
-  /** A sub-agent's session, to go there. */
+  /** The session of a sub-agent. */
   sessionId?: string
 }
 
 export interface SessionView {
   session: SessionRow
-  /** Why it can be neither answered nor forked; null where it can. A run that is attached can be answered all the same. */
+  /** Why it can be neither answered nor forked; null when it can. An attached run can always be answered. */
   readOnly: string | null
-  /** Whether `rows`, `bars` and `gaps` begin at a snapshot, and what was before is still to be asked for. */
+  /** Whether `rows`, `bars` and `gaps` begin at a snapshot, and the records before are still to be loaded. */
   isPart: boolean
   rows: RecordRow[]
   bars: Bar[]
@@ -127,28 +127,28 @@ export interface SessionView {
 
 export interface EndView {
   view: SessionView
-  /** After the last record; null where there is none. What sub-agents used before `rows` is not counted in it. */
+  /** The moment after the last record; null without records. Usage of sub-agents before `rows` is not counted. */
   moment: MomentView | null
 }
 
 export interface GuardView {
   name: string
-  /** What it counts, now and where it acts; null for what counts nothing. */
+  /** The count, and the threshold at which the guard acts; null for guards that do not count. */
   streak: number | null
   threshold: number | null
   evidence: string
-  /** `nudge`, `block`, `halt`: what comes next, in words. */
+  /** The next action (`nudge`, `block`, `halt`) as a phrase. */
   next: string
   isOn: boolean
 }
 
 export interface GaugeView {
   name: 'tokens' | 'output tokens' | 'cost' | 'steps' | 'time'
-  /** Null: it is not known. */
+  /** Null: not known. */
   used: number | null
   /** Null: no limit. */
   limit: number | null
-  /** Of it, spent by sub-agents. */
+  /** The part that sub-agents used. */
   children: number
 }
 
@@ -167,20 +167,20 @@ export interface PendingView {
 export interface MomentView {
   seq: number
   transcript: ShownMessage[]
-  /** The record as it was written, redacted. */
+  /** The record, redacted. */
   record: unknown
   /** The machine's context, redacted. */
   context: unknown
-  /** Paths in the context that the record before had otherwise: `usage.run.totalTokens`. */
+  /** Paths in the context that this record changed: `usage.run.totalTokens`. */
   changed: string[]
   guards: GuardView[]
   budget: GaugeView[]
   pending: PendingView[]
-  /** What a person may do now; empty without an agent, or away from the end. */
+  /** The possible actions; empty without an agent, or before the last record. */
   actions: Answer['type'][]
 }
 
-/** Several moments; what stands in more than one of them is a number: the place of its part. */
+/** Several moments. Numbers are indexes into `parts`. */
 export interface PackedMoments {
   parts: unknown[]
   moments: {
@@ -192,7 +192,7 @@ export interface PackedMoments {
   }[]
 }
 
-/** What a page that was exported holds: JSON text in `<script type="application/json" id="statewright">`. */
+/** The data in an exported page: JSON text in `<script type="application/json" id="statewright">`. */
 export interface ExportedSession {
   chart: ChartView
   visits: VisitsView
@@ -214,7 +214,7 @@ export interface ShownMessage {
     status: string | null
     durationMs: number | null
   }[]
-  /** `partial`, `internal`, `withheld`, `edited`, `steering`, …: how it is no plain message. */
+  /** What is special about the message: `partial`, `internal`, `withheld`, `edited`, `steering`, … */
   marks: string[]
 }
 
@@ -228,11 +228,11 @@ export type Answer =
   | { type: 'resume' }
   | { type: 'cancel'; why?: string }
 
-/** Begins a new session at record `at`; the other one is left as it is. */
+/** Begins a new session at record `at`; the original does not change. */
 export interface ForkRequest {
   at: number
   edit?: ForkEdit
-  /** Goes on with the run at once. */
+  /** Resumes the run at once. */
   run?: boolean
 }
 
@@ -248,11 +248,11 @@ export interface Done {
 export type LiveMessage =
   | { type: 'session'; row: SessionRow }
   | { type: 'gone'; sessionId: string }
-  /** Rows that are new, and bars that are new or have changed. `reset`: the session begins anew, forget all others. */
+  /** New rows, and new or changed bars. `reset`: the session was replaced, drop all others. */
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; reset?: true }
-  /** Text that streams in, of the answer that is being written; a new attempt begins anew. */
+  /** Streamed text of an answer. `reset`: it replaces the text before. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
-  /** The store cannot be read at the moment; null when it can again. */
+  /** Why the store cannot be read; null when it can be read again. */
   | { type: 'store'; problem: string | null }
 
 export interface ChartView {
@@ -260,7 +260,7 @@ export interface ChartView {
   description: string
   states: ChartState[]
   transitions: ChartTransition[]
-  /** Pictures as SVG, whose parts carry `data-state` and `data-transition`: the overview first, then a sheet a state. */
+  /** SVG pictures whose parts have `data-state` and `data-transition`: the overview, then one sheet for each state. */
   sheets: { id: string; title: string; svg: string }[]
   /** Stately's editor, where runs are shown in it: its address, and the machine as it takes it. */
   editor?: { url: string; machine: object; withContext: boolean }
@@ -271,7 +271,7 @@ export interface ChartState {
   path: string
   description: string
   type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
-  /** Whether generated tests enter it; null: nobody knows. */
+  /** Whether generated tests enter it; null: not known. */
   isTested: boolean | null
 }
 
@@ -286,18 +286,18 @@ export interface ChartTransition {
   isTested: boolean | null
 }
 
-/** What stored sessions did on the chart. */
+/** How stored sessions used the chart. */
 export interface VisitsView {
-  /** How many of them were looked at: those written last. */
+  /** How many sessions were counted, the last written. */
   sessions: number
-  /** How often a transition was taken, or a state entered, by its id or path; what is missing was not. */
+  /** How often a transition was taken, or a state entered, by its id or path; absent: never. */
   counts: Record<string, number>
 }
 
 export interface CompareView {
   a: SessionView
   b: SessionView
-  /** Messages and records that both have from the beginning. */
+  /** The number of common messages and records at the beginning. */
   commonRecords: number
   commonMessages: number
   steps: { step: number; a: CompareStep | null; b: CompareStep | null; isSame: boolean }[]

@@ -27,10 +27,10 @@ const forkRequest = z.strictObject({
   run: z.boolean().optional(),
 })
 
-/** @throws {UsageError} `invalid_input` for what is no answer */
+/** @throws {UsageError} `invalid_input` */
 export const readAnswer = (body: unknown): Answer => parseBody(answer, body) as Answer
 
-/** @throws {UsageError} `invalid_input` for what asks for no fork */
+/** @throws {UsageError} `invalid_input` */
 export const readForkRequest = (body: unknown): ForkRequest => parseBody(forkRequest, body) as ForkRequest
 
 function parseBody<Value>(schema: z.ZodType<Value>, body: unknown): Value {
@@ -38,5 +38,9 @@ function parseBody<Value>(schema: z.ZodType<Value>, body: unknown): Value {
   if (read.success) return read.data
   const [issue] = read.error.issues
   const at = issue?.path.join('.') ?? ''
-  throw new UsageError('invalid_input', `The request is none${at && `, at '${at}'`}: ${issue?.message}.`, at)
+  throw new UsageError(
+    'invalid_input',
+    `The request is invalid${at && ` at '${at}'`}: ${issue?.message}.`,
+    at,
+  )
 }

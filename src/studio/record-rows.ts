@@ -8,7 +8,7 @@ import { listActivePaths, type SessionStep } from './session-step.js'
 import type { RecordRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
 
-/** A record as a row: what it says, in a few words, and what the chart made of it. */
+/** A record as a row: a short description, and its effect on the chart. */
 export function createRow(step: SessionStep): RecordRow {
   const { record, entry, before, after, taken } = step
   const context = after.standing.run?.context ?? null
@@ -97,7 +97,7 @@ const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
   BATCH_DONE: 'batch done',
 }
 
-/** A name that the model has made up is its own words: it is shown where the transcript shows it. */
+/** An unknown tool name is uncleared text of the model, so it is not shown. */
 function getCallName(callId: string, context: AgentContext | null): string {
   const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))
   if (call === undefined) return 'call'
@@ -127,7 +127,7 @@ function listFlags({ entry, before, after, taken }: SessionStep): RecordRow['fla
   return [...flags]
 }
 
-/** Whether a guard or a shield has refused a call: it is at hand, or in the transcript already. */
+/** Whether a guard or a shield has refused a call, in the current batch or in the transcript. */
 function hasRefusedCall(then: AgentContext | null, now: AgentContext): boolean {
   const atHand = ({ calls }: AgentContext): string[] =>
     calls.filter(({ result }) => result?.status === 'blocked').map(({ id }) => id)
@@ -140,7 +140,7 @@ function hasRefusedCall(then: AgentContext | null, now: AgentContext): boolean {
   return [...atHand(now), ...settled].some((id) => !known.has(id))
 }
 
-/** What waits in a state: its name for people. */
+/** Names of the work in each state. */
 const waitLabels: Record<string, string> = {
   'RUNNING.preparing.screeningInput': 'shields: input',
   'RUNNING.preparing.retrieving': 'memory',

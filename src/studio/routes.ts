@@ -1,4 +1,4 @@
-/** Where the page finds what its server has: both sides say it with these. */
+/** The addresses of the server, for both sides. */
 export const paths = {
   chart: '/api/chart',
   visits: '/api/visits',
@@ -18,7 +18,7 @@ export const paths = {
       : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
 
-/** What an address asks for. */
+/** A parsed address. */
 export type Route =
   | { method: 'GET'; to: 'chart' | 'visits' | 'sessions' }
   | { method: 'GET'; to: 'session' | 'end'; id: string }
@@ -28,9 +28,9 @@ export type Route =
   | { method: 'GET'; to: 'live'; id: string | null; after: number }
   | { method: 'POST'; to: 'answers' | 'fork'; id: string }
 
-/** Null for an address that means nothing here; whether there is such a session is not looked at. */
+/** Null for an unknown address. Does not check that the session exists. */
 export function parseRoute(method: string, address: string): Route | null {
-  // Anything else would name a host.
+  // Any other form could name a host.
   if (!/^\/(?![/\\])/.test(address)) return null
   const { pathname, searchParams } = new URL(address, 'http://localhost')
   const [api, subject, id, part, seq, ...rest] = pathname.split('/').slice(1).map(decodePart)

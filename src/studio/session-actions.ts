@@ -19,13 +19,13 @@ import { findGap } from './shown-values.js'
 
 /** An agent of any output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
-  /** What it wants as options depends on what its tools want as `context`. */
+  /** The type of the options depends on the `context` that the agent's tools take. */
   resume(sessionId: string, options: never): Promise<AttachableRun>
   /** Reaches sessions that another process holds. */
   tell?: Agent['tell']
 }
 
-/** What people do with sessions, by way of the agent; every refusal is a StatewrightError. */
+/** Actions of users on sessions, through the agent. Every refusal is a StatewrightError. */
 export class SessionActions {
   readonly #agent: StudioAgent | undefined
   readonly #library: SessionLibrary
@@ -40,7 +40,7 @@ export class SessionActions {
     this.#runs = runs
   }
 
-  /** Why nothing can be done here; null where it can. */
+  /** Why actions are not possible; null when they are. */
   get readOnly(): string | null {
     if (this.#agent) return null
     const how = 'startStudio({ store, agent }), or statewright studio --agent MODULE.'
@@ -53,14 +53,14 @@ export class SessionActions {
     return this.#agent && internalsByAgent.get(this.#agent)?.tools
   }
 
-  /** What a person may do about a run that stands so; `isHeld`: some process works on it. */
+  /** The actions that are possible for a run in this state. `isHeld`: a process holds its session. */
   listPossible(
     { run, definition }: Pick<FoldedSession, 'run' | 'definition'>,
     { id, isHeld }: { id: string; isHeld: boolean },
   ): MomentView['actions'] {
     const context = run?.context ?? null
     if (context === null || (!this.#agent && !this.#runs.has(id))) return []
-    // Another agent than the one that began it ends it at most.
+    // Another agent than the one that began the run can only cancel it.
     const isStranded = !isHeld && !this.#runs.has(id) && !acceptsDefinition(this.#label, definition)
     if (isStranded) return hasEnded(context) || !this.#canTell ? [] : ['cancel']
     switch (context.state) {
@@ -87,29 +87,29 @@ export class SessionActions {
     const context = standing.run?.context
     const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
     const isRemote = isHeld && this.#canTell
-    // Before anything is resumed: an answer that comes late must not set a run going.
+    // Checked before the run is resumed: a late answer must not start it.
     this.#checkAnswer(context, answer, isRemote)
     await this.#checkEdit(context, answer)
-    // To cancel takes the store alone: no agent, right or wrong, has to bring the run back for that.
+    // Cancelling needs only the store: the run is not resumed for it.
     const isTold = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canTell)
     if (isTold && (await this.#tellOtherProcess(await this.#checkOwnStore(id), answer)))
       return { sessionId: id }
     const run = this.#runs.get(id) ?? (await this.#resumeRun(await this.#checkOwnStore(id)))
-    // A run that was interrupted goes on by being brought back.
+    // An interrupted run goes on when it is resumed.
     if (answer.type !== 'resume' || run.state === 'PAUSED' || context?.pausing) applyToRun(run, answer)
     return { sessionId: id }
   }
 
-  /** Whether somebody else has heard it, or will; false: nobody holds the session any more. */
+  /** Sends the answer to the session's inbox; false when the store has no inbox. */
   async #tellOtherProcess(id: string, answer: Answer): Promise<boolean> {
     const receipt = await this.#getAgent().tell?.(id, toSessionMessage(answer))
     if (receipt?.status !== 'waiting') return receipt !== undefined
-    // It is heard first by whoever brings the run back.
+    // A resumed run reads its inbox first.
     await this.#resumeRun(id)
     return true
   }
 
-  /** How `defineAgents` calls the agent. */
+  /** The agent's name and version in `defineAgents`. */
   get #label(): AgentLabel | undefined {
     return this.#agent && internalsByAgent.get(this.#agent)?.label
   }
@@ -132,7 +132,7 @@ export class SessionActions {
       }
       case 'reply':
         if (context?.state === 'WAITING_FOR_INPUT' && context.reason === 'message') return
-        throw wrongStateError('it waits for no message', context)
+        throw wrongStateError('it does not wait for a message', context)
       case 'resume':
         if ((context?.state !== 'WAITING_FOR_INPUT' || context.pausing) && !hasEnded(context)) return
         throw wrongStateError('there is nothing to resume', context)
@@ -144,7 +144,7 @@ export class SessionActions {
     }
   }
 
-  /** A schema may take its time: whoever edits is told here what does not fit. */
+  /** Checks edited arguments against the schema, so that the user sees the problem. */
   async #checkEdit(context: AgentContext | undefined, answer: Answer): Promise<void> {
     const { tools } = this
     if (answer.type !== 'approve' || answer.arguments === undefined || !tools) return
@@ -168,14 +168,14 @@ export class SessionActions {
     const changed = edit && (await this.#createEdit(id, at, edit))
     const sessionId = await agent.fork(id, at, changed && { edit: changed, context: this.#context })
     if (run) await this.#resumeRun(sessionId)
-    // From here on the other session knows of it.
+    // The origin lists its forks from what the library has read.
     await this.#library.readRow(sessionId)
     return { sessionId }
   }
 
   /**
-   * The agent has a store of its own, which may be another one.
-   * @throws {StoreError} `unknown_session` where the session that is shown is not there
+   * Checks that the agent's store, which may be another one, has the session.
+   * @throws {StoreError} `unknown_session`
    */
   async #checkOwnStore(id: string): Promise<string> {
     const store = this.#agent && internalsByAgent.get(this.#agent)?.store
@@ -185,18 +185,18 @@ export class SessionActions {
     throw new StoreError('unknown_session', text, id)
   }
 
-  /** A fork that cannot be run is not made: whoever asks again would make another. */
+  /** Refuses a fork that cannot run before it is made. */
   async #checkRun(id: string, at: number): Promise<void> {
     const { run, definition } = (await this.#library.readFold(id)).findStep(at)?.after.standing ?? {}
     if (run === undefined) return
     if (!acceptsDefinition(this.#label, definition ?? null))
       throw strandedError(id, definition ?? null, [this.#label])
     if (run?.status === 'active') return
-    const text = `No run is under way at record ${at}, so a fork from there has none to go on with. Fork without running it, or from a record before the end.`
+    const text = `No run is under way at record ${at}, so a fork from there has no run to resume. Fork without running it, or from an earlier record.`
     throw new UsageError('nothing_to_resume', text, id)
   }
 
-  /** The words of a message change; what else is in it, pictures for example, stays. */
+  /** Changes the text of a message; its other parts, such as pictures, stay. */
   async #createEdit(id: string, at: number, edit: ForkEdit): Promise<Edit> {
     const { standing } = (await this.#library.readFold(id)).findStep(at)?.after ?? {}
     const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
@@ -226,14 +226,14 @@ function findResultText(messages: readonly Message[], callId: string): string {
   return result ? formatMessageText(result) : ''
 }
 
-/** @throws {UsageError} `invalid_input` for an edit of what is shown without all that is there */
+/** @throws {UsageError} `invalid_input` when the text was shown only in part, so that an edit would lose the rest */
 function checkGaps(given: unknown, before: string, subject: string): void {
   const text = typeof given === 'string' ? given : (JSON.stringify(given) ?? '')
   const gap = findGap(text, before)
   if (gap !== null) throw new UsageError('invalid_input', gap, subject)
 }
 
-/** The same for a run that another process has. */
+/** The answer as a message for the session's inbox. */
 function toSessionMessage(answer: Answer): SessionMessage {
   switch (answer.type) {
     case 'approve': {

@@ -19,26 +19,25 @@ import type { Bar, RecordRow } from './protocol.js'
 import { createRow } from './record-rows.js'
 import type { Moment, SessionStep } from './session-step.js'
 
-/** Every so many records the state is kept: any moment is less than that many folds away. */
+/** The state is kept every so many records, so that any moment is near a kept one. */
 const momentInterval = 64
 
-/** Milliseconds at a stretch for a long log: runs of this process and other pages have their turn in between. */
+/** Milliseconds of work before yielding, so that runs and other pages are not blocked by a long log. */
 const stretchMs = 8
 
 /**
- * A session's log through the pure machine, record by record: what each of them did, and the way back to any of them.
- * What cannot be read ends it, and all before that stays to be looked at. It may begin at a snapshot, where only the end
- * of a long log is wanted at once.
+ * Replays a session's log on the pure machine, record by record, and keeps the way back to any record. An unreadable record
+ * ends it; the records before stay usable. It may begin at a snapshot, to show the end of a long log first.
  */
 export class SessionFold {
   readonly rows: RecordRow[] = []
-  /** How many records there are before the first that it was given. */
+  /** The number of records before the first given one. */
   readonly base: number
   readonly #id: string
   readonly #records: OpenedRecord[] = []
-  /** Where somebody looked last: the next moment is one record away. */
+  /** The last requested moment: the next one is usually one record away. */
   #last: { seq: number; moment: Moment } | undefined
-  /** How long calls took, by the ids that their results have in the transcript. */
+  /** Durations of calls, by the message id of their result. */
   readonly durations = new Map<string, number>()
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
@@ -47,7 +46,7 @@ export class SessionFold {
   #problem: StoreError | undefined
   #origin: Origin
 
-  /** `first`: with a snapshot in it, the fold begins there; `origin` is then what the log's first record says. */
+  /** `first`: with a snapshot, the fold begins there; `origin` is then the origin in the log's first record. */
   constructor(id: string, first: readonly LogRecord[] = [], origin?: Origin) {
     this.#id = id
     this.#now = { standing: createFoldedSession(first), children: noUsage }
@@ -60,12 +59,12 @@ export class SessionFold {
     return this.base + this.#records.length
   }
 
-  /** Of the last record; a log that begins anew is noticed by it. */
+  /** The check of the last record, which shows whether the log was replaced. */
   get check(): string {
     return this.#records.at(-1)?.record.check ?? ''
   }
 
-  /** Of record `seq`; none of one that there is not. */
+  /** The check of record `seq`; empty when there is none. */
   getCheck(seq: number): string {
     return this.#findRecord(seq)?.record.check ?? ''
   }
@@ -82,24 +81,23 @@ export class SessionFold {
     return this.#bars.gaps
   }
 
-  /** Where it was forked from, and what is otherwise here. */
+  /** The session that it was forked from, and the edit. */
   get origin() {
     return this.#origin
   }
 
-  /** Why the log cannot be read on from there. */
+  /** Why the log cannot be read further. */
   get problem(): StoreError | null {
     return this.#problem ?? null
   }
 
-  /** Whether these are all the records that it was given, the last of which may be one that cannot be read. */
+  /** Whether it has already received exactly these records, the last of which may be unreadable. */
   hasRead(records: readonly LogRecord[]): boolean {
     return records.length === this.#received.count && records.at(-1)?.check === this.#received.check
   }
 
   /**
-   * Takes records that follow, a stretch at a time; `rest` is what it waits for in between, and false ends it. Only one
-   * such call may be under way.
+   * Adds records in stretches. In between it waits for `rest`; false ends it. Only one such call may be under way.
    */
   async addRecords(records: readonly LogRecord[], rest = yieldToOthers): Promise<boolean> {
     const last = records.at(-1)
@@ -108,7 +106,7 @@ export class SessionFold {
     for (const record of records) {
       if (this.#problem) return true
       if (performance.now() > until) {
-        // oxlint-disable-next-line no-await-in-loop -- this is what gives way
+        // oxlint-disable-next-line no-await-in-loop -- yields to other work
         if (!(await rest())) return false
         until = performance.now() + stretchMs
       }
@@ -129,7 +127,7 @@ export class SessionFold {
       this.#records.push({ record, entry })
       if (this.#records.length % momentInterval === 0) this.#moments.push(this.#now)
       if (entry.type === 'opened') this.#origin = entry.forkedFrom
-      // A snapshot changes nothing, also where it is the first that is known.
+      // A snapshot changes nothing, even as the first record.
       const isFirst = this.base > 0 && record.seq === this.base + 1
       const done: SessionStep = {
         record,
@@ -146,7 +144,7 @@ export class SessionFold {
     }
   }
 
-  /** Another program may have written what no run can be. */
+  /** Another program may have written an impossible state. */
   #checkStanding(): void {
     const fault = findSessionFault(this.#now.standing)
     if (fault === null) return
@@ -162,7 +160,7 @@ export class SessionFold {
     if (place >= 0) this.durations.set(`m${batchNumber + 1 + place}`, result.durationMs)
   }
 
-  /** What record `seq` says, and how the session stood before and after it; null: there is no such record here. */
+  /** Record `seq` with the session before and after it; null when there is no such record here. */
   findStep(seq: number): SessionStep | null {
     if (this.#findRecord(seq) === undefined) return null
     const nearest = Math.floor((seq - this.base - 1) / momentInterval)
@@ -190,7 +188,7 @@ export class SessionFold {
   }
 }
 
-/** What else there is to do has its turn. */
+/** Yields to other work. */
 function yieldToOthers(): Promise<boolean> {
   return new Promise((resolve) => {
     setImmediate(resolve, true)
@@ -204,7 +202,7 @@ interface OpenedRecord {
   entry: RecordContent
 }
 
-/** The machine with somebody who sees which transitions it takes. Nothing of it is of one session. */
+/** The machine, observed for its transitions. It holds no state of a session. */
 const observedMachine = observeMachine(agentMachine)
 let takenTransitions: string[] = []
 

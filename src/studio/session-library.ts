@@ -14,23 +14,23 @@ import { type Origin, SessionFold } from './session-fold.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
 
-/** Logs that are kept folded: those looked at last. */
+/** How many folded logs are kept, the last used. */
 const maxFolds = 24
 
-/** What of a row only the log tells. */
+/** The part of a row that comes from the log. */
 type LogSummary = Pick<
   SessionRow,
   'state' | 'reason' | 'title' | 'steps' | 'tokens' | 'cost' | 'problem' | 'forkedFrom'
 >
 
-/** The sessions of a store, as they are shown. Reads, and never writes. */
+/** The sessions of a store for display. Never writes. */
 export class SessionLibrary {
   readonly #store: SessionStore
   readonly #isAttached: (id: string) => boolean
   readonly #folds = new Map<string, SessionFold>()
-  /** Logs that are being read. */
+  /** Logs that are being read, by session. */
   readonly #pendingFolds = new Map<string, Promise<void>>()
-  /** What logs told when they ended with this record. */
+  /** Log summaries, with the head that they are for. */
   readonly #summaries = new Map<string, { key: string; told: LogSummary }>()
 
   constructor(store: SessionStore, isAttached: (id: string) => boolean) {
@@ -39,8 +39,8 @@ export class SessionLibrary {
   }
 
   /**
-   * All that the store lists, waiting ones first. What only logs tell is read for those that were written since, in that
-   * order, as long as there is time (in milliseconds); of the others it is as it was known.
+   * All sessions of the store, waiting ones first. Logs of changed sessions are read in this order for at most `readingMs`; the
+   * other rows show what was known before.
    */
   async listRows(readingMs = 0): Promise<SessionRow[]> {
     const listed = await this.#store.list()
@@ -58,14 +58,14 @@ export class SessionLibrary {
     return isRead ? rows() : known
   }
 
-  /** Sessions that are forks of this one, as far as their logs were read. */
+  /** The known forks of a session. */
   listForks(id: string): { sessionId: string; seq: number }[] {
     return [...this.#summaries].flatMap(([sessionId, { told }]) =>
       told.forkedFrom?.sessionId === id ? [{ sessionId, seq: told.forkedFrom.seq }] : [],
     )
   }
 
-  /** One row with what its log tells, or what this fold of it tells already; null: it is gone. */
+  /** One row, with the summary of its log or of this fold; null when the session is deleted. */
   async readRow(id: string, fold?: SessionFold): Promise<SessionRow | null> {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     if (entry === null) return null
@@ -75,7 +75,7 @@ export class SessionLibrary {
     return this.#toRow(entry)
   }
 
-  /** Reads what only the log tells, unless that is known. */
+  /** Reads the summary of a log, unless it is known. */
   async #refreshRow({
     id,
     head,
@@ -100,11 +100,11 @@ export class SessionLibrary {
   }
 
   /**
-   * A session's log, read as far as it goes.
+   * A session's folded log, up to its current end.
    * @throws {StoreError} `unknown_session`, `store_unavailable`
    */
   readFold(id: string): Promise<SessionFold> {
-    // One after the other: who asks while it is read gets what comes of that, and what has been written since.
+    // One after the other: a later request reads only what was written since.
     const fold = (this.#pendingFolds.get(id) ?? Promise.resolve()).then(() => this.#refreshFold(id))
     const done = fold.then(ignore, ignore).finally(() => {
       if (this.#pendingFolds.get(id) === done) this.#pendingFolds.delete(id)
@@ -114,8 +114,8 @@ export class SessionLibrary {
   }
 
   /**
-   * The end of a session's log, from its last snapshot on, which is there at once however long the log is; all of it
-   * where that is known, or has no snapshot.
+   * The end of a session's log from its last snapshot, which is fast for logs of any length. The whole log when it is known, or
+   * has no snapshot.
    * @throws {StoreError} `unknown_session`, `store_unavailable`
    */
   async readEnd(id: string): Promise<SessionFold> {
@@ -129,7 +129,7 @@ export class SessionLibrary {
     return fold.problem ? this.readFold(id) : fold
   }
 
-  /** How often a session took or entered what the chart has; null: it cannot be read. It is not kept for this. */
+  /** A session's folded log for counting visits; null when it cannot be read. It is not kept. */
   async readForCounting(id: string): Promise<SessionFold | null> {
     try {
       if (this.#folds.has(id)) return await this.readFold(id)
@@ -142,7 +142,7 @@ export class SessionLibrary {
     }
   }
 
-  /** Reads a log before anybody asks for it, as `rest` lets it; false: it was told to stop. */
+  /** Prefetches a log, as `rest` allows; false when it was stopped. */
   async prefetch(id: string, rest: () => Promise<boolean>): Promise<boolean> {
     const isAsked = (): boolean => this.#folds.has(id) || this.#pendingFolds.has(id)
     if (isAsked()) return true
@@ -157,7 +157,7 @@ export class SessionLibrary {
     if (!isSessionId(id)) throw unknownSessionError(id)
     const known = this.#folds.get(id)
     const { head, check, problem } = known ?? { head: 0, check: '', problem: null }
-    // The last record once more: it tells whether this is still the same log. One that ended in a fault is looked at whole.
+    // Read from the last known record, whose check shows whether the log was replaced. A log with a problem is read whole.
     const isWhole = head === 0 || problem !== null
     const records = await this.#store.read(id, { from: isWhole ? 1 : head })
     if (known && !isWhole && records[0]?.check === check) {
@@ -173,7 +173,7 @@ export class SessionLibrary {
     return this.#keepFold(id, fold)
   }
 
-  /** A log that is followed record by record is not read again for this. */
+  /** Keeps a fold as the most recently used one. */
   #keepFold(id: string, fold: SessionFold): SessionFold {
     this.#folds.delete(id)
     this.#folds.set(id, fold)
@@ -205,7 +205,7 @@ export class SessionLibrary {
   }
 }
 
-/** A store that counts its records anew has another session. */
+/** A deleted and recreated session has another key. */
 const toKey = (head: number, createdAt: number): string => `${head} ${createdAt}`
 
 const unreadSummary: LogSummary = {
@@ -234,7 +234,7 @@ function summarizeFold({ now, origin, problem }: SessionFold): LogSummary {
 
 const ignore = (): void => undefined
 
-/** A row as its log tells it. */
+/** Summarizes a log. */
 function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSummary {
   const context = standing.run?.context ?? null
   const messages = context ? maskMessages(context) : standing.state.messages
@@ -277,12 +277,12 @@ const standingOrder: readonly SessionRow['standing'][] = [
   'damaged',
 ]
 
-/** Those that wait for somebody first, and among equals the one written last. */
+/** Waiting sessions first, then the last written. */
 function compareStanding(a: SessionRow, b: SessionRow): number {
   return standingOrder.indexOf(a.standing) - standingOrder.indexOf(b.standing) || b.updatedAt - a.updatedAt
 }
 
-/** What is wrong with a store, in a sentence. */
+/** The problem of a store as a sentence. */
 export function describeProblem(error: unknown): string {
   return toShownText(describeError(error), 600)
 }

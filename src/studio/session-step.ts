@@ -4,14 +4,14 @@ import type { RecordContent } from '../core/sessions/log/record-content.js'
 import type { FoldedRun, FoldedSession } from '../core/sessions/fold-session.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
 
-/** How a session stood after a record. */
+/** A session after a record. */
 export interface Moment {
   standing: Readonly<FoldedSession>
-  /** What sub-agents of the latest run have used. */
+  /** The usage of the latest run's sub-agents. */
   children: Usage
 }
 
-/** One record, and what it did. */
+/** One record, and its effect. */
 export interface SessionStep {
   record: LogRecord
   entry: RecordContent

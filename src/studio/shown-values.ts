@@ -11,40 +11,40 @@ import { redactEvent } from '../diagram/redact.js'
 import type { ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
-/** The longest text of a view, in characters: what a tool has returned may be megabytes. */
+/** The longest text of a view, in characters: a tool result may have megabytes. */
 const maxTextLength = 20_000
 
-/** A text as it may be shown: without secrets, and cut. */
+/** A text for display: secrets scrubbed, and cut. */
 export function toShownText(text: string, length = maxTextLength): string {
   return scrubSecrets(truncate(text, length))
 }
 
 /**
- * Why an edit of `before` cannot be taken, in a sentence; null where it can. The person saw it as it is shown, without its
- * secrets and its end: what is missing would be lost, and what stands in its place would be taken for what is meant.
+ * Why an edit of `before` cannot be accepted, as a sentence; null when it can. The user saw the text without its secrets and
+ * cut: an edit would lose the hidden parts, and keep the placeholders.
  */
 export function findGap(given: string, before: string): string | null {
   if (before.length > maxTextLength) {
     const [whole, shown] = [before.length, maxTextLength].map((count) => count.toLocaleString('en-US'))
     return (
-      `This text has ${whole} characters, and the studio shows the first ${shown}: an edit here would lose the others. ` +
+      `This text has ${whole} characters, and the studio shows the first ${shown}: an edit here would lose the rest. ` +
       'Edit it with agent.fork(session, record, { edit }).'
     )
   }
   const gaps = (text: string): number => text.split('[redacted]').length
   if (toShownText(before) === before || gaps(given) <= gaps(before)) return null
   return (
-    "A secret is not shown here. '[redacted]' in its place would be taken for what you mean: write that part out, or " +
-    'leave all as it is.'
+    "A secret is hidden here. '[redacted]' would become part of the text: write that part out, or leave the text " +
+    'unchanged.'
   )
 }
 
-/** Any value as it may be shown: plain JSON, without secrets, its texts and lists cut. */
+/** A value for display: plain JSON, secrets scrubbed, texts and lists cut. */
 export function toShownValue(value: unknown, options = { maxText: 4_000, maxItems: 200 }): unknown {
   return redactEvent({ event: value }, options).event
 }
 
-/** The transcript of a session as it stood, each call with its result. */
+/** The transcript of a session at a moment, each call with its result. */
 export function createTranscript(
   { standing }: Moment,
   edit: LoggedEdit | undefined,
@@ -65,7 +65,7 @@ export function createTranscript(
   return shown
 }
 
-/** A message is looked at once: it stands in every moment from the one that brought it. */
+/** Converted messages: a message is part of every later moment. */
 const shownByMessage = new WeakMap<Message, ShownMessage>()
 
 function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessage {
@@ -115,7 +115,7 @@ function getResultText(of: object, content: string): string {
   return text
 }
 
-/** With the result before it, a message is the same in every moment from there. */
+/** Messages with results, by the result message. */
 const shownByResult = new WeakMap<Message, { asked: ShownMessage; shown: ShownMessage }>()
 
 function addResult(
@@ -142,7 +142,7 @@ function addResult(
   return shown
 }
 
-/** What has come of the calls at hand: results are in the transcript only when the whole batch is. */
+/** Adds the results of the current batch, which is not in the transcript yet. */
 function addBatch(asked: ShownMessage, { calls }: AgentContext): ShownMessage {
   const byId = new Map(calls.map((call) => [call.id, call]))
   return {

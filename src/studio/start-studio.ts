@@ -12,19 +12,19 @@ import { serveStudio } from './studio-server.js'
 import { editorUrl, isWebAddress, type StatelyOptions } from './stately.js'
 import { StudioViews } from './studio-views.js'
 
-/** What the studio shows, and who answers in it. */
+/** The options of `startStudio`. */
 export interface StudioOptions {
-  /** Whose sessions are shown. Default: the agent's. */
+  /** The store whose sessions are shown. Default: the agent's. */
   store?: SessionStore
-  /** Who goes on with a session when somebody answers it. Default: nobody; then the studio shows, and changes nothing. */
+  /** The agent that resumes a session when a user answers. Default: none; then the studio is read-only. */
   agent?: StudioAgent
-  /** The app's own object, handed to tools when a run goes on from here. */
+  /** The app's own object, which tools get when the studio resumes a run. */
   context?: unknown
-  /** In place of the agent's chart: a machine of your own, as documentation. */
+  /** A machine of your own to show instead of the agent's chart. */
   machine?: AnyStateMachine
   /** The port on 127.0.0.1. Default 0: any that is free. */
   port?: number
-  /** What the store is called on the page. */
+  /** The name of the store on the page. */
   title?: string
   /** Shows runs in Stately's editor, too, in a frame that is loaded from its site. */
   stately?: StatelyOptions
@@ -32,12 +32,12 @@ export interface StudioOptions {
 
 export interface Studio {
   /**
-   * The page to open in a browser on this machine. Whoever opens it first can read the sessions, and answer them; it opens
-   * one browser. Read it again for another.
+   * The address to open in a browser on this machine. It works for one browser, which can then read and answer sessions. Read
+   * `url` again for another browser.
    */
   readonly url: string
   /**
-   * Shows a run of this process live, text included. Returns at once; a run that is over shows as its log does.
+   * Shows a run of this process live, including its text. Returns at once; a run that has ended is shown from its log.
    *
    * @example
    * const studio = await startStudio({ store: memoryStore() })
@@ -50,16 +50,16 @@ export interface Studio {
 }
 
 /**
- * A page on 127.0.0.1, behind a token, over the sessions of a store: what each run did, record by record, on the chart
- * that it ran on; and, with an agent, answers to those that wait and forks from any of their records. Secrets are
- * scrubbed, and what shields have not cleared is not shown. It keeps the process alive until it is closed.
+ * Starts a page on 127.0.0.1, behind a token, that shows the sessions of a store: what each run did, record by record, on the
+ * chart. With an agent, users can answer waiting sessions and fork from any record. Secrets are scrubbed, and uncleared
+ * content is not shown. It keeps the process alive until it is closed.
  *
  * @example
  * const store = memoryStore()
  * const studio = await startStudio({ store })
  * console.log(studio.url)
  * await studio.close()
- * @throws {ConfigError} `invalid_config` for what is no store, agent, machine or port
+ * @throws {ConfigError} `invalid_config` for an invalid store, agent, machine or port
  * @throws {StatewrightError} `cannot_listen`
  */
 export async function startStudio(options: StudioOptions): Promise<Studio> {
@@ -95,7 +95,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const views = new StudioViews(library, actions, { store: title ?? 'sessions', machine, editor })
   const prefetcher = new Prefetcher(library)
   const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
-  // It is drawn while somebody opens the page; what goes wrong is told to who asks for it.
+  // Draw the chart in advance; the request for it reports errors.
   views.getChart().catch(() => undefined)
   let closing: Promise<void> | undefined
   return {
@@ -110,7 +110,7 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   }
 }
 
-/** Whoever writes JavaScript is told by no compiler. */
+/** Checks the options for callers without TypeScript. */
 function checkOptions(options: StudioOptions | null | undefined): StudioOptions {
   const { agent, machine } = options ?? {}
   const isAgent = agent === undefined || ['resume', 'fork'].every((name) => isMethod(agent, name))

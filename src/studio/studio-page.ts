@@ -4,13 +4,13 @@ import { createHash } from 'node:crypto'
 import { packageRoot } from './package-root.js'
 import type { ExportedSession } from './protocol.js'
 
-/** What the build has made of the page's own code. */
+/** The built code of the page. */
 export interface ClientCode {
   script: string
   style: string
 }
 
-/** Null where it was not built: the sources alone, without `npm run build`. */
+/** Null when the page was not built (`npm run build`). */
 export async function readClient(): Promise<ClientCode | null> {
   const folder = join(packageRoot, 'dist/src/studio')
   try {
@@ -23,7 +23,7 @@ export async function readClient(): Promise<ClientCode | null> {
   }
 }
 
-/** What every answer of the server says to browsers. */
+/** The headers of every response. */
 export const commonHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'referrer-policy': 'no-referrer',
@@ -60,7 +60,7 @@ export const pageHtml = `<!doctype html>
 <script type="module" src="client.js"></script>
 `
 
-/** In place of the page where its code was not built. */
+/** Shown when the page was not built. */
 export const unbuiltPageHtml = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -69,9 +69,9 @@ export const unbuiltPageHtml = `<!doctype html>
 <p>The page was not built: npm run build. What it would show is at <a href="api/sessions">api/sessions</a>.</p>
 `
 
-/** One file with a session in it: it asks nobody for anything. */
+/** One HTML file with a session, which makes no requests. */
 export function createExportedPage({ script, style }: ClientCode, data: ExportedSession): string {
-  // In a script element only `</script` and `<!--` mean something.
+  // In a script element, only `</script` and `<!--` are special.
   const json = JSON.stringify(data).replaceAll('<', '\\u003c')
   const code = script.replaceAll(/<\/(script)/gi, '<\\/$1').replaceAll('<!--', '\\x3c!--')
   const policy = [

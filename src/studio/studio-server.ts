@@ -19,7 +19,7 @@ import { type Route, parseRoute } from './routes.js'
 import { toShownText } from './shown-values.js'
 import type { StudioViews } from './studio-views.js'
 
-/** The longest body of a request, in bytes. */
+/** The limit of a request body in bytes. */
 const maxBodyBytes = 1_000_000
 
 export interface ServerParts {
@@ -31,16 +31,16 @@ export interface ServerParts {
   editor: string | undefined
 }
 
-/** What listens. */
+/** A listening server. */
 export interface StudioServer {
-  /** With a token that nobody has opened yet. */
+  /** The address with a fresh token. */
   url(): string
   close(): Promise<void>
 }
 
 /**
- * Serves the studio to the browsers of this machine's user alone: on 127.0.0.1, to whoever has opened the address with its
- * token first, under no other name, and from no other page.
+ * Serves the studio only to this machine's user: on 127.0.0.1, to the browser that opened the address with the token, under
+ * this host name, and to no other page.
  *
  * @throws {StatewrightError} `cannot_listen`
  */
@@ -54,8 +54,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     })
   })
   const port = await listenHere(server, wanted, 'The studio')
-  // Cookies know no ports: a server on another one would be sent ours, and could put its own in place of it. None can
-  // where it is for a path that nobody guesses.
+  // Cookies ignore ports: a server on another port would get ours and could replace it. A secret path prevents both.
   const base = `/${place}/`
   const cookie = `statewright-${port}`
 
@@ -65,7 +64,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
     if (method === 'GET' && url.startsWith('/?token=')) {
       const use = tokens.useToken(url.slice('/?token='.length))
       if (use === 'unknown') return sendForbidden(response)
-      // A browser that has opened it before has the cookie; another one gets none.
+      // The first browser gets the cookie; a used token gives none.
       const given = `${cookie}=${visitor}; HttpOnly; SameSite=Strict; Path=${base}`
       response
         .writeHead(303, { ...commonHeaders, location: base, ...(use === 'first' && { 'set-cookie': given }) })
@@ -147,7 +146,7 @@ function openFeed(
   response: ServerResponse,
 ): void {
   response.writeHead(200, { ...commonHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
-  // Browsers try again after so many milliseconds.
+  // The reconnection delay in milliseconds.
   response.write('retry: 1000\n\n')
   feed.addViewer(response, route.id, route.after)
 }
@@ -170,18 +169,18 @@ function findFile(
   }
 }
 
-/** A page of another port is of the same site: it gets the cookie, and sends no origin with what it only loads. */
+/** A page on another port is same-site: the browser sends the cookie, and no origin for plain loads. */
 function isCrossSite({ headers }: IncomingMessage): boolean {
   return !['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
 }
 
-/** All of that name: somebody else may have set one, too. */
+/** All cookies with this name: another server may have set one, too. */
 function listCookies({ headers: { cookie = '' } }: IncomingMessage, name: string): string[] {
   const all = cookie.split(';').map((one) => one.trim())
   return all.filter((one) => one.startsWith(`${name}=`)).map((one) => one.slice(name.length + 1))
 }
 
-/** Each token opens one browser; whoever finds it later, in a terminal or a log, gets nothing for it. */
+/** Each token works for one browser; a token that is found later, in a terminal or a log, is useless. */
 class AccessTokens {
   readonly #used: string[] = []
   #fresh = newSecret()
@@ -200,11 +199,11 @@ class AccessTokens {
   }
 }
 
-/** What comes from a page of ours is JSON, and says where it comes from. */
+/** Reads a JSON body, which must come from a page of the studio. */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const { origin, 'content-type': type = '' } = request.headers
   if (origin === undefined || !/^application\/json(;|$)/i.test(type)) {
-    throw new StatewrightError('forbidden', 'Only a page of the studio may post, and only JSON.')
+    throw new StatewrightError('forbidden', 'Only the studio page may post, and only JSON.')
   }
   const chunks: Buffer[] = []
   let size = 0
@@ -218,15 +217,15 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'))
   } catch (cause) {
-    throw new StatewrightError('invalid_input', 'The request is no JSON.', undefined, { cause })
+    throw new StatewrightError('invalid_input', 'The request is not JSON.', undefined, { cause })
   }
 }
 
 const forbiddenMessages = {
   stranger: 'Open the address that the studio has printed, with its token.\n',
   opened:
-    'This address has been opened already, and only the browser that did may look. For another one: press Enter where ' +
-    'statewright studio runs, or read studio.url once more.\n',
+    'This address was opened already, and only that browser has access. For another browser, press Enter where ' +
+    'statewright studio runs, or read studio.url again.\n',
 }
 
 function sendForbidden(response: ServerResponse, why: keyof typeof forbiddenMessages = 'stranger'): void {
@@ -246,7 +245,7 @@ const statusByCode: Record<string, number> = {
   store_unavailable: 503,
 }
 
-/** What was refused, in words: never where in the code that was. */
+/** Sends an error without its stack. */
 function sendError(response: ServerResponse, error: unknown): void {
   const isTyped = error instanceof StatewrightError
   const code = isTyped ? error.code : 'internal'
@@ -261,7 +260,7 @@ function sendError(response: ServerResponse, error: unknown): void {
     response.destroy()
     return
   }
-  // The rest of a body that is too long is not read.
+  // Close the connection: the rest of a too large body is not read.
   const closing = code === 'too_large' ? { connection: 'close' } : {}
   response
     .writeHead(statusByCode[code] ?? (isTyped ? 409 : 500), {

@@ -26,20 +26,20 @@ export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 
 type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
 
-/** Milliseconds for reading logs before a list is shown: what is left is told live. */
+/** Milliseconds for reading logs before a list is shown: the rest follows live. */
 const readingMs = 100
 
-/** Milliseconds at a stretch for what takes longer. */
+/** Milliseconds of work before yielding. */
 const stretchMs = 8
 
-/** The most moments that are sent at once. */
+/** The most moments in one response. */
 const maxMoments = 256
 
-/** Logs that are read to say how often sessions were in a state: those written last, and as many as there is time for. */
+/** How many logs are read to count visits, the last written, and for how long. */
 const maxCounted = 200
 const countingMs = 2_000
 
-/** What the page asks for. */
+/** Answers the requests of the page. */
 export class StudioViews {
   readonly #library: SessionLibrary
   readonly #actions: SessionActions
@@ -78,7 +78,7 @@ export class StudioViews {
     return this.#createSessionView(id, await this.#library.readFold(id))
   }
 
-  /** What is to be seen first: how the session stands now, and its records from the last snapshot on. */
+  /** The current state of a session, and its records from the last snapshot on. */
   async getEnd(id: string): Promise<EndView> {
     const fold = await this.#library.readEnd(id)
     return {
@@ -104,7 +104,7 @@ export class StudioViews {
     }
   }
 
-  /** @throws {UsageError} `invalid_option` for a record that there is not */
+  /** @throws {UsageError} `invalid_option` for a record that does not exist */
   async getMoment(id: string, seq: number): Promise<MomentView> {
     const fold = await this.#library.readFold(id)
     const view = await this.#createMoment(id, fold, seq)
@@ -122,11 +122,11 @@ export class StudioViews {
     const packer = new MomentPacker()
     let until = performance.now() + stretchMs
     for (let seq = first; seq <= Math.min(last, fold.head); seq += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- it waits for nothing but the last of them
+      // oxlint-disable-next-line no-await-in-loop -- only the last one waits
       const view = await this.#createMoment(id, fold, seq)
       if (view) packer.addMoment(view)
       if (performance.now() > until) {
-        // oxlint-disable-next-line no-await-in-loop -- others have their turn
+        // oxlint-disable-next-line no-await-in-loop -- yields to other work
         await new Promise((resolve) => setImmediate(resolve))
         until = performance.now() + stretchMs
       }
@@ -152,7 +152,7 @@ export class StudioViews {
     return createCompareView(one, two)
   }
 
-  /** Drawn once, when it is first asked for. */
+  /** Draws the chart once, at the first request. */
   async getChart(): Promise<ChartView> {
     this.#drawn ??= drawChart(this.#machine)
     const view = createChartView(await this.#drawn)
@@ -161,7 +161,7 @@ export class StudioViews {
     return { ...view, editor: { ...this.#editor, machine } }
   }
 
-  /** What sessions did on the chart; nobody knows it of a machine that is not theirs. */
+  /** How sessions used the chart; empty for a machine of the user. */
   async getVisits(): Promise<VisitsView> {
     if (this.#machine !== undefined) return { sessions: 0, counts: {} }
     this.#counting ??= this.#countVisits().finally(() => {
@@ -192,7 +192,7 @@ export class StudioViews {
     return { sessions, counts: Object.fromEntries(sum) }
   }
 
-  /** A whole session, to be put into one file. */
+  /** A whole session for one file. */
   async exportSession(id: string): Promise<ExportedSession> {
     const session = await this.getSession(id)
     const fold = await this.#library.readFold(id)

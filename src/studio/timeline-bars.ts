@@ -8,7 +8,7 @@ import type { Bar } from './protocol.js'
 
 type Activity = Pick<Bar, 'lane' | 'label'> & { sessionId?: string }
 
-/** What is done in a state. */
+/** The activity of each state. */
 const activityByState: Record<string, Activity> = {
   'RUNNING.preparing.screeningInput': { lane: 'shields', label: 'input' },
   'RUNNING.preparing.retrieving': { lane: 'memory', label: 'search' },
@@ -27,10 +27,10 @@ const activityByState: Record<string, Activity> = {
   PAUSED: { lane: 'waits', label: 'paused' },
 }
 
-/** The bars of a session's timeline, drawn from its log alone. */
+/** The bars of a session's timeline, made from its log. */
 export class TimelineBars {
   readonly all: Bar[] = []
-  /** Times in which no process had the run. */
+  /** Times in which no process held the run. */
   readonly gaps: { from: number; to: number }[] = []
   readonly #open = new Map<string, Bar>()
   #last = 0
@@ -79,7 +79,7 @@ export class TimelineBars {
     if (event?.type === 'TOOL_RESULT' && key.startsWith(`call ${event.callId} `)) {
       const { status, durationMs } = event.result
       bar.status = status === 'ok' ? 'ok' : 'failed'
-      // It may have waited for its turn.
+      // The call may have waited before it ran.
       if (durationMs > 0) bar.from = Math.max(bar.from, record.at - durationMs)
     } else if (bar.lane !== 'waits') bar.status = getEndStatus(event, after.standing.run?.context ?? null)
   }

@@ -1,6 +1,6 @@
 import { StatewrightError } from '../core/base/errors.js'
 
-/** A promise of what is checked that is not kept. */
+/** A failed check. */
 export class CheckFailure extends Error {}
 
 /** Whether what is found is what is wanted, compared as JSON; the order of keys means nothing. @throws Broken */

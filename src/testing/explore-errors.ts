@@ -6,7 +6,7 @@ import { createPathTo, formatPath } from './machine-path.js'
 import type { NamedEvent, NamedInput } from './explore-options.js'
 import { createWriter } from './state-key.js'
 
-/** Turns what a machine throws into an error that names the part at fault and the way there. */
+/** Converts an error of the machine into one that names the faulty part and the path to it. */
 export function toMachineError(
   observed: ObservedMachine,
   error: unknown,
@@ -40,7 +40,7 @@ export function toMachineError(
   return new PathError('action_threw', text, undefined, options)
 }
 
-/** Says that the states do not end, and which parts of the context keep taking new values. */
+/** The error for too many states. It names the keys of the context that keep growing. */
 export function stateLimitError(limit: number, vertices: readonly Vertex[]): PathError {
   const growing = listGrowingKeys(vertices)
   const cause =
@@ -89,7 +89,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !('sessionId' in value)
 }
 
-/** The states that a coarse serializeState takes for one do not go on alike. */
+/** The error for a serializeState that takes different states for one. */
 export function coarseStatesError(input: string, label: string, expected: string, actual: string): PathError {
   return new PathError(
     'coarse_states',

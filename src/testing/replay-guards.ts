@@ -27,7 +27,7 @@ export interface RecordedCall {
   status?: ResultStatus | undefined
   /** Why it failed. */
   errorKind?: ToolErrorKind | undefined
-  /** Milliseconds. Default 0: nobody knows. */
+  /** Milliseconds. Default 0: not known. */
   durationMs?: number | undefined
 }
 

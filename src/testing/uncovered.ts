@@ -4,7 +4,7 @@ import { describeEventType } from '../core/chart/state-labels.js'
 import type { ObservedMachine } from '../core/chart/observe-machine.js'
 import { getStateName, type DefinedTransition } from '../core/chart/transitions.js'
 
-/** Why a transition is never taken. */
+/** Explains why a transition is never taken. */
 export interface UncoveredTransition {
   /**
    * - `source_unreached`: the state that declares it is never active

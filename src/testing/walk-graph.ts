@@ -2,7 +2,7 @@ import type { Exploration, Start } from './explore.js'
 import type { Edge, Vertex } from './machine-path.js'
 import type { DefinedTransition } from '../core/chart/transitions.js'
 
-/** What a set of paths must take. A number, because there are many: a transition or a pair of them. */
+/** An item to cover: a transition or a pair of transitions, as a number. */
 export type Item = number
 
 /** The explored graph as something to walk on: each edge collects items. */

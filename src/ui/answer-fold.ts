@@ -20,17 +20,17 @@ import { TextFold } from './text-fold.js'
 
 export interface AnswerFoldOptions {
   protocol: Protocol
-  /** What there was of the answer before the first event. */
+  /** The answer before the first event. */
   turn: Turn | null
-  /** Whether the page is to be told that, too. */
+  /** Whether the page must be sent that part, too. */
   showsTurn: boolean
-  /** Questions that are asked no more. */
+  /** Approval requests that are answered already. */
   answered?: ReadonlySet<string>
 }
 
 /**
- * Makes of what a run tells one message of a page: chunk by chunk, as `useChat` reads them. It begins with the first event
- * that says something and ends at the run's rest.
+ * Converts the events of a run into the chunks of one page message, as `useChat` reads them. The message begins with the
+ * first event that has content and ends at the run's rest.
  */
 export class AnswerFold {
   readonly #protocol: Protocol
@@ -39,7 +39,7 @@ export class AnswerFold {
   readonly #children: ChildFold
   #runId = ''
   #messageId: string | null
-  /** What was told before. */
+  /** Events that arrived before the message id was known. */
   readonly #pendingEvents: AgentEvent[] = []
   #hasStarted = false
   #isInStep = false
@@ -47,9 +47,9 @@ export class AnswerFold {
   #state: AgentState = 'RUNNING'
   #reason: Reason | null = null
   #error: string | null = null
-  /** Questions that the page knows. */
+  /** Approval requests that the page has. */
   readonly #asked = new Set<string>()
-  /** Questions that it is not to be asked. */
+  /** Approval requests that the page must not get. */
   readonly #answered: ReadonlySet<string>
 
   constructor(
@@ -67,7 +67,7 @@ export class AnswerFold {
     else for (const call of turn?.pending ?? []) this.#rememberQuestion(call)
   }
 
-  /** What the run tells next. */
+  /** Handles the next event of the run. */
   handleEvent(event: AgentEvent): void {
     this.#runId = event.runId
     switch (event.type) {
@@ -84,7 +84,7 @@ export class AnswerFold {
         this.#state = event.to
         this.#reason = event.reason
     }
-    // What the answer is called is known once it is known what it answers.
+    // The message id depends on the user message that is answered.
     if (this.#messageId === null && !isAnswerEvent(event)) this.#pendingEvents.push(event)
     else {
       this.#start()
@@ -92,7 +92,7 @@ export class AnswerFold {
     }
   }
 
-  /** The run rests: nothing comes any more. */
+  /** Ends the message: the run rests or has ended. */
   end(): void {
     this.#start()
     this.#text.close()
@@ -124,7 +124,7 @@ export class AnswerFold {
   #handleUserMessage(message: Message): void {
     if (message.role !== 'user') return
     if (!isSteering(message)) {
-      // The last of several is the one that is answered.
+      // Of several user messages, the answer belongs to the last one.
       if (!this.#hasStarted) this.#messageId = toAnswerId(message)
       return
     }
@@ -206,13 +206,13 @@ export class AnswerFold {
   }
 
   #writeCall(toolCallId: string, asked: { name: string; arguments: string }): void {
-    // Ids of calls come again: what is asked about this one is asked anew.
+    // Providers reuse call ids: a new call with this id may ask for a new approval.
     for (const id of this.#asked)
       if (/^[~/]/.test(id.slice(toolCallId.length)) && id.startsWith(toolCallId)) this.#asked.delete(id)
     const { input, isJson } = parseArguments(asked.arguments)
     const named = { toolCallId, toolName: asked.name, input }
     if (isJson) this.#write({ type: 'tool-input-available', ...named })
-    else this.#write({ type: 'tool-input-error', ...named, errorText: 'The arguments are no JSON.' })
+    else this.#write({ type: 'tool-input-error', ...named, errorText: 'The arguments are not JSON.' })
   }
 
   #writeResult(
@@ -231,7 +231,7 @@ export class AnswerFold {
     for (const { type, url, mediaType } of toFileParts(media)) this.#write({ type, url, mediaType })
   }
 
-  /** A sub-agent's call is in no message of ours: it is shown for the sake of the question. */
+  /** A sub-agent's call is not part of the message: it is added so that the page can show the request. */
   #writeQuestion(call: UnansweredCall): void {
     const approvalId = toApprovalId(call)
     if (this.#asked.has(approvalId) || this.#answered.has(approvalId)) return
@@ -240,7 +240,7 @@ export class AnswerFold {
     this.#write({ type: 'tool-approval-request', toolCallId: call.callId, approvalId })
   }
 
-  /** The page has been asked before. */
+  /** Notes that the page already has this request. */
   #rememberQuestion(call: UnansweredCall): void {
     this.#asked.add(toApprovalId(call))
     if (call.path) this.#children.rememberCall(call.callId)
@@ -256,7 +256,7 @@ export class AnswerFold {
     this.#write({ type: 'message-metadata', messageMetadata: { usage } })
   }
 
-  /** What happens beside the answer: told as it happens, and kept only where a guard has halted the run. */
+  /** Events besides the answer. They are transient, except the halt of a guard. */
   #writeNote(event: AgentEvent): void {
     const { id: _id, runId: _runId, seq: _seq, at: _at, ...data } = event
     const isKept = event.type === 'guardrail' && event.action === 'halt'
@@ -291,7 +291,7 @@ export class AnswerFold {
   }
 }
 
-/** Before these, the run has heard what it answers. */
+/** Whether the event belongs to the answer, so that the user message is known by then. */
 function isAnswerEvent(event: AgentEvent): boolean {
   switch (event.type) {
     case 'step_started':

@@ -10,22 +10,22 @@ import { createChatResponse } from './ui-message-stream.js'
 import { toUIMessages } from './ui-messages.js'
 
 export interface ChatHandlerOptions extends HandlerOptions {
-  /** Which client reads, where its page sends no header `x-ai-sdk: 6` or `7`. Default: `'v7'`. */
+  /** The client's protocol when its page sends no header `x-ai-sdk: 6` or `7`. Default: `'v7'`. */
   protocol?: Protocol
-  /** Where it is mounted, as the address of a request says it. Default: `/api/chat`, which `useChat` asks. */
+  /** The path at which the handler is mounted. Default: `/api/chat`, which `useChat` asks. */
   path?: string
 }
 
 /**
  * The server's side of `useChat`, for any runtime that has `fetch`:
  *
- * - `POST path`: the last message starts a run, answers calls that wait, or goes on; streamed
+ * - `POST path`: the last message starts a run, answers pending calls, or continues a run; streamed
  * - `GET path/:id`: the chat as messages, for `useChat({ messages })`
- * - `GET path/:id/stream`: the answer that is under way, from its beginning; 204 where none is
+ * - `GET path/:id/stream`: the answer that is under way, from its beginning; 204 when there is none
  * - `POST path/:id/stop`: cancels it
  *
- * The log is the truth: of what a page sends only its last message is read, and a message that is sent again is not said
- * again. What is refused is answered with `{ error: { code, message } }` and a status.
+ * The log decides: only the last message of a page is read, and a message that is sent again does not start a second run.
+ * A failed request is answered with `{ error: { code, message } }` and a status.
  *
  * @example
  * const agent = createAgent({ model, store: memoryStore() })
@@ -42,7 +42,7 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
   return (request) => handlers[readProtocolHeader(request) ?? protocol](request)
 }
 
-/** Nothing else in a request of `useChat` tells the clients apart. */
+/** Only this header tells the two clients apart. */
 function readProtocolHeader({ headers }: Request): Protocol | undefined {
   const [version] = headers.get('x-ai-sdk')?.split('.') ?? []
   return version === '6' ? 'v6' : version === '7' ? 'v7' : undefined
@@ -79,7 +79,7 @@ async function handlePost(
 
 const noStore = { headers: { 'cache-control': 'no-store' } }
 
-/** Of an answer that is under way the stream tells, from its beginning. */
+/** An answer that is under way is left out: the stream has it, from its beginning. */
 async function readChat(chats: PageChatService, sessionId: string, protocol: Protocol): Promise<Response> {
   const session = await chats.readSession(sessionId)
   if (session === null) return Response.json([], noStore)

@@ -5,18 +5,18 @@ import { toOutputState, parseArguments, parseOutput } from './ui-parts.js'
 
 type ChildEvent = Extract<AgentEvent, { type: 'child_event' }>
 
-/** What a sub-agent is doing, as a page is shown it beside the call. */
+/** The state of a sub-agent, as a page shows it beside the call. */
 interface ChildState {
   callId: string
   path: string[]
-  /** Its last words. */
+  /** The text of its last message. */
   text: string
   calls: { callId: string; name: string; status: string }[]
 }
 
 /**
- * What sub-agents do: one `data-child` a call, told anew when something of it changes; their words as they come, which are
- * not kept; and the calls that a person is asked about, as calls of the message.
+ * Writes what sub-agents do: one `data-child` a call, sent again when it changes; their text as it arrives, transient; and
+ * the calls that need approval, as calls of the message.
  */
 export class ChildFold {
   readonly #write: (chunk: UIMessageChunk) => void
@@ -70,7 +70,7 @@ export class ChildFold {
         this.#updateChild(callId, path, ({ calls }) => {
           const call = calls.find((one) => one.callId === event.callId)
           if (call) call.status = event.status
-          // Called before this page began to listen.
+          // The call began before this page subscribed.
           else calls.push({ callId: event.callId, name: event.name, status: event.status })
         })
         this.#writeResult(`${callId}/${event.callId}`, event)

@@ -5,18 +5,18 @@ import { type ReplayReader, ReplayBuffer } from '../web/replay-buffer.js'
 import { type FrameSource, formatSseFrame, createSseResponse } from '../web/sse.js'
 
 export interface EventStreamOptions {
-  /** What the page has had already, as its `EventSource` says it when it comes back. */
+  /** The id of the last event that the page has: `EventSource` sends it when it reconnects. */
   lastEventId?: string | null
 }
 
 const bufferByRun = new WeakMap<AnyRun, ReplayBuffer>()
 
 /**
- * A run's events as they are, as server-sent events: each with its `id`, as JSON. They come up to the run's end, rests and
- * all; a page that comes back with `Last-Event-ID` gets what it has missed, and 204 where that is nothing, so that it stops
- * asking. Text that was missed comes in one piece. Take it right after `run()`: what was told before anybody asked is gone.
+ * Sends the events of a run as server-sent events, each as JSON with its `id`, up to the run's end, rests included. A page
+ * that reconnects with `Last-Event-ID` gets the events that it missed (missed text as one chunk), or 204 when there are
+ * none, so that it stops asking. Call it right after `run()`: earlier events are lost.
  *
- * In place of a run, any events: those of `agent.watch`, which begins where its option `after` says.
+ * `source` may also be any events, such as those of `agent.watch`, which begins at its option `after`.
  *
  * @example
  * const runs = new Map([['1', agent.run('What changed?')]])
@@ -56,7 +56,7 @@ function followRun(run: AnyRun): ReplayBuffer {
     next: (event) => {
       buffer.push(event)
     },
-    // It was refused, which is told by its one event.
+    // A refused run has one event, which says so.
     error: () => {
       buffer.end()
     },
@@ -67,7 +67,7 @@ function followRun(run: AnyRun): ReplayBuffer {
   return buffer
 }
 
-/** The number of an event of this run, by its id; the beginning for any other. */
+/** The number of the event with this id; the beginning for an id that is not of this run. */
 function parseLastSeq(run: AnyRun, id: string | null): number | 'beginning' {
   const seq = Number(/:(\d+)$/.exec(id ?? '')?.[1])
   return id !== null && id.startsWith(run.id) && Number.isSafeInteger(seq) ? seq : 'beginning'

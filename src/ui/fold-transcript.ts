@@ -17,18 +17,18 @@ export interface Transcript {
   state: AgentState
   reason: Reason | null
   items: readonly TranscriptItem[]
-  /** The calls that wait for a person, as they were asked: send one back with the answer. */
+  /** The calls that wait for approval: send the call back with the answer. */
   questions: readonly UnansweredCall[]
-  /** USD and tokens of the run so far. */
+  /** Tokens and USD of the run so far. */
   usage?: { totalTokens: number; cost: number | null }
-  /** How it failed, in words. */
+  /** Why the run failed, as a sentence. */
   error?: string
 }
 
-/** One thing that was said, or done. */
+/** A message or a call of the transcript. */
 export type TranscriptItem =
   | { type: 'user'; id: string; text: string; content: UserMessage['content'] }
-  /** `isOpen`: more of it comes. */
+  /** `isOpen`: more text follows. */
   | { type: 'assistant'; id: string; text: string; reasoning: string; isOpen: boolean; media?: MediaPart[] }
   | CallItem
 
@@ -42,15 +42,15 @@ type CallItem = {
   result?: string
   media?: MediaPart[]
   progress?: unknown
-  /** What its sub-agent says and does. */
+  /** The transcript of its sub-agent. */
   child?: Transcript
 }
 
 const emptyTranscript: Transcript = { state: 'RUNNING', reason: null, items: [], questions: [] }
 
 /**
- * What a page shows once it has heard of an event: give it what was shown before, undefined at the beginning. Text comes as
- * it is streamed, and what a retry takes back is gone. Made for `reduce`, `useReducer` and their like; runs in browsers.
+ * Adds an event to a transcript; `before` is undefined at the beginning. Text grows as it streams, and a retry removes the
+ * text of the failed attempt. Made for `reduce`, `useReducer` and similar; runs in browsers.
  *
  * @example
  * let shown: Transcript | undefined
@@ -136,7 +136,7 @@ function updateAnswer(
   })
 }
 
-/** The item of that id as it becomes; at the end where there is none. Most events are about the last. */
+/** Changes the item with this id, or appends it. Most events are about the last item. */
 function updateItem(
   before: Transcript,
   id: string,
@@ -148,7 +148,7 @@ function updateItem(
   return { ...before, items: at < 0 ? [...items, changed] : items.with(at, changed) }
 }
 
-/** An answer without words is none: it has called something, or come to nothing. */
+/** Removes an answer without text: it only called tools, or has no content. */
 function removeEmptyAnswer(before: Transcript, id: string): Transcript {
   const at = before.items.findLastIndex((item) => item.type !== 'call' && item.id === id)
   const answer = before.items[at]
@@ -156,7 +156,7 @@ function removeEmptyAnswer(before: Transcript, id: string): Transcript {
   return isEmpty ? { ...before, items: before.items.toSpliced(at, 1) } : before
 }
 
-/** Ids of calls come again: the last one is meant. Of a sub-agent's sub-agent, the call in this transcript. */
+/** Finds the last call with this id (providers reuse ids). For nested sub-agents: the call in this transcript. */
 function findCall({ items }: Transcript, path: string): CallItem | undefined {
   const isMeant = (item: TranscriptItem): item is CallItem =>
     item.type === 'call' && (item.id === path || path.startsWith(`${item.id}/`))

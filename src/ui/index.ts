@@ -1,4 +1,4 @@
-/** Agents behind pages: the server's side of the AI SDK's `useChat`, and events for pages of one's own. */
+/** Agents for pages: the server side of the AI SDK's `useChat`, and event streams for your own pages. */
 export type { Authorize, Grant } from '../web/authorize.js'
 export type { ChatAgent } from '../web/chat-service.js'
 export type { ErrorFormatter, ExposeOptions } from '../web/exposure.js'

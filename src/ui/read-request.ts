@@ -5,7 +5,7 @@ import type { CallAnswer } from '../web/call-answers.js'
 import type { IncomingMessage } from '../web/chat-service.js'
 import type { PageFiles } from '../web/page-files.js'
 
-/** What a page asks for: to say something, or to answer calls that wait. */
+/** A page's request: a new message, or answers to pending calls. */
 export type ChatRequest = { chatId: unknown } & (
   | { message: IncomingMessage }
   | { answers: readonly CallAnswer[] }
@@ -14,18 +14,18 @@ export type ChatRequest = { chatId: unknown } & (
 type Fields = Record<string, unknown>
 
 /**
- * Reads what `useChat` sends. Of its messages the last one is read and no other: what was said before is in the log.
+ * Reads a request of `useChat`. Only the last message is read: earlier messages are in the log.
  *
  * @throws {UsageError} `invalid_input`, naming the place
  */
 export function readRequest({ id: chatId, messages, trigger }: Fields, files: PageFiles): ChatRequest {
   if (trigger !== undefined && trigger !== 'submit-message')
     throw invalidInputError(
-      `trigger is ${JSON.stringify(trigger)}: what was answered stays, so say something new.`,
+      `trigger is ${JSON.stringify(trigger)}, which is not supported: answers are not replaced. Send a new message.`,
       'trigger',
     )
   if (!Array.isArray(messages) || messages.length === 0)
-    throw invalidInputError('messages must be a list, with what is said at its end.', 'messages')
+    throw invalidInputError('messages must be a list that ends with the new message.', 'messages')
   const at = `messages[${messages.length - 1}]`
   const { role, parts, id } = expectFields(messages.at(-1), at)
   if (!Array.isArray(parts)) throw invalidInputError(`${at}.parts must be a list.`, `${at}.parts`)
@@ -35,7 +35,7 @@ export function readRequest({ id: chatId, messages, trigger }: Fields, files: Pa
   const answers = readAnswers(read, at)
   if (answers.length > 0) return { chatId, answers }
   throw invalidInputError(
-    `${at} is the assistant's and answers no call: say something, or approve or reject a call.`,
+    `${at} is the assistant's and answers no call: send a user message, or approve or reject a call.`,
     at,
   )
 }
@@ -48,8 +48,8 @@ function readMessage(
     throw invalidInputError(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
   const content = parts.flatMap((part, i) => readPart(part, `${at}.parts[${i}]`, files))
   const [first, ...more] = content
-  if (first === undefined) throw invalidInputError(`${at} is empty: say something.`, at)
-  // A text alone is kept as one.
+  if (first === undefined) throw invalidInputError(`${at} is empty: it needs a text or a file.`, at)
+  // A single text stays a plain text.
   const isText = more.length === 0 && first.type === 'text'
   return { content: isText ? first.text : content, clientId: id }
 }
@@ -71,7 +71,7 @@ function readPart(part: Fields, at: string, files: PageFiles): InputPart[] {
   return [{ type: 'file', data: url, mediaType, ...named }]
 }
 
-/** What has been answered since the last step began. */
+/** The answers since the last step began. */
 function readAnswers(parts: readonly Fields[], at: string): CallAnswer[] {
   const from = parts.findLastIndex(({ type }) => type === 'step-start') + 1
   return parts.slice(from).flatMap((part, i): CallAnswer[] => {

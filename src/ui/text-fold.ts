@@ -6,8 +6,8 @@ type Kind = 'text' | 'reasoning'
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
 
 /**
- * The words of one step: as they come, and as the message has them. `ai` 6 cannot take words back, so it is told them when
- * they are settled.
+ * Writes the text of one step: as it streams, then as the final message has it. `ai` 6 cannot reset text, so it gets the
+ * final text only.
  */
 export class TextFold {
   readonly #isBuffered: boolean
@@ -37,7 +37,7 @@ export class TextFold {
     if (finished) this.close()
   }
 
-  /** The message is there: what of it has not been shown is shown, and what is not in it is taken back. */
+  /** Compares the streamed text with the final message: writes what is missing, resets what differs. */
   settleMessage(message: AssistantMessage): void {
     const final = { text: getAnswerText(message), reasoning: message.reasoning ?? '' }
     const differs = (kind: Kind): boolean => this.#shown[kind] !== '' && this.#shown[kind] !== final[kind]
@@ -70,7 +70,7 @@ export class TextFold {
   }
 }
 
-/** What is shown as the answer: where the model has declined, its words for it. */
+/** The text of an answer, or of a refusal. */
 export function getAnswerText({ content, refusal }: Pick<AssistantMessage, 'content' | 'refusal'>): string {
   return content || (refusal ?? '')
 }

@@ -1,5 +1,5 @@
 /**
- * Which client reads: that of `ai` 7, or that of `ai` 6, which knows neither text that is taken back nor steering.
+ * The client's version: `ai` 7, or `ai` 6, which supports neither resets of text nor steering.
  */
 export type Protocol = 'v7' | 'v6'
 
@@ -27,7 +27,7 @@ export type UIMessageChunk =
   | { type: 'abort'; reason?: string }
   | { type: 'error'; errorText: string }
 
-/** A tool that is called: a sub-agent's is `dynamic`, and its title has the agents that lead to it. */
+/** A tool call. A sub-agent's call is `dynamic`, and its title has the agents that lead to it. */
 interface NamedCall {
   toolCallId: string
   toolName: string
@@ -35,12 +35,12 @@ interface NamedCall {
   title?: string
 }
 
-/** Why a message ends, as the AI SDK says it. `interrupted` is known to `ai` 7 alone. */
+/** Why a message ends, in the terms of the AI SDK. Only `ai` 7 has `interrupted`. */
 export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'interrupted' | 'other'
 
-/** What a message of the assistant carries beside its parts. */
+/** The metadata of an assistant message. */
 export interface MessageMetadata {
-  /** Of the run, so far. */
+  /** The run's usage so far. */
   usage?: { inputTokens: number; outputTokens: number; totalTokens: number; cost: number | null }
 }
 

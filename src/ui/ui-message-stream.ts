@@ -14,8 +14,8 @@ export interface UIStreamOptions {
 }
 
 /**
- * What a run tells up to its next rest, as the chunks of one message for `useChat`. Take it right after `run()`, or after an
- * answer to a run that rests: the message is then the one that asked. The run goes on whether or not anybody reads.
+ * Converts a run, up to its next rest, into the chunks of one message for `useChat`. Call it right after `run()`, or after an
+ * answer to a run at rest: the chunks then continue the message that asked. The run goes on even if the stream is not read.
  *
  * @example
  * const run = agent.run('What changed?')
@@ -45,7 +45,7 @@ export function toUIMessageStream(
 }
 
 /**
- * The same as an answer to a request, in the form that `useChat` reads. A page that goes away does not stop the run.
+ * The same as an HTTP response for `useChat`. A page that disconnects does not stop the run.
  *
  * @example
  * const handler = async (request: Request) => {
@@ -63,7 +63,7 @@ export function toUIMessageStreamResponse(run: AnyRun, options: UIStreamOptions 
   return createChatResponse(subscribeToRun(run), options)
 }
 
-/** An answer that is looked at, as the answer to a request. */
+/** Streams a subscription as an HTTP response. */
 export function createChatResponse(answer: Subscription, options: UIStreamOptions): Response {
   const leave = (): void => answer.unsubscribe?.()
   const frames = toFrames(encodeChunks(answer, options), { leave, last: 'data: [DONE]\n\n' })

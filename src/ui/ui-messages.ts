@@ -16,12 +16,11 @@ import {
 import { getAnswerText } from './text-fold.js'
 
 /**
- * A transcript as `useChat` takes it: one message of the assistant for all that was said and done in answer to one of the
- * user's, with the ids that the stream gives them. The questions that wait come from `pending`, so that they survive a
- * reload.
+ * Converts a transcript into messages for `useChat`: one assistant message for each user message, with the ids that the
+ * stream uses. Open approval requests come from `pending`, so that they survive a reload.
  *
  * `messages`: those of a result, of `agent.replay` or of a session; `pending`: of a result in WAITING_FOR_INPUT; `protocol`:
- * `'v6'` for the client of `ai` 6; `approved`: ids of calls that somebody has let run while others still wait.
+ * `'v6'` for the client of `ai` 6; `approved`: ids of calls that are approved while others still wait.
  *
  * @example
  * const { messages, run } = await agent.replay('ann')
@@ -41,7 +40,7 @@ export function toUIMessages(
   expectArgument('toUIMessages(messages, pending, options)', options, optionsRule)
   const { protocol = 'v7', approved = [] } = options
   const shown: UIMessage[] = []
-  /** The message that answers the user's last one, once there is something in it. */
+  /** The id of the message that answers the last user message. */
   let answerId: string | null = null
   const answer = (message: Message): UIMessage => {
     const last = shown.at(-1)
@@ -91,7 +90,7 @@ function addAnswer(parts: UIMessagePart[], message: AssistantMessage): void {
     parts.push(
       isJson
         ? { type, toolCallId, state: 'input-available', input }
-        : { type, toolCallId, state: 'output-error', input, errorText: 'The arguments are no JSON.' },
+        : { type, toolCallId, state: 'output-error', input, errorText: 'The arguments are not JSON.' },
     )
   }
 }

@@ -3,7 +3,7 @@ import type { AgentState, Reason } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import type { FinishReason, Protocol } from './ui-message-chunks.js'
 
-/** The arguments that a model gave, as an object; or as the text that they are, where that is no JSON. */
+/** The arguments of a call as a JSON value, or as text when they are not JSON. */
 export function parseArguments(text: string): { input: unknown; isJson: boolean } {
   try {
     return { input: JSON.parse(text), isJson: true }
@@ -12,14 +12,14 @@ export function parseArguments(text: string): { input: unknown; isJson: boolean 
   }
 }
 
-/** What a tool returned: an object or a list where it is one in JSON, everything else as its text. */
+/** The output of a tool: a JSON object or list is parsed, anything else stays text. */
 export function parseOutput(content: string): unknown {
   if (!/^\s*[[{]/.test(content)) return content
   const { input, isJson } = parseArguments(content)
   return isJson ? input : content
 }
 
-/** How a call ended, as pages show it: a person has said no, it has failed, or it has an output. */
+/** How a call ended, in the terms of pages: rejected, failed, or with an output. */
 export function toOutputState(status: ResultStatus): 'available' | 'denied' | 'error' {
   if (status === 'ok') return 'available'
   return status === 'rejected' ? 'denied' : 'error'
@@ -32,14 +32,14 @@ export interface FilePart {
   filename?: string
 }
 
-/** What a page can show of pictures, sounds and documents: those that have an address. */
+/** The media that a page can show: those with an address. */
 export function toFileParts(media: readonly MediaPart[] = []): FilePart[] {
   return media
     .flatMap((part) => toFilePart(part) ?? [])
     .filter(({ url }) => isWebAddress(url) || /^data:/i.test(url))
 }
 
-/** A page makes a link of it: one that leads somewhere, and runs nothing. */
+/** Only http(s) addresses: a page makes a link of it, which must not run code. */
 const isWebAddress = (url: string): boolean => /^https?:/i.test(url)
 
 function toFilePart(part: MediaPart): FilePart | null {
@@ -62,7 +62,7 @@ function parseMediaType(url: string): string | undefined {
   return /^data:([^;,]+)[;,]/.exec(url)?.[1]
 }
 
-/** What a user has said, as parts of a page's message. */
+/** The content of a user message as parts of a page message. */
 export function toUserParts(
   content: string | readonly ContentPart[],
 ): ({ type: 'text'; text: string } | FilePart)[] {
@@ -76,7 +76,7 @@ export type SourcePart =
   | { type: 'source-url'; sourceId: string; url: string; title?: string }
   | { type: 'source-document'; sourceId: string; mediaType: string; title: string; filename?: string }
 
-/** What an answer rests on. */
+/** The sources of an answer. */
 export function toSourceParts(messageId: string, annotations: readonly Annotation[] = []): SourcePart[] {
   return annotations.flatMap((source, i): SourcePart[] => {
     const sourceId = `${messageId}.source.${i}`
@@ -90,12 +90,12 @@ export function toSourceParts(messageId: string, annotations: readonly Annotatio
   })
 }
 
-/** What memory found. */
+/** A memory snippet as a source. */
 export function toMemorySource(eventId: string, i: number, title: string): SourcePart {
   return { type: 'source-document', sourceId: `${eventId}.found.${i}`, mediaType: 'text/plain', title }
 }
 
-/** Why a message ends where the run rests so. */
+/** Maps the state and reason of a rest to the finish reason of the message. */
 export function toFinishReason(state: AgentState, reason: Reason | null, protocol: Protocol): FinishReason {
   const interrupted = protocol === 'v6' ? 'other' : 'interrupted'
   switch (state) {

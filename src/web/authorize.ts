@@ -13,8 +13,8 @@ import { checkSessionId } from '../core/sessions/store/session-id.js'
 export type Grant = string | { prefix: string; context?: unknown; mayContinue?: boolean } | null | undefined
 
 /**
- * Asked about each request before anything else of it is read. `'none'`: every request may read, answer and continue every
- * session. The function may throw a `Response`, which is the answer then; anything else that it throws is a 500.
+ * Called for each request before anything else of the request is read. `'none'`: every request may read, answer and
+ * continue every session. A `Response` that the function throws is sent as the answer; any other error becomes a 500.
  *
  * @example
  * const users: Record<string, string> = { 'Bearer 7f3a': 'ann' }
@@ -25,7 +25,7 @@ export type Grant = string | { prefix: string; context?: unknown; mayContinue?: 
  */
 export type Authorize = 'none' | ((request: Request) => Grant | Promise<Grant>)
 
-/** What a request may do: with the sessions whose ids begin with the prefix. */
+/** A checked `Grant`: what a request may do with the sessions whose ids begin with the prefix. */
 export interface AccessGrant {
   prefix: string
   /** What tools get. */
@@ -35,7 +35,7 @@ export interface AccessGrant {
 }
 
 /**
- * @throws {StatewrightError} `unauthorized` for a request of nobody, `authorize_failed`
+ * @throws {StatewrightError} `unauthorized`, `authorize_failed`
  * @throws a `Response`, as `authorize` threw it
  */
 export async function authorizeRequest(authorize: Authorize, request: Request): Promise<AccessGrant> {
@@ -48,7 +48,7 @@ export async function authorizeRequest(authorize: Authorize, request: Request): 
     throw new StatewrightError('authorize_failed', 'authorize() threw.', 'authorize', { cause })
   }
   if (grant === null || grant === undefined)
-    throw new StatewrightError('unauthorized', 'Sign in first: nobody is known by this request.')
+    throw new StatewrightError('unauthorized', 'Sign in first: authorize() did not accept this request.')
   const { prefix, context, mayContinue = false } = typeof grant === 'string' ? { prefix: grant } : grant
   if (typeof prefix !== 'string' || prefix === '')
     throw new StatewrightError('authorize_failed', 'authorize() returned no prefix.', 'authorize')
@@ -62,11 +62,11 @@ export async function authorizeRequest(authorize: Authorize, request: Request): 
   return { prefix, context, mayContinue }
 }
 
-/** No colon: what stands before the last one is the prefix, whatever people call their chats. */
+/** No colon: in a session id, the text before the last colon is the prefix. */
 const chatIdPattern = /^[A-Za-z0-9_@][A-Za-z0-9._@-]{0,127}$/
 
 /**
- * The session that a chat of the page is.
+ * The session id of a page's chat.
  * @throws {UsageError} `invalid_session`
  */
 export function toSessionId({ prefix }: Pick<AccessGrant, 'prefix'>, chatId: unknown): string {

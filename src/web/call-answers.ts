@@ -4,7 +4,7 @@ import { getAwaitedCall } from '../core/run/awaited-call.js'
 import { toOutputValue } from '../core/run/tool-output-event.js'
 import type { AnyRun } from './live-runs.js'
 
-/** What somebody says to one call that waits. */
+/** An answer to one pending call. */
 export type CallAnswer = { callId: string; fingerprint?: string | undefined } & (
   | { type: 'approve'; editedInput?: unknown }
   | { type: 'reject'; why?: string | undefined }
@@ -12,10 +12,10 @@ export type CallAnswer = { callId: string; fingerprint?: string | undefined } & 
 )
 
 /**
- * The answers that are to be given. A page sends what it has answered before along with what is new: that is left out,
- * where there is something new.
+ * Returns the answers to apply. A page repeats its earlier answers with each new one: they are left out when there is a
+ * new one.
  *
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`: then none of them is given
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`; then no answer is applied
  */
 export function checkAnswers(
   context: AgentContext | undefined,
@@ -32,7 +32,6 @@ export function checkAnswers(
   return selected
 }
 
-/** Gives them to the run. */
 export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void {
   for (const answer of answers) {
     const { callId, fingerprint } = answer

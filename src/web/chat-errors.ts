@@ -1,11 +1,11 @@
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 
-/** Why a message is not said. */
+/** The reasons why a message is refused. */
 export function messageChangedError(clientId: string): UsageError {
   return new UsageError(
     'message_changed',
-    'This message was said before, in other words. What was said stays: say the new words in a new message.',
+    'This message was sent before with another text. Sent messages do not change: send the new text as a new message.',
     clientId,
   )
 }
@@ -13,7 +13,7 @@ export function messageChangedError(clientId: string): UsageError {
 export function alreadySentError(clientId: string): UsageError {
   return new UsageError(
     'already_said',
-    'This message was answered before, and others came after it: ask for the history, and say something new.',
+    'This message was already answered, and other messages follow it: read the history, and send a new message.',
     clientId,
   )
 }
@@ -21,7 +21,7 @@ export function alreadySentError(clientId: string): UsageError {
 export function runInProgressError(sessionId: string): UsageError {
   return new UsageError(
     'run_in_progress',
-    'The answer to the message before is still under way: wait for it, or stop it, and say it again.',
+    'The previous answer is still under way: wait for it or stop it, then send the message again.',
     sessionId,
   )
 }
@@ -30,7 +30,7 @@ export function answersPendingError(pending: readonly PendingCall[]): UsageError
   const names = pending.map(({ name }) => name).join(', ')
   return new UsageError(
     'waiting_for_answers',
-    `The answer before waits for a decision (${names}): approve or reject it first, or stop it.`,
+    `The previous answer waits for a decision (${names}): approve or reject it first, or stop it.`,
     pending[0]?.callId,
   )
 }

@@ -29,7 +29,7 @@ import { findClientId, isTurnOpening, type Turn, toTurn } from './chat-turn.js'
 
 /** An agent of any output, tools and context; it has a store. */
 export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell' | 'watch'> & {
-  /** What they want as options depends on what its tools want as `context`. */
+  /** The type of the options depends on the `context` that the agent's tools take. */
   run(input: RunInput, options: never): AnyRun
   resume(sessionId: string, options: never): Promise<AnyRun>
 }
@@ -37,15 +37,15 @@ export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell' | 'watch'> & {
 /** A user's message from a page. */
 export interface IncomingMessage {
   content: UserInputMessage['content']
-  /** As the page calls it: the same message is said once. */
+  /** The page's own id of the message: a message that is sent twice starts one run. */
   clientId: string | undefined
 }
 
-/** A session as it stands. */
+/** The current state of a session. */
 export interface SessionView {
   messages: readonly Message[]
   pending: readonly PendingCall[]
-  /** Calls that somebody has let run while others still wait. */
+  /** Calls that are approved while other calls still wait. */
   approved: readonly string[]
   state: AgentState | null
 }
@@ -55,12 +55,12 @@ interface ChatInternals {
   clock: Clock
 }
 
-/** Those of one agent are known to every handler that serves it. */
+/** All handlers of one agent share its service. */
 const serviceByAgent = new WeakMap<object, ChatService>()
 
 /**
- * The sessions of an agent, as pages talk in them: a message is said once, however often it is sent, and everybody who
- * comes sees the same answer, from its log and then live. Whoever goes away stops nothing.
+ * Returns the chat service of an agent. Sending a message again does not start a second run, and every page that
+ * subscribes gets the same answer: first from the log, then live. A page that disconnects does not stop the run.
  *
  * @throws {ConfigError} `invalid_config` for an agent without a store
  */
@@ -73,7 +73,7 @@ export function getChatService(agent: ChatAgent): ChatService {
   if (internals?.store === undefined) {
     throw new ConfigError(
       'invalid_config',
-      'The agent has no store, and what a page is shown comes from there: createAgent({ store: fileStore({ dir }) }).',
+      'The agent has no store. Pages are shown what the store has: createAgent({ store: fileStore({ dir }) }).',
       'agent',
     )
   }
@@ -86,7 +86,7 @@ export class ChatService {
   readonly #agent: ChatAgent
   readonly #internals: ChatInternals
   readonly #liveRuns = new LiveRuns()
-  /** What is being done with a session now: one thing after the other. */
+  /** The last request of each session: requests for one session run one after the other. */
   readonly #pending = new Map<string, Promise<unknown>>()
 
   constructor(agent: ChatAgent, made: ChatInternals) {
@@ -95,8 +95,8 @@ export class ChatService {
   }
 
   /**
-   * What the user says: it starts a run, or goes on with one that waits for it. A message that was said before is not said
-   * again: its answer is joined.
+   * Sends a user message. It starts a run, or answers the run that waits for a message. A message with the same `clientId`
+   * does not start a second run: the caller is subscribed to the first answer.
    *
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `message_changed`, `already_said`
    */
@@ -105,7 +105,7 @@ export class ChatService {
   }
 
   /**
-   * Answers to calls that wait: all of them are checked before any is given.
+   * Answers pending calls. All answers are checked before the first one is applied.
    *
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
    */
@@ -114,8 +114,8 @@ export class ChatService {
   }
 
   /**
-   * The answer that is under way, from its beginning; null where none is. Of one that another process gives it is what the
-   * log says. One whose process has died goes on here with `mayContinue`; otherwise it is watched, and waits.
+   * Subscribes to the answer that is under way, from its beginning; null when there is none. A run of another process is
+   * read from its log. A run whose process has died is resumed here with `mayContinue`; otherwise it is only watched.
    */
   subscribe(
     sessionId: string,
@@ -134,9 +134,9 @@ export class ChatService {
   }
 
   /**
-   * Lets a paused run go on, with something to tell the model where there is. `messages`: how many there are where it rests.
+   * Resumes a paused run, with a steering text if there is one. `messages`: the length of the transcript at the pause.
    *
-   * @throws {UsageError} `already_answered` where it does not rest there
+   * @throws {UsageError} `already_answered` when the run is not paused there any more
    */
   resumePaused(
     sessionId: string,
@@ -148,7 +148,7 @@ export class ChatService {
       if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
         throw new UsageError(
           'already_answered',
-          'It does not rest there any more: ask for the conversation as it is now.',
+          'The run is not paused there any more: read the conversation again.',
           sessionId,
         )
       }
@@ -159,7 +159,7 @@ export class ChatService {
     })
   }
 
-  /** A session that is at rest, as an answer that tells no more; null where there is none. */
+  /** A session at rest as a finished subscription; null when there is no such session. */
   async subscribeAtRest(sessionId: string): Promise<Subscription | null> {
     const context = await this.#readContext(sessionId)
     return context && createFinishedSubscription(toTurn(context))
@@ -176,7 +176,7 @@ export class ChatService {
       } catch (error) {
         if (hasCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return
         if (!hasCode(error, 'no_inbox')) throw error
-        // A store of one's own, in which nobody can be told anything: the run is taken up, and ended.
+        // The store has no inbox: resume the run here and cancel it.
         const run = await this.#resumeWhenReleased(sessionId, caller)
         run.cancel(why)
         await run.result
@@ -184,7 +184,7 @@ export class ChatService {
     })
   }
 
-  /** A session as it stands; null where there is none. */
+  /** The current state of a session; null when there is none. */
   async readSession(sessionId: string): Promise<SessionView | null> {
     try {
       const { messages, run, snapshot } = await this.#agent.replay(sessionId)
@@ -243,7 +243,7 @@ export class ChatService {
     try {
       await run.started
     } catch (error) {
-      // Another process may have been told the same a moment ago, or has just ended what it did there.
+      // Another process may have received the same message, or may be about to release the session.
       if (!isSessionTaken(error) || attempt >= maxAttempts) throw error
       await waitForNextAttempt(this.#internals.clock)
       return this.#sendMessage(sessionId, message, caller, attempt + 1)
@@ -309,7 +309,7 @@ export class ChatService {
     return turn === null ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
   }
 
-  /** A run that is at work: it goes on here, unless another process has it, or it is another agent's: then it is watched. */
+  /** Resumes a run that was at work; follows it when another process holds it or another agent started it. */
   async #resumeOrFollow(sessionId: string, caller: Caller): Promise<Subscription> {
     try {
       return await this.#resumeInterrupted(sessionId, caller)
@@ -323,7 +323,7 @@ export class ChatService {
     }
   }
 
-  /** `caller`: who continues it once no process has it; null: it is only watched. */
+  /** `caller`: resumes the run when no process holds it any more; null: the run is only watched. */
   #followRemote(sessionId: string, stored: StoredContext, caller: Caller | null): Subscription {
     const resumeHere = (by: Caller): Promise<void> =>
       this.#serialize(sessionId, async () => {
@@ -339,7 +339,7 @@ export class ChatService {
     })
   }
 
-  /** Brings back a run that was at work when its process ended. */
+  /** Resumes a run that was at work when its process ended. */
   async #resumeInterrupted(sessionId: string, caller: Caller): Promise<Subscription> {
     const run = await this.#resumeWhenReleased(sessionId, caller)
     const turn = findTurn(run)
@@ -349,7 +349,7 @@ export class ChatService {
     return subscribeFromStart(live)
   }
 
-  /** At a rest, whoever has written it may have the session a moment longer. */
+  /** Retries while the process that wrote the rest still holds the session. */
   async #resumeWhenReleased(sessionId: string, caller: Caller): Promise<AnyRun> {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -377,7 +377,7 @@ export class ChatService {
     }
   }
 
-  /** Of several requests for one session each finds what the one before it has done. */
+  /** Runs the requests of one session one after the other, so that each sees the effect of the one before. */
   async #serialize<Value>(sessionId: string, task: () => Promise<Value>): Promise<Value> {
     const previous = this.#pending.get(sessionId)
     const current = (previous ?? Promise.resolve()).then(task, task)
@@ -403,7 +403,7 @@ function toInputMessage({ content, clientId }: IncomingMessage): UserInputMessag
   return { content, ...(clientId !== undefined && { clientId }) }
 }
 
-/** What of a message is text. */
+/** The text parts of a message. */
 function toText({ content }: { content: string | readonly { type: string; text?: unknown }[] }): string {
   if (typeof content === 'string') return content
   return content.flatMap(({ type, text }) => (type === 'text' ? [String(text)] : [])).join('\n')

@@ -5,7 +5,7 @@ import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
 
-/** The result of a call that is in no message yet: others of its batch still run, or wait. */
+/** The result of a call that is not in a message yet, because other calls of its batch still run or wait. */
 export interface SettledResult {
   callId: string
   name: string
@@ -15,25 +15,25 @@ export interface SettledResult {
   publicMessage?: string
 }
 
-/** What a session says in answer to its last user message, as far as its log knows. */
+/** The answer to the last user message of a session, as far as the log has it. */
 export interface Turn {
-  /** Of the page's message for it: the same while it grows, after a reload, and in every process. */
+  /** The id of the page's message: it stays the same while the answer grows, after a reload, and in every process. */
   messageId: string
-  /** The user's message by the id that the page gave it. */
+  /** The page's id of the user message. */
   clientId: string | undefined
-  /** The conversation up to that message, and with it. */
+  /** The conversation up to and including that message. */
   before: readonly Message[]
-  /** What came after that message. */
+  /** The messages after it. */
   messages: readonly Message[]
   settled: readonly SettledResult[]
-  /** The calls that wait for somebody. */
+  /** The calls that wait for an answer. */
   pending: readonly PendingCall[]
   state: AgentState
   reason: Reason | null
   error: RunFailure | null
 }
 
-/** The present turn of a run. */
+/** The current turn of a run. */
 export function toTurn(context: AgentContext): Turn {
   const all = maskMessages(context)
   const at = all.findLastIndex(isTurnOpening)
@@ -52,7 +52,7 @@ export function toTurn(context: AgentContext): Turn {
   }
 }
 
-/** The page's message that answers a user message. */
+/** The id of the page's message that answers a user message. */
 export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
 
 /** The id that a page gave a message. */
@@ -61,13 +61,13 @@ export function findClientId({ data }: Pick<Message, 'data'>): string | undefine
   return typeof id === 'string' ? id : undefined
 }
 
-/** What a person is shown of a result: without the note to the model that a person has changed the call. */
+/** The content of a result without the note for the model that a person changed the call. */
 export function getShownContent({ content, data }: Pick<ToolMessage, 'content' | 'data'>): string {
   const length = data?.['noteLength']
   return typeof length === 'number' ? content.slice(length) : content
 }
 
-/** Whether an answer of its own follows: steering is heard in the middle of one. */
+/** Whether the message starts a turn. Steering belongs to the turn that is under way. */
 export function isTurnOpening(message: Message): message is UserMessage {
   return message.role === 'user' && !message.internal && !isSteering(message)
 }

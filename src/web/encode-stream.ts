@@ -2,18 +2,18 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { EventReader } from './replay-buffer.js'
 import { type FrameSource, formatSseFrame } from './sse.js'
 
-/** What a protocol makes of an answer's events. */
+/** Encodes the events of an answer for one protocol. */
 export interface EventEncoder<Told> {
   encode(event: AgentEvent): readonly Told[]
   finish(): readonly Told[] | Promise<readonly Told[]>
 }
 
-/** What there is to tell, whenever it is asked for; null once there is nothing more. */
+/** Encoded events, pulled by the consumer; null at the end. */
 export interface EncodedStream<Told> {
   next(): Promise<Told[] | null>
 }
 
-/** An answer as its page is told it, `first` before anything is heard. */
+/** Encodes the events of a reader; `first` comes before them. */
 export function encodeEvents<Told>(
   reader: EventReader,
   encoder: EventEncoder<Told>,
@@ -38,7 +38,7 @@ export function encodeEvents<Told>(
   }
 }
 
-/** The same as frames of an event stream; `last` is sent after everything else. */
+/** Turns encoded events into frames of an event stream; `last` is sent at the end. */
 export function toFrames(
   stream: EncodedStream<object>,
   { leave, last = null }: { leave: () => void; last?: string | null },

@@ -2,7 +2,7 @@ import { describeError } from '../core/base/describe-error.js'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
 import type { ExposeOptions } from './exposure.js'
 
-/** What is not said by 409: that the session does not stand so that the request can be done. */
+/** Other codes are answered with 409: the session is not in a state that allows the request. */
 const statusByCode: Readonly<Record<string, number>> = {
   invalid_input: 400,
   invalid_option: 400,
@@ -25,7 +25,7 @@ const statusByCode: Readonly<Record<string, number>> = {
   disk_full: 503,
 }
 
-/** About the request alone: the message helps its sender, and tells nothing of the server. */
+/** Errors of the request itself: their message helps the sender and reveals nothing about the server. */
 const requestErrorCodes: ReadonlySet<string> = new Set([
   'invalid_input',
   'invalid_option',
@@ -50,11 +50,11 @@ const requestErrorCodes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Where an error comes from that a page is not shown as it is.
+ * Where an error comes from.
  *
  * - `where`: `request` (it could not be done), `run` (a run has failed), `tool` (a call has), `retry` (a request to a model
  *   failed and is made again), `warning`
- * - `session`: its id, null where a request names none; `callId`: of a sub-agent's call, with slashes in between
+ * - `session`: its id, null when a request names none; `callId`: for a sub-agent's call, ids joined by slashes
  */
 export interface ErrorContext {
   where: 'request' | 'run' | 'tool' | 'retry' | 'warning'
@@ -64,14 +64,14 @@ export interface ErrorContext {
 }
 
 /**
- * Told each error that a page is not shown as it is: as it was thrown, with its `stack` and `cause`. What it throws itself is
- * a warning of the process.
+ * Receives each error that pages do not see in full: as it was thrown, with its `stack` and `cause`. An error that this
+ * function throws becomes a warning of the process.
  */
 export type OnError = (error: unknown, at: ErrorContext) => void
 
-/** Who has sent a request that is refused, and what of the reason may be told. */
+/** A failed request, and what its sender may be told. */
 export interface FailedRequest {
-  /** What the ids of the sessions begin with; the page does not know it. */
+  /** The prefix of the session ids, which the page does not know. */
   prefix: string
   session: string | null
   expose: ExposeOptions
@@ -79,8 +79,8 @@ export interface FailedRequest {
 }
 
 /**
- * What a request is told that cannot be done: `{ error: { code, message, key } }`, with the status that fits. What is not
- * about the request itself goes to `onError`, and of it the page is told the code alone.
+ * The response for a failed request: `{ error: { code, message, key } }` with the matching status. For errors that are not
+ * about the request itself, the page gets the code only and `onError` gets the error.
  */
 export function toErrorResponse(
   error: unknown,
@@ -112,11 +112,11 @@ export function toErrorResponse(
 
 function getGenericMessage(status: number): string {
   return status < 500
-    ? 'This cannot be done now: ask for the chat as it stands, and try again.'
-    : 'The server has failed; its own log says why. Try again later.'
+    ? 'This cannot be done now: read the chat again, and retry.'
+    : 'The server failed. Its log has the reason. Try again later.'
 }
 
-/** Tells `onError`, or warns. Never throws: whoever is told has no say in what happens. */
+/** Calls `onError`, or emits a process warning. Never throws. */
 export function reportError(onError: OnError | undefined, error: unknown, at: ErrorContext): void {
   if (onError === undefined) return emitProcessWarning(error, at)
   try {
@@ -135,7 +135,7 @@ const sentenceByPlace: Record<ErrorContext['where'], string> = {
   warning: 'A run of the chat warns',
 }
 
-/** Where nobody has said where errors go: the platform's own warnings. */
+/** The default without `onError`: a warning of the platform. */
 function emitProcessWarning(error: unknown, { where, session, callId }: ErrorContext): void {
   const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   const cause = error instanceof Error && error.cause !== undefined ? ` (${describeError(error.cause)})` : ''

@@ -2,18 +2,18 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { StatewrightError } from '../core/base/errors.js'
 
-/** A failure that events tell of: `error` is what was thrown, where it was thrown in this process. */
+/** A failure in the events of a run. `error`: what was thrown, if it was thrown in this process. */
 export interface EventFailure {
   where: 'run' | 'tool' | 'retry' | 'warning'
   error: unknown
   callId: string | null
 }
 
-/** Finds failures in the events of a run and its sub-agents, each with what was thrown: steps tell that before. */
+/** Finds failures in the events of a run and its sub-agents. The thrown error comes with an earlier step event. */
 export class EventFailures {
-  /** What was thrown, by the path of the call. */
+  /** Thrown errors by the path of the call. */
   readonly #errorByCall = new Map<string, { error: unknown }>()
-  /** What the last request of a run was refused with, by the path of the run. */
+  /** The error of the last model request of a run, by the path of the run. */
   readonly #refusalByRun = new Map<string, { code: string; error: unknown }>()
 
   findFailure(event: AgentEvent, path = ''): EventFailure | null {
@@ -53,7 +53,7 @@ export class EventFailures {
   }
 }
 
-/** Whether a call went wrong: a person's no, and what a run did not come to, are no failures. */
+/** Whether a call failed. A rejected call and a call that was not executed are not failures. */
 export function isFailedStatus(status: ResultStatus): boolean {
   return status !== 'ok' && status !== 'rejected' && status !== 'not_executed'
 }

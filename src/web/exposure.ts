@@ -7,7 +7,7 @@ import { ConfigError, StatewrightError } from '../core/base/errors.js'
 import { EventFailures, type EventFailure } from './event-failures.js'
 
 /**
- * Writes what a page is shown of an error.
+ * Makes the text that a page is shown for an error.
  *
  * `error`: what was thrown, where it was thrown in this process; after a reload, and in another process, a
  * `StatewrightError` with the code and message that the log has. `session`: its id; `callId`: of a tool's error.
@@ -15,7 +15,7 @@ import { EventFailures, type EventFailure } from './event-failures.js'
 export type ErrorFormatter = (error: unknown, at: { session: string; callId?: string }) => string
 
 /**
- * What a page may see beside the answer. Everything that is masked stays readable for the model and in the log.
+ * What a page may see besides the answer. Masked content stays readable for the model and in the log.
  *
  * @example
  * const expose: ExposeOptions = { errors: 'code', toolErrors: (error) => `That did not work.`, usage: true }
@@ -25,7 +25,7 @@ export interface ExposeOptions {
   errors?: boolean | 'code' | ErrorFormatter
   /** What a failed call says. A `ToolError`'s `publicMessage` is shown in any case. Default: `'code'`. */
   toolErrors?: boolean | 'code' | ErrorFormatter
-  /** Whether a page hears that a request is made again. `'code'`: with a code and without words. Default: false. */
+  /** Whether a page is told that a model request is retried. `'code'`: with a code and without words. Default: false. */
   retries?: boolean | 'code' | ErrorFormatter
   /** Tokens, cost in USD, and what is left of budgets. Default: false. */
   usage?: boolean
@@ -52,7 +52,7 @@ export function checkExpose(expose: ExposeOptions = {}): ExposeOptions {
   return expose
 }
 
-/** What one page may see of one session: events and messages as it is shown them. */
+/** Masks the events and messages of one session for one page. */
 export class PageView {
   readonly #expose: ExposeOptions
   readonly #session: string
@@ -63,7 +63,7 @@ export class PageView {
     this.#session = session
   }
 
-  /** The event as the page is told it; null where it is not told at all. */
+  /** The event as the page may see it; null when the page does not get it. */
   maskEvent(event: AgentEvent): AgentEvent | null {
     const failed = this.#failures.findFailure(event)
     return this.#maskEventWith(event, failed?.error)
@@ -103,7 +103,6 @@ export class PageView {
     }
   }
 
-  /** Messages of a transcript. */
   maskMessages(messages: readonly Message[]): Message[] {
     return messages.map((message) => {
       if (message.role !== 'tool') return message
@@ -117,17 +116,17 @@ export class PageView {
     })
   }
 
-  /** A result of a call that is in no message yet. */
+  /** A result that is not in a message yet. */
   maskResult<Result extends { callId: string; status: ResultStatus; content: string }>(
     result: Result,
   ): Result {
     return { ...result, ...this.#maskToolResult(result, result.callId) }
   }
 
-  /** Why a run failed, or rests. */
+  /** The reason why a run failed or rests. */
   maskFailure<Failure extends { code: string; message: string }>(failure: Failure, error?: unknown): Failure {
     const { errors = 'code' } = this.#expose
-    // A shield's words are meant for people.
+    // Shields write their messages for users.
     if (errors === true || failure.code === 'shield') return failure
     if (typeof errors === 'function') {
       const original = error ?? new StatewrightError(failure.code, failure.message)
@@ -183,7 +182,7 @@ export class PageView {
 
 const isMaskedStatus = (status: ResultStatus): boolean => status !== 'ok' && status !== 'rejected'
 
-/** A step's payload is for programs that run beside the agent. */
+/** The payload of a step is for programs on the server only. */
 function removePayload(event: Extract<AgentEvent, { type: 'step_completed' }>): AgentEvent {
   const { error: _, ...rest } = event
   return { ...rest, payload: emptyPayload } as AgentEvent
@@ -211,7 +210,7 @@ const sentenceByStatus: Partial<Record<ResultStatus, string>> & { error: string 
   interrupted: 'The run stopped while this call was running. Its outcome is unknown.',
 }
 
-/** What a page is told of each code. What is not in here is the provider's word, or comes from inside the server. */
+/** The sentence for each code. Other codes come from the provider or from inside the server. */
 const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' | 'internal', string>> = {
   end_turn: 'The answer is complete.',
   max_tokens: 'The answer is too long.',
@@ -239,7 +238,7 @@ function getSentence(code: string): string {
   return (sentenceByCode as Partial<Record<string, string>>)[code] ?? 'A guardrail stopped the answer.'
 }
 
-/** One word of a closed list. */
+/** Maps every code to one that pages know. */
 function toPageCode(code: string): string {
   return Object.hasOwn(sentenceByCode, code) || isGuardReason(code) ? code : 'provider_error'
 }
@@ -248,7 +247,7 @@ function isGuardReason(code: string): boolean {
   return guards.some(([, { reasons }]) => (reasons as readonly string[]).includes(code))
 }
 
-/** Whether a page is shown something else than a failure says. */
+/** Whether the page is shown less than the failure says. */
 export function isFailureMasked(
   { errors, toolErrors, retries, models }: ExposeOptions,
   { where, error }: EventFailure,

@@ -7,10 +7,10 @@ import type { Subscription } from './subscription.js'
 import { ReplayBuffer } from './replay-buffer.js'
 import { toTurn } from './chat-turn.js'
 
-/** How often it is asked whether anybody still has the session, in milliseconds. */
+/** How often the store is asked whether a process still holds the session, in milliseconds. */
 const pollMs = 5000
 
-/** A session after a record of its log. */
+/** The context of a session after a record of its log. */
 export interface StoredContext {
   seq: number
   context: AgentContext
@@ -20,15 +20,15 @@ export interface RemoteRunOptions {
   watch: (options: WatchOptions) => AsyncIterable<WatchedEvent>
   clock: Clock
   /**
-   * Continues a run here that no process holds any more; called again and again while it is looked at. Absent: the run
-   * waits until a request that may continue it, `runSession` or a host does.
+   * Resumes the run here when no process holds it any more; called again and again while a page is subscribed. Absent: the
+   * run waits for a request with `mayContinue`, `runSession` or a host.
    */
   resumeHere?: () => Promise<void>
 }
 
 /**
- * An answer that another process gives, or another agent: what its log says so far, and what it comes to say up to the next
- * rest. Where `takeUp` is given, a run whose process has died goes on before the same page.
+ * Subscribes to a run of another process or another agent: what its log has so far, then its events up to the next rest.
+ * With `resumeHere`, a run whose process has died goes on in this process.
  */
 export function followRemoteRun(
   { seq, context }: StoredContext,
@@ -40,7 +40,7 @@ export function followRemoteRun(
   const scheduleResume = (): void => {
     if (!resumeHere) return
     timer = clock.setTimeout(() => {
-      // What has failed is tried again, and what keeps failing is told by whoever asks for more than to look.
+      // A failed attempt is repeated; the next request that must resume the run reports the error.
       void resumeHere()
         .catch(() => undefined)
         .finally(() => {
@@ -69,7 +69,7 @@ async function copyEvents(events: AsyncIterable<WatchedEvent>, buffer: ReplayBuf
   let restRecord: number | null = null
   try {
     for await (const event of events) {
-      // A run that goes on at once may have been read together with its rest.
+      // A rest and the events that follow it may arrive together.
       if (restRecord !== null && event.record > restRecord) break
       buffer.push(event as AgentEvent)
       if (event.type === 'state_changed') restRecord = isWorkState(event.to) ? null : event.record

@@ -22,26 +22,26 @@ export type AnyRun = Pick<
   | 'snapshot'
 >
 
-/** Who makes a run work. */
+/** The request that makes a run work. */
 export interface Caller {
   /** What tools get. */
   context: unknown
-  /** Told each failure of the run up to its next rest. Never throws. */
+  /** Called for each failure of the run up to its next rest. Never throws. */
   report(failure: EventFailure, run: Pick<AnyRun, 'id' | 'sessionId'>): void
 }
 
 /** A run at work in this process. */
 export interface LiveRun {
   run: AnyRun
-  /** What it has told since this process took it up. */
+  /** Its events since this process started or resumed it. */
   buffer: ReplayBuffer
-  /** What there was before; null for a run that began here. */
+  /** The turn before those events; null for a run that began here. */
   turn: Turn | null
-  /** What the page calls the messages that it was given here. */
+  /** The page's ids of the messages that the run got here. */
   clientIds: Set<string>
 }
 
-/** The runs at work in this process, by their sessions: whoever comes joins them. At its next rest a run is none of them. */
+/** The runs at work in this process, by session. A run is removed at its next rest. */
 export class LiveRuns {
   readonly #runs = new Map<string, LiveRun>()
 
@@ -49,7 +49,7 @@ export class LiveRuns {
     return this.#runs.get(sessionId)
   }
 
-  /** Listens to a run that goes on. Whoever makes it go on calls `untilRest` then. */
+  /** Starts to buffer the events of a run. The caller then makes the run work and calls `removeAtRest`. */
   follow(run: AnyRun, turn: Turn | null, caller: Caller, clientId?: string): LiveRun {
     const buffer = new ReplayBuffer()
     const failures = new EventFailures()
@@ -60,11 +60,11 @@ export class LiveRuns {
       next: (event) => {
         hasBegun ||= event.type === 'state_changed'
         const failure = failures.findFailure(event)
-        // One that was refused before it began is told to whoever has asked for it.
+        // A run that is refused before it begins rejects the request that started it.
         if (failure && hasBegun && !buffer.isOver) caller.report(failure, run)
         buffer.push(event)
       },
-      // Whoever started the run is told why it was refused.
+      // The call that started the run rejects with the reason.
       error: () => {
         buffer.end()
       },
@@ -72,7 +72,7 @@ export class LiveRuns {
     return live
   }
 
-  /** Lets go of a run when it rests. */
+  /** Removes the run when it rests. */
   removeAtRest(live: LiveRun): void {
     const { run, buffer } = live
     const end = (): void => {

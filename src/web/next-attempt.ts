@@ -1,9 +1,9 @@
 import type { Clock } from '../core/base/clock.js'
 
-/** Between one try for a session and the next, in milliseconds. */
+/** Between two attempts to acquire a session, in milliseconds. */
 const attemptDelayMs = 100
 
-/** How often a session is tried for that somebody has who is about to let it go: for three seconds. */
+/** Attempts to acquire a session that another process is about to release: three seconds in all. */
 export const maxAttempts = 30
 
 export function waitForNextAttempt(clock: Clock): Promise<void> {

@@ -4,13 +4,13 @@ import { type ExposeOptions, PageView } from './exposure.js'
 import type { Subscription } from './subscription.js'
 import type { Caller } from './live-runs.js'
 
-/** How one request may use the sessions of an agent, and what of them its page may see. */
+/** What one request may do with the sessions of an agent, and what its page may see. */
 export interface PageRights extends Caller {
   mayContinue: boolean
   expose: ExposeOptions
 }
 
-/** The sessions of an agent as one request sees them: what its page may not see is masked. */
+/** The chat service for one request: content that its page may not see is masked. */
 export class PageChatService {
   readonly #service: ChatService
   readonly #rights: PageRights
@@ -20,17 +20,14 @@ export class PageChatService {
     this.#rights = rights
   }
 
-  /** As `Chats.say`. */
   async sendMessage(sessionId: string, message: IncomingMessage): Promise<Subscription> {
     return this.#mask(sessionId, await this.#service.sendMessage(sessionId, message, this.#rights))
   }
 
-  /** As `Chats.answer`. */
   async answerCalls(sessionId: string, answers: readonly CallAnswer[]): Promise<Subscription> {
     return this.#mask(sessionId, await this.#service.answerCalls(sessionId, answers, this.#rights))
   }
 
-  /** As `Chats.goOn`. */
   async resumePaused(
     sessionId: string,
     options: Parameters<ChatService['resumePaused']>[1],
@@ -38,26 +35,23 @@ export class PageChatService {
     return this.#mask(sessionId, await this.#service.resumePaused(sessionId, options, this.#rights))
   }
 
-  /** As `Chats.attach`. `hasAnswered`: the same request has made the run work. */
+  /** `hasAnswered`: the same request has just answered, so that it may resume the run. */
   async subscribe(sessionId: string, { hasAnswered = false } = {}): Promise<Subscription | null> {
     const mayContinue = hasAnswered || this.#rights.mayContinue
     const subscription = await this.#service.subscribe(sessionId, this.#rights, { mayContinue })
     return subscription && this.#mask(sessionId, subscription)
   }
 
-  /** As `Chats.standing`. */
   async subscribeAtRest(sessionId: string): Promise<Subscription | null> {
     const subscription = await this.#service.subscribeAtRest(sessionId)
     return subscription && this.#mask(sessionId, subscription)
   }
 
-  /** As `Chats.read`. */
   async readSession(sessionId: string): Promise<SessionView | null> {
     const session = await this.#service.readSession(sessionId)
     return session && { ...session, messages: this.#createView(sessionId).maskMessages(session.messages) }
   }
 
-  /** As `Chats.stop`. */
   cancelRun(sessionId: string): Promise<void> {
     return this.#service.cancelRun(sessionId, this.#rights)
   }
@@ -71,7 +65,7 @@ export class PageChatService {
   }
 }
 
-/** An answer as a page may see it. */
+/** Masks everything that a subscription delivers. */
 export function maskSubscription(subscription: Subscription, view: PageView): Subscription {
   const { before, turn, reader } = subscription
   return {

@@ -3,11 +3,11 @@ import { type AddressPolicy, createAddressPolicy } from '../core/config/address-
 import { type AccessGrant, toSessionId } from './authorize.js'
 
 /**
- * Which file of the provider's a file id of a page stands for.
+ * Maps a file id of a page to a file id of the provider.
  *
  * - `id`: the id that the page sent, at most 500 characters
  * - `session`: the id of the session that the message is for; `prefix`, `context`: what `authorize` returned
- * - returns the provider's id; null or undefined for an id that this person may not use (400)
+ * - returns the provider's id; null or undefined for an id that this user may not use (400)
  *
  * @example
  * const uploads = new Map([['ann/report', 'file-8Jq2']]) // filled where the app takes uploads
@@ -20,7 +20,7 @@ export type FileIds = (
 
 type FileId = string | null | undefined
 
-/** Which files the messages of pages may name. */
+/** Which files the messages of pages may refer to. */
 export interface PageFileOptions {
   /**
    * Hosts of `http:` and `https:` addresses: `'public'`, names, addresses and CIDR blocks. The model's server fetches these
@@ -33,10 +33,10 @@ export interface PageFileOptions {
 
 const maxIdLength = 500
 
-/** Checks the files that the message of one request names. */
+/** Checks the files that the message of one request refers to. */
 export interface PageFiles {
   /**
-   * The address as the model gets it: a `data:` address as it is, any other as its host is read.
+   * The address as the model gets it: a `data:` address unchanged, any other address as its host was checked.
    * @throws {UsageError} `invalid_input`
    */
   readAddress(address: string, at: string): string
@@ -48,7 +48,7 @@ export interface PageFiles {
 }
 
 /**
- * Makes the check of one request, from the options of a handler.
+ * Creates the file check of each request from the options of a handler.
  * @throws {ConfigError} `invalid_config`
  */
 export function createPageFiles(
@@ -63,7 +63,7 @@ export function createPageFiles(
     readId: (id, at) => {
       if (fileIds === undefined)
         throw invalidInputError(
-          `${at}: file ids are not taken here. Send the file as data, or its address.`,
+          `${at}: file ids are not accepted here. Send the file as data, or its address.`,
           at,
         )
       return mapId(fileIds, id, at, { grant, session: toSessionId(grant, chatId) })
@@ -96,7 +96,7 @@ function checkAddress(address: string, at: string, policy: AddressPolicy): strin
       at,
     )
   }
-  // As it was read: another reader of the original could find another host in it.
+  // The normalised address: another parser could find another host in the original text.
   return url.href
 }
 

@@ -1,11 +1,11 @@
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 
-/** The longest body of a request unless the handler says otherwise, in bytes: some pictures fit in. */
+/** The default limit of a request body in bytes: enough for some pictures. */
 export const defaultMaxBodyBytes = 10_000_000
 
 /**
- * Guards each request that changes something, whether or not its body is read: the page of another origin can send forms
- * and plain texts to any address, but JSON only where CORS allows it.
+ * Refuses requests that are not JSON, whether or not their body is read. A page of another origin can send forms and plain
+ * text to any address, but JSON only when CORS allows it.
  *
  * @throws {StatewrightError} `wrong_content_type`
  */
@@ -21,10 +21,10 @@ export function checkContentType(request: Request): void {
 }
 
 /**
- * The body of a request: an object in JSON. Of one that is too long no more is read than it takes to know that.
+ * Reads the JSON object in the body of a request. Reading stops when the body exceeds the limit.
  *
  * @throws {StatewrightError} `too_large`
- * @throws {UsageError} `invalid_input` for what is no JSON, or no object
+ * @throws {UsageError} `invalid_input` when the body is not JSON or not an object
  */
 export async function readJson(
   request: Request,
@@ -60,7 +60,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new UsageError('invalid_input', 'The body is no JSON.', 'body', { cause })
+    throw new UsageError('invalid_input', 'The body is not JSON.', 'body', { cause })
   }
 }
 

@@ -2,40 +2,40 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
 
-/** One event; null once it is of no use to those who come later. */
+/** One event; null when later subscribers do not need it any more. */
 interface EventEntry {
   event: AgentEvent | null
 }
 
-/** Chunks of one kind that follow each other, as one text. */
+/** Consecutive chunks of one kind, merged into one text. */
 interface TextEntry {
-  /** The last of them: whoever has read so far goes on after it. */
+  /** The last chunk: a reader that is up to date continues after it. */
   last: Chunk
   firstSeq: number
   kind: 'text' | 'reasoning'
-  /** One once all have come. */
+  /** One text when the entry is complete. */
   chunks: string[]
   isJoined: boolean
 }
 
 type Entry = EventEntry | TextEntry
 
-/** Characters that a reader is given at a time, about. */
+/** About how many characters a reader gets at a time. */
 const maxReadChars = 64_000
 
 /**
- * The events of a run up to its next rest, for readers that come at any time and read at any pace: who comes late reads
- * from the beginning, and who reads slowly keeps nothing waiting but himself. Everything is kept once, however many read;
- * text that has come in pieces is kept as one, and what has been taken back, or overtaken by news, not at all.
+ * The events of a run up to its next rest, for readers that subscribe at any time and read at their own pace. A late reader
+ * starts at the beginning; a slow reader delays only itself. Events are stored once for all readers. Chunks of one text are
+ * merged; text that was reset and outdated progress are dropped.
  */
 export class ReplayBuffer {
   readonly entries: Entry[] = []
   #isOver = false
-  /** What whoever reads up to the end is told. */
+  /** The error that a reader gets at the end. */
   #failure: { error: unknown } | null = null
-  /** Where the chunks of the present step are: a reset takes them back. */
+  /** Where the chunks of the current step are: a reset discards them. */
   #stepChunks: { stepId: string; at: number[] } = { stepId: '', at: [] }
-  /** The last progress of each call, and the words of each sub-agent. */
+  /** Where the last progress of each call and the text of each sub-agent are. */
   readonly #transient = new Map<string, number[]>()
   #waiters: (() => void)[] = []
 
@@ -50,30 +50,30 @@ export class ReplayBuffer {
     this.#notifyReaders()
   }
 
-  /** Nothing comes any more. */
+  /** Marks the end: no more events follow. */
   end(): void {
     this.#isOver = true
     this.#joinText()
     this.#notifyReaders()
   }
 
-  /** Nothing can be heard any more: whoever has read it all is told why. */
+  /** Ends the buffer with an error: readers get it after the last event. */
   fail(error: unknown): void {
     this.#failure = { error }
     this.end()
   }
 
-  /** @throws what it has failed with */
+  /** @throws the error of `fail` */
   checkEnd(): void {
     if (this.#failure) throw this.#failure.error
   }
 
-  /** From the beginning, from what comes next, or after an event of it. */
+  /** A reader from the beginning, from the next event, or after the event with this `seq`. */
   createReader(from: 'beginning' | 'now' | number = 'beginning'): ReplayReader {
     return new ReplayReader(this, from)
   }
 
-  /** Settles when there is something new. */
+  /** Resolves when there is a new event. */
   waitForEvents(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiters.push(resolve)
@@ -123,7 +123,7 @@ export class ReplayBuffer {
     this.entries.push(entry)
   }
 
-  /** What follows is something else: the pieces are one text from now on. */
+  /** The text is complete: joins its chunks. */
   #joinText(): void {
     const last = this.entries.at(-1)
     if (!last || !('kind' in last) || last.isJoined) return
@@ -132,22 +132,22 @@ export class ReplayBuffer {
   }
 }
 
-/** Events as they come. */
+/** Reads events as they arrive. */
 export interface EventReader {
-  /** What has come since; null once there is nothing more to come. */
+  /** The events since the last call; null after the end. */
   takeEvents(): AgentEvent[] | null
-  /** Settles when there may be more to take. */
+  /** Resolves when there may be more events. */
   waitForEvents(): Promise<void>
 }
 
-/** Reads a feed at its own pace. */
+/** Reads a replay buffer at its own pace. */
 export class ReplayReader implements EventReader {
   readonly #buffer: ReplayBuffer
   #at = 0
-  /** Of the entry at hand, if it is a text: how many pieces and characters were read. */
+  /** How many chunks and characters of the current text entry were read. */
   #chunks = 0
   #chars = 0
-  /** The step whose text is told anew: its first chunk takes back what was told of it. */
+  /** The step whose text is sent again: its first chunk resets what the reader has. */
   #restatedStep: string | null = null
 
   constructor(buffer: ReplayBuffer, from: 'beginning' | 'now' | number) {
@@ -156,7 +156,7 @@ export class ReplayReader implements EventReader {
     if (from === 'now') this.#skipAll()
   }
 
-  /** What has come since, about 64,000 characters at most; null once there is nothing more to come. */
+  /** The events since the last call, at most about 64,000 characters; null after the end. */
   takeEvents(): AgentEvent[] | null {
     const { entries, isOver } = this.#buffer
     const taken: AgentEvent[] = []
@@ -178,7 +178,7 @@ export class ReplayReader implements EventReader {
     return null
   }
 
-  /** Settles when there may be more to take. */
+  /** Resolves when there may be more events. */
   waitForEvents(): Promise<void> {
     return this.#buffer.waitForEvents()
   }
@@ -189,7 +189,7 @@ export class ReplayReader implements EventReader {
     this.#chunks = chunks.length
     this.#chars += text.length
     if (text === '') return null
-    // Taken one by one, chunks are handed on as they came.
+    // A reader that keeps up gets the original chunk.
     if (text === (kind === 'text' ? last.text : last.reasoning)) return last
     const { reasoning: _, ...rest } = last
     return kind === 'text' ? { ...rest, text } : { ...rest, text: '', reasoning: text }
@@ -206,13 +206,13 @@ export class ReplayReader implements EventReader {
     const last = entries.at(-1)
     this.#at = entries.length
     if (!last || !('kind' in last) || last.isJoined) return
-    // More of this text may come.
+    // More chunks of this text may follow.
     this.#at -= 1
     this.#chunks = last.chunks.length
     this.#chars = last.chunks.join('').length
   }
 
-  /** Goes to what was told after that event. In the middle of a text, the step is told anew. */
+  /** Skips to the event after this one. In the middle of a text, the step is sent again from its beginning. */
   #skipTo(seq: number): void {
     const { entries } = this.#buffer
     while (this.#at < entries.length && getLastSeq(entries[this.#at] as Entry) <= seq) this.#at += 1
@@ -228,7 +228,7 @@ function belongsTo({ last }: TextEntry, { stepId, attempt }: Chunk): boolean {
   return last.stepId === stepId && last.attempt === attempt
 }
 
-/** News that make those before them useless: progress, and the words of sub-agents until their message is there. */
+/** Events that replace earlier ones: progress, and the text of sub-agents until their message arrives. */
 function getTransientKey(event: AgentEvent): { of: string; isNews: boolean; adds: boolean } | null {
   switch (event.type) {
     case 'tool_progress':

@@ -8,51 +8,51 @@ import { readJson, checkContentType } from './read-json.js'
 import { type OnError, toErrorResponse, type FailedRequest, reportError } from './error-response.js'
 import { parseRoute } from './parse-route.js'
 
-/** What every handler is told. */
+/** The options of every handler. */
 export interface HandlerOptions extends PageFileOptions {
-  /** Who answers. It has a store: what a page is shown comes from the log. */
+  /** The agent that answers. It needs a store: pages are shown what the log has. */
   agent: ChatAgent
-  /** Whose sessions a request may see. There is no default: `'none'` says that everybody may see all. */
+  /** Which sessions a request may see. There is no default; `'none'`: every request may see all sessions. */
   authorize: Authorize
-  /** Where it is mounted, as the address of a request says it. */
+  /** The path at which the handler is mounted. */
   path?: string
   /** The longest body of a request, in bytes. Default: 10,000,000. */
   maxBodyBytes?: number
-  /** What a page may see of errors, retries, usage and models. Default: codes of errors, and nothing of the others. */
+  /** What a page may see of errors, retries, usage and models. Default: the codes of errors only. */
   expose?: ExposeOptions
-  /** Told each error that a page is not shown as it is, as it was thrown. Default: a warning of the process. */
+  /** Receives each error that pages do not see in full. Default: a warning of the process. */
   onError?: OnError
 }
 
-/** A chat by the id that its page has for it, and the session that it is. */
+/** A chat: its id on the page, and its session id. */
 export interface Chat {
   chatId: string
   sessionId: string
 }
 
-/** The body of a `POST`, and by what right it was sent. */
+/** The body of a `POST`, and what its sender may do. */
 export interface PostRequest {
   grant: AccessGrant
   body: Record<string, unknown>
-  /** Checks the files that the chat with this id names. */
+  /** The file check of the chat with this id. */
   getFiles: (chatId: unknown) => PageFiles
 }
 
-/** What is particular to a protocol. */
+/** The part of a handler that depends on the page's protocol. */
 export interface ChatProtocol {
-  /** Where it is mounted unless the options say otherwise. */
+  /** The default path. */
   path: string
   /** `POST`: the last message, or answers. */
   handlePost(chats: PageChatService, request: PostRequest): Promise<Response>
-  /** `GET :id`: the chat as it stands. */
+  /** `GET :id`: the current state of the chat. */
   readChat(chats: PageChatService, sessionId: string): Promise<Response>
-  /** `GET :id/stream`: what there is to look at; null where there is nothing. */
+  /** `GET :id/stream`: the answer that is under way; null when there is none. */
   streamChat(chats: PageChatService, chat: Chat): Promise<Response | null>
 }
 
 /**
- * The sessions of an agent over HTTP: `POST path`, `GET path/:id`, `GET path/:id/stream`, `POST path/:id/stop`. What cannot be
- * done is answered with its error.
+ * Creates the HTTP handler of an agent: `POST path`, `GET path/:id`, `GET path/:id/stream`, `POST path/:id/stop`. A failed
+ * request gets an error response.
  *
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
@@ -114,7 +114,7 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
     new ConfigError('invalid_config', message, key)
   if (authorize !== 'none' && typeof authorize !== 'function') {
     throw configError(
-      "authorize must say whose sessions a request may see: (request) => 'ann', or 'none' where everybody may see all.",
+      "authorize must say which sessions a request may see: (request) => 'ann', or 'none' when every request may see all.",
       'authorize',
     )
   }

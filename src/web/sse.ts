@@ -1,17 +1,17 @@
-/** What is sent now and then while there is nothing to say, in milliseconds: whatever stands in between closes what is silent. */
+/** The heartbeat interval in milliseconds: proxies close connections that stay silent. */
 const heartbeatMs = 15_000
 
-/** Between two frames, in milliseconds: what comes faster than anybody reads is sent together. */
+/** The least time between two frames, in milliseconds: faster events are sent together. */
 const minFrameIntervalMs = 5
 
-/** Frames as they come: null at the end. A source that is cancelled is not asked again. */
+/** A source of frames. It is not asked again after `cancel`. */
 export interface FrameSource {
-  /** What there is to send, at once or once there is something; null: there is nothing more. */
+  /** The next text to send, now or later; null at the end. */
   next(): string | null | Promise<string | null>
   cancel?(): void
 }
 
-/** Headers of every answer that is an event stream: nobody keeps it, and nobody gathers it before passing it on. */
+/** Headers of every event stream: proxies must neither cache nor buffer it. */
 const eventStreamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
@@ -20,14 +20,13 @@ const eventStreamHeaders = {
 }
 
 /**
- * An answer that is an event stream. It asks for frames when they can be sent: a page that does not read is sent nothing,
- * and its frames are not made. A page that goes away is no end of the run.
+ * Creates a response that is an event stream. Frames are made only when they can be sent, so a page that does not read
+ * costs nothing. A page that disconnects does not end the run.
  */
 export function createSseResponse(frames: FrameSource, headers: Record<string, string> = {}): Response {
   return new Response(createSseBody(frames), { headers: { ...eventStreamHeaders, ...headers } })
 }
 
-/** The body of such an answer. */
 function createSseBody(frames: FrameSource): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let timer: ReturnType<typeof setInterval> | undefined
@@ -40,10 +39,10 @@ function createSseBody(frames: FrameSource): ReadableStream<Uint8Array> {
     {
       start: (controller) => {
         timer = setInterval(() => {
-          // Who does not read need not be told that there is nothing to read.
+          // A page that does not read needs no heartbeat.
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(': \n\n'))
         }, heartbeatMs)
-        // An open page is no reason for a process to stay.
+        // An open page does not keep the process alive.
         ;(timer as { unref?: () => void }).unref?.()
       },
       pull: async (controller) => {

@@ -4,9 +4,9 @@ import type { AnyRun } from './live-runs.js'
 import { ReplayBuffer } from './replay-buffer.js'
 import { type Turn, toTurn } from './chat-turn.js'
 
-/** What a run tells from one rest to the next. */
+/** The events of a run from one rest to the next. */
 interface RunSegment {
-  /** What it had said before; null for a run that began here. */
+  /** The turn before them; null for a run that began here. */
   turn: Turn | null
   buffer: ReplayBuffer
 }
@@ -14,8 +14,8 @@ interface RunSegment {
 const segmentByRun = new WeakMap<AnyRun, RunSegment>()
 
 /**
- * A run that somebody looks at without a handler: what it tells up to its next rest. Who comes again after an answer gets
- * what it has told since it rested, and nothing of that twice.
+ * Subscribes to a run without a handler, up to its next rest. A second call after an answer gets the events since that
+ * rest, and no event twice.
  */
 export function subscribeToRun(run: AnyRun): Subscription {
   const segment = segmentByRun.get(run) ?? followRun(run)
@@ -43,7 +43,7 @@ function followRun(run: AnyRun): RunSegment {
     next: (event) => {
       segmentByRun.get(run)?.buffer.push(event)
     },
-    // Whoever started the run is told why it was refused.
+    // The call that started the run rejects with the reason.
     error: () => {
       first.buffer.end()
     },
@@ -51,7 +51,7 @@ function followRun(run: AnyRun): RunSegment {
   return first
 }
 
-/** What a run has said so far; null while it has not begun. */
+/** The current turn of a run; null while it has not begun. */
 function findTurn(run: AnyRun): Turn | null {
   try {
     const { context } = run.snapshot() as { context: AgentContext }

@@ -6,25 +6,25 @@ import type { LiveRun } from './live-runs.js'
 import { type EventReader, ReplayBuffer } from './replay-buffer.js'
 import { type Turn, toTurn } from './chat-turn.js'
 
-/** An answer that somebody looks at. */
+/** A page's view of one answer. */
 export interface Subscription {
-  /** The conversation up to the user's message that is answered, and with it. */
+  /** The conversation up to and including the user message that is answered. */
   before: readonly Message[]
-  /** What was there before the feed begins; null: the run begins with it. */
+  /** What exists before the first event of the buffer; null: the buffer begins with the run. */
   turn: Turn | null
-  /** Whether the page is to be shown `turn`, too: it comes late, or has forgotten. */
+  /** Whether the page must be sent `turn`, too: it subscribed late, or was reloaded. */
   showsTurn: boolean
-  /** Questions (by `approvalIdOf`) that were asked and have been answered since. */
+  /** Approval requests (by `toApprovalId`) that have been answered since. */
   answeredQuestions: ReadonlySet<string>
-  /** What is told from here on; its end is the run's next rest. */
+  /** The events from here on, up to the run's next rest. */
   reader: EventReader
-  /** Nobody looks any more. Absent where that makes no difference. */
+  /** Ends the subscription. Absent when there is nothing to release. */
   unsubscribe?(): void
 }
 
 const noQuestions: ReadonlySet<string> = new Set()
 
-/** From the beginning of the answer. */
+/** Subscribes from the beginning of the answer. */
 export function subscribeFromStart(live: LiveRun): Subscription {
   return {
     before: getMessagesBefore(live),
@@ -36,8 +36,8 @@ export function subscribeFromStart(live: LiveRun): Subscription {
 }
 
 /**
- * For a page that has what came before: what comes from now on. `isContinued`: the run has just been taken up, so that
- * everything in its feed is new.
+ * Subscribes a page that has the answer so far. `isContinued`: the run has just been resumed, so that everything in its
+ * buffer is new.
  */
 export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): Subscription {
   const { turn, buffer } = live
@@ -45,7 +45,7 @@ export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): S
   return { before: getMessagesBefore(live), turn, showsTurn: false, answeredQuestions: noQuestions, reader }
 }
 
-/** An answer that is at rest, or over. */
+/** A subscription to an answer that is at rest or has ended. */
 export function createFinishedSubscription(turn: Turn): Subscription {
   const buffer = new ReplayBuffer()
   buffer.end()
@@ -58,7 +58,7 @@ export function createFinishedSubscription(turn: Turn): Subscription {
   }
 }
 
-/** A run that began here knows its session once it has been read. */
+/** A run that began here has its context once the session has been read. */
 function getMessagesBefore({ run, turn }: LiveRun): readonly Message[] {
   if (turn) return turn.before
   const { context } = run.snapshot() as { context: AgentContext }

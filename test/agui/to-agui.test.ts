@@ -157,7 +157,7 @@ describe('toAGUI', () => {
     ])
     expect(outcomeOf(first)).toMatchObject({
       type: 'interrupt',
-      interrupts: [{ id, subagentRunId: start?.subagentRunId, message: 'Shall research › pay run?' }],
+      interrupts: [{ id, subagentRunId: start?.subagentRunId, message: 'Run research › pay?' }],
     })
     expect(of(first, 'TEXT_MESSAGE_CONTENT')).toMatchObject([
       { delta: 'I pay.', subagentRunId: start?.subagentRunId },

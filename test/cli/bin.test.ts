@@ -138,7 +138,7 @@ whenBuilt('the statewright command', () => {
     test('leaves a run at its next durable point, and the command that it names goes on with it', async () => {
       const cwd = await folder({ 'play.json': paying, 'end.json': end, 'slow.mjs': slow(300) })
       const { code, err } = await run([...args, '--drain', '0', 'Go'], cwd, onWork)
-      expect(err).toContain('the run was left as it stands.\nGo on with: statewright resume s')
+      expect(err).toContain('the run was released and can be resumed.\nGo on with: statewright resume s')
       expect(code).toBe(143)
       const listed = await command(['sessions', 'list', '--json'], cwd)
       expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
@@ -232,6 +232,6 @@ whenBuilt('the statewright command', () => {
     const cwd = await folder({ 'stuck.mjs': 'await new Promise(() => {})' })
     const { code, err } = await run(['--rehearsal', '-t', 'stuck.mjs'], cwd)
     expect(code).toBe(1)
-    expect(err).toMatch(/^statewright: the run stands still/)
+    expect(err).toMatch(/^statewright: the run hangs/)
   })
 })

@@ -69,7 +69,7 @@ describe('while a call is at work that must not come twice', () => {
   test('the run is left after it, and the command that is named goes on', async () => {
     const { code, err, run, withStore } = await ended(['--drain', '0'])
     expect(err).toContain(
-      'the run was left as it stands.\nGo on with: statewright resume s --store=file:kept',
+      'the run was released and can be resumed.\nGo on with: statewright resume s --store=file:kept',
     )
     expect(code).toBe(143)
     await withStore((store) => expect(store.get('s')).toMatchObject({ holder: null }))

@@ -127,7 +127,7 @@ describe('sessions export --as test', () => {
     const { code, out } = await place.run([...updated, '--update'])
     expect([code, out]).toEqual([
       0,
-      'Took a new recording: test/rain.session.json. The test test/rain.test.mjs is as it was.\n',
+      'Took a new recording: test/rain.session.json. The test test/rain.test.mjs is unchanged.\n',
     ])
     await runTests(place, 'test/rain.test.mjs')
   })
@@ -184,7 +184,10 @@ describe('sessions export --as test', () => {
     expect(asks.err).toContain('waits for a person to approve it now')
     // What was said is there all the same, though nobody knows which agent it was.
     const bare = await place.run(['sessions', 'export', 'w', '--as', 'test', '--out', 'bare.test.mjs'])
-    expect([bare.code, bare.err]).toEqual([0, expect.stringContaining('Which agent this was is not known')])
+    expect([bare.code, bare.err]).toEqual([
+      0,
+      expect.stringContaining('The agent of this session is not known'),
+    ])
     await runTests(place, 'bare.test.mjs')
     await expect(stat(join(place.cwd, 'w.test.mjs'))).rejects.toMatchObject({ code: 'ENOENT' })
   })

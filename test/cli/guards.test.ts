@@ -24,7 +24,7 @@ describe('guards', () => {
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(out).toMatch(/^response 3 {2}nudge {2}no_progress \(stale\): You have called look .* 3 times/)
     expect(out).toMatch(
-      /3 responses with calls: 3 calls carried out, 0 refused; it would have gone through\.\n$/,
+      /3 responses with calls: 3 calls executed, 0 refused; no guard would have halted it\.\n$/,
     )
   })
 

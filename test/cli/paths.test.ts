@@ -96,13 +96,13 @@ describe('statewright paths', () => {
   })
 
   test.each([
-    [['--coverage', 'states'], "--coverage: 'states' is neither transitions nor pairs"],
-    [['--limit', '0'], "--limit: '0' is no whole number of states"],
-    [['--limit', 'many'], "--limit: 'many' is no whole number of states"],
-    [['--limit', '1e3'], "--limit: '1e3' is no whole number of states"],
+    [['--coverage', 'states'], "--coverage must be transitions or pairs (is 'states')"],
+    [['--limit', '0'], "--limit must be a whole number of states, at least 1 (is '0')"],
+    [['--limit', 'many'], "--limit must be a whole number of states, at least 1 (is 'many')"],
+    [['--limit', '1e3'], "--limit must be a whole number of states, at least 1 (is '1e3')"],
     [['--limit', '1'], 'Stopped at the limit of 1 states'],
     [['other.mjs'], "One MODULE at a time: 'other.mjs' is too much"],
-    [['--emit', 'door.mjs'], 'is no folder'],
+    [['--emit', 'door.mjs'], 'is not a folder'],
     [['--fast'], 'Unknown option --fast'],
   ])('%j is refused in one sentence', async (args, message) => {
     const cwd = await folder({ 'door.mjs': door + alphabet })

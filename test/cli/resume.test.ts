@@ -82,7 +82,7 @@ describe('resume answers the calls that wait', () => {
   test.each([
     [
       [`--reject=${a}`, '--approve=x'],
-      /no call 'x' that waits; what waits: send_mail\(to: "ann"\) \[a@\w{16}\] needs approval/,
+      /no call 'x' that waits; pending: send_mail\(to: "ann"\) \[a@\w{16}\] needs approval/,
     ],
     [[`--output=${q}=x`, `--approve=${a}={"to":`], /the arguments for call 'a' are not JSON/],
     [[`--approve=${a}`, `--reject=${a}`], /Call 'a' is answered twice\./],
@@ -98,14 +98,14 @@ describe('resume answers the calls that wait', () => {
     [[`--reject=${a}`, '--approve'], /--approve needs a value/],
     [
       ['--approve=a'],
-      /'a' says which call, but not for what\. It asks for send_mail\(to: "ann"\)\. To answer that: --approve a@\w{16}\n/,
+      /'a' names the call without its fingerprint\. The call is send_mail\(to: "ann"\)\. To answer that: --approve a@\w{16}\n/,
     ],
     [
       [`--approve=${asAsked(...mail('a', 'eve'))}`],
-      /call 'a' asks for something else by now: send_mail\(to: "ann"\)/,
+      /call 'a' has other arguments now: send_mail\(to: "ann"\)/,
     ],
-    [[`--reject=${a.slice(0, 8)}`], /call 'a' asks for something else/],
-    [['--output=q=x'], /It asks for ask_client\(\)\. To answer that: --output q@\w{16}=TEXT/],
+    [[`--reject=${a.slice(0, 8)}`], /call 'a' has other arguments now/],
+    [['--output=q=x'], /The call is ask_client\(\)\. To answer that: --output q@\w{16}=TEXT/],
   ])('%j is refused before anything is said', async (answers, message) => {
     const { run } = await waitingFor(mail('a', 'ann'), ['q', 'ask_client', {}])
     const { code, out, err } = await run(['resume', 's', ...go, ...answers])
@@ -223,7 +223,7 @@ describe('resume brings back a run', () => {
     const { run, id } = await interrupted()
     const { code, err } = await run(['resume', id])
     expect(code).toBe(2)
-    expect(err).toContain('no model can go on with this session')
+    expect(err).toContain('there is no model for this session')
     const answered = await run(['resume', id, ...go, '--approve', 'l'])
     expect(answered.err).toContain('no call waits for an answer: the run is WAITING_FOR_TOOL')
   })

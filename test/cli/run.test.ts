@@ -88,7 +88,7 @@ describe('statewright run', () => {
     const cwd = await folder({ 'c.json': { model } })
     const { code, err } = await cli(['run', '-c', 'c.json', '--api', 'responses', 'Go'], { cwd })
     expect(code).toBe(2)
-    expect(err).toContain("model.maxTokensField is for the API 'chat' only")
+    expect(err).toContain("model.maxTokensField is only for the API 'chat'")
   })
 
   test('--json prints exactly one line, the result', async () => {
@@ -225,7 +225,7 @@ describe('a call that needs approval', () => {
     expect(code).toBe(4)
     expect(resultIn(out)).toMatchObject({ state: 'WAITING_FOR_INPUT', reason: 'approval', resumable: true })
     expect(err).toMatch(/send_mail\(to: "ann"\) \[call_1@\w{16}\] needs approval/)
-    expect(err).toContain('Its session is not kept.')
+    expect(err).toContain('Its session is not stored.')
   })
 
   test.each([

@@ -34,7 +34,7 @@ test('sessions check says which open sessions can go on with the agents of a mod
   expect(await run(check)).toMatchObject({
     code: 0,
     err: '',
-    out: '1 of 1 open sessions can go on here (1 of them with other instructions, tools or another model).\n',
+    out: '1 of 1 open sessions can be resumed here (1 of them with changed instructions, tools or model).\n',
   })
   const { out } = await run([...check, '--json'])
   expect(JSON.parse(out)).toMatchObject({
@@ -52,7 +52,7 @@ test('sessions check tells of a call that waits for a tool that is gone, and end
   expect(out).toContain(
     "waits  an agent without a name  missing_tool: A call of it waits for the tool 'send_mail'",
   )
-  expect(out).toContain('0 of 1 open sessions can go on here')
+  expect(out).toContain('0 of 1 open sessions can be resumed here')
 })
 
 test('sessions check tells of a session that nobody here accepts, and of one that cannot be read', async () => {
@@ -80,7 +80,7 @@ test('sessions check tells of a session that nobody here accepts, and of one tha
   expect(out).toContain('bad  ')
   expect(out).toContain('corrupt_log: ')
   expect(out).toContain('bills  billing 3  stranded: It needs billing 3.\n')
-  expect(out).toContain('1 of 3 open sessions can go on here')
+  expect(out).toContain('1 of 3 open sessions can be resumed here')
 })
 
 test('resume leaves the session of a named agent alone', async () => {

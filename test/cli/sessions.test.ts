@@ -289,7 +289,7 @@ describe('sessions delete', () => {
   test('without a terminal it needs --yes', async () => {
     const { run } = await two()
     const refused = await run(['sessions', 'delete', 'done'])
-    expect(refused).toMatchObject({ code: 2, out: '', err: expect.stringContaining('say --yes') })
+    expect(refused).toMatchObject({ code: 2, out: '', err: expect.stringContaining('give --yes') })
     expect(await run(['sessions', 'delete', 'done', '--yes'])).toMatchObject({
       code: 0,
       out: 'Deleted done.\n',
@@ -309,17 +309,17 @@ describe('commands on sessions refuse', () => {
   test.each([
     [['show', 'don'], "There is no session 'don' here. Did you mean 'done'?"],
     [['export', 'WAIT'], "Did you mean 'waits'?"],
-    [['fork', 'zzzzzz'], "'statewright sessions list' shows those that there are."],
+    [['fork', 'zzzzzz'], "'statewright sessions list' shows the sessions."],
     [['delete', 'dune', '-y'], "Did you mean 'done'?"],
     [['show', 'done', 'waits'], "One session at a time: 'waits' is too much."],
     [['show', 'done', '--at', '9'], "--at: session 'done' has 5 records; there is no 9."],
     [['fork', 'done', '--at', '0'], '--at must be a whole number of at least 1'],
     [['fork', 'done', '--at', '6'], 'has 5 records; there is no 6.'],
-    [['list', 'done'], "There is nothing to name here: 'done'."],
+    [['list', 'done'], "This command takes no argument: 'done'."],
     [['list', '--limit', '-1'], "'-1' looks like an option"],
     [['export', 'done', '--force'], '--force goes with --out FILE.'],
     [['export', 'done', '--out', 'no/file'], "there is no folder for 'no/file'."],
-    [['export', 'done', '--out', '.'], "'.' is"],
+    [['export', 'done', '--out', '.'], "'.' exists"],
     [['lst'], "Unknown command 'sessions lst'. Did you mean 'sessions list'?"],
   ])('%j', async (args, message) => {
     const { run } = await two()

@@ -43,7 +43,7 @@ describe('where the sessions of the command line are', () => {
   })
 
   test.each([
-    ['no home', () => Promise.resolve(null), 'This user has no home'],
+    ['no home', () => Promise.resolve(null), 'The user has no home folder'],
     [
       'a folder that cannot be used',
       async () => join(await folder({ file: '' }), 'file', 'x'),
@@ -81,7 +81,7 @@ describe('where the sessions of the command line are', () => {
     async (option) => {
       const { code, out, err } = await cli(['run', option, 'Hi'], { cwd: await folder({}) })
       expect({ code, out }).toEqual({ code: 2, out: '' })
-      expect(err).toContain('no model can go on with this session')
+      expect(err).toContain('there is no model for this session')
     },
   )
 })

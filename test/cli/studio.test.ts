@@ -103,7 +103,7 @@ test.each([
 })
 
 test.each([
-  [['studio', 'work'], /no such thing as 'work'/],
+  [['studio', 'work'], /takes no argument: 'work'/],
   [['studio', '--port', '70000'], /at most 65535/],
   [['studio', '--port', 'x'], /whole number/],
   [['studio', '--machine', 'nowhere.mjs'], /nowhere\.mjs/],
@@ -230,11 +230,14 @@ test('a folder without sessions is told, and not made', async () => {
   const { code, err } = await cli(['studio', '--store', 'file:nowhere'], { cwd })
   expect([code, err]).toEqual([
     2,
-    expect.stringMatching(/--store: there are no sessions in .*nowhere.*statewright run --store/),
+    expect.stringMatching(/--store: there is no store in .*nowhere.*statewright run --store/),
   ])
   expect(existsSync(join(cwd, 'nowhere'))).toBe(false)
   const named = await cli(['studio'], { cwd, env: { STATEWRIGHT_STORE: 'file:nowhere' } })
-  expect([named.code, named.err]).toEqual([2, expect.stringContaining('STATEWRIGHT_STORE: there are no')])
+  expect([named.code, named.err]).toEqual([
+    2,
+    expect.stringContaining('STATEWRIGHT_STORE: there is no store'),
+  ])
 })
 
 const isBuilt = existsSync(join(packageRoot, 'dist/src/studio/client.js'))

@@ -17,7 +17,7 @@ test('an answer waits in the inbox for whoever resumes, and a second one is refu
   const { run, withStore } = await waiting()
   const told = await run(['tell', 'waits', 'approve', 'm'])
   expect(told).toMatchObject({ code: 0, err: '' })
-  expect(told.out).toBe('Left for waits, which rests. It goes on with: statewright resume waits\n')
+  expect(told.out).toBe('Stored for waits, which is at rest. It goes on with: statewright resume waits\n')
   const [message] = await withStore((store) => store.inbox.read('waits'))
   expect(JSON.parse(message?.text ?? '')).toMatchObject({
     type: 'APPROVE',
@@ -43,12 +43,12 @@ test('cancel is carried out at once, and nothing can be told afterwards', async 
 })
 
 test.each([
-  [[], 'Say which session'],
+  [[], 'Which session?'],
   [['waits'], 'one of cancel, pause, resume, steer'],
-  [['waits', 'stop'], "'stop' is nothing to tell"],
+  [['waits', 'stop'], "'stop' is not a message"],
   [['waits', 'steer'], 'statewright tell ID steer TEXT.'],
   [['waits', 'pause', 'now'], 'statewright tell ID pause.'],
-  [['waits', 'tool-output', 'm', 'plain'], 'The output of a call is JSON'],
+  [['waits', 'tool-output', 'm', 'plain'], 'The output of a call must be JSON'],
 ])('%j is no message', async (args, words) => {
   const { run } = await waiting()
   const { code, err } = await run(['tell', ...args])

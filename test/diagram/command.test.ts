@@ -76,7 +76,7 @@ describe('statewright diagram', () => {
   })
 
   it.each([
-    [['--format', 'png'], /--format: 'png' is none of svg, mermaid, json, stately, scxml/],
+    [['--format', 'png'], /--format must be one of svg, mermaid, json, stately, scxml \(is 'png'\)/],
     [['a.mjs', 'b.mjs'], /One MODULE at a time: 'b.mjs'/],
     [['--format', 'json', '--overview'], /--overview goes with --format svg only/],
     [['--overview', '--coverage'], /--overview excludes/],
@@ -87,7 +87,7 @@ describe('statewright diagram', () => {
     [['text.mjs'], /'text.mjs': Expected an XState v5 state machine, but found a string/],
     [['light.mjs', '--coverage'], /--coverage explores only the agent machine/],
     [['--coverage=missing.json'], /--coverage: there is no file 'missing.json'/],
-    [['--coverage=text.mjs'], /'text.mjs' is no JSON/],
+    [['--coverage=text.mjs'], /'text.mjs' is not JSON/],
     [['--coverage=other.json'], /of the machine 'light', not of 'agent'/],
     [['--out', 'no/such/folder.svg'], /--out: there is no file 'no\/such\/folder.svg'/],
   ])('%j is refused in one sentence', async (args, message) => {

@@ -126,7 +126,7 @@ const refused: [what: string, body: object, path: string, sentence: RegExp][] = 
     'an answer first',
     { messages: [{ role: 'assistant', content: 'Hi.' }, ask] },
     'messages[0]',
-    /nobody asked/,
+    /answer without a question/,
   ],
   [
     'a late system message',

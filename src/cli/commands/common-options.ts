@@ -7,7 +7,7 @@ import { drainSeconds } from '../drain.js'
 import { type GivenOptions, type OptionSpecs, parseWholeNumber } from '../parse-options.js'
 import { quoteShellWord } from '../shell-words.js'
 
-/** What the commands that play a run have in common: which agent plays it, where its session is, how it is shown. */
+/** Options of all commands that run an agent: the agent, the session store and the output. */
 
 export const agentOptionSpecs = {
   config: { short: 'c', value: 'FILE', about: 'a JSON configuration: model, limits, guardrails, …' },
@@ -20,7 +20,7 @@ export const agentOptionSpecs = {
   mcp: { value: 'SERVER', about: 'an MCP server, as a command line or URL; may be repeated' },
   model: { short: 'm', value: 'NAME', about: 'the model (OPENAI_MODEL)' },
   'base-url': { value: 'URL', about: 'an OpenAI-compatible API, up to and including /v1 (OPENAI_BASE_URL)' },
-  api: { value: 'NAME', about: 'the API that it is asked over: chat (the default) or responses' },
+  api: { value: 'NAME', about: 'the API of the model: chat (the default) or responses' },
   instructions: { short: 'i', value: 'TEXT', about: 'the system prompt' },
   rehearsal: { value: 'FILE', optional: true, about: 'play a scenario instead of calling a model' },
 } satisfies OptionSpecs
@@ -29,20 +29,20 @@ export const storeOptionSpec = {
   store: {
     value: 'URL',
     about:
-      "where sessions are: file:DIR, postgres://… or memory: (STATEWRIGHT_STORE; a folder of this user's)",
+      'the session store: file:DIR, postgres://… or memory: (STATEWRIGHT_STORE; default: a folder of the user)',
   },
 } satisfies OptionSpecs
 
 export const drainOptionSpec = {
   drain: {
     value: 'SECONDS',
-    about: `after SIGTERM, how long it goes on before it is left to be resumed (default: ${drainSeconds})`,
+    about: `after SIGTERM, how long the run goes on before another process can resume it (default: ${drainSeconds})`,
   },
 } satisfies OptionSpecs
 
 export const outputOptionSpecs = {
   json: { about: 'print one line: the RunResult' },
-  events: { about: 'print one AgentEvent a line, as it happens' },
+  events: { about: 'print each AgentEvent on one line, as it happens' },
   inspect: { about: "watch the run in Stately's inspector, in a browser on this machine" },
   help: { short: 'h', about: 'show this help' },
 } satisfies OptionSpecs
@@ -64,16 +64,16 @@ export interface CommonOptions {
   baseURL: string | undefined
   api: ModelApi | undefined
   instructions: string | undefined
-  /** True: the built-in scenario; a string: a scenario file; false: not asked for. */
+  /** True: the built-in scenario; a string: a scenario file; false: no rehearsal. */
   rehearsal: boolean | string
   store: string | undefined
-  /** How long a run whose session is kept goes on after SIGTERM. */
+  /** How long a run with a stored session goes on after SIGTERM. */
   drainMs: number
   output: OutputForm
   inspect: boolean
 }
 
-/** Throws a CliError for what contradicts itself or makes no sense. */
+/** Throws a CliError for invalid or contradictory options. */
 export function readCommonOptions({ all, text, has }: GivenOptions<CommonOption>): CommonOptions {
   const refuseBoth = (one: CommonOption, other: CommonOption, why: string): void => {
     if (has(one) && has(other)) throw badUsageError(`--${one} and --${other} exclude each other: ${why}.`)
@@ -123,8 +123,8 @@ export function inlineScenario(args: readonly string[]): string[] {
 }
 
 /**
- * The options that a later command needs, too, as one would type them; each with a space before it. What may hold a
- * secret is left to the person: output ends up in logs.
+ * The options that a later command needs, as text to type; each with a space before it. A value that may contain a secret is
+ * replaced by `…`, because output ends up in logs.
  */
 export function formatCarriedOptions(options: Partial<CommonOptions>): string {
   const { store, config, preset, tools, mcp = [], model, baseURL, api, instructions, rehearsal } = options
@@ -154,7 +154,7 @@ function mayHoldSecret(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[^/]*@|^https?:\/\/.*[?]|^[A-Za-z_]\w*=/i.test(value)
 }
 
-/** The URL when it is one that requests can go to. `origin` is the option or variable that gave it. */
+/** Returns an http(s) URL. `origin`: the option or variable that has it. */
 export function checkURL(url: string, origin: string): string {
   const isUsable: boolean = isHttpUrl(url)
   if (isUsable) return url

@@ -70,10 +70,10 @@ function toText(value: string | true | undefined): string | undefined {
 function parseFormat(name: string): Format {
   const format = formats.find((each) => each === name)
   if (format) return format
-  throw badUsageError(`--format: '${name}' is none of ${formats.join(', ')}.`, '--format')
+  throw badUsageError(`--format must be one of ${formats.join(', ')} (is '${name}').`, '--format')
 }
 
-/** Loaded when it is asked for: other commands do without. */
+/** Loaded on demand: other commands do not need it. */
 async function drawChart(
   machine: AnyStateMachine,
   format: Format,
@@ -95,12 +95,12 @@ async function drawOverview(machine: AnyStateMachine, state: string | undefined)
   return toOverviewSvg(toChart(machine), undefined, state)
 }
 
-/** A `Coverage`, from its file or explored now. */
+/** A `Coverage`, from its file or from an exploration. */
 async function loadCoverage(module: string | undefined, file: string | true, io: CliIO): Promise<unknown> {
   if (file !== true) return parseCoverage(await loadFile(file, io.cwd, '--coverage'), file)
   if (module !== undefined) {
     throw badUsageError(
-      '--coverage explores only the agent machine. For one of your own write --coverage=FILE, ' +
+      '--coverage explores only the agent machine. For your own machine write --coverage=FILE, ' +
         `with what 'statewright paths ${module} --json' prints.`,
       '--coverage',
     )
@@ -113,7 +113,7 @@ function parseCoverage(json: string, file: string): unknown {
   try {
     return JSON.parse(json)
   } catch (error) {
-    throw new CliError('bad_coverage', `--coverage: '${file}' is no JSON.`, '--coverage', { cause: error })
+    throw new CliError('bad_coverage', `--coverage: '${file}' is not JSON.`, '--coverage', { cause: error })
   }
 }
 

@@ -12,18 +12,18 @@ import { parseSessionId, sessionOptionSpecs } from './sessions/session-options.j
 
 const options = {
   config: { short: 'c', value: 'FILE', about: 'a JSON configuration with the guardrails to try' },
-  json: { about: 'print one line: what would have been said, and what it would have saved' },
+  json: { about: 'print one line of JSON: the findings, and what they would have saved' },
   ...sessionOptionSpecs,
 }
 
 export const guardsCommand: Command = {
   name: 'guards',
-  about: 'Says what the guards would have said about a session, by default or under another configuration.',
+  about: 'Shows what the guards would have found in a session, with the default or another configuration.',
   positional: 'SESSION',
   options,
   notes: [
-    'The model goes on as it was recorded, whatever it would have been told. Nothing runs, nothing is written.',
-    'Exit codes: 0 it would have gone through, 2 bad usage or configuration, 3 it would have been stopped.',
+    "The model's answers stay as recorded, even after a nudge. Nothing runs, nothing is written.",
+    'Exit codes: 0 no guard halts the session, 2 bad usage or configuration, 3 a guard halts it.',
     'Examples:\n  statewright guards work\n  statewright guards work --config stricter.json',
   ],
   execute: async (args, io) => {
@@ -48,11 +48,11 @@ function writeReplay({ findings, steps, calls, halt }: GuardReplay, { stdout }: 
   const { executed, refused } = calls
   const end =
     halt === null
-      ? 'it would have gone through'
-      : `it would have been stopped after response ${halt.step + 1}`
+      ? 'no guard would have halted it'
+      : `a guard would have halted it after response ${halt.step + 1}`
   stdout.write(
     `${steps} ${steps === 1 ? 'response' : 'responses'} with calls: ${executed} ${executed === 1 ? 'call' : 'calls'} ` +
-      `carried out, ${refused} refused; ${end}.\n`,
+      `executed, ${refused} refused; ${end}.\n`,
   )
 }
 

@@ -25,7 +25,7 @@ export const resumeOptionSpecs = {
 
 export type AnswerKind = 'approve' | 'reject' | 'output'
 
-/** An answer as it was typed. Where the call's id ends is known once the calls that wait are. */
+/** An answer as it was typed. The pending calls decide where the call's id ends. */
 export interface GivenAnswer {
   kind: AnswerKind
   text: string
@@ -33,12 +33,12 @@ export interface GivenAnswer {
 
 export interface ResumeCommandOptions extends CommonOptions {
   id: string
-  /** Undefined: none was given. `-` is stdin. */
+  /** Undefined: not given. `-`: stdin. */
   message: string | undefined
   answers: readonly GivenAnswer[]
 }
 
-/** What `statewright resume` was asked to do. Throws a CliError for what contradicts itself or makes no sense. */
+/** Reads the arguments of `statewright resume`. Throws a CliError for invalid or contradictory ones. */
 export function readResumeOptions(args: readonly string[]): ResumeCommandOptions {
   const given = parseOptions(inlineScenario(args), resumeOptionSpecs)
   const [id, ...words] = given.positionals

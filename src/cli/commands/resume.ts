@@ -28,16 +28,16 @@ import { readResumeOptions, type ResumeCommandOptions, resumeOptionSpecs } from 
 
 export const resumeCommand: Command = {
   name: 'resume',
-  about: 'Brings back the latest run of a session, and goes on with it.',
+  about: 'Resumes the latest run of a session.',
   positional: 'ID [MESSAGE]',
   options: resumeOptionSpecs,
   notes: [
-    'A run that was interrupted or paused goes on; MESSAGE, or what is piped in for -, is told to the model. One that\n' +
-      'waits for calls goes on once all are answered, one that waits for a message with MESSAGE. At a terminal, you are\n' +
-      'asked. Answers name a call with its fingerprint, CALL@FP, as the command prints it: ids may come again.\n' +
-      'One that has ended is shown. Give the model, tools and instructions that it had; limits stay its own.',
+    'A run that was interrupted or paused goes on; the model reads MESSAGE (- is stdin). A run that waits for calls goes\n' +
+      'on when all are answered, a run that waits for a message goes on with MESSAGE. At a terminal, you are asked.\n' +
+      'Answers name a call with its fingerprint, CALL@FP, as the command prints it, because ids may repeat. A run that has\n' +
+      'ended is shown. Give the model, tools and instructions of the run; its limits stay as they were.',
     'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
-      '4 waits for input, 130 cancelled, 143 left at work on SIGTERM.',
+      '4 waits for input, 130 cancelled, 143 released at SIGTERM, to be resumed.',
     'Examples:\n' +
       '  statewright resume 6f1c… --tools ./tools.mjs\n' +
       "  statewright resume 6f1c… --tools ./tools.mjs --approve call_1@9f3c… --reject 'call_2@01ab…=Not on a Friday.'\n" +
@@ -74,7 +74,7 @@ async function resumeSession(
     followRun({
       start: async (given) => {
         const run = await agent.resume(id, given)
-        // Told to a run at work, it is heard at the next safe point.
+        // A run at work reads it at the next safe point.
         if (isWorking(result) && message !== undefined) run.steer(message)
         return run
       },
@@ -92,11 +92,11 @@ async function resumeSession(
 async function readMessage({ message }: ResumeCommandOptions, io: CliIO): Promise<string | undefined> {
   const text = message === '-' ? await readPiped(io) : message
   if (text?.trim() === '')
-    throw badUsageError('The message is empty: say something, or leave it out.', 'MESSAGE')
+    throw badUsageError('The message is empty: give a text, or leave MESSAGE out.', 'MESSAGE')
   return text
 }
 
-/** What is said to the run as it rests, in order. */
+/** The answers for the run at its rest, in order. */
 function collectAnswers(
   result: RunResult | RunInProgress,
   message: string | undefined,
@@ -107,7 +107,7 @@ function collectAnswers(
   if (isWorking(result)) return []
   if (!result.resumable) {
     throw badUsageError(
-      `The run has ended (${result.state}), so it takes no message. Begin another in its session: ` +
+      `The run has ended (${result.state}), so it takes no message. Start another run in its session: ` +
         `statewright run --session ${result.sessionId} ${quoteShellWord(shorten(message, 60))}`,
       'MESSAGE',
     )
@@ -130,7 +130,7 @@ const resumeAnswer: Answer = (run) => {
   run.resume()
 }
 
-/** How a run stands that does not go on now. */
+/** Shows the state of a run that does not go on now. */
 function showResult(
   result: RunResult,
   {

@@ -11,10 +11,10 @@ import {
 
 export const runOptionSpecs = {
   ...agentOptionSpecs,
-  session: { value: 'ID', about: 'go on with this session, or begin it (default: a new one)' },
+  session: { value: 'ID', about: 'continue or begin this session (default: a new one)' },
   ...storeOptionSpec,
-  'max-steps': { value: 'N', about: 'stop after so many model responses (limits.maxSteps)' },
-  timeout: { value: 'MS', about: 'stop after so many milliseconds; 0 is off (limits.timeoutMs)' },
+  'max-steps': { value: 'N', about: 'stop after this number of model responses (limits.maxSteps)' },
+  timeout: { value: 'MS', about: 'stop after this number of milliseconds; 0 is off (limits.timeoutMs)' },
   'no-stream': { about: 'ask for whole responses instead of streamed ones' },
   studio: { about: 'watch the run in the studio, a page on this machine, until Ctrl-C' },
   ...drainOptionSpec,
@@ -22,7 +22,7 @@ export const runOptionSpecs = {
 } satisfies OptionSpecs
 
 export interface RunCommandOptions extends CommonOptions {
-  /** Undefined: none was given. `-` is stdin. */
+  /** Undefined: not given. `-`: stdin. */
   prompt: string | undefined
   session: string | undefined
   limits: { maxSteps?: number; timeoutMs?: number }
@@ -30,7 +30,7 @@ export interface RunCommandOptions extends CommonOptions {
   studio: boolean
 }
 
-/** What `statewright run` was asked to do. Throws a CliError for what contradicts itself or makes no sense. */
+/** Reads the arguments of `statewright run`. Throws a CliError for invalid or contradictory ones. */
 export function readRunOptions(args: readonly string[]): RunCommandOptions {
   const given = parseOptions(inlineScenario(args), runOptionSpecs)
   const { positionals, text, has } = given

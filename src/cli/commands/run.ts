@@ -17,12 +17,12 @@ export const runCommand: Command = {
   positional: '[PROMPT]',
   options: runOptionSpecs,
   notes: [
-    'PROMPT is read from stdin when it is piped, or given as -. OPENAI_API_KEY holds the key. Options go before the\n' +
-      'configuration file, which goes before the environment. Without a key or base URL, the built-in rehearsal is played.',
-    'The session is kept, so that it can be resumed, or asked something else: see statewright sessions --help.\n' +
-      'A rehearsal leaves nothing behind, unless --session or --store is given.',
+    'PROMPT is read from stdin when stdin is piped or PROMPT is -. OPENAI_API_KEY holds the key. Options override the\n' +
+      'configuration file, which overrides the environment. Without a key or base URL, the built-in rehearsal is played.',
+    'The session is stored, so that it can be resumed or continued: see statewright sessions --help.\n' +
+      'A rehearsal is not stored, unless --session or --store is given.',
     'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
-      '4 waits for input, 130 cancelled, 143 left at work on SIGTERM.',
+      '4 waits for input, 130 cancelled, 143 released at SIGTERM, to be resumed.',
     'Examples:\n' +
       '  statewright run --rehearsal\n' +
       '  statewright run --tools ./tools.mjs --max-steps 10 "What changed last week?"\n' +

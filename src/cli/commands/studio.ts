@@ -12,9 +12,10 @@ const options = {
   ...storeOptionSpec,
   agent: {
     value: 'MODULE',
-    about: 'a module with an agent, or what makes one of a store, as its default export: to answer with',
+    about:
+      'a module whose default export is an agent, or a function of the store that returns one: to answer with',
   },
-  machine: { value: 'MODULE', about: 'show the chart of this machine in place of the agent loop' },
+  machine: { value: 'MODULE', about: 'show the chart of this machine instead of the agent loop' },
   port: { value: 'N', about: 'the port on 127.0.0.1 (default: any that is free)' },
   open: { about: 'open the page in a browser' },
   help: { short: 'h', about: 'show this help' },
@@ -22,12 +23,12 @@ const options = {
 
 export const studioCommand: Command = {
   name: 'studio',
-  about: 'Shows sessions in a page on this machine: runs step by step, what waits for an answer, forks.',
+  about: 'Shows sessions on a local page: runs step by step, open questions, forks.',
   positional: '',
   options,
   notes: [
-    'Nothing leaves this machine: the page is served on 127.0.0.1, to whoever has opened its address with the token.\n' +
-      'Without --agent it shows, and changes nothing.',
+    'Nothing leaves this machine: the page is served on 127.0.0.1, only to the browser that opened the address with the token.\n' +
+      'Without --agent the page is read-only.',
     'Examples:\n' +
       '  statewright studio --open\n' +
       '  statewright studio --store file:.sessions --agent ./agent.mjs',
@@ -35,7 +36,7 @@ export const studioCommand: Command = {
   execute: async (args, io) => {
     const { positionals, text, has } = parseOptions(args, options)
     if (positionals.length > 0)
-      throw badUsageError(`There is no such thing as '${positionals.join(' ')}' here.`)
+      throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
     const port = parseWholeNumber('--port', text('port'), 0) ?? 0
     if (port > 65_535)
       throw badUsageError(`--port must be a whole number of at most 65535 (is '${port}').`, '--port')

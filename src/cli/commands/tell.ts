@@ -15,7 +15,7 @@ import { matchCall } from '../question-word.js'
 import { quoteShellWord } from '../shell-words.js'
 import { sessionOptionSpecs } from './sessions/session-options.js'
 
-/** What may be said, and what has to follow it. */
+/** The messages, with the number of their arguments. */
 const messageSpecs: Record<string, { least: number; most: number; takes: string }> = {
   cancel: { least: 0, most: 1, takes: '[WHY]' },
   pause: { least: 0, most: 0, takes: '' },
@@ -29,16 +29,16 @@ const messageSpecs: Record<string, { least: number; most: number; takes: string 
 
 export const tellCommand: Command = {
   name: 'tell',
-  about: 'Says something to a session, whichever process runs it.',
+  about: 'Sends a message to a session, in whatever process it runs.',
   positional: 'ID MESSAGE',
   options: sessionOptionSpecs,
   notes: [
     `MESSAGE is one of:\n${Object.entries(messageSpecs)
       .map(([word, { takes }]) => `  ${`${word} ${takes}`.trimEnd()}`)
       .join('\n')}`,
-    'A run at work hears it within a second. One that rests, and that no process has, hears it when it is resumed, except\n' +
-      'cancel, which is carried out at once. CALL is the id of a call that waits, or CALL@FP with its fingerprint, as run\n' +
-      'and resume print it: then no other call of this id is answered.',
+    'A run at work reads the message within a second. A run at rest that no process holds reads it when it is resumed; only\n' +
+      'cancel takes effect at once. CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume\n' +
+      'print it: then no other call with this id is answered.',
     'Examples:\n' +
       "  statewright tell 6f1c… steer 'Use the newer file.'\n" +
       "  statewright tell 6f1c… reject call_2 'Not on a Friday.'\n" +
@@ -47,7 +47,7 @@ export const tellCommand: Command = {
   execute: async (args, io) => {
     const { positionals, text } = parseOptions(args, sessionOptionSpecs)
     const [id, word, ...rest] = positionals
-    if (id === undefined) throw badUsageError('Say which session: statewright tell ID MESSAGE.', 'ID')
+    if (id === undefined) throw badUsageError('Which session? Write: statewright tell ID MESSAGE.', 'ID')
     checkMessage(word, rest)
     return withSessionStore(text('store'), io, async (store) => {
       await findSession(store, id)
@@ -63,14 +63,11 @@ function checkMessage(word: string | undefined, rest: readonly string[]): assert
   const known = word !== undefined && Object.hasOwn(messageSpecs, word) ? messageSpecs[word] : undefined
   if (!known)
     throw badUsageError(
-      `${word === undefined ? 'Say what to tell' : `'${word}' is nothing to tell`}: one of ${Object.keys(messageSpecs).join(', ')}.`,
+      `${word === undefined ? 'The message is missing' : `'${word}' is not a message`}: give one of ${Object.keys(messageSpecs).join(', ')}.`,
       'MESSAGE',
     )
   if (rest.length < known.least || rest.length > known.most)
-    throw badUsageError(
-      `It is said like this: statewright tell ID ${`${word ?? ''} ${known.takes}`.trimEnd()}.`,
-      'MESSAGE',
-    )
+    throw badUsageError(`Write: statewright tell ID ${`${word ?? ''} ${known.takes}`.trimEnd()}.`, 'MESSAGE')
 }
 
 async function createMessage(
@@ -106,7 +103,7 @@ async function createMessage(
   }
 }
 
-/** The call that is meant. One that nobody asks about is looked for where the others are, and refused there. */
+/** The call of an answer. An unknown call is sent as it is, and refused where the message is checked. */
 async function findCallTarget(
   store: SessionStore,
   id: string,
@@ -126,7 +123,7 @@ function parseValue(text: string): unknown {
     return JSON.parse(text)
   } catch {
     throw badUsageError(
-      `The output of a call is JSON; this is none. A text is written so: ${quoteShellWord(JSON.stringify(text))}.`,
+      `The output of a call must be JSON. Write a text as: ${quoteShellWord(JSON.stringify(text))}.`,
       'JSON',
     )
   }
@@ -135,9 +132,9 @@ function parseValue(text: string): unknown {
 function formatReceipt({ status }: Receipt, id: string): string {
   switch (status) {
     case 'sent':
-      return `Told ${id}: whoever runs it hears it within a second.`
+      return `Sent to ${id}. The process that runs it reads the message within a second.`
     case 'waiting':
-      return `Left for ${id}, which rests. It goes on with: statewright resume ${id}`
+      return `Stored for ${id}, which is at rest. It goes on with: statewright resume ${id}`
     default:
       return `Cancelled ${id}.`
   }

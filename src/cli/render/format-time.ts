@@ -1,4 +1,4 @@
-/** When something was, for people: `just now`, `5 min ago`, `3 h ago`, `2 days ago`; the date (UTC) after a week. */
+/** A relative time: `just now`, `5 min ago`, `3 h ago`, `2 days ago`; the date (UTC) after a week. */
 export function formatAgo(at: number, now: number): string {
   const minutes = Math.floor((now - at) / 60_000)
   if (minutes < 1) return 'just now'
@@ -15,7 +15,7 @@ export function formatTimestamp(at: number): string {
   return formatIsoTime(at)?.slice(0, 19).replace('T', ' ') ?? '?'
 }
 
-/** `2026-05-01T12:00:03.120Z`; null for a number that is no time, which only a damaged store has. */
+/** `2026-05-01T12:00:03.120Z`; null for an invalid time, which only a damaged store has. */
 export function formatIsoTime(at: number): string | null {
   const date = new Date(at)
   return Number.isNaN(date.getTime()) ? null : date.toISOString()

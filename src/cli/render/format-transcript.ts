@@ -4,7 +4,7 @@ import { formatMessageText } from '../../core/format/message-text.js'
 import type { Paint } from '../../core/format/paint.js'
 import { getFirstLine, stripControls, shorten } from '../../core/format/format-words.js'
 
-/** A conversation for people: who said what, with calls and their results on a line each. */
+/** A conversation as text: messages by speaker, with each call and result on one line. */
 export function formatTranscript(
   messages: readonly Message[],
   { paint, width }: { paint: Paint; width: number },
@@ -57,7 +57,7 @@ function formatResultLine({ content, data }: ToolMessage, name: string, paint: P
   return `  ${mark} ${formatToolName(name)}  ${paint('dim', shown)}`
 }
 
-/** Results tell only the id of their call. */
+/** Tool names by call id: results have only the id. */
 export function collectToolNames(messages: readonly Message[]): Map<string, string> {
   const calls = messages.flatMap((message) =>
     message.role === 'assistant' ? (message.tool_calls ?? []) : [],

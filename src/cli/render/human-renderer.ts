@@ -10,11 +10,11 @@ export interface HumanOptions {
   color: boolean
   /** Columns. Default 100. */
   width?: number
-  /** What the summary sets the totals against. */
+  /** The limits that the summary shows beside the totals. */
   limits: AgentConfig['limits']
 }
 
-/** A run as a person likes to follow it. It ends with how the run stands when the command does, also at a rest. */
+/** Shows a run as text for people, with a summary at the end. */
 export class HumanRenderer implements Renderer {
   readonly #format: (event: AgentEvent) => string
   readonly #paint: Paint

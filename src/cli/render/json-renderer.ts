@@ -16,7 +16,7 @@ export function formatJsonLine(value: unknown): string {
   return `${escapeJson(JSON.stringify(value))}\n`
 }
 
-/** The same JSON, fit for a terminal: what JSON leaves as it is, but terminals obey, is escaped. */
+/** Escapes the control characters that JSON allows and terminals obey. */
 export function escapeJson(json: string): string {
   return json.replaceAll(
     /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,

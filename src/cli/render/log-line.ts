@@ -12,7 +12,7 @@ export interface NumberedEntry {
   entry: RecordContent
 }
 
-/** A record as one line: its number (for `--at`), when, what kind, and the beginning of what it says. */
+/** A record as one line: its number (for `--at`), time, type, and the beginning of its content. */
 export function formatLogLine({ seq, at, entry }: NumberedEntry, width: number): string {
   const when = (formatIsoTime(at) ?? '?').slice(0, 23).replace('T', ' ').padEnd(23)
   const kind = entry.type === 'event' ? entry.event.type.replace(/^xstate\./, '') : entry.type
@@ -39,8 +39,8 @@ function formatContent(entry: RecordContent): string {
   }
 }
 
-/** The transcript shows what the shields have made of it. */
-const unclearedNote = '(withheld: a shield decides what of it may be read)'
+/** The transcript shows the content after the shields. */
+const unclearedNote = '(not cleared by shields)'
 
 type LooseEvent = AgentMachineEvent & { now?: number; fingerprint?: string }
 
@@ -64,7 +64,7 @@ function formatEventContent(event: AgentMachineEvent): string {
     case 'REPLY':
       return event.messages.map((message) => formatMessageText(message)).join(' ')
     default: {
-      // An answer's fingerprint tells a person nothing.
+      // The fingerprint of an answer is not for people.
       const { type: _type, now: _now, fingerprint: _fingerprint, ...rest } = event as LooseEvent
       return Object.values(rest)
         .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))

@@ -4,7 +4,7 @@ import { stripControls } from '../../core/format/format-words.js'
 
 export { type Paint, createPaint, type Style } from '../../core/format/paint.js'
 
-/** Whether a stream gets colours: FORCE_COLOR decides, then NO_COLOR, then whether it is a terminal. */
+/** Whether a stream gets colours, by FORCE_COLOR, else NO_COLOR, else whether it is a terminal. */
 export function wantsColor(
   stream: { isTTY?: boolean },
   env: Readonly<Record<string, string | undefined>>,
@@ -15,7 +15,7 @@ export function wantsColor(
   return stream.isTTY === true && env.TERM !== 'dumb'
 }
 
-/** Why a run ended as it did, as a line; empty when there is nothing to say. */
+/** The error of a run as a line; empty without one. */
 export function formatErrorLine({ error }: Pick<RunResult, 'error'>, paint: Paint): string {
   return error === undefined
     ? ''

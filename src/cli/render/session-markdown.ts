@@ -9,7 +9,7 @@ export interface MarkdownHead {
   name?: string | undefined
 }
 
-/** A conversation as Markdown: texts as they were written, calls and whole results as blocks of code. */
+/** A conversation as Markdown: texts unchanged, calls and complete results as code blocks. */
 export function formatMarkdown({ id, name }: MarkdownHead, messages: readonly Message[]): string {
   const names = collectToolNames(messages)
   const blocks = messages.flatMap((message) => (message.internal ? [] : formatMessage(message, names)))
@@ -39,12 +39,12 @@ function formatMessage(message: Message, names: ReadonlyMap<string, string>): st
   }
 }
 
-/** On one line, and without a backtick that would end a span of code. */
+/** One line without backticks, which would end a code span. */
 function toInline(text: string): string {
   return stripControls(text).replaceAll(/\s+/g, ' ').replaceAll('`', "'")
 }
 
-/** A block of code with a fence that is longer than any in it. */
+/** A code block with a fence that is longer than any in the text. */
 function toFencedBlock(text: string): string {
   const code = stripControls(text)
   const longest = Math.max(2, ...(code.match(/`+/g) ?? []).map((run) => run.length))

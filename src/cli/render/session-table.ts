@@ -7,10 +7,10 @@ import { formatCount, formatMoney, shorten } from '../../core/format/format-word
 const columnHeads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
 const numeric: ReadonlySet<string> = new Set(['messages', 'tokens', 'cost'])
 
-/** The least that is left for titles, however narrow the terminal. */
+/** The least width of titles, even on narrow terminals. */
 const minTitleWidth = 20
 
-/** A list of sessions for people: one line each, under a line of heads. */
+/** A table of sessions: a header line, then one line each. */
 export function formatSessionTable(
   rows: readonly SessionInList[],
   { now, width, paint }: { now: number; width: number; paint: Paint },

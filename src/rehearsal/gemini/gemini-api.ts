@@ -91,7 +91,7 @@ function toFinishReason(turn: Turn): string | null {
   return isUnfinished(turn) ? null : (finishReasons[finishReason] ?? finishReason)
 }
 
-/** Thoughts are beside the tokens of the answer here, not in them. */
+/** Gemini does not count thoughts as tokens of the answer. */
 function toUsage(turn: Turn, request: ChatRequest): object {
   if (turn.usage === null) return {}
   const { input, output, cached, reasoning } = countUsage(turn, request)
@@ -129,12 +129,11 @@ function createSignature(call: { name: string; args?: unknown }): string {
   return createHash('sha256').update(`rehearsal:${said}`).digest('base64')
 }
 
-/** What Gemini takes in the place of a signature, for calls that it did not make. */
+/** The value that Gemini accepts as the signature of calls that it did not make. */
 const anySignature = 'skip_thought_signature_validator'
 
 /**
- * A call that came with a signature comes back with that one, and to Gemini 3 not without: the first of each batch, of the turn
- * that is under way.
+ * A signed call must come back with its signature; Gemini 3 requires one for the first call of each batch of the current turn.
  */
 function findUnsignedCall(sent: unknown, model: string): ReturnType<ProviderApi['findStrictProblem']> {
   const { contents } = readGeminiRequest(sent)

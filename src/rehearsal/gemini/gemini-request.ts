@@ -32,7 +32,7 @@ export function readGeminiRequest(sent: unknown): GeminiRequest {
   return parseRequest(geminiRequest, sent)
 }
 
-/** The request in the words of Chat Completions. Calls have no ids here: they are told apart by their place. */
+/** The request as a Chat Completions request. Gemini's calls have no ids: they get ids by their position. */
 export function toChatRequest(request: GeminiRequest, model: string, stream: boolean): ChatRequest {
   const { contents, systemInstruction, tools } = request
   let batch = 0
@@ -90,7 +90,7 @@ function formatResult(response: Record<string, unknown> = {}): string {
   return typeof said === 'string' ? said : JSON.stringify(said)
 }
 
-/** One text as a text, more as parts: what is no text keeps its own form. */
+/** A single text as a text, otherwise parts; other parts stay unchanged. */
 function toContent(given: readonly Part[]): string | { type: string }[] {
   if (given.every(({ text }) => text !== undefined)) return given.map(({ text }) => text).join('\n\n')
   return given.map((one) =>

@@ -4,7 +4,7 @@ import type { ChatRequest } from '../chat-request.js'
 import type { TurnEncoder } from '../planned-response.js'
 import type { Turn } from '../turn-schema.js'
 
-/** A turn in the words of Anthropic's Messages API. */
+/** Encodes a turn for Anthropic's Messages API. */
 export function createMessagesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
   return {
     encodeBody: () => toMessage(turn, request, envelope),
@@ -38,7 +38,7 @@ function getErrorMessage(status: number): string {
   return status < 500 ? 'The request is invalid.' : 'Internal server error'
 }
 
-/** What goes with a thought, so that one that has been changed can be told from it. */
+/** The signature of a thought, which detects changes. */
 export function createSignature(thinking: string): string {
   return createHash('sha256').update(`rehearsal:${thinking}`).digest('base64')
 }
@@ -83,7 +83,7 @@ function getStopReason({ finishReason, toolCalls = [], refusal }: Turn): string 
   return toolCalls.length > 0 ? 'tool_use' : 'end_turn'
 }
 
-/** Cached tokens are beside the input here, not in it. */
+/** Anthropic does not count cached tokens as input. */
 function toUsage(turn: Turn, request: ChatRequest) {
   if (turn.usage === null) return { input_tokens: 0, output_tokens: 0 }
   const { input, output, cached, cacheWrite } = countUsage(turn, request)

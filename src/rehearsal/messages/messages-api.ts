@@ -15,13 +15,13 @@ export const messagesApi: ProviderApi = {
   readRequest: (sent) => toChatRequest(readMessagesRequest(sent)),
   findStrictProblem: (sent) => findProblem(readMessagesRequest(sent)),
   createEncoder: createMessagesEncoder,
-  // The code is one of ours, which the API has no place for.
+  // The API has no field for our code.
   formatRefusal: ({ status, code, message }) => formatError(getErrorType(status), `${code}: ${message}`),
 }
 
 const maxMarks = 4
 
-/** The rules that only this API has: of marks for its cache, of thoughts that come back, and of the ids of calls. */
+/** Checks the rules of this API: cache marks, returned thoughts, and call ids. */
 function findProblem(request: MessagesRequest): { message: string; param: string } | null {
   const marks = JSON.stringify(request).split('"cache_control":{').length - 1
   if (marks > maxMarks)
@@ -62,7 +62,7 @@ function findIdProblem(id: unknown, at: string): ReturnType<typeof findProblem> 
   return /^[a-zA-Z0-9_-]+$/.test(String(id)) ? null : createProblem(at, "should match '^[a-zA-Z0-9_-]+$'.")
 }
 
-/** While calls are answered, the thoughts that led to them have to come back, where there is to be thinking. */
+/** With thinking on, results must come with the thoughts before their calls. */
 function findMissingThought({ thinking, messages }: MessagesRequest): ReturnType<typeof findProblem> {
   if (thinking === undefined || thinking.type === 'disabled') return null
   const last = messages.findLastIndex(({ role }) => role === 'assistant')

@@ -39,7 +39,7 @@ export function toBlocks(given: string | readonly Block[] | undefined): readonly
   return given ?? []
 }
 
-/** The request in the words of Chat Completions: results are messages of their own there. */
+/** The request as a Chat Completions request, in which results are separate messages. */
 export function toChatRequest(request: MessagesRequest): ChatRequest {
   const { model, system, messages, stream, tools, metadata } = request
   const rules = toBlocks(system).map(getText).join('\n\n')
@@ -96,7 +96,7 @@ function toAssistantMessage(blocks: readonly Block[]): WireMessage {
   }
 }
 
-/** One text as a text, more as parts: what is no text keeps its own form. */
+/** A single text as a text, otherwise parts; other parts stay unchanged. */
 function toParts(given: unknown): string | Block[] {
   if (typeof given === 'string') return given
   const blocks: Block[] = Array.isArray(given) ? given : []

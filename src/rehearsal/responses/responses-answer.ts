@@ -10,7 +10,7 @@ interface Item {
   [key: string]: unknown
 }
 
-/** A turn in the words of the Responses API. */
+/** Encodes a turn for the Responses API. */
 export function createResponsesEncoder(
   turn: Turn,
   request: ChatRequest,
@@ -82,7 +82,7 @@ function createShell(turn: Turn, { id, created, model }: Envelope) {
   }
 }
 
-/** Reasoning first, in a form that nobody but the rehearsal reads, where the request asks for it; then words, then calls. */
+/** The output items: reasoning (encrypted if the request asks for it), then text, then calls. */
 function toItems(turn: Turn, { include }: ChatRequest, envelope: Envelope): Item[] {
   const { reasoning, text, refusal } = turn
   const prefix = envelope.callPrefix.replace(/^call_/, '')
@@ -165,8 +165,8 @@ function toTextParts(item: Item, { reasoning = '', text, refusal }: Turn): Part[
 }
 
 /**
- * The events of an item by the deltas that they come with: what announces a delta comes with it, and so does what ends it, so that
- * a stream that is cut breaks off between two deltas.
+ * The events of an item, grouped by delta: the events that begin or end a delta belong to it, so that a cut stream breaks off
+ * between two deltas.
  */
 function toDeltas(item: Item, output_index: number, turn: Turn): Event[][] {
   const place = { output_index, item_id: item.id }
@@ -195,7 +195,7 @@ function toDeltas(item: Item, output_index: number, turn: Turn): Event[][] {
   return addFrames([first, ...rest], [added], [done])
 }
 
-/** What an item has less when it is announced. An approval is asked for in one piece. */
+/** The fields that are empty when an item is announced. Approval requests are announced complete. */
 const emptyItems: Readonly<Record<string, object>> = {
   message: { content: [], status: 'in_progress' },
   function_call: { arguments: '', status: 'in_progress' },

@@ -13,8 +13,8 @@ const chatParameters = [
 ]
 
 /**
- * What OpenAI refuses in the items of a request, besides what it refuses in any history: calls without their outputs, and
- * reasoning that has lost its own half.
+ * Problems that OpenAI refuses in the items of a request, besides those of any history: calls without outputs, and reasoning
+ * without its following item.
  */
 export function findItemsProblem(request: ResponsesRequest): { message: string; param: string } | null {
   const unknown = chatParameters.find((key) => Object.hasOwn(request, key))

@@ -38,8 +38,7 @@ export function listItems({ input }: ResponsesRequest): readonly InputItem[] {
 }
 
 /**
- * The request as a chat would have it, so that it is looked at by the same eyes: what the model said, thought and called
- * between two messages of others is one message.
+ * The request as a Chat Completions request, so that the same checks apply. Consecutive items of the model become one message.
  */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
   const { input: _input, instructions, tools, ...rest } = request
@@ -67,7 +66,7 @@ export function toChatRequest(request: ResponsesRequest): ChatRequest {
   }
 }
 
-/** What a call was answered with: the output of a function, or whether it may be made. */
+/** The answer to a call: the output of a function, or an approval. */
 function toToolMessage({ type, call_id, output, ...item }: InputItem): WireMessage | null {
   if (type === 'function_call_output')
     return { role: 'tool', tool_call_id: call_id ?? '', content: toParts(output) }
@@ -78,7 +77,7 @@ function toToolMessage({ type, call_id, output, ...item }: InputItem): WireMessa
   return { role: 'tool', tool_call_id: String(id), content: words }
 }
 
-/** Everything but what others say: messages of theirs, outputs of functions, and whether calls may be made. */
+/** Whether the model made the item: not a message of others, a function output or an approval. */
 export function isModelItem({ type = 'message', role }: InputItem): boolean {
   if (type === 'message') return role === 'assistant'
   return type !== 'function_call_output' && type !== 'mcp_approval_response'

@@ -9,7 +9,7 @@ interface ActionsProps {
   onAnswer: (answer: Answer) => Promise<void>
 }
 
-/** What a person may do now: calls to decide about, words to say, and the run itself. */
+/** The actions of a user: pending calls, messages, and control of the run. */
 export function Actions({ moment, readOnly, onAnswer }: ActionsProps) {
   const { pending, actions } = moment
   const [trouble, setTrouble] = useState('')
@@ -80,7 +80,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
   const [why, setWhy] = useState('')
   const parsed = parseJson(text)
   const isEdited = needs === 'approval' && text !== written
-  // What is shown may be cut, or without a secret: as it stands, it is approved as it was written.
+  // The shown text may be cut or redacted: unchanged, it approves the original arguments.
   const isWrong = (isEdited || needs === 'client') && parsed === undefined
   return (
     <article class="pending" aria-label={`${name} waits for you`}>
@@ -180,7 +180,7 @@ function SayForm({
   )
 }
 
-/** Undefined for what is no JSON. */
+/** Undefined for invalid JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -198,7 +198,7 @@ interface ForkProps {
   onClose: () => void
 }
 
-/** Asks what is to be otherwise in a fork, and whether it runs at once. */
+/** Asks for the change in a fork, and whether to run it at once. */
 export function ForkDialog({ seq, edit, canRun, onFork, onClose }: ForkProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const kind =
@@ -217,7 +217,7 @@ export function ForkDialog({ seq, edit, canRun, onFork, onClose }: ForkProps) {
   const changed = (): ForkEdit | undefined => {
     if (edit === null || text === before) return undefined
     if ('message' in edit) return { message: edit.message, text }
-    // A result is any text; JSON is taken for what it says.
+    // A result may be any text; JSON is parsed.
     const value = parseJson(text)
     if ('result' in edit) return { call: edit.call, result: value === undefined ? text : value }
     return { call: edit.call, arguments: value }

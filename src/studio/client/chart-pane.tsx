@@ -16,14 +16,14 @@ const overlays: Record<Overlay, string> = {
 
 interface ChartProps {
   chart: ChartView
-  /** Where the machine is; null on the screen of the chart alone. */
+  /** The current record; null on the chart screen. */
   row: RecordRow | null
-  /** The first place at which a state was entered, or a transition taken. */
+  /** The first record at which a state was entered, or a transition taken. */
   first: ReadonlyMap<string, number>
   place: number
-  /** Milliseconds for the token's way; 0 to jump. */
+  /** The duration of the token's move in milliseconds; 0 to jump. */
   ms: number
-  /** What stored sessions did; null while nobody knows. */
+  /** The visits of stored sessions; null while they are not known. */
   visits: VisitsView | null
   overlays: readonly Overlay[]
   onOverlay?: (overlay: Overlay) => void
@@ -33,7 +33,7 @@ interface ChartProps {
   moment?: MomentView | null
 }
 
-/** The chart as a picture or as an outline, with the state that is active lit. */
+/** The chart as a picture or an outline, with the active state highlighted. */
 export function ChartPane(props: ChartProps) {
   const { chart, visits, row, first, place, onState, onTransition } = props
   const { editor } = chart
@@ -135,7 +135,7 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     picture.moveToken(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
     const [state] = row?.to ?? []
     const frame = box.current
-    // All of the overview is there, but on a small page, where it is as wide as its words need.
+    // The overview fits the page, except on a small one.
     if (state === undefined || !frame || (picture.isOverview && !small.matches)) return
     const [around, at] = [frame.getBoundingClientRect(), picture.findBox(state)]
     if (!at) return
@@ -144,7 +144,7 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
       top: picture.isOverview ? 0 : at.top + at.height / 2 - around.top - around.height / 2,
       behavior: ms > 0 ? 'smooth' : 'instant',
     })
-    // Where the token goes depends on the record alone: a new overlay moves nothing.
+    // Only the record moves the token: an overlay does not.
   }, [picture, row])
   const click = ({ target }: MouseEvent): void => {
     if (!(target instanceof Element)) return
@@ -167,7 +167,7 @@ function findSheet(chart: ChartView, state: string | undefined): ChartView['shee
   return undefined
 }
 
-/** How often stored sessions were in a state; of one that is only passed, how often it was. */
+/** How often stored sessions entered or passed a state. */
 export function countStateVisits(
   { transitions }: Pick<ChartView, 'transitions'>,
   { counts }: VisitsView,

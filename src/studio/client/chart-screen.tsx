@@ -5,7 +5,7 @@ import { Loading, Trouble, useLoaded } from './loading.js'
 import type { Source } from './data-source.js'
 import { formatCount, getLastPart, formatStatePath } from './format.js'
 
-/** The machine as documentation: what each state is for, and what can happen next in it. */
+/** The machine as documentation: the purpose of each state, and its transitions. */
 export function ChartScreen({ source, state }: { source: Source; state: string | null }) {
   const chart = useLoaded('chart', () => source.chart())
   const visits = useLoaded('visits', () => source.visits())
@@ -48,7 +48,7 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
 const noPlaces: ReadonlyMap<string, number> = new Map()
 const rows = new Map<string, ReturnType<typeof createRow>>()
 
-/** The chosen state stands for where the machine is. */
+/** A row that marks the chosen state as active. */
 function getMarkedRow({ path }: ChartState): ReturnType<typeof createRow> {
   const row = rows.get(path) ?? createRow(path)
   rows.set(path, row)
@@ -116,7 +116,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   const { path, description, isTested } = state
   const tests = isTested === null ? '' : isTested ? 'generated tests enter it' : 'no generated test enters it'
   const own = chart.transitions.filter(({ source }) => source === path)
-  // What those that contain it declare holds in it, too.
+  // Transitions of outer states apply, too.
   const above = chart.transitions.filter(
     ({ source }) => source !== path && (source === '(root)' || path.startsWith(`${source}.`)),
   )
@@ -139,7 +139,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   )
 }
 
-/** What sessions did, in words; nothing while nobody knows. */
+/** The visits of stored sessions as a phrase; empty while they are not known. */
 function formatVisits(
   visits: VisitsView | null,
   countOf: (visits: VisitsView) => number,
@@ -168,7 +168,7 @@ interface TransitionsProps {
   list: readonly ChartTransition[]
   onState: (path: string) => void
   isInto?: boolean
-  /** What has been said already. */
+  /** A description that is shown already. */
   known?: string
 }
 

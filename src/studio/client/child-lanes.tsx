@@ -4,20 +4,20 @@ import type { Axis } from './timeline-axis.js'
 import { formatDuration } from './format.js'
 
 interface ChildrenProps {
-  /** Those of sub-agents, with the places at which each begins and ends. */
+  /** The bars of sub-agents, with the records at which they begin and end. */
   placed: readonly { bar: Bar; from: number; to: number }[]
   axis: Pick<Axis, 'span'>
   load: (id: string) => Promise<SessionView>
 }
 
-/** What sub-agents did while a call of theirs ran, inside its bar: a line for each of them. */
+/** The bars of each sub-agent, on a line below the bar of its call. */
 export function ChildLanes({ placed, axis, load }: ChildrenProps) {
   const [views, setViews] = useState<ReadonlyMap<string, SessionView>>(new Map())
   const wanted = placed.flatMap(({ bar }) => bar.sessionId ?? []).join('\n')
   useEffect(() => {
     let isOver = false
     for (const id of new Set(wanted.split('\n').filter(Boolean))) {
-      // One that cannot be read has a bar without anything in it.
+      // The line of an unreadable session stays empty.
       load(id).then(
         (view) => isOver || setViews((before) => new Map(before).set(id, view)),
         () => undefined,
@@ -43,7 +43,7 @@ export function ChildLanes({ placed, axis, load }: ChildrenProps) {
             <span class="lane-name">↳ {bar.label}</span>
             <div class="track" aria-hidden="true">
               {inner
-                // A session may have had other tasks before and after.
+                // The session may have done other tasks before and after.
                 .filter((own) => own.from <= end && (own.to ?? end) >= bar.from)
                 .map((own) => (
                   <div

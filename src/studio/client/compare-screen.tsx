@@ -9,7 +9,7 @@ import { StatePill } from './run-screen.js'
 import type { Source } from './data-source.js'
 import { formatCount, formatDuration, formatMoney, formatJson, formatShort } from './format.js'
 
-/** Two sessions side by side: a fork and where it is from, or any two. */
+/** Two sessions side by side: a fork and its origin, or any two. */
 export function CompareScreen({ source, a, b }: { source: Source; a: string; b: string }) {
   const chart = useLoaded('chart', () => source.chart())
   const both = useLoaded(`compare ${a} ${b}`, () => source.compare(a, b))
@@ -142,7 +142,7 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
           </div>
         )
       })}
-      {side.text === '' && side.calls.length === 0 && <p class="empty">It said nothing.</p>}
+      {side.text === '' && side.calls.length === 0 && <p class="empty">No text and no calls.</p>}
     </div>
   )
 }

@@ -16,25 +16,25 @@ import type {
 import { loadOnce } from '../../core/base/lazy-load.js'
 import { paths } from '../routes.js'
 
-/** Where the page has its data from: a server, or the file itself. */
+/** The page's data source: a server, or the file itself. */
 export interface Source {
-  /** Whether this is an exported file: one session, and nothing to do. */
+  /** Whether this is an exported file: one session, read-only. */
   isFile: boolean
   chart(): Promise<ChartView>
   sessions(): Promise<SessionsView>
   visits(): Promise<VisitsView>
-  /** What is to be seen first. */
+  /** The end of the session, which is shown first. */
   end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
   moments(id: string, from: number, to: number): Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
   answer(id: string, answer: Answer): Promise<Done>
   fork(id: string, request: ForkRequest): Promise<Done>
-  /** Returns what ends it. */
+  /** Returns a function that ends the subscription. */
   live(session: { id: string; after: number } | null, hear: (message: LiveMessage) => void): () => void
 }
 
-/** What the server has refused, or that it cannot be reached. */
+/** A refusal of the server, or `unreachable`. */
 export class SourceError extends Error {
   override readonly name = 'SourceError'
   readonly code: string
@@ -81,7 +81,7 @@ export function createServerSource(): Source {
   }
 }
 
-/** What is held by the page that this runs in; null where it holds nothing. */
+/** The data in the page itself; null when there is none. */
 export function createFileSource(island: { textContent: string | null } | null): Source | null {
   if (!island) return null
   const { chart, visits, session, moments } = JSON.parse(island.textContent ?? '') as ExportedSession
@@ -118,7 +118,7 @@ function postJson<T>(address: string, body: unknown): Promise<T> {
 async function sendRequest<T>(address: string, init: RequestInit): Promise<T> {
   let response: Response
   try {
-    // Below the page's own address, which is none that others know.
+    // Relative to the page's own secret path.
     response = await fetch(`.${address}`, init)
   } catch {
     throw new SourceError('unreachable', 'The studio does not answer. Is its process still running?')

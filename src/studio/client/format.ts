@@ -1,4 +1,4 @@
-/** Numbers, times and states as people read them. */
+/** Formats numbers, times and states for people. */
 
 const wholeNumberFormat = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
@@ -49,12 +49,12 @@ export function getLastPart(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1)
 }
 
-/** `RUNNING › asking › requesting`; of several at once, each. */
+/** `RUNNING › asking › requesting`; several paths are joined by commas. */
 export function formatStatePath(paths: readonly string[]): string {
   return paths.map((path) => path.split('.').join(' › ')).join(', ')
 }
 
-/** What a state means for its colour. */
+/** The tone of a state, which decides its colour. */
 export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait' | 'off' | 'busy' {
   switch (state) {
     case 'COMPLETED':
@@ -77,7 +77,7 @@ export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait'
   }
 }
 
-/** Text of JSON set out to be read; text that is no JSON as it is. */
+/** Indents JSON text; other text stays. */
 export function formatJson(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2)

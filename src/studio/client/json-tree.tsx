@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 
 interface JsonProps {
   value: unknown
-  /** Paths of what has changed, dotted. */
+  /** Dotted paths of the changed values. */
   changed?: readonly string[]
   path?: string
   name?: string
@@ -12,7 +12,7 @@ interface JsonProps {
 const shownItems = 40
 const shownText = 2000
 
-/** A JSON value, set out to be read: what has changed is marked and open. */
+/** A JSON value as a tree. Changed parts are marked and open. */
 export function JsonTree({ value, changed = [], path = '', name, depth = 0 }: JsonProps) {
   const isChanged = path !== '' && changed.some((one) => one === path || path.startsWith(`${one}.`))
   const holdsChange = changed.some((one) => path === '' || one === path || one.startsWith(`${path}.`))
@@ -78,7 +78,7 @@ function Leaf({ value }: { value: unknown }) {
   return <span class="json-value">{String(value)}</span>
 }
 
-/** A text of any length: its beginning, and more on demand. */
+/** A long text: its beginning, with a button for more. */
 export function LongText({
   text,
   class: kind = '',

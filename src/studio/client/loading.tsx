@@ -9,7 +9,7 @@ export interface LoadedState<T> {
   set: (change: (value: T) => T) => void
 }
 
-/** What is asked for, anew whenever `key` changes or `reload` is called; what is there stays while it is. */
+/** Loads a value, again when `key` changes or `reload` is called. The old value stays while a reload is under way. */
 export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T> {
   const [state, setState] = useState<{ key: string; value: T | null; error: unknown }>({
     key,
@@ -27,7 +27,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T
     return () => {
       isOver = true
     }
-    // `load` is another function each time; its meaning is in the key.
+    // `load` is a new function each time; `key` identifies it.
   }, [key, round])
   const set = useCallback(
     (change: (value: T) => T) =>
@@ -43,7 +43,7 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T
   }
 }
 
-/** What cannot be shown, why, and what to do. */
+/** An error message with its actions. */
 export function Trouble({
   error,
   onRetry,
@@ -75,7 +75,7 @@ const titles: Record<string, string> = {
   no_session: 'There is no such session',
   corrupt_log: 'This session is damaged',
   newer_log: 'A newer Statewright wrote this session',
-  stale_answer: 'Somebody was faster',
+  stale_answer: 'This was answered already',
 }
 
 export function Loading({ what }: { what: string }) {

@@ -25,7 +25,7 @@ function useRoute(): string[] {
   useEffect(() => {
     const listen = (): void => setHash(location.hash)
     addEventListener('hashchange', listen)
-    // It may have changed before somebody listened.
+    // The hash may have changed before the listener was added.
     listen()
     return () => removeEventListener('hashchange', listen)
   }, [])
@@ -91,7 +91,7 @@ function Keys() {
   )
 }
 
-/** What goes wrong in a screen is told in its place; the rest of the page stays. */
+/** Shows an error of a screen in its place; the rest of the page stays. */
 class ErrorBoundary extends Component<{ children: ComponentChildren }, { error: unknown }> {
   override state: { error: unknown } = { error: null }
 

@@ -2,10 +2,10 @@ import { unpackMoment } from '../pack-moments.js'
 import type { MomentView, PackedMoments } from '../protocol.js'
 import type { Source } from './data-source.js'
 
-/** Moments are asked for in blocks of so many records. */
+/** Moments are loaded in blocks of this many records. */
 const blockSize = 128
 
-/** The moments of one session: those that are here, and the blocks that are on their way. */
+/** The loaded moments of one session, and the blocks that are being loaded. */
 export class MomentCache {
   readonly #source: Source
   readonly #id: string
@@ -19,7 +19,7 @@ export class MomentCache {
     if (known) this.#read.set(known.seq, known)
   }
 
-  /** Null while it is on its way. */
+  /** Null while it is being loaded. */
   findMoment(seq: number): MomentView | null {
     const known = this.#read.get(seq)
     if (known) return known
@@ -29,7 +29,7 @@ export class MomentCache {
     return moment
   }
 
-  /** Asks for the block of this record, and quietly for the next and the one before; the first time for it alone, too. */
+  /** Loads the block of this record and prefetches its neighbours. The first time, loads this record alone, which is faster. */
   async loadMoment(seq: number, last: number): Promise<MomentView | null> {
     const known = this.findMoment(seq)
     if (known) {
@@ -53,7 +53,7 @@ export class MomentCache {
     }
   }
 
-  /** The last record may have become another moment, or there are more records in its block. */
+  /** Drops moments from this record on: they may have changed, or their block has grown. */
   forgetFrom(seq: number): void {
     for (const at of this.#blocks.keys()) {
       if (at < toBlock(seq)) continue

@@ -10,7 +10,7 @@ interface OutlineProps {
   onState: (path: string) => void
 }
 
-/** The chart for those who do not see its picture, and for everybody who likes lists. */
+/** The chart as a tree of states, which screen readers can read. */
 export function Outline({ chart, active, markOf, onState }: OutlineProps) {
   const states = chart.states.filter(({ path, type }) => path !== '(root)' && type !== 'history')
   const [chosen, choose] = useState(active[0] ?? states[0]?.path ?? '')

@@ -17,13 +17,13 @@ const allowedElements = new Set([
 ])
 const svgSpace = 'http://www.w3.org/2000/svg'
 
-/** What is to be seen in a picture of the chart. */
+/** What is highlighted in a picture of the chart. */
 export interface Highlights {
-  /** Paths of the states that are active: those that contain them are lit, too. */
+  /** Paths of the active states: their outer states are highlighted, too. */
   active: readonly string[]
-  /** Ids of the transitions that were taken just now. */
+  /** Ids of the transitions that the record took. */
   taken: readonly string[]
-  /** How a state or a transition is marked otherwise. */
+  /** The other mark of a state or transition. */
   markOf: (id: string) => Mark | ''
 }
 
@@ -52,10 +52,10 @@ const marks: readonly Mark[] = [
   'both',
 ]
 
-/** A picture of the chart in the page, whose states, rows and lines can be lit. */
+/** A picture of the chart whose states, rows and lines can be highlighted. */
 export class Picture {
   readonly svg: SVGSVGElement
-  /** Whether a state that a run can be in is a small box in those that contain it. */
+  /** Whether innermost states are drawn as small boxes in their outer states. */
   readonly isOverview: boolean
   readonly #states = new Map<string, Element[]>()
   readonly #ways = new Map<Element, string[]>()
@@ -69,7 +69,7 @@ export class Picture {
     const parsed = new DOMParser().parseFromString(text.replace(style, ''), 'image/svg+xml').documentElement
     this.svg = document.importNode(parsed, true) as unknown as SVGSVGElement
     adoptStyles(css)
-    // Our own machine's pictures have none of these; those of another could.
+    // Pictures of a user's machine could contain scripts or links.
     for (const element of this.svg.querySelectorAll('*')) {
       if (!allowedElements.has(element.localName)) element.remove()
       else
@@ -77,7 +77,7 @@ export class Picture {
     }
     this.isOverview = this.svg.getAttribute('aria-label')?.endsWith(', overview') ?? false
     const [, , width = 0, height = 0] = (this.svg.getAttribute('viewBox') ?? '').split(' ').map(Number)
-    // The page says itself which machine this is.
+    // The page has its own heading.
     if (this.isOverview) {
       for (const heading of this.svg.querySelectorAll(':scope > text')) heading.remove()
       this.svg.setAttribute('viewBox', `8 52 ${width - 16} ${height - 56}`)
@@ -137,7 +137,7 @@ export class Picture {
     }
   }
 
-  /** Moves the token to where the machine is, along what it took; at once where nothing is to move. */
+  /** Moves the token to the active state along the taken transitions. */
   moveToken(
     { from, to, taken }: { from: readonly string[]; to: readonly string[]; taken: readonly string[] },
     { transitions, ms }: { transitions: ReadonlyMap<string, ChartTransition>; ms: number },
@@ -159,12 +159,12 @@ export class Picture {
     this.#stop = walkToken({ trail: this.#trail, token: this.#token, end, ms })
   }
 
-  /** The middle of a state in pixels of the page. */
+  /** The box of a state in pixels of the page. */
   findBox(state: string): DOMRect | null {
     return this.#states.get(this.#findDrawnPath(state))?.[0]?.getBoundingClientRect() ?? null
   }
 
-  /** The innermost one of it and those that contain it that is drawn. */
+  /** The path of the state itself, or of its nearest outer state that is drawn. */
   #findDrawnPath(path: string): string {
     for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.'))))
       if (this.#states.has(at)) return at
@@ -207,7 +207,7 @@ function setMark(classList: DOMTokenList, mark: Mark | ''): void {
 
 const adopted = new Set<string>()
 
-/** The colours of a picture, as a sheet of the page: a strict policy lets no style element in. */
+/** Adds the colours of a picture as a style sheet of the page: the content security policy forbids style elements. */
 function adoptStyles(css: string): void {
   if (adopted.has(css)) return
   adopted.add(css)

@@ -21,20 +21,20 @@ import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
 import { formatCount, formatMoney, formatShort, formatStatePath, getTone } from './format.js'
 
-/** What a fork can go on from. */
+/** States from which a fork can run. */
 const forkableStates = new Set(['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'])
 
 const tabs = ['transcript', 'record', 'state', 'guards', 'budget'] as const
 type Tab = (typeof tabs)[number]
 
-/** Between records while it plays. */
+/** Milliseconds between records during playback. */
 const playMs = 900
 const stepMs = 700
 
 export interface RunProps {
   source: Source
   id: string
-  /** Record to begin at; the last one where it is null. */
+  /** The first record to show; null: the last one. */
   seq: number | null
   onProblem: (problem: string | null) => void
 }
@@ -90,7 +90,7 @@ interface Props {
   source: Source
   chart: ChartView
   view: SessionView
-  /** What is known of its last record. */
+  /** The moment of the last record, if it is loaded. */
   end: MomentView | null
   change: (change: (view: SessionView) => SessionView) => void
   reload: () => void
@@ -114,7 +114,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [fork, setFork] = useState<{ edit: ForkEdit | null } | null>(null)
   const [streaming, setStreaming] = useState('')
   const [areLanesShown, showLanes] = useState(innerHeight >= 880)
-  // What was known of a part is looked at anew when all is there.
+  // Moments of a part are dropped when the whole session is loaded.
   const moments = useMemo(() => new MomentCache(source, id, end), [source, id, isPart])
   const row = rows[Math.min(place, last)]
   const [round, setRound] = useState(0)
@@ -124,7 +124,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     wantsVisits ? source.visits() : Promise.resolve(null),
   )
 
-  /** Goes to a record: the token walks one step, and jumps further. */
+  /** Goes to a record: the token walks to the next one, and jumps to any other. */
   const go = useCallback(
     (to: number) => {
       const at = Math.max(0, Math.min(last, to))
@@ -156,7 +156,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     },
   })
 
-  // Pinned to the end, the page goes where the run goes.
+  // In live mode, the page follows the run.
   useEffect(() => {
     if (!isLive) return
     setMs(last === place + 1 ? stepMs : 0)
@@ -198,7 +198,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   }, [session.title, session.id])
   const first = useMemo(() => findFirstPlaces(rows, chart), [rows, chart])
   const jump = (matches: (row: RecordRow) => boolean): void => {
-    // The nearest before here; else the first one after.
+    // The nearest one before here, else the first one.
     const before = rows.findLastIndex((one, at) => at < place && matches(one))
     const at = before === -1 ? rows.findIndex(matches) : before
     if (at !== -1) go(at)
@@ -370,7 +370,7 @@ export function StatePill({ state }: { state: string | null }) {
   )
 }
 
-/** The moment of a record; while it is on its way the one before it stays. */
+/** The moment of a record. The previous one stays while it is being loaded. */
 function useMoment(
   moments: MomentCache,
   row: RecordRow | undefined,
@@ -394,7 +394,7 @@ function useMoment(
   return known ?? state
 }
 
-/** What is there already is not told again; null: it is not known yet what is. */
+/** Subscribes to live messages. `after`: the last record that the page has; null: not known yet. */
 function useLive(
   source: Source,
   id: string,
@@ -410,7 +410,7 @@ function useLive(
   )
 }
 
-/** Keys of the whole screen, but for where somebody writes. */
+/** Handles keys of the screen, except in input fields. */
 export function useKeys(press: (event: KeyboardEvent) => boolean): void {
   const latest = useRef(press)
   latest.current = press
@@ -428,7 +428,7 @@ export function useKeys(press: (event: KeyboardEvent) => boolean): void {
   }, [])
 }
 
-/** The record stands in the address, so that it can be sent to somebody; not at each step of a slider that moves. */
+/** Writes the record into the address, so that it can be shared; delayed, because a moving slider changes it often. */
 function useAddress(id: string, seq: number | null, isFile: boolean): void {
   useEffect(() => {
     if (isFile) return undefined
@@ -439,7 +439,7 @@ function useAddress(id: string, seq: number | null, isFile: boolean): void {
   }, [id, seq, isFile])
 }
 
-/** Says what stands, politely, once it has stood for a moment. */
+/** Announces the current record to screen readers after a short delay. */
 function Announcer({ text }: { text: string }) {
   const [said, say] = useState('')
   useEffect(() => {
@@ -457,7 +457,7 @@ function prefersReducedMotion(): boolean {
   return matchMedia('(prefers-reduced-motion: reduce)').matches
 }
 
-/** The first place at which each state was entered or passed, and each transition taken. */
+/** The first record of each state and transition. */
 function findFirstPlaces(
   rows: readonly RecordRow[],
   { transitions }: ChartView,

@@ -3,7 +3,7 @@ import type { Bar, GaugeView, GuardView, MomentView, RecordRow } from '../protoc
 import { JsonTree } from './json-tree.js'
 import { formatClock, formatDuration, formatMoney, formatNumber, formatStatePath } from './format.js'
 
-/** The record that was written, and what it did. */
+/** The record, and its effect. */
 export function RecordTab({
   moment,
   row,

@@ -242,7 +242,7 @@ function filterSessions(sessions: readonly SessionRow[], search: string): Sessio
   return found.toSorted((one, other) => other.updatedAt - one.updatedAt)
 }
 
-/** What comes live is put in once a frame: fifty runs at once are no more work than one. */
+/** Applies live changes once a frame, so that many runs cost no more than one. */
 function useLiveList(
   source: Source,
   set: (change: (view: SessionsView) => SessionsView) => void,

@@ -5,7 +5,7 @@ interface SliderProps {
   rows: readonly RecordRow[]
   place: number
   isPlaying: boolean
-  /** Null where nothing can come any more. */
+  /** Null when there are no live updates. */
   isLive: boolean | null
   onPlace: (place: number) => void
   onPlay: () => void

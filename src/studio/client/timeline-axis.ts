@@ -2,23 +2,23 @@ import type { RecordRow, SessionView } from '../protocol.js'
 import type { PlacedBar } from './timeline-layout.js'
 import { formatDuration } from './format.js'
 
-/** Where things are on the timeline: 0 is its left end, 1 its right one. */
+/** Positions on the timeline, from 0 (left) to 1 (right). */
 export interface Axis {
-  /** Of a record. */
+  /** The position of a record. */
   at(place: number): number
-  /** Where a stretch begins that begins with this record; of their number: the end. */
+  /** The left edge of the stretch that begins with this record; for the number of records: the end. */
   edge(place: number): number
   /** Where a bar begins and ends. */
   span(placed: Pick<PlacedBar, 'bar' | 'from' | 'to'>): readonly [from: number, to: number]
-  /** The record to which somebody points there. */
+  /** The record at this position. */
   placeAt(x: number): number
-  /** How long after the first record it is there. */
+  /** Labels with the time since the first record. */
   ticks: readonly { x: number; text: string }[]
-  /** Times without work that are drawn shorter than they were. */
+  /** Idle times that are drawn shorter. */
   cuts: readonly { from: number; to: number; ms: number }[]
 }
 
-/** Every record has as much room as any other. */
+/** An axis on which all records are equally wide. */
 export function createRecordAxis(rows: readonly RecordRow[]): Axis {
   const count = Math.max(1, rows.length)
   const share = (place: number): number => place / count
@@ -36,13 +36,13 @@ export function createRecordAxis(rows: readonly RecordRow[]): Axis {
   }
 }
 
-/** Of the time of a run, the most that a time without work gets. */
+/** The largest share of the width for one idle time. */
 const shareOfRest = 0.1
 
-/** What has not ended yet has some room behind the last record. */
+/** Room after the last record for bars that have not ended. */
 const roomAtEnd = 0.04
 
-/** Records lie where they were in time. Waits for people, and times without a process, are cut short. */
+/** An axis on which records lie by time. Waits for people and times without a process are shortened. */
 export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['gaps']): Axis {
   const lengths = rows.slice(1).map((row, i) => {
     const before = rows[i] ?? row
@@ -59,7 +59,7 @@ export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['ga
   for (const width of widths) places.push((places.at(-1) ?? 0) + (width / whole) * (1 - roomAtEnd))
   const at = (place: number): number => places[place] ?? 1
   const timeAt = (time: number): number => {
-    // The last record that was there by then.
+    // The last record before that time.
     const next = rows.findIndex((row) => row.at > time)
     const place = next === -1 ? rows.length - 1 : Math.max(0, next - 1)
     const [from, to] = [rows[place], rows[place + 1]]
@@ -106,7 +106,7 @@ function findNearest(places: readonly number[], x: number): number {
   return x - (places[next - 1] ?? 0) < (places[next] ?? 0) - x ? next - 1 : next
 }
 
-/** One where there is room for it, and none that says what the one before has said. */
+/** Leaves out labels without room, and repeated ones. */
 function createTicks(
   places: readonly number[],
   rows: readonly RecordRow[],
@@ -121,13 +121,13 @@ function createTicks(
     const last = ticks.at(-1)
     if (!last || (x - last.x > 0.06 && text !== last.text)) ticks.push({ x, text })
   }
-  // The words of the last one stand before it.
+  // The text of the last label stands on its left.
   const [before, last] = ticks.slice(-2)
   if (before && last && isAtEnd(last) && last.x - before.x < 0.13) ticks.splice(-2, 1)
   return ticks
 }
 
-/** Whether there is no room for words behind it. */
+/** Whether there is no room for a label on its right. */
 export const isAtEnd = ({ x }: { x: number }): boolean => x > 0.93
 
 function clampPlace(place: number, rows: readonly RecordRow[]): number {

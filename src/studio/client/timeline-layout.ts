@@ -1,15 +1,15 @@
 import type { Bar, ChartTransition, RecordRow } from '../protocol.js'
 
-/** A stretch of records in one state. */
+/** Consecutive records in one state. */
 export interface Stretch {
   /** `RUNNING.asking`: two parts at most. */
   state: string
-  /** Places of records, the second one excluded. */
+  /** Record indexes, `to` excluded. */
   from: number
   to: number
 }
 
-/** The records as stretches in which the machine stays in one state, its regions told apart. */
+/** Splits the records into stretches of one state, by its regions. */
 export function listStretches(rows: readonly RecordRow[]): Stretch[] {
   const stretches: Stretch[] = []
   for (const [index, row] of rows.entries()) {
@@ -22,7 +22,7 @@ export function listStretches(rows: readonly RecordRow[]): Stretch[] {
   return stretches
 }
 
-/** A bar with the places of its records and the line of its lane, from 0. */
+/** A bar with the indexes of its records and its line in the lane, from 0. */
 export interface PlacedBar {
   bar: Bar
   from: number
@@ -32,7 +32,7 @@ export interface PlacedBar {
 
 const maxLines = 4
 
-/** Bars of one lane that overlap lie on lines of their own; above four, they share the last. */
+/** Puts overlapping bars of a lane on different lines; more than four share the last line. */
 export function placeBars(
   bars: readonly Bar[],
   placeOf: (seq: number) => number,
@@ -54,7 +54,7 @@ export function placeBars(
     })
 }
 
-/** The place of the first record of the step after this one's, or of the step before. */
+/** The index of the first record of the next or previous step. */
 export function findStepStart(rows: readonly RecordRow[], place: number, by: 1 | -1): number {
   const isStart = (at: number): boolean => {
     const [row, before] = [rows[at], rows[at - 1]]
@@ -64,14 +64,14 @@ export function findStepStart(rows: readonly RecordRow[], place: number, by: 1 |
   return by > 0 ? rows.length - 1 : 0
 }
 
-/** The newer of two lists of records: what came takes the place of what is there. */
+/** Replaces records by newer ones, from the first new one on. */
 export function mergeRows(rows: readonly RecordRow[], came: readonly RecordRow[]): RecordRow[] {
   const [first] = came
   if (!first) return [...rows]
   return [...rows.filter(({ seq }) => seq < first.seq), ...came]
 }
 
-/** Bars that came take the place of those that are the same. */
+/** Replaces bars by newer ones with the same id, and appends the others. */
 export function mergeBars(bars: readonly Bar[], came: readonly Bar[]): Bar[] {
   const newer = new Map(came.map((bar) => [bar.id, bar]))
   const kept = bars.map((bar) => {
@@ -82,7 +82,7 @@ export function mergeBars(bars: readonly Bar[], came: readonly Bar[]): Bar[] {
   return [...kept, ...newer.values()]
 }
 
-/** All states of a record, those included that were only passed, and those that contain them. */
+/** All states of a record, including passed and outer states. */
 export function listStates(
   { to, taken }: Pick<RecordRow, 'to' | 'taken'>,
   transitions: ReadonlyMap<string, ChartTransition>,

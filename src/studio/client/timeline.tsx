@@ -15,7 +15,7 @@ const lanes: Record<Bar['lane'], string> = {
   children: 'Sub-agents',
 }
 
-/** Signs for what happened at a record: colour is never all that tells them apart. */
+/** Signs for events at a record, so that they do not depend on colour alone. */
 const signs: Record<RecordRow['flags'][number], readonly [sign: string, words: string]> = {
   retry: ['↻', 'retry'],
   nudge: ['!', 'a guard nudges'],
@@ -38,12 +38,12 @@ interface TimelineProps {
 }
 
 /**
- * A band of states, the marks of what happened, when it was, and a lane for each kind of work: by record, or by time. The
- * slider says in words what the tracks show.
+ * A band of states, marks for events, time labels, and a lane for each kind of work: by record, or by time. For screen
+ * readers, the slider says the same in words.
  */
 export function Timeline({ view, place, areLanesShown, load, onPlace }: TimelineProps) {
   const { rows, bars, gaps } = view
-  // A thousand bars are drawn once the rest can be seen.
+  // With many bars, the rest of the page is drawn first.
   const [isDue, setDue] = useState(rows.length < 200)
   useEffect(() => {
     if (isDue) return undefined

@@ -1,6 +1,6 @@
 export type Point = readonly [x: number, y: number]
 
-/** A path along these points, with soft corners. */
+/** An SVG path along these points, with rounded corners. */
 export function toPath(points: readonly Point[]): string {
   const apart = points.filter(([x, y], index) => {
     const before = points[index - 1]
@@ -18,7 +18,7 @@ export function toPath(points: readonly Point[]): string {
   return path
 }
 
-/** Lets the token walk along its trail, which is drawn behind it. Returns what puts it at its end at once. */
+/** Animates the token along its trail. Returns a function that puts it at the end at once. */
 export function walkToken({
   trail,
   token,
@@ -45,7 +45,7 @@ export function walkToken({
   trail.setAttribute('stroke-dasharray', String(length))
   let frame = requestAnimationFrame(function step(now) {
     const part = Math.min(1, Math.max(0, now - start) / time)
-    // Slow at both ends, so that the eye can follow.
+    // Slow at both ends.
     const eased = part < 0.5 ? 2 * part * part : 1 - (2 - 2 * part) ** 2 / 2
     const { x, y } = trail.getPointAtLength(length * eased)
     put(x, y)

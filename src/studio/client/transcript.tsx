@@ -14,13 +14,13 @@ const names: Record<ShownMessage['role'], string> = {
 
 interface TranscriptProps {
   messages: readonly ShownMessage[]
-  /** Text that streams in and is no message yet. */
+  /** Streamed text that is not a message yet. */
   streaming: string
-  /** Null where nothing can be forked. */
+  /** Null when forks are not possible. */
   onEdit: ((edit: ForkEdit) => void) | null
 }
 
-/** The transcript as it stood: calls with their results. */
+/** The transcript at this record, calls with their results. */
 export function Transcript({ messages, streaming, onEdit }: TranscriptProps) {
   const [limit, setLimit] = useState(shownMessages)
   const end = useRef<HTMLDivElement>(null)
@@ -31,7 +31,7 @@ export function Transcript({ messages, streaming, onEdit }: TranscriptProps) {
   }, [last, streaming])
   const hidden = Math.max(0, messages.length - limit)
   if (messages.length === 0 && streaming === '') {
-    return <p class="empty">Nobody has said anything yet.</p>
+    return <p class="empty">There are no messages yet.</p>
   }
   return (
     <div class="transcript">
@@ -57,7 +57,7 @@ const renderedMessages = new WeakMap<
   { isLast: boolean; onEdit: TranscriptProps['onEdit']; node: VNode }
 >()
 
-/** Messages that are the same are not drawn again: a step of the slider changes few of them. */
+/** Reuses the node of an unchanged message: a step of the slider changes few of them. */
 function renderMessage(message: ShownMessage, isLast: boolean, onEdit: TranscriptProps['onEdit']): VNode {
   const known = renderedMessages.get(message)
   if (known?.isLast === isLast && known.onEdit === onEdit) return known.node

@@ -3,7 +3,7 @@ import type { EndView, RecordRow, SessionView } from '../protocol.js'
 import { type LoadedState, useLoaded } from './loading.js'
 import type { Source } from './data-source.js'
 
-/** A session: the end of a long one at once, and the rest of it as soon as it is there. */
+/** Loads a session: the end of a long one first, then the rest. */
 export function useOpenedSession(source: Source, id: string, seq: number | null): LoadedState<EndView> {
   const opened = useLoaded(`session ${id}`, async (): Promise<EndView> => {
     if (seq !== null) return { view: await source.session(id), moment: null }
@@ -32,7 +32,7 @@ export function useOpenedSession(source: Source, id: string, seq: number | null)
   return opened
 }
 
-/** With a blank for each record that is still to come: places on the timeline stay as they are. */
+/** Adds a blank row for each missing record, so that positions on the timeline stay. */
 function addBlankRows(view: SessionView): SessionView {
   const [first] = view.rows
   if (!view.isPart || !first) return view

@@ -8,7 +8,7 @@ import {
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 
-/** What a model can answer: the text, the calls, or how little of it arrived. */
+/** The possible answers of a model. */
 export const modelOutcomes = {
   text: createModelOutput({ text: 'Done.' }),
   call: createModelOutput({ calls: [['a', 'read']] }),
@@ -50,7 +50,7 @@ export const modelOutcomes = {
   'call over budget': createModelOutput({ calls: [['a', 'read']], tokens: 1_000 }),
 } satisfies Record<string, ModelOutput>
 
-/** Where a person can change one call before another is decided, and shields look at what is changed. */
+/** For call shields: a call can be edited before another one is decided. */
 export const screenedOutcomes = {
   'a call and two approvals': createModelOutput({
     calls: [
@@ -158,7 +158,7 @@ function addPartialText(error: ModelActorError): ModelActorError {
   return { ...error, partialText: 'Do' }
 }
 
-/** A stream that closed without an end, though it told what it cost. */
+/** A stream that broke off after its usage. */
 function createCutOff(tokens: number): ModelActorError {
   return { ...addPartialText(createFailure('incomplete', 'incomplete_response')), usage: createUsage(tokens) }
 }
@@ -179,7 +179,7 @@ export function createFitOutput(fit: CompactionOutput['fit']): CompactionOutput 
   return { fit, strategy: 'compact', before: 20, after: 10, usage: null, warning: null }
 }
 
-/** What the user's guards answer: one of them speaks, and remembers that it was asked. */
+/** The answer of the user's guards: one finding, with a remembered state. */
 export function createConsultation(
   action?: UserFinding['action'],
   onHalt: UserFinding['onHalt'] = 'error',

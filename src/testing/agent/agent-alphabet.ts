@@ -27,13 +27,13 @@ import {
   chooseOutcomes,
 } from './tool-events.js'
 
-/** An actor that must not fail has failed. */
+/** The error of an actor that must not fail. */
 const brokenActor = createFailure('fatal', 'internal')
 
 /**
- * Every event that the agent machine can meet in a state, under names that people use: `model: text`, `cancel`,
- * `tool: denied`. What cannot happen there is left out, because each event multiplies the states: nothing is late
- * without a deadline, and where guards watch the calls, the model only calls and speaks.
+ * Every event that can happen to the agent machine in a state, under readable names: `model: text`, `cancel`,
+ * `tool: denied`. Impossible events are left out, because each event multiplies the states: without a deadline no event is
+ * late, and with guards the model only calls tools or answers.
  *
  * @example
  * const { inputs } = agentSpace({ only: ['watching progress'], maxSteps: 1 })
@@ -97,7 +97,7 @@ const pause = stampEvent({ type: 'PAUSE' })
 const resume = stampEvent({ type: 'RESUME' })
 const steer = stampEvent({ type: 'STEER', text: 'Hurry.' })
 const resumed = stampEvent({ type: 'RESUMED' })
-/** By a program that has one tool more. */
+/** Resumed by a program with one more tool. */
 function createResumed({ tools }: AgentContext): AnyEventObject {
   return { ...resumed, tools: { ...tools, write: { readOnly: false, idempotent: false, polling: false } } }
 }
@@ -167,18 +167,18 @@ const watchedActors: Events = Object.fromEntries(
   Object.entries(actors).filter(([name]) => /^(output cleared|own guards let the .* pass)$/.test(name)),
 )
 
-/** Sub-agents double what can happen: they are on their own. */
+/** Sub-agents double the possible events: they are explored alone. */
 function isDelegating({ tools }: AgentContext): boolean {
   return tools['research']?.delegate === true
 }
 
-/** Where input is screened, each piece of steering is a state of its own: one is enough. */
+/** With input shields, each steering message adds states: one is enough. */
 function canSteer({ steering, features, messages }: AgentContext): boolean {
   const isScreened = features.inputShields && messages.some(({ data }) => data?.['reason'] === 'steering')
   return steering.length === 0 && !isScreened
 }
 
-/** Where calls wait for somebody, or may by and by. */
+/** Whether calls wait for an answer, or may wait later. */
 function canAnswer(value: unknown): boolean {
   const { WAITING_FOR_INPUT: rest, WAITING_FOR_TOOL: work } = value as Record<string, string | undefined>
   return rest !== undefined || (work !== undefined && work.startsWith('screening')) || isExecuting(value)

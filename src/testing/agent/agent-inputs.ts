@@ -7,14 +7,14 @@ import { resolveConfig } from '../../core/config/resolve-config.js'
 import { early } from './stamp-event.js'
 import { noDetectors } from './no-detectors.js'
 
-/** One thing is watched for, and acted on as soon as can be. */
+/** One detector, with the lowest thresholds. */
 const eagerStaleness = {
   ...noDetectors,
   stale: { nudgeAt: 1, blockAt: 1, haltAt: 2 },
   memory: 2,
 } as const satisfies NonNullable<AgentConfigInput['guardrails']>['progress']
 
-/** Nothing is tried twice: each counter multiplies the states. */
+/** No retries: each counter multiplies the states. */
 const noRetries = {
   retry: { maxAttempts: 1, rateLimitAttempts: 1 },
   guardrails: { ...noGuards, maxTokensRecoveries: 0, emptyAnswer: null },
@@ -30,8 +30,7 @@ const tools = {
 }
 
 /**
- * What the agent machine is explored from: each input switches one thing on, with counters small enough that every
- * limit is near.
+ * The inputs for exploring the agent machine: each switches one feature on, with small limits, so that every limit is near.
  *
  * @example checkInvariants(agentMachine, agentInvariants, agentSpace({ only: ['with an output schema', 'watching progress'], maxSteps: 1 }))
  */

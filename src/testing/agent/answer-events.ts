@@ -8,7 +8,7 @@ export function listAnswerEvents(context: AgentContext): Events {
   const callId = openThatNeeds('approval')
   const clientCallId = openThatNeeds('client')
   if (context.state === 'WAITING_FOR_TOOL') return listEarlyAnswers(callId, clientCallId, context.features)
-  // As the journal marks it.
+  // As the log marks it.
   const unheard = { ...(hasReasonShields(context.features) && { withheld: true as const }) }
   return {
     approve: stampEvent({ type: 'APPROVE', callId }),
@@ -16,7 +16,7 @@ export function listAnswerEvents(context: AgentContext): Events {
       type: 'APPROVE',
       callId,
       arguments: '{"n":2}',
-      // As the journal marks it.
+      // As the log marks it.
       ...(context.features.callShields && { withheld: true }),
     }),
     'approve what the client runs': stampEvent({ type: 'APPROVE', callId: clientCallId }),
@@ -28,12 +28,12 @@ export function listAnswerEvents(context: AgentContext): Events {
   }
 }
 
-/** Why a person refuses a call is what a person says, and what the call returns. */
+/** The reason of a rejection is user input, and becomes the result of the call: both kinds of shields screen it. */
 function hasReasonShields({ inputShields, resultShields }: AgentContext['features']): boolean {
   return inputShields || resultShields
 }
 
-/** Answers that come while other calls are carried out. Where nobody is asked, they are nobody's. */
+/** Answers that arrive while other calls run. Without a pending call, they match none. */
 function listEarlyAnswers(callId: string, clientCallId: string, features: AgentContext['features']): Events {
   return {
     'approve meanwhile': stampEvent({ type: 'APPROVE', callId }),

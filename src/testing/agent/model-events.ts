@@ -28,7 +28,7 @@ export const modelActorEvents = {
   model: createModelEvents('model'),
   conclusion: createModelEvents('conclusion'),
 }
-/** Where shields look at answers, nothing of one that breaks off is kept. */
+/** With output shields, no partial text is kept. */
 const screenedActorEvents = {
   model: createModelEvents('model', dropPartialText),
   conclusion: createModelEvents('conclusion', dropPartialText),

@@ -1,6 +1,6 @@
 import { progressSettings, type ProgressConfig } from '../../../guards/progress-config.js'
 
-/** What the progress guard can be told to watch for. */
+/** The detectors of the progress guard. */
 type Detector = {
   [Key in keyof ProgressConfig]-?: null extends ProgressConfig[Key] ? Key : never
 }[keyof ProgressConfig]
@@ -10,7 +10,7 @@ const detectors = Object.entries(progressSettings)
   // It tells calls apart, and detects nothing.
   .filter(([name]) => name !== 'waiting')
 
-/** The progress guard watches for nothing; switch on again what a test is about. */
+/** Switches all detectors of the progress guard off. */
 export const noDetectors = Object.fromEntries(detectors.map(([name]) => [name, null])) as Record<
   Exclude<Detector, 'waiting'>,
   null

@@ -4,7 +4,7 @@ import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/
 import { createDoneActorEvent } from '../explore-options.js'
 import { stampEvent, type Events } from './stamp-event.js'
 
-/** What shields say of the messages and calls at hand. */
+/** The verdicts of shields on the current messages and calls. */
 export function listShieldEvents(context: AgentContext): Events {
   const messages = listUnclearedInput(context)
   const allowed = messages.map(({ content }, index) => ({

@@ -6,7 +6,7 @@ import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { stampEvent, type Events, late } from './stamp-event.js'
 import { toolOutcomes, createUsage } from './actor-outcomes.js'
 
-/** A process stops before it has begun the last of its calls. */
+/** A process stops before it starts the last call. */
 export function listLeftEvents({ calls }: AgentContext): Events {
   const callId = calls.findLast(isUnderWay)?.id
   return callId === undefined ? {} : { 'left before a call': stampEvent({ type: 'LEFT', unbegun: [callId] }) }
@@ -15,7 +15,7 @@ export function listLeftEvents({ calls }: AgentContext): Events {
 type ToolOutcome = keyof typeof toolOutcomes
 export const allOutcomes = Object.keys(toolOutcomes) as ToolOutcome[]
 
-/** What the guards that are on tell apart. */
+/** The outcomes that the active guards distinguish. */
 export function chooseOutcomes({ guardrails }: AgentConfig): ToolOutcome[] {
   if (guardrails.terminalDelegation) return ['ok', 'child out of quota']
   return ['ok', 'changed', 'error']
@@ -46,7 +46,7 @@ export function listToolEvents({ calls, deadline }: AgentContext, outcomes: read
   return events
 }
 
-/** A sub-agent that cannot go on, and has used the budget up besides. */
+/** A sub-agent that fails for good and has spent the budget. */
 export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
   if (callId === undefined) return {}
@@ -61,7 +61,7 @@ export function listChildEnd({ calls }: AgentContext): Events {
   }
 }
 
-/** What sub-agents tell while they work: the first of those that do. */
+/** Events of the first sub-agent at work. */
 export function listChildEvents({ calls }: AgentContext): Events {
   const callId = calls.find(({ name, started, result }) => name === 'research' && started && !result)?.id
   if (callId === undefined) return {}

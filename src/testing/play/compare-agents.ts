@@ -8,7 +8,7 @@ export type ToolCallSteps = ReadonlyMap<string, readonly string[]>
 
 type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | 'now' | 'message'>
 
-/** How an agent goes out with requests otherwise than when it was recorded. What is not known is not compared. */
+/** Compares the requests of an agent with those when it was recorded. Unknown parts are not compared. */
 export function compareAgents(
   then: RecordedAgent,
   now: Required<RecordedAgent>,
@@ -92,7 +92,7 @@ function formatSchemaChange(path: string, before: unknown, after: unknown): stri
   return `  ${path}: was ${formatValue(before)}, is ${formatValue(after)}`
 }
 
-/** Tools that the session calls, and that were gone already when it was recorded, or of which nothing else is known. */
+/** Tools that the session calls, and that neither the recording nor the agent has. */
 function findGoneTools(
   called: ToolCallSteps,
   then: readonly RecordedTool[],

@@ -20,12 +20,12 @@ import type { StandIn } from './recorded-agent.js'
 import type { ReadableRecording } from './recording.js'
 import { formatCall, needsNowWords, needsThenWords, formatTextDifference } from './difference-text.js'
 
-/** What is played, and on what. */
+/** The recording, and the agent that plays it. */
 export interface PlayScene {
   recording: ReadableRecording
   parts: AgentParts
   config: AgentConfig
-  /** What of the agent is made of the recording itself: what that cannot know is as it was recorded. */
+  /** The parts of the agent that are made from the recording. */
   standIn: StandIn
   isLive: boolean
   appContext: unknown
@@ -41,14 +41,14 @@ type AnswerEvent = Extract<
 >
 type ResultEvent = Extract<AgentMachineEvent, { type: 'TOOL_RESULT' }>
 
-/** What the agent, as it is made now, makes of what a recording says. */
+/** Adapts the entries of a recording to the current agent. */
 export class CurrentAgent {
-  /** Calls and messages of which somebody was told already that they differ. */
+  /** Calls and messages whose difference is already reported. */
   readonly reported = new Set<string>()
   readonly notes = new Set<string>()
   readonly #scene: PlayScene
   readonly #live: LiveTools | null
-  /** Calls whose arguments nobody may read. */
+  /** Calls whose arguments are uncleared. */
   readonly #uncleared = new Set<string>()
 
   constructor(scene: PlayScene, live: LiveTools | null) {
@@ -56,7 +56,7 @@ export class CurrentAgent {
     this.#live = live
   }
 
-  /** What happens now where the recording has this. */
+  /** The entry as the current agent would produce it. */
   async adaptEntry(
     entry: RecordContent,
     row: RecordingRow,
@@ -80,7 +80,7 @@ export class CurrentAgent {
     }
   }
 
-  /** What a run knows of its agent. */
+  /** The run's data about its agent. */
   #createRunParts(
     then: Pick<AgentContext, 'config' | 'tools'>,
   ): Pick<AgentContext, 'config' | 'tools' | 'features'> {
@@ -124,7 +124,7 @@ export class CurrentAgent {
     }
   }
 
-  /** An answer as it was, and who has to act on its calls now. */
+  /** The recorded answer, with the current needs of its calls. */
   async #adaptAnswer(
     { output }: AnswerEvent,
     { config }: AgentContext,
@@ -183,7 +183,7 @@ export class CurrentAgent {
     return { outputProblem: now }
   }
 
-  /** What came of a call, as it would come now; undefined: as it was recorded. */
+  /** The current result of a call; undefined: as recorded. */
   async #adaptResult(
     { result }: ResultEvent,
     call: BatchCall,

@@ -7,7 +7,7 @@ import type { RecordContent } from '../../core/sessions/log/record-content.js'
 const mostLines = 12
 const longestLine = 200
 
-/** What has gone and what has come, line by line, between what is the same at both ends. */
+/** Removed and added lines, without the common beginning and end. */
 export function formatTextDifference(before: string, after: string): string {
   const [one, other] = [before.split('\n'), after.split('\n')]
   let start = 0
@@ -66,7 +66,7 @@ export const needsNowWords: Record<CallNeeds, string> = {
   child: 'waits for its sub-agent',
 }
 
-/** What happened, as it stands after `After …`. */
+/** Describes an entry, as text after `After …`. */
 export function describeEntry(entry: RecordContent, callOf: (callId: string) => string | undefined): string {
   if (entry.type === 'start') return 'the start'
   if (entry.type !== 'event') return `a record of type '${entry.type}'`

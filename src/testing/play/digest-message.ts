@@ -14,7 +14,7 @@ export function digestMessage(message: Message): string {
   return made
 }
 
-/** What of a text is another one every time: ids, and times. */
+/** Masks ids and times, which differ in every run. */
 export function maskVolatile(text: string): string {
   return text
     .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '(id)')

@@ -14,7 +14,7 @@ const featureWords: Record<keyof Features, string> = {
   structuredOutput: 'an output schema',
 }
 
-/** Why the agent's loop may go another way, each in a line: what a run knows of its agent, then and now. */
+/** Lists the changes of the agent that may explain another path, one a line. */
 export function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSession): string[] {
   if (!one || !other) return []
   const [then, now] = [one.context, other.context]

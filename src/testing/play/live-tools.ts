@@ -15,7 +15,7 @@ export class LiveTools {
     this.#appContext = appContext
   }
 
-  /** Starts the calls that have been handed to their tools; stops those that nobody waits for any more. */
+  /** Starts the calls that the run has started, and stops those that it does not wait for any more. */
   startCalls(context: AgentContext): void {
     const open = context.calls.filter(({ started, result }) => started === true && result === undefined)
     const keys = new Set(open.map(({ id }) => toKey(context, id)))
@@ -23,7 +23,7 @@ export class LiveTools {
     for (const call of open) {
       const key = toKey(context, call.id)
       const tool = this.#parts.tools.get(call.name)
-      // What a provider carries out is in the answer; the runs of sub-agents are played from their own recordings.
+      // The provider's own calls are part of the answer; sub-agents are played from their own recordings.
       if (this.#running.has(key) || call.hosted || tool?.delegate || tool?.client) continue
       let end: (result: ToolResult | null) => void = () => undefined
       const result = new Promise<ToolResult | null>((resolve) => (end = resolve))
@@ -47,12 +47,12 @@ export class LiveTools {
     }
   }
 
-  /** What came of a call; undefined for one that was not carried out here. */
+  /** The result of a call; undefined when it was not executed here. */
   getResult(context: AgentContext, callId: string): Promise<ToolResult | null> | undefined {
     return this.#running.get(toKey(context, callId))?.result
   }
 
-  /** Nobody waits for anything any more. */
+  /** Stops all calls. */
   stopAll(): void {
     for (const [key, { call }] of this.#running) this.#stopCall(key, call)
   }

@@ -5,7 +5,7 @@ import type { AgentParts } from '../../core/live/agent-parts.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import type { RecordedAgent, RecordedTool } from './recording.js'
 
-/** What of an agent goes out with each request, as plain JSON. Secrets in its settings do not. */
+/** The parts of an agent that requests contain, as plain JSON, without secrets. */
 export function toRecordedAgent(parts: AgentParts, config: AgentConfig): Required<RecordedAgent> {
   const { instructions, tools, sampling, toolChoice, extraBody, output } = parts
   return toPlainJson({
@@ -43,14 +43,14 @@ function scrubSettings(value: Json): JsonObject {
   return clean(value) as JsonObject
 }
 
-/** Where two values differ: the path of each leaf, with both sides. */
+/** A difference between two values at one path. */
 export interface LeafChange {
   path: string
   before: unknown
   after: unknown
 }
 
-/** Every leaf that is in one of them, or otherwise in the other. */
+/** Lists all differing leaves of two values. */
 export function listLeafChanges(before: unknown, after: unknown, path = ''): LeafChange[] {
   if (isObject(before) && isObject(after)) {
     const keys = new Set([...Object.keys(before), ...Object.keys(after)])
@@ -89,7 +89,7 @@ function mergeChanges<Value extends object>(run: Value, then: Value, now: Value)
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** JSON with its keys in order: what differs in that alone is the same. */
+/** JSON with sorted keys. */
 export function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) =>
     isObject(inner)

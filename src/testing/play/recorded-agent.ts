@@ -12,7 +12,7 @@ import type { ToolEntry } from '../../core/tools/tool-set.js'
 import { defineGuard } from '../../core/user-guards/define-guard.js'
 import { type ReadableRecording, readRecording, type RecordedAgent } from './recording.js'
 
-/** What of an agent is made of a recording alone: it cannot say anything that the recording does not. */
+/** The parts of an agent that are made from a recording alone. */
 export interface StandIn {
   tools: boolean
   output: boolean
@@ -82,7 +82,7 @@ const anyObject: JsonObject = { type: 'object', properties: {} }
 
 const toSchema = (schema: JsonObject) => schema as unknown as InputSchema
 
-/** Where something stood, something stands: what it says comes from the recording. */
+/** Placeholders for shields, memory and guards: their verdicts come from the recording. */
 function createStandInParts(features: Features): Partial<AgentOptions> {
   const shield = [
     defineShield({ name: 'recorded', check: () => ({ action: 'block', message: standInMessage }) }),

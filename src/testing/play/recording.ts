@@ -59,7 +59,7 @@ export interface Recording {
   messages: string[] | null
   /** The sessions of sub-agents, by the tool that each was called by. */
   subAgents: { tool: string; callId: string; recording: Recording }[]
-  /** Of all the rest: it tells when something is damaged. Without it, nobody looks. */
+  /** The checksum of everything else. Without it, damage is not detected. */
   check?: string
 }
 

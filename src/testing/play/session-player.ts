@@ -18,8 +18,8 @@ import { explainDifference } from './explain-difference.js'
 import { describeEntry, formatTextDifference } from './difference-text.js'
 
 /**
- * Two runs side by side on the pure machine: the session as it was recorded, and as it goes with the agent as it is made
- * now. Both are told the same events; where the agent has a say in them, the second one is told what it says now.
+ * Plays two runs side by side on the pure machine: the recorded session, and the same session with the current agent. Both
+ * get the same events, except where the current agent would act differently.
  */
 export class SessionPlayer {
   readonly differences: Omit<SessionDifference, 'path'>[] = []
@@ -105,7 +105,7 @@ export class SessionPlayer {
     return new ReplayError('damaged_recording', text, session, { cause })
   }
 
-  /** Where the run stands: by the log with this machine, and with this agent. */
+  /** Compares the states of both runs. */
   #comparePlaces(
     row: RecordingRow,
     entry: RecordContent,
@@ -140,7 +140,7 @@ export class SessionPlayer {
     }
   }
 
-  /** What the model is about to be asked, or somebody reads at a rest. */
+  /** Compares the transcripts before a request and at a rest. */
   #compareMessages(row: RecordingRow): void {
     const [then, now] = [this.#then.run?.context, this.#now.run?.context]
     if (!then || !now || !comparableStates.test(getPlace(this.#now) ?? '')) return
@@ -162,7 +162,7 @@ export class SessionPlayer {
     this.#addDifference(row, { by: 'guidance', subject: null, recorded: before, now: after, message: text })
   }
 
-  /** What this version of Statewright makes of the same log. */
+  /** Compares the final transcript with the recording. */
   #compareEnd(): void {
     const { recording } = this.#scene
     const fault = findSessionFault(this.#then)

@@ -23,7 +23,7 @@ const twoCalls = [
   { name: 'add', arguments: { a: 3, b: 4 } },
 ]
 
-/** What providers make of answers. */
+/** Checks of answers. */
 export const answerChecks: readonly ProviderCheckSpec[] = [
   {
     name: 'text',
@@ -218,7 +218,7 @@ export const answerChecks: readonly ProviderCheckSpec[] = [
   },
 ]
 
-/** What runs leave behind: words that nobody should send as they are. */
+/** A history with problems that runs can leave behind: it must not be sent unchanged. */
 const troubledHistory: Message[] = [
   { role: 'assistant', id: 'm1', createdAt: 0, content: 'How can I help?' },
   { role: 'user', id: 'm2', createdAt: 0, content: ' ' },

@@ -6,7 +6,7 @@ import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
 import { CheckFailure, formatValue } from '../check-assertions.js'
 import type { ProviderServer, ProviderTurn } from './provider-server.js'
 
-/** What a check has to work with: a provider, and the server that it asks. */
+/** The provider of a check, and its server. */
 export interface ProviderScene {
   provider: ModelProvider
   server: ProviderServer
@@ -16,7 +16,7 @@ export interface ProviderScene {
   over: AbortSignal
 }
 
-/** What came of a request, and what was told meanwhile. */
+/** An answer, with what was streamed. */
 export interface ProviderAnswer {
   response: ModelResponse
   text: string
@@ -83,7 +83,7 @@ export async function waitUntil({ over }: ProviderScene, isSo: () => boolean): P
   while (!isSo() && !over.aborted) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-/** What a check is called, what it promises, what the server plays for it, and how it is found out. */
+/** A check: its name, the server's turns, and its test. */
 export interface ProviderCheckSpec {
   name: string
   /** Left out: of streams and of whole answers alike. */

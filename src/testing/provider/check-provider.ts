@@ -100,7 +100,7 @@ export async function checkProvider(
 
 const all: readonly ProviderCheckSpec[] = [...answerChecks, ...failureChecks]
 
-/** What the server would not take is what is wrong, whatever came of it. */
+/** A request that the server refused is the problem, whatever followed. */
 function findRefusal({ requests }: ProviderServer): string | null {
   const refused = requests.find((request) => request.refused !== null)?.refused
   return refused == null ? null : `the server refused a request: ${refused.replace(/\.$/, '')}`

@@ -8,7 +8,7 @@ import {
   waitUntil,
 } from './ask-provider.js'
 
-/** What providers make of what goes wrong. Each makes one attempt: the loop is who tries again. */
+/** Checks of failures. A provider makes one attempt: the loop retries. */
 export const failureChecks: readonly ProviderCheckSpec[] = [
   {
     name: 'a limit of rate',
@@ -169,7 +169,7 @@ export const failureChecks: readonly ProviderCheckSpec[] = [
 ]
 
 function createUnwantedTurn() {
-  return { text: 'Nobody was to ask again.' }
+  return { text: 'There must be no second request.' }
 }
 
 function expectAttempts({ server }: ProviderScene, times: number): void {

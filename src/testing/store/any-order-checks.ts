@@ -6,7 +6,7 @@ import { type RandomChoices, createRandomChoices } from './random-choices.js'
 import { type StoreCheckSpec, createRecord } from './store-scene.js'
 import { type CheckTime, createGivenTime } from './check-time.js'
 
-/** What is asked of one session, by one of three writers. */
+/** An operation on one session, by one of three writers. */
 type Operation =
   | { type: 'acquire'; writer: number; ttl: number }
   | { type: 'renew'; writer: number; ttl: number }
@@ -19,7 +19,7 @@ type Operation =
 /** How many sequences; each is longer than the one before, so that the first that goes wrong is short. */
 const rounds = 60
 
-/** Anything, in any order: what a store answers is what the store in memory answers. */
+/** Random operations in random order: the store must behave like the store in memory. */
 export const anyOrderChecks: readonly StoreCheckSpec[] = [
   {
     name: 'does what the store in memory does, whatever is asked of it',
@@ -34,7 +34,7 @@ export const anyOrderChecks: readonly StoreCheckSpec[] = [
   },
 ]
 
-/** Both are asked the same, one step after the other. On a clock of the store's own, leases last or have ended: nothing waits. */
+/** Runs the same operations on both stores. With a store's own clock, leases are long or have expired: nothing waits. */
 async function compareStores(
   operations: readonly Operation[],
   store: SessionStore,
@@ -118,7 +118,7 @@ class StoreSide {
     return 'appended'
   }
 
-  /** What lasts for no time has ended when the next is asked, on a clock that goes on by itself, too. */
+  /** Waits until a lease of 0 ms has expired, with a store's own clock. */
   async #waitForExpiry(ttl: number): Promise<void> {
     if (ttl === 0 && !this.#time.isGiven) await this.#time.pass(0)
   }

@@ -136,7 +136,7 @@ export class StoreChecker {
     return { name, outcome: skipped === null ? 'kept' : 'skipped', problem: skipped }
   }
 
-  /** Seen once from how long a lease lasts; where that cannot be seen, the checks will say what is wrong. */
+  /** Detected once from the expiry of a lease; if that fails, the checks report the problem. */
   async #createTime(): Promise<CheckTime> {
     this.#makeTime ??= this.#detectTime()
     return (await this.#makeTime)()
@@ -155,7 +155,7 @@ export class StoreChecker {
     return found === null ? createGivenTime : () => createOwnTime(this.#leaseMs, found)
   }
 
-  /** What is wrong with what is done with stores at a place; null when nothing is. */
+  /** Runs `work` with stores at a new place; returns the problem, or null. */
   async #useStores(
     time: CheckTime,
     work: (open: () => Promise<SessionStore>) => Promise<void>,

@@ -17,7 +17,7 @@ function getInbox({ inbox }: SessionStore): SessionInbox {
   return inbox
 }
 
-/** A session with a record, which nobody holds. */
+/** Writes a session with one record and releases it. */
 async function writeSession(store: SessionStore, id: string): Promise<void> {
   const lease = await store.acquire(id, leaseRequest)
   await store.append(lease, [createRecord(1)], createSummary(id))

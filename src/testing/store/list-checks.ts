@@ -12,7 +12,7 @@ import {
 
 const listIds = (list: readonly { id: string }[]): string[] => list.map(({ id }) => id)
 
-/** Whether who holds a session is told, in words with these in them; null: nobody does. */
+/** Expects a holder whose text contains this one; null: no holder. */
 function expectHolder(what: string, listed: ListedSession | null | undefined, holder: string | null): void {
   if (holder === null) expectSame(`the holder of ${what}`, listed?.holder, null)
   else

@@ -5,7 +5,7 @@ import type { LogRecord, SessionStore, SessionSummary } from '../../core/session
 import { CheckFailure, formatValue } from '../check-assertions.js'
 import type { CheckTime } from './check-time.js'
 
-/** What a check has to work with: an empty place, and a store that is opened there. */
+/** An empty place, and a store that is opened there. */
 export interface StoreScene {
   store: SessionStore
   /** Another store at the same place. */
@@ -15,10 +15,10 @@ export interface StoreScene {
   seed: number
 }
 
-/** What a check is called, which is what it promises; what it needs of a store; and how it is found out. */
+/** A check: its name, which is the promise; the ability that it needs; and its test. */
 export interface StoreCheckSpec {
   name: string
-  /** What not every store has: a check of it is skipped. */
+  /** An optional ability: without it, the check is skipped. */
   needs?: Ability
   run(scene: StoreScene): Promise<void>
 }
@@ -49,10 +49,10 @@ export const createSummary = (title: string): SessionSummary => ({
 
 export const leaseRequest = { holder: 'run 1', ttlMs: 60_000 }
 
-/** Ids that no session has, and that no question may be made of. */
+/** Ids that no session has, and that must not break a query. */
 export const strangeIds = ['', "s' OR 1=1 --", '\u0000', '../s', 'é'.repeat(300)]
 
-/** What a store refuses with: of usage where a caller could have known, of the store where it depends on what is there. */
+/** Codes of refusals: usage errors for invalid arguments, store errors that depend on the data. */
 type RefusalCode =
   | StoreError['code']
   | 'invalid_record'

@@ -147,7 +147,7 @@ it('an address that was opened opens no other browser', async () => {
   const other = await browser.newContext()
   const response = await (await other.newPage()).goto(address)
   expect(response?.status()).toBe(403)
-  expect(await response?.text()).toContain('This address has been opened already')
+  expect(await response?.text()).toContain('This address was opened already')
   await other.close()
 })
 

@@ -77,7 +77,7 @@ const both = (route: string, does: Surface['does'], path: string, body?: object)
 
 const stepStart = { type: 'step-start' }
 
-/** The routes of both handlers, by `routed`. */
+/** The routes of both handlers, by `parseRoute`. */
 export const pageSurfaces: Surface[] = [
   surface('chatHandler', 'begin', 'say', () => ({
     body: { id: 'c1', messages: [{ id: 'm2', role: 'user', parts: [{ type: 'text', text: 'Again.' }] }] },

@@ -12,7 +12,7 @@ import { sessionOptionSpecs } from './session-options.js'
 const options = {
   agents: {
     value: 'MODULE',
-    about: 'a module whose default export is defineAgents({ … }), or makes it of a store',
+    about: 'a module whose default export is defineAgents({ … }), or a function of the store that returns it',
   },
   json: { about: 'print one line of JSON for each session' },
   ...sessionOptionSpecs,
@@ -20,19 +20,19 @@ const options = {
 
 export const checkCommand: Command = {
   name: 'sessions check',
-  about: 'Reads every session that has not ended on this code, and says which can go on.',
+  about: 'Checks which open sessions this version of your agents can resume.',
   positional: '',
   options,
   notes: [
-    'For the moment before a deploy: nothing is run and nothing written. Exit codes: 0 all can go on, 1 some cannot.',
+    'Use it before a deployment: nothing runs, nothing is written. Exit codes: 0 all can be resumed, 1 some cannot.',
     'Example:\n  statewright sessions check --agents ./agents.mjs --store postgres://localhost/app',
   ],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
     if (positionals.length > 0)
-      throw badUsageError(`There is nothing to name here: '${positionals.join(' ')}'.`)
+      throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
     const module = text('agents')
-    if (module === undefined) throw badUsageError('Whose sessions? Give --agents MODULE.', '--agents')
+    if (module === undefined) throw badUsageError('Which agents? Give --agents MODULE.', '--agents')
     return withSessionStore(text('store'), io, async (store) => {
       const agents = await loadAgents(module, io.cwd, store)
       const count = { all: 0, ok: 0, changed: 0 }
@@ -54,6 +54,6 @@ function formatSession({ session, agent, verdict, why }: CheckedSession): string
 }
 
 function formatTotals({ all, ok, changed }: { all: number; ok: number; changed: number }): string {
-  const others = changed > 0 ? ` (${changed} of them with other instructions, tools or another model)` : ''
-  return `${ok} of ${all} open sessions can go on here${others}.\n`
+  const others = changed > 0 ? ` (${changed} of them with changed instructions, tools or model)` : ''
+  return `${ok} of ${all} open sessions can be resumed here${others}.\n`
 }

@@ -21,15 +21,12 @@ export const deleteCommand: Command = {
   about: 'Deletes a session with all its records, and those of its sub-agents, after asking.',
   positional: 'ID',
   options,
-  notes: ['It cannot be brought back: statewright sessions export ID keeps a copy.'],
+  notes: ['This cannot be undone: statewright sessions export ID keeps a copy.'],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
     const id = parseSessionId(positionals)
     if (!has('yes') && !(io.stdin.isTTY === true && io.stdout.isTTY === true)) {
-      throw badUsageError(
-        'Nobody can be asked here: say --yes to delete the session without being asked.',
-        '--yes',
-      )
+      throw badUsageError('There is no terminal to confirm at: give --yes to delete the session.', '--yes')
     }
     return withSessionStore(text('store'), io, async (store) => {
       const entry = await findSession(store, id)

@@ -29,7 +29,7 @@ export interface TestExport extends OriginalRunOptions {
   update: boolean
 }
 
-/** Writes a session as a test and its recording, once it has been played: a test that fails from the first is none. */
+/** Writes a session as a test with its recording. Plays it first, so that the test passes when it is written. */
 export async function exportTest(
   store: SessionStore,
   session: string,
@@ -53,7 +53,7 @@ export async function exportTest(
   const { notCompared } = await checkPlayable(agent, recording)
   const at = (file: string) => importPath(dirname(path), resolve(io.cwd, file))
   await writeTestFile(fixture, `${JSON.stringify(recording, null, 1)}\n`, io)
-  // What somebody has made of the test is theirs.
+  // The user may have changed the test.
   const keeps = update && isThere && !force
   if (!keeps) {
     const text = formatTestFile({
@@ -71,13 +71,13 @@ export async function exportTest(
   const shown = (file: string) => relative(io.cwd, file) || file
   io.stdout.write(
     keeps
-      ? `Took a new recording: ${shown(fixture)}. The test ${shown(path)} is as it was.\n`
+      ? `Took a new recording: ${shown(fixture)}. The test ${shown(path)} is unchanged.\n`
       : `Wrote ${shown(path)} and ${shown(fixture)}. Run it: ${formatTestCommand(runner, shown(path))}\n`,
   )
   for (const what of notCompared) io.stderr.write(`statewright: not compared: ${what}\n`)
   if (recording.agent.instructions === undefined)
     io.stderr.write(
-      'statewright: Which agent this was is not known. Name it with --agent MODULE, or the options of its run: ' +
+      'statewright: The agent of this session is not known. Name it with --agent MODULE, or give the options of its run: ' +
         '--config, --tools, --instructions.\n',
     )
 }
@@ -91,7 +91,7 @@ async function takeSessionRecording(
   if (module !== undefined) {
     const agent = await loadAgent(module, io.cwd, store)
     if (!internalsByAgent.has(agent)) {
-      const text = `'${module}' has an agent of another copy of Statewright. Run the command that its own package has.`
+      const text = `'${module}' has an agent of another copy of Statewright. Use the command of that copy.`
       throw new CliError('bad_agent', `--agent: ${text}`, '--agent')
     }
     return { recording: await recordSession(agent, session, { store }), agent }
@@ -104,14 +104,14 @@ async function takeSessionRecording(
 
 async function checkPlayable(agent: Pick<Agent, 'config'>, recording: Recording) {
   try {
-    // What was the run's own is not known apart from what the agent has changed since: limits are its own, the rest is not.
+    // Settings of the run and later changes of the agent cannot be told apart; only limits belong to the run.
     const { check: _check, ...whole } = recording
     const { config: _config, ...then } = recording.agent
     await replaySession(agent, { ...whole, agent: then })
     return await replaySession(agent, recording)
   } catch (error) {
     if (!(error instanceof ReplayError) || error.code !== 'session_differs') throw error
-    // What would help whose test fails later is no help here.
+    // The advice at the end is for a test that fails later.
     const message = error.message.replace(/\n\n[^\n]*$/, '')
     throw new CliError(
       'session_differs',
@@ -162,11 +162,11 @@ async function fileExists(path: string): Promise<boolean> {
 
 async function refuseReplacing(path: string, { cwd }: CliIO): Promise<void> {
   if (!(await fileExists(path))) return
-  const text = `'${relative(cwd, path)}' is there already. Take a new recording for it with --update, replace all with --force, or name another file.`
+  const text = `'${relative(cwd, path)}' exists already. Take a new recording for it with --update, replace all with --force, or name another file.`
   throw new CliError('unwritable_file', `--out: ${text}`, '--out')
 }
 
-/** A test belongs to those who have the program; its mode is the usual one. */
+/** Unlike an export, a test gets the usual file mode. */
 async function writeTestFile(path: string, text: string, { cwd }: CliIO): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true })

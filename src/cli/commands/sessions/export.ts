@@ -16,25 +16,25 @@ import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
   markdown: { about: 'the conversation as Markdown, for people' },
-  html: { about: 'one page that shows it as the studio does, to send to somebody' },
+  html: { about: 'one HTML file that shows it like the studio, to share' },
   as: {
     value: 'FORM',
-    about: 'json (the default), markdown, html, or test: a test that plays it without a model',
+    about: 'json (the default), markdown, html, or test: a test that replays it without a model',
   },
   out: { short: 'o', value: 'FILE', about: 'write to a file instead of stdout' },
-  force: { short: 'f', about: 'replace a file that is there' },
-  runner: { value: 'NAME', about: 'who runs the test: jest (the default), vitest or node' },
-  update: { about: 'take a new recording for a test that is there' },
+  force: { short: 'f', about: 'replace an existing file' },
+  runner: { value: 'NAME', about: 'the test runner: jest (the default), vitest or node' },
+  update: { about: 'take a new recording for an existing test' },
   agent: { value: 'MODULE', about: 'the agent to test: a default export, as for the studio' },
   tools: {
     short: 't',
     value: 'live|MODULE',
-    about: 'live: the test carries calls out; or the module of tools of the run; may be repeated',
+    about: 'live: the test executes calls; or the module with the tools of the run; may be repeated',
   },
   config: {
     short: 'c',
     value: 'FILE',
-    about: 'the configuration of the run, where there is no module with an agent',
+    about: 'the configuration of the run, when no module has its agent',
   },
   instructions: { short: 'i', value: 'TEXT', about: 'the system prompt of the run, likewise' },
   ...sessionOptionSpecs,
@@ -42,7 +42,7 @@ const options = {
 
 export const exportCommand: Command = {
   name: 'sessions export',
-  about: 'Writes a whole session as JSON, as restoreSession takes it, as Markdown, as a page, or as a test.',
+  about: 'Exports a session as JSON (for restoreSession), Markdown, an HTML page or a test.',
   positional: 'ID',
   options,
   notes: [
@@ -85,7 +85,7 @@ type ExportOptions = ParsedOptions<keyof typeof options>
 const forms = ['json', 'markdown', 'html', 'test'] as const
 const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
-/** @throws {CliError} for forms that exclude each other, and for options that go with another one */
+/** @throws {CliError} for contradictory forms and options */
 function parseForm({ has, text }: ExportOptions): (typeof forms)[number] {
   const asked = [
     ...(has('html') ? ['html'] : []),
@@ -133,13 +133,13 @@ async function formatSession(store: SessionStore, id: string, isMarkdown: boolea
     : `${escapeJson(JSON.stringify(stored, null, 2))}\n`
 }
 
-/** Loaded when it is asked for: other commands do without. */
+/** Loaded on demand: other commands do not need it. */
 async function formatHtml(store: SessionStore, id: string): Promise<string> {
   const { exportSession } = await import('../../../studio/export-session.js')
   return exportSession(store, id)
 }
 
-/** A new file is for its owner only, as the store is; one that is replaced keeps its mode. */
+/** A new file is readable by its owner only, like the store; a replaced file keeps its mode. */
 async function writeExport(content: string, file: string, replace: boolean, { cwd }: CliIO): Promise<void> {
   const path = resolve(cwd, file)
   let isNew = false
@@ -152,11 +152,11 @@ async function writeExport(content: string, file: string, replace: boolean, { cw
       await handle.close()
     }
   } catch (cause) {
-    // Half a session is no copy of it.
+    // A partial copy must not stay.
     if (isNew) await rm(path, { force: true }).catch(() => undefined)
     const why =
       getErrorCode(cause) === 'EEXIST'
-        ? `'${file}' is there already. Name another file, or replace it with --force.`
+        ? `'${file}' exists already. Name another file, or replace it with --force.`
         : describeReadError(cause, file)
             .replace('there is no file', 'there is no folder for')
             .replace('may not be read', 'may not be written')

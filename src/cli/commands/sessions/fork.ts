@@ -9,14 +9,14 @@ import { parseOptions, parseWholeNumber } from '../../parse-options.js'
 import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
-  at: { value: 'N', about: 'where it stood after record N of its log (default: where it stands)' },
+  at: { value: 'N', about: 'fork after record N of its log (default: after the last)' },
   ...sessionOptionSpecs,
 }
 
 export const forkCommand: Command = {
   name: 'sessions fork',
   about:
-    'Makes a new session that begins where another one stood, and prints its id. The other stays as it is.',
+    'Creates a new session from a record of another session, and prints its id. The other session does not change.',
   positional: 'ID',
   options,
   notes: [

@@ -8,6 +8,6 @@ import { showCommand } from './show.js'
 
 export const sessionsCommands: CommandGroup = {
   name: 'sessions',
-  about: 'Lists, shows, exports, forks, deletes and checks the sessions that are kept.',
+  about: 'Lists, shows, exports, forks, deletes and checks stored sessions.',
   commands: [listCommand, showCommand, exportCommand, forkCommand, deleteCommand, checkCommand],
 }

@@ -14,22 +14,20 @@ const defaultLimit = 20
 
 const options = {
   json: { about: 'print one line of JSON for each session' },
-  limit: { value: 'N', about: `how many, the newest first; 0 is all (default: ${defaultLimit})` },
+  limit: { value: 'N', about: `how many, newest first; 0 is all (default: ${defaultLimit})` },
   ...sessionOptionSpecs,
 }
 
 export const listCommand: Command = {
   name: 'sessions list',
-  about: 'Lists the sessions that are kept, the one that was written last first.',
+  about: 'Lists the stored sessions, the last written first.',
   positional: '',
   options,
-  notes: [
-    "A session whose state is 'interrupted' was at work when its process ended: statewright resume ID.",
-  ],
+  notes: ["The run of an 'interrupted' session was at work when its process ended: statewright resume ID."],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
     if (positionals.length > 0)
-      throw badUsageError(`There is nothing to name here: '${positionals.join(' ')}'.`)
+      throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
     const limit = parseWholeNumber('--limit', text('limit'), 0) ?? defaultLimit
     await withSessionStore(text('store'), io, async (store) => {
       const entries = await store.list()
@@ -54,7 +52,7 @@ function withDates({ id, createdAt, updatedAt, ...rest }: SessionInList): object
 
 function showTable(rows: readonly SessionInList[], more: number, { stdout, env }: CliIO): void {
   if (rows.length === 0) {
-    stdout.write('There are no sessions yet. Begin one: statewright run "What changed last week?"\n')
+    stdout.write('There are no sessions yet. Start one: statewright run "What changed last week?"\n')
     return
   }
   const paint = createPaint(wantsColor(stdout, env))

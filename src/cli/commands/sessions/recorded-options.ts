@@ -12,14 +12,14 @@ import type { CliIO } from '../../command.js'
 import { loadConfig } from '../../load-config.js'
 import { loadTools } from '../../load-tools.js'
 
-/** The options with which a session was run, as far as they say what its agent was. */
+/** The options of the original run that describe its agent. */
 export interface OriginalRunOptions {
   config: string | undefined
   tools: string | undefined
   instructions: string | undefined
 }
 
-/** What is known of the agent that `statewright run` has made for a session; null: nothing is. */
+/** What is known about the agent that `statewright run` made for a session; null: nothing. */
 export async function findRunAgent(
   { config, tools, instructions }: OriginalRunOptions,
   store: SessionStore,
@@ -40,7 +40,7 @@ export async function findRunAgent(
     tools: all,
   })
   const { tools: specs, ...rest } = describeAgent(agent)
-  // Without their module, nothing is known of tools.
+  // Without their module, the tools are not known.
   return tools === undefined ? rest : { ...rest, tools: specs ?? [] }
 }
 
@@ -53,7 +53,7 @@ function describeAgent(agent: Agent): RecordedAgent {
   return parts ? toRecordedAgent(parts, agent.config) : {}
 }
 
-/** Whether the log says that this agent began the session's runs. */
+/** Whether this agent started the session's runs, by the log. */
 async function hasStartedSession(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
   const parts = internalsByAgent.get(agent)?.parts
   if (!parts) return false
@@ -67,7 +67,7 @@ async function hasStartedSession(agent: Agent, store: SessionStore, session: str
   return starts.length > 0 && starts.every((started) => started === hash)
 }
 
-/** The model that `statewright run --rehearsal` asks. */
+/** The model of `statewright run --rehearsal`. */
 const rehearsalModel: ModelProvider = {
   provider: 'rehearsal',
   model: 'rehearsal',

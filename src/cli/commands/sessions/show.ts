@@ -21,17 +21,18 @@ import { formatCarriedOptions } from '../common-options.js'
 import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
-  at: { value: 'N', about: 'as it stood after record N of its log' },
+  at: { value: 'N', about: 'its state after record N of its log' },
   events: { about: 'list the records of its log: number, time, type and a short content' },
   json: {
-    about: 'print the records of its log, each as one line of JSON, without what shields have withheld',
+    about:
+      'print the records of its log, each as one line of JSON, without content that shields have not cleared',
   },
   ...sessionOptionSpecs,
 }
 
 export const showCommand: Command = {
   name: 'sessions show',
-  about: 'Shows a session: the conversation, what it took, where it stands and what it waits for.',
+  about: 'Shows a session: its conversation, usage and state, and what it waits for.',
   positional: 'ID',
   options,
   notes: [
@@ -40,7 +41,7 @@ export const showCommand: Command = {
       '  statewright sessions show 6f1c… --events\n' +
       '  statewright sessions show 6f1c… --at 12\n' +
       '  statewright sessions show 6f1c… --json | jq -c \'select(.type == "event") | .event.type\'',
-    'The lines of --json are what statewright/records.schema.json of the package describes.',
+    'The lines of --json follow the schema statewright/records.schema.json of the package.',
   ],
   execute: async (args, io) => {
     const { positionals, has, text } = parseOptions(args, options)
@@ -61,7 +62,7 @@ export const showCommand: Command = {
   },
 }
 
-/** As `showEvents`, for programs: a record is told by what the whole log says of it, also of its later ones. */
+/** Like `showEvents`, for programs. Later records of the log can decide what of a record is shown. */
 async function showJson(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
   const { records, problem } = clearRecords(await store.read(id), id)
   for (const record of records)
@@ -69,7 +70,7 @@ async function showJson(store: SessionStore, id: string, to: number | undefined,
   if (problem !== null && (to === undefined || to > records.length)) throw problem
 }
 
-/** Those up to a damaged record are shown; then it is said what is wrong with that one. */
+/** Shows the records up to a damaged one, then its error. */
 async function showEvents(store: SessionStore, id: string, to: number | undefined, io: CliIO): Promise<void> {
   const records = await store.read(id, to === undefined ? {} : { to })
   let last = 0
@@ -106,7 +107,7 @@ function formatHead(
   return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
 }
 
-/** The totals of all runs, how the latest one stands, and what can be done with it. */
+/** The totals of all runs, the state of the latest one, and the command that continues it. */
 function formatStatus(
   entry: ListedSession,
   replayed: SessionSnapshot,
@@ -117,13 +118,13 @@ function formatStatus(
   const { id, head: last, holder } = entry
   const carried = formatCarriedOptions({ store })
   if (run === null || snapshot === null) {
-    return `No run has started. Begin one: statewright run --session ${id}${carried} 'Your prompt'\n`
+    return `No run has started. Start one: statewright run --session ${id}${carried} 'Your prompt'\n`
   }
   const { limits } = (snapshot.context as AgentContext).config
   const told = formatErrorLine(run, paint) + formatRunSummary({ ...run, usage }, limits, null, paint)
   const record = `  ${paint('dim', 'record')}  ${seq} of ${last}\n`
   if (seq < last) {
-    return `${told}${record}This is how it stood then. Go on from there: statewright sessions fork ${id}${carried} --at ${seq}\n`
+    return `${told}${record}This is an earlier state. To continue from there: statewright sessions fork ${id}${carried} --at ${seq}\n`
   }
   if (holder !== null) return `${told}${record}At work: ${shorten(holder, 200)}\n`
   if (isWorking(run)) {

@@ -1,22 +1,22 @@
-/** Who runs the test. */
+/** Test runners. */
 export const runners = ['jest', 'vitest', 'node'] as const
 
 export type Runner = (typeof runners)[number]
 
-/** What a test of a session is made of. Paths are as the test imports them. */
+/** The parts of a session test. Paths are relative to the test. */
 export interface TestFile {
   session: string
   runner: Runner
   fixture: string
-  /** The module with the agent, and whether it is a function that makes one; null: it is made of the recording. */
+  /** The module with the agent, and whether it exports a function that makes one; null: made from the recording. */
   agent: { module: string; isFunction: boolean } | null
-  /** Of an agent that is made of the recording: its prompt, where that is known, and the module of its tools. */
+  /** For an agent that is made from the recording: its prompt, if known, and the module of its tools. */
   instructions: string | null | undefined
   tools: string | null
   isLive: boolean
 }
 
-/** A test that plays a recorded session, as a person would have written it. */
+/** The source of a test that plays a recorded session. */
 export function formatTestFile(file: TestFile): string {
   const { session, runner, fixture, agent, isLive } = file
   const play = `replaySession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`
@@ -57,7 +57,7 @@ function formatRecordedAgent({ instructions, tools }: TestFile): string[] {
   ]
 }
 
-/** As a literal of the language, on one line. */
+/** A string literal on one line. */
 function quoteLiteral(text: string): string {
   const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
   return `'${inside.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}'`

@@ -10,7 +10,7 @@ import {
   hasStarted,
 } from './invariant-rule.js'
 
-/** Which calls run, who decides about them, and what becomes of their results. */
+/** Rules for calls: which run, who decides, and what happens to their results. */
 export const callRules: readonly AgentInvariant[] = [
   createRule('only whole calls that need nobody are started, and all of them', (change) => {
     const { after } = change

@@ -7,7 +7,7 @@ import { type AgentInvariant, listAnnounced, type Change, createRule } from './i
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit']
 const halts: readonly Reason[] = [...guardNames, 'user_guard']
 
-/** Why a run may stand where it stands. */
+/** The allowed reasons of each state. */
 const reasons: Readonly<Record<string, readonly Reason[]>> = {
   COMPLETED: ['end_turn', 'max_tokens', 'refusal', 'content_filter'],
   CANCELLED: ['cancelled'],
@@ -33,7 +33,7 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
   'RUNNING.asking.concluding': ['max_steps', ...halts],
 }
 
-/** How runs end, and what they say of it. */
+/** Rules for the ends of runs. */
 export const endingRules: readonly AgentInvariant[] = [
   createRule('one terminal event, the last, and it says how the run ended', (change) => {
     const { announced, isFinal, after } = change
@@ -165,7 +165,7 @@ export const endingRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** A reason that was set before the end is let stand until the end comes or steering is heard. */
+/** Here, a reason is set before the end comes. */
 function isAboutToEnd({ state }: Change): boolean {
   return state === 'RUNNING.asking.screeningOutput'
 }

@@ -4,7 +4,7 @@ import { getInitialGuardrails, resetGuard } from '../../../../guards/state.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { type AgentInvariant, listAnnounced, type Change, createRule, hasStarted } from './invariant-rule.js'
 
-/** What guards, shields and recoveries owe to the user and to the model. */
+/** Rules for guards, shields and recoveries. */
 export const guardrailRules: readonly AgentInvariant[] = [
   createRule('a halt is announced, and explains itself', (change) => {
     const halts = listAnnounced(change, 'guardrail').filter(({ action }) => action === 'halt')

@@ -9,7 +9,7 @@ import type { Arrival, Invariant } from '../../check-invariants.js'
 
 type Snapshot = SnapshotFrom<typeof agentMachine>
 
-/** One event and what it made of the run. */
+/** One event and its effect on the run. */
 export interface Change {
   event: AgentMachineEvent
   /** Milliseconds since the epoch. */
@@ -39,7 +39,7 @@ export interface StartedActor {
 
 export type AgentInvariant = Invariant<typeof agentMachine>
 
-/** A rule of the agent machine: what is wrong with a change, as a sentence; nothing when all is well. */
+/** A rule of the agent machine. `problem` returns what is wrong with a change, as a sentence, or nothing. */
 export function createRule(
   name: string,
   problem: (change: Change) => string | false | null | undefined,
@@ -47,7 +47,7 @@ export function createRule(
   return { name, holds: (snapshot, arrival) => problem(getChange(snapshot, arrival)) || undefined }
 }
 
-/** The rules ask the same questions about the same arrival. */
+/** Changes by arrival: all rules use the same ones. */
 const changes = new WeakMap<object, Change>()
 
 function getChange(snapshot: Snapshot, arrival: Arrival<typeof agentMachine>): Change {

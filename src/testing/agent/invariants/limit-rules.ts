@@ -3,7 +3,7 @@ import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.j
 import { isNearBudget, findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { type AgentInvariant, listAnnounced, hasBegunStep, createRule, hasStarted } from './invariant-rule.js'
 
-/** Every limit is kept. */
+/** Rules for limits. */
 export const limitRules: readonly AgentInvariant[] = [
   createRule('steps never exceed maxSteps, or by one to conclude', ({ after }) => {
     const { maxSteps, onLimit } = after.config.limits

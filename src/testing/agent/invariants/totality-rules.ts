@@ -1,6 +1,6 @@
 import { type AgentInvariant, createRule } from './invariant-rule.js'
 
-/** The machine never breaks, and its context is data. */
+/** The machine never throws, and its context is plain data. */
 export const totalRules: readonly AgentInvariant[] = [
   {
     name: 'no event breaks the machine',
@@ -16,7 +16,7 @@ export const totalRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** Contexts share most of their parts: each is looked at once. */
+/** Checked parts: contexts share most of them. */
 const known = new WeakSet<object>()
 
 /** Whether a value survives JSON unchanged: no functions, dates, NaN, undefined array items or classes. */

@@ -16,7 +16,7 @@ import {
   hasStarted,
 } from './invariant-rule.js'
 
-/** What is said and what is paid for is in the transcript and in the totals, once. */
+/** Rules for the transcript and for usage. */
 export const transcriptRules: readonly AgentInvariant[] = [
   createRule(
     'at every rest each call has its one result, in call order, or waits for somebody',
@@ -110,14 +110,14 @@ export const transcriptRules: readonly AgentInvariant[] = [
   }),
 ]
 
-/** Ids of the calls whose result nobody has heard yet. */
+/** Ids of the calls whose result is not announced yet. */
 function listUnannounced(calls: readonly BatchCall[] = []): string[] {
   return calls
     .filter((call) => call.result === undefined || call.unscreened || call.unchecked)
     .map(({ id }) => id)
 }
 
-/** What somebody says with this event. A reply that nobody waits for says nothing. */
+/** The user input of this event. A reply that no run waits for has none. */
 function listUserInput({ event, transitions }: Change): unknown[] {
   if (event.type === 'STEER') return [event.text]
   return event.type === 'REPLY' && transitions.length > 0 ? event.messages.map(({ content }) => content) : []
