@@ -151,7 +151,7 @@ whenBuilt('the statewright command', () => {
     test('lets a run come to its end within --drain', async () => {
       const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(200) })
       const { code, out, err } = await run([...args, 'Go'], cwd, onWork)
-      expect(err).toContain('the run goes on for 20 s at most')
+      expect(err).toContain('the run goes on for at most 20 s')
       expect(out).toContain('COMPLETED')
       expect(code).toBe(0)
     })

@@ -80,7 +80,7 @@ describe('while a call is at work that must not come twice', () => {
 
   test('within --drain the run comes to its end', async () => {
     const { code, out, err } = await ended([])
-    expect(err).toContain('the run goes on for 20 s at most')
+    expect(err).toContain('the run goes on for at most 20 s')
     expect(out).toContain('COMPLETED')
     expect(code).toBe(0)
   })

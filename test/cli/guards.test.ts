@@ -32,7 +32,7 @@ describe('guards', () => {
     const { run } = await looked()
     const { code, out } = await run(['guards', 'work', '--config', 'strict.json'])
     expect(code).toBe(3)
-    expect(out).toMatch(/response 3 {2}halt {2}repeated_call: .*\n.*stopped after response 3\.\n$/)
+    expect(out).toMatch(/response 3 {2}halt {2}repeated_call: .*\n.*halted it after response 3\.\n$/)
     const { out: json } = await run(['guards', 'work', '-c', 'strict.json', '--json'])
     expect(JSON.parse(json)).toMatchObject({
       steps: 3,
