@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -20,7 +21,7 @@ export function buildAgents(): { url: string; remove: () => void } {
 function buildModule(name: string, contents: string): { url: string; remove: () => void } {
   const folder = join(root, 'node_modules/.cache')
   mkdirSync(folder, { recursive: true })
-  const outfile = join(folder, `statewright-${name}-${process.pid}.mjs`)
+  const outfile = join(folder, `statewright-${name}-${randomUUID()}.mjs`)
   buildSync({
     stdin: { contents, resolveDir: root, loader: 'ts' },
     outfile,

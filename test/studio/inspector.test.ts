@@ -322,7 +322,7 @@ describe('redact()', () => {
   it('makes plain JSON of anything, and changes nothing when done again', () => {
     const cyclic: Record<string, unknown> = {
       big: 1n,
-      fn: function named() {},
+      fn: function namedHere() {},
       bytes: new Uint8Array(3),
       error: new Error('Oh.'),
     }
@@ -330,7 +330,12 @@ describe('redact()', () => {
     const event = redactEvent({ type: 't', sessionId: 'x:1', event: cyclic, snapshot: { context: secret } })
     expect(JSON.stringify(event)).not.toContain(secret)
     expect(event).toMatchObject({
-      event: { big: '1', fn: { type: 'named' }, bytes: '3 bytes', error: { name: 'Error', message: 'Oh.' } },
+      event: {
+        big: '1',
+        fn: { type: 'namedHere' },
+        bytes: '3 bytes',
+        error: { name: 'Error', message: 'Oh.' },
+      },
     })
     expect(redactEvent(event)).toEqual(event)
     expect(JSON.parse(JSON.stringify(event))).toEqual(event)

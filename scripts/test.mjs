@@ -1,0 +1,155 @@
+// Runs the tests: node scripts/test.mjs [JEST OPTIONS] [FILES]. Files, folders and watching: jest runs the files as they are.
+// Without them, a few bundles take the place of the test files, because jest loads everything anew for each file: our
+// sources, xstate, rxjs, zod and openai took 0.4 to 0.6 s of CPU a file, a third of the whole.
+// In a bundle each file is a `describe` named after it. It has its own copy of the modules under test/, so that their
+// hooks and variables are its own; sources and packages are shared.
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { build, transform } from 'esbuild'
+import config from '../jest.config.js'
+import { runSuite } from './suite.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const tests = join(root, 'test/')
+const folder = join(root, '.tests')
+/** More make the longest bundle the last of two workers; fewer load the sources more often. */
+const filesPerBundle = 28
+/** Bundled, these would mock or stop the clock for their neighbours as well, or load the sources a second time. */
+const needsOwnWorld = /unstable_mockModule|useFakeTimers|process\.cwd\(\), 'src\//
+const plainOptions =
+  /^(?:-[fo]|--(?:changed|collect|config|coverage|detect|find|last|list|only|project|run|shard|watch).*)$/
+const optionsWithValue = /^(?:-[tw]|--(?:testNamePattern|maxWorkers|outputFile|reporters|testTimeout))$/
+
+const args = process.argv.slice(2)
+const isNamed = args.some((arg, i) => !arg.startsWith('-') && !optionsWithValue.test(args[i - 1]))
+if (isNamed || args.some((arg) => plainOptions.test(arg))) runSuite(args)
+
+const texts = new Map()
+/** The text of a module, which knows where it stands although the bundle stands elsewhere. */
+function readModule(path) {
+  if (!texts.has(path)) {
+    const text = readFileSync(path, 'utf8')
+      .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
+      .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)))
+    texts.set(path, text)
+  }
+  return texts.get(path)
+}
+
+/** The module under test/ that an import leads to. */
+function findTestModule(specifier, from) {
+  const path = join(from, specifier).replace(/\.js$/, '.ts')
+  return path.startsWith(tests) && existsSync(path) ? path : undefined
+}
+
+const awaiting = new Map()
+/** What awaits on its outermost level cannot be in a `describe`. */
+function awaitsOutside(path) {
+  const options = { loader: 'ts', supported: { 'top-level-await': false }, logLevel: 'silent' }
+  const found =
+    awaiting.get(path) ??
+    transform(readModule(path), options).then(
+      () => false,
+      () => true,
+    )
+  awaiting.set(path, found)
+  return found
+}
+
+/** Whether it, or a module under test/ that it imports, awaits on its outermost level. */
+async function isAwaited(path, seen = new Set([path])) {
+  if (await awaitsOutside(path)) return true
+  for (const [, specifier] of readModule(path).matchAll(/ from '(\.[^']+)'/g)) {
+    const next = findTestModule(specifier, dirname(path))
+    if (next === undefined || seen.has(next)) continue
+    // oxlint-disable-next-line no-await-in-loop -- most are known after the first
+    if (await isAwaited(next, seen.add(next))) return true
+  }
+  return false
+}
+
+const ignored = config.testPathIgnorePatterns.map((pattern) =>
+  pattern.replace('<rootDir>', root.slice(0, -1)),
+)
+const files = readdirSync(tests, { recursive: true, encoding: 'utf8' })
+  .map((file) => join(tests, file))
+  .filter((file) => file.endsWith('.test.ts') && !ignored.some((pattern) => file.includes(pattern)))
+  .sort()
+const isApart = await Promise.all(
+  files.map((file) => needsOwnWorld.test(readModule(file)) || isAwaited(file)),
+)
+const apart = files.filter((_, i) => isApart[i])
+const together = files.filter((_, i) => !isApart[i])
+const bundles = new Map()
+for (let at = 0; at < together.length; at += filesPerBundle) {
+  const list = together.slice(at, at + filesPerBundle)
+  const [first, last] = [list[0], list.at(-1)].map((file) => file.slice(tests.length).split('/')[0])
+  bundles.set(`${bundles.size + 1}-${first === last ? first : `${first}-to-${last}`}`, list)
+}
+
+/** The longest of the files' timeouts holds for all: jest reads it once for a bundle. */
+function entryOf(list) {
+  const described = list.map((file) => {
+    const path = file.slice(root.length)
+    return `describe('${path}', () => { require('./${path}'); timeouts.push(globalThis[timeout]); delete globalThis[timeout] })`
+  })
+  return [
+    `const timeout = Symbol.for('TEST_TIMEOUT_SYMBOL'), timeouts = []`,
+    ...described,
+    `globalThis[timeout] = Math.max(...timeouts.map((ms) => ms ?? ${config.testTimeout}))`,
+  ].join('\n')
+}
+
+const plugin = {
+  name: 'test files',
+  setup({ onLoad, onResolve }) {
+    onResolve({ filter: /^bundle:/ }, ({ path }) => ({ path, namespace: 'bundle' }))
+    onLoad({ filter: /./, namespace: 'bundle' }, ({ path }) => ({
+      contents: entryOf(bundles.get(path.slice('bundle:'.length))),
+      resolveDir: root,
+    }))
+    onResolve({ filter: /^\..*\.mjs$/ }, ({ path, resolveDir }) => ({
+      path: join(resolveDir, path),
+      external: true,
+    }))
+    onResolve({ filter: /^\./ }, ({ path, resolveDir, namespace, pluginData }) => {
+      if (namespace !== 'bundle' && pluginData?.owner === undefined) return undefined
+      const found = findTestModule(path, resolveDir)
+      if (found === undefined) return undefined
+      const owner = pluginData?.owner ?? found
+      return { path: found, suffix: `?${owner}`, pluginData: { owner } }
+    })
+    onLoad({ filter: /\/(?:test|src|machines|guards)\/.*\.ts$/ }, ({ path, pluginData }) => ({
+      contents: readModule(path),
+      loader: 'ts',
+      pluginData,
+    }))
+  },
+}
+
+rmSync(folder, { recursive: true, force: true })
+await build({
+  entryPoints: [...bundles.keys()].map((name) => ({ in: `bundle:${name}`, out: `${name}.test` })),
+  absWorkingDir: root,
+  outdir: folder,
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'es2022',
+  packages: 'external',
+  // Jest reads the map only for a stack that it shows.
+  sourcemap: true,
+  sourcesContent: false,
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  logLevel: 'warning',
+  plugins: [plugin],
+})
+const bundled = {
+  ...config,
+  rootDir: root,
+  roots: ['<rootDir>/test', '<rootDir>/.tests'],
+  testMatch: ['<rootDir>/.tests/*.test.js', ...apart],
+}
+runSuite(['--config', JSON.stringify(bundled), ...args])
