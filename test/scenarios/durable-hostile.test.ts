@@ -72,6 +72,12 @@ const until = async (isReached: () => boolean): Promise<void> => {
   while (!isReached()) await settled()
 }
 
+/** The time limit of a call that never ends keeps this process alive. */
+async function end(run: Run): Promise<void> {
+  run.cancel()
+  expect((await run.result).state).toBe('CANCELLED')
+}
+
 const holderOf = async (store: SessionStore) => (await store.list())[0]?.holder
 
 /** The first event of this type, told a turn of the event loop after it happened. */
@@ -360,13 +366,14 @@ describe('a call that was running when the process died', () => {
     const store = memoryStore()
     const turns = [calls(call('w', 'work')), { text: 'Done.' }]
     const dying = agentOn(store, turns, { tools: [work(before)] })
-    dying.run('Go.', { session: 's' })
+    const abandoned = dying.run('Go.', { session: 's' })
     await until(() => runs === 1)
     const left = await dying.fork('s')
     const result = await (await agentOn(store, turns, { tools: [work(after)] }).resume(left)).result
     expect([result.state, runs]).toEqual(['COMPLETED', times])
     expect(result.messages[2]?.content).toMatch(times === 2 ? /worked/ : /Its outcome is unknown/)
     expect((await dying.replay(left)).run).toEqual(result)
+    await end(abandoned)
   })
 
   test('is not repeated either when the program that goes on has no such tool', async () => {
@@ -375,10 +382,11 @@ describe('a call that was running when the process died', () => {
     const turns = [calls(call('w', 'work')), { text: 'Done.' }]
     const work = tool('work', () => new Promise(() => (runs += 1)), once)
     const dying = agentOn(store, turns, { tools: [work] })
-    dying.run('Go.', { session: 's' })
+    const abandoned = dying.run('Go.', { session: 's' })
     await until(() => runs === 1)
     const result = await (await agentOn(store, turns).resume(await dying.fork('s'))).result
     expect(result.messages[2]?.content).toMatch(/Its outcome is unknown/)
+    await end(abandoned)
   })
 })
 
