@@ -56,7 +56,7 @@ function runStep([command, ...args], variables = {}) {
     child.once('close', (code) => {
       if (code !== 0) failed.push(name)
       const seconds = Math.round((Date.now() - begun) / 1000)
-      process.stdout.write(`\n== ${name}\n${Buffer.concat(output)}-- ${seconds} s\n`)
+      process.stdout.write(`\n== ${name}\n${Buffer.concat(output).toString()}-- ${seconds} s\n`)
       resolve()
     })
   })
