@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { StatewrightError } from '../core/base/errors.js'
 import { badUsageError, CliError } from './cli-error.js'
 import type { CliIO, Command, CommandGroup } from './command.js'
@@ -12,11 +14,12 @@ import { studioCommand } from './commands/studio.js'
 import { tellCommand } from './commands/tell.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
 import { formatCommandHelp, formatGlobalHelp, formatGroupHelp } from './help.js'
-import { formatError } from './format-error.js'
 import { findNearestName } from '../core/base/nearest-name.js'
 import { type OptionSpecs, parseOptions } from './parse-options.js'
-import { readPackageVersion } from './package-info.js'
 import { watchOutput } from './watch-output.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import { stripControls } from '../core/format/format-words.js'
+import { packageRoot } from '../studio/package-root.js'
 
 const commands: readonly (Command | CommandGroup)[] = [
   runCommand,
@@ -117,4 +120,31 @@ function writeError(error: unknown, command: { name: string } | undefined, io: C
     io.stderr.write(`See 'statewright ${command ? `${command.name} ` : ''}--help'.\n`)
   }
   return error instanceof StatewrightError ? exitCodes.usage : exitCodes.error
+}
+
+/** Replaces API calls in error messages by the equivalent commands. */
+const commandReplacements: readonly (readonly [RegExp, string])[] = [
+  [/agent\.fork\('([^']+)', (\d+)\)/g, 'statewright sessions fork $1 --at $2'],
+  [/agent\.resume\('([^']+)'\)/g, 'statewright resume $1'],
+  [/agent\.run\(input, \{ session: '([^']+)' \}\)/g, "statewright run --session $1 'Your prompt'"],
+  [/delete the session, or/g, "delete the session ('statewright sessions delete'), or"],
+]
+
+/** Formats an error for the terminal, with commands instead of API calls. */
+function formatError(error: unknown): string {
+  const message = error instanceof Error ? error.message || error.name : String(error)
+  const replaced = commandReplacements.reduce(
+    (text, [pattern, command]) => text.replaceAll(pattern, command),
+    message,
+  )
+  const isBusy = error instanceof StoreError && error.code === 'session_busy'
+  const hint = isBusy ? ` To look at it: statewright sessions show ${error.subject ?? ''}` : ''
+  return stripControls(replaced + hint).trimEnd()
+}
+
+function readPackageVersion(): string {
+  const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
+    version: string
+  }
+  return version
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentConfig } from '../../machines/agent/config.js'
 import { isRestState, type RunResult } from '../../machines/agent/run-result.js'
 import type { LocalInspector } from '../studio/index.js'
@@ -14,7 +15,6 @@ import { type ExitCode, toExitCode, exitCodes } from './exit-codes.js'
 import { formatResumeHint, formatResumeCommand, describeWait } from './resume-hints.js'
 import { RunInterrupts } from './run-interrupts.js'
 import { RunDrain, ReleasedRunError } from './drain.js'
-import { openInspector } from './open-inspector.js'
 import { createRenderer } from './render/create-renderer.js'
 import { answerBesideStudio } from './answer-beside-studio.js'
 
@@ -152,4 +152,28 @@ export function showRest(
   const next = formatResumeHint(result, carried)
   if (next !== null && (isHuman || result.resumable))
     (result.resumable ? io.stderr : io.stdout).write(`${next}\n`)
+}
+
+/** How long a run waits for somebody who opens the page, in milliseconds. */
+const viewerTimeoutMs = 60_000
+
+/**
+ * Starts the inspector, says where to look, and waits until somebody does: a run is often over before a browser has
+ * opened. Throws a StatewrightError when its packages are not installed.
+ */
+async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector> {
+  const { startInspector } = await import('../studio/index.js')
+  const inspector = await startInspector()
+  stderr.write(
+    `Stately's inspector: ${inspector.url}\n` +
+      `Open it in a browser: the run starts then, or after ${viewerTimeoutMs / 1000} seconds.\n`,
+  )
+  const enough = new AbortController()
+  const waiting = AbortSignal.any([signal, enough.signal])
+  await Promise.race([
+    inspector.viewed,
+    sleep(viewerTimeoutMs, undefined, { signal: waiting }).catch(() => undefined),
+  ])
+  enough.abort()
+  return inspector
 }

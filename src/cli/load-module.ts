@@ -1,10 +1,11 @@
 import { access, stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { resolve, basename } from 'node:path'
+import { pathToFileURL, fileURLToPath } from 'node:url'
+import { existsSync } from 'node:fs'
 import { StatewrightError } from '../core/base/errors.js'
 import { badUsageError, type CliError } from './cli-error.js'
 import { getErrorCode, describeReadError } from './load-file.js'
-import { importTypeScript, isTypeScript } from './load-typescript.js'
+import { loadPeer } from '../core/base/lazy-load.js'
 
 /**
  * Loads a module that the user named. Throws an error with the problem of the file; `refuse` creates it, so that it names the
@@ -52,4 +53,63 @@ function describeLoadError(error: unknown, path: string): string {
 export function expectOneModule(positionals: readonly string[]): string | undefined {
   if (positionals.length <= 1) return positionals[0]
   throw badUsageError(`One MODULE at a time: '${positionals.slice(1).join("', '")}' is too much.`)
+}
+
+/** The part of the package jiti that is used here. */
+interface Jiti {
+  createJiti(
+    from: string,
+    options: { fsCache: false; interopDefault: false },
+  ): { import(file: string): Promise<unknown> }
+}
+
+function isTypeScript(file: string): boolean {
+  return /\.[cm]?tsx?$/.test(file)
+}
+
+/**
+ * Imports a TypeScript module. Uses jiti if it is installed: it supports all of TypeScript, and './other.js' for other.ts.
+ * Otherwise Node loads it, which from 22.18 on strips types only.
+ *
+ * @throws {StatewrightError} `missing_package` when only jiti can load it; else what the module throws
+ */
+async function importTypeScript(file: string): Promise<unknown> {
+  const { href } = pathToFileURL(file)
+  const jiti = await loadPeer<Jiti>('jiti', `Loading '${file}'`).catch((error: unknown) => {
+    if (error instanceof StatewrightError && error.code === 'missing_package') return null
+    throw error
+  })
+  if (jiti !== null) return jiti.createJiti(href, { fsCache: false, interopDefault: false }).import(file)
+  try {
+    return (await import(href)) as unknown
+  } catch (error) {
+    const why = describeUnsupported(error)
+    if (why === null) throw error
+    throw new StatewrightError(
+      'missing_package',
+      `Node ${process.versions.node} by itself ${why}. Run: npm install jiti (or name a compiled .js).`,
+      'jiti',
+      { cause: error },
+    )
+  }
+}
+
+/** What Node's TypeScript support lacks, if that caused the error. */
+function describeUnsupported(error: unknown): string | null {
+  const { code, url = '' } = error as { code?: unknown; url?: string }
+  switch (code) {
+    case 'ERR_UNKNOWN_FILE_EXTENSION':
+      return 'does not load TypeScript'
+    case 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX':
+      return 'strips types only, and the file uses more of TypeScript'
+    case 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING':
+      return 'does not load TypeScript from packages'
+    case 'ERR_MODULE_NOT_FOUND': {
+      const source = url.replace(/\.([cm]?)js$/, '.$1ts')
+      if (source === url || !existsSync(fileURLToPath(source))) return null
+      return `does not find ${basename(url)}, whose source is ${basename(source)}`
+    }
+    default:
+      return null
+  }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
+import { isAbsolute } from 'node:path'
 import { runCli } from './cli.js'
-import { findDataFolder } from './data-folder.js'
 import { SigtermHandler } from './sigterm.js'
 import { exitCodes } from './exit-codes.js'
 import { waitForWrites } from './watch-output.js'
@@ -46,3 +46,18 @@ const code = await runCli(process.argv.slice(2), {
 // Wait for the output; work that a tool left running does not keep the process alive.
 await Promise.all([process.stdout, process.stderr].map(waitForWrites))
 process.exit(code)
+
+/**
+ * The platform's folder for the user's data (`~/.local/share/statewright`, `XDG_DATA_HOME`, …); null for a user without a
+ * home.
+ */
+async function findDataFolder(): Promise<string | null> {
+  try {
+    const { default: envPaths } = await import('env-paths')
+    const { data } = envPaths('statewright', { suffix: '' })
+    return isAbsolute(data) ? data : null
+  } catch {
+    // The system does not know the user.
+    return null
+  }
+}

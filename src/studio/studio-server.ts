@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { StatewrightError } from '../core/base/errors.js'
+import { z } from 'zod'
+import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { describeError } from '../core/base/describe-error.js'
 import { isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
 import type { SessionActions } from './session-actions.js'
@@ -13,8 +14,7 @@ import {
   readClient,
   unbuiltPageHtml,
 } from './studio-page.js'
-import { readAnswer, readForkRequest } from './read-body.js'
-import type { Refusal } from './protocol.js'
+import type { Refusal, Answer, ForkRequest } from './protocol.js'
 import { type Route, parseRoute } from './routes.js'
 import { toShownText } from './shown-values.js'
 import type { StudioViews } from './studio-views.js'
@@ -277,4 +277,47 @@ async function closeStudioServer(server: Server, feed: LiveFeed): Promise<void> 
   server.closeIdleConnections()
   server.closeAllConnections()
   await closed
+}
+
+const call = { callId: z.string(), fingerprint: z.string() }
+
+const answer = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('approve'), ...call, arguments: z.unknown().optional() }),
+  z.strictObject({ type: z.literal('reject'), ...call, why: z.string().optional() }),
+  z.strictObject({ type: z.literal('tool_output'), ...call, value: z.unknown() }),
+  z.strictObject({ type: z.literal('reply'), text: z.string() }),
+  z.strictObject({ type: z.literal('steer'), text: z.string() }),
+  z.strictObject({ type: z.literal('pause') }),
+  z.strictObject({ type: z.literal('resume') }),
+  z.strictObject({ type: z.literal('cancel'), why: z.string().optional() }),
+])
+
+const forkRequest = z.strictObject({
+  at: z.int().positive(),
+  edit: z
+    .union([
+      z.strictObject({ message: z.string(), text: z.string() }),
+      z.strictObject({ call: z.string(), arguments: z.unknown() }),
+      z.strictObject({ call: z.string(), result: z.unknown() }),
+    ])
+    .optional(),
+  run: z.boolean().optional(),
+})
+
+/** @throws {UsageError} `invalid_input` */
+const readAnswer = (body: unknown): Answer => parseBody(answer, body) as Answer
+
+/** @throws {UsageError} `invalid_input` */
+const readForkRequest = (body: unknown): ForkRequest => parseBody(forkRequest, body) as ForkRequest
+
+function parseBody<Value>(schema: z.ZodType<Value>, body: unknown): Value {
+  const read = schema.safeParse(body)
+  if (read.success) return read.data
+  const [issue] = read.error.issues
+  const at = issue?.path.join('.') ?? ''
+  throw new UsageError(
+    'invalid_input',
+    `The request is invalid${at && ` at '${at}'`}: ${issue?.message}.`,
+    at,
+  )
 }

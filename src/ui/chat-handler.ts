@@ -1,13 +1,17 @@
 import { isWorkState } from '../../machines/agent/run-result.js'
-import { ConfigError } from '../core/base/errors.js'
+import { ConfigError, UsageError } from '../core/base/errors.js'
 import { toSessionId } from '../web/authorize.js'
 import type { PageChatService } from '../web/page-chat-service.js'
 import { type HandlerOptions, type PostRequest, createRequestHandler } from '../web/request-handler.js'
 import { isTurnOpening } from '../web/chat-turn.js'
 import type { Protocol } from './ui-message-chunks.js'
-import { readRequest } from './read-request.js'
 import { createChatResponse } from './ui-message-stream.js'
 import { toUIMessages } from './ui-messages.js'
+import type { InputPart } from '../core/models/media.js'
+import { parseApprovalId } from '../web/approval-id.js'
+import type { CallAnswer } from '../web/call-answers.js'
+import type { IncomingMessage } from '../web/chat-service.js'
+import type { PageFiles } from '../web/page-files.js'
 
 export interface ChatHandlerOptions extends HandlerOptions {
   /** The client's protocol when its page sends no header `x-ai-sdk: 6` or `7`. Default: `'v7'`. */
@@ -86,4 +90,99 @@ async function readChat(chats: PageChatService, sessionId: string, protocol: Pro
   const { messages, pending, approved, state } = session
   const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(isTurnOpening) + 1) : messages
   return Response.json(toUIMessages(shown, pending, { protocol, approved }), noStore)
+}
+
+/** A page's request: a new message, or answers to pending calls. */
+type ChatRequest = { chatId: unknown } & ({ message: IncomingMessage } | { answers: readonly CallAnswer[] })
+
+type Fields = Record<string, unknown>
+
+/**
+ * Reads a request of `useChat`. Only the last message is read: earlier messages are in the log.
+ *
+ * @throws {UsageError} `invalid_input`, naming the place
+ */
+function readRequest({ id: chatId, messages, trigger }: Fields, files: PageFiles): ChatRequest {
+  if (trigger !== undefined && trigger !== 'submit-message')
+    throw invalidInputError(
+      `trigger is ${JSON.stringify(trigger)}, which is not supported: answers are not replaced. Send a new message.`,
+      'trigger',
+    )
+  if (!Array.isArray(messages) || messages.length === 0)
+    throw invalidInputError('messages must be a list that ends with the new message.', 'messages')
+  const at = `messages[${messages.length - 1}]`
+  const { role, parts, id } = expectFields(messages.at(-1), at)
+  if (!Array.isArray(parts)) throw invalidInputError(`${at}.parts must be a list.`, `${at}.parts`)
+  const read = parts.map((part, i) => expectFields(part, `${at}.parts[${i}]`))
+  if (role === 'user') return { chatId, message: readMessage(read, { id, at, files }) }
+  if (role !== 'assistant') throw invalidInputError(`${at}.role must be user or assistant.`, `${at}.role`)
+  const answers = readAnswers(read, at)
+  if (answers.length > 0) return { chatId, answers }
+  throw invalidInputError(
+    `${at} is the assistant's and answers no call: send a user message, or approve or reject a call.`,
+    at,
+  )
+}
+
+function readMessage(
+  parts: readonly Fields[],
+  { id, at, files }: { id: unknown; at: string; files: PageFiles },
+): IncomingMessage {
+  if (id !== undefined && (typeof id !== 'string' || id === '' || id.length > 200))
+    throw invalidInputError(`${at}.id must be a text of 1 to 200 characters.`, `${at}.id`)
+  const content = parts.flatMap((part, i) => readPart(part, `${at}.parts[${i}]`, files))
+  const [first, ...more] = content
+  if (first === undefined) throw invalidInputError(`${at} is empty: it needs a text or a file.`, at)
+  // A single text stays a plain text.
+  const isText = more.length === 0 && first.type === 'text'
+  return { content: isText ? first.text : content, clientId: id }
+}
+
+function readPart(part: Fields, at: string, files: PageFiles): InputPart[] {
+  const { type, text, mediaType, filename } = part
+  if (type === 'text') {
+    if (typeof text === 'string') return text.trim() === '' ? [] : [{ type, text }]
+    throw invalidInputError(`${at}.text must be a text.`, `${at}.text`)
+  }
+  if (type !== 'file') return []
+  if (typeof part['url'] !== 'string')
+    throw invalidInputError(`${at}.url must be the address of the file.`, `${at}.url`)
+  const url = files.readAddress(part['url'], `${at}.url`)
+  if (typeof mediaType !== 'string')
+    throw invalidInputError(`${at}.mediaType must be a text.`, `${at}.mediaType`)
+  if (/^image(\/|$)/.test(mediaType)) return [{ type: 'image_url', image_url: { url } }]
+  const named = typeof filename === 'string' ? { filename } : {}
+  return [{ type: 'file', data: url, mediaType, ...named }]
+}
+
+/** The answers since the last step began. */
+function readAnswers(parts: readonly Fields[], at: string): CallAnswer[] {
+  const from = parts.findLastIndex(({ type }) => type === 'step-start') + 1
+  return parts.slice(from).flatMap((part, i): CallAnswer[] => {
+    const { type, state, toolCallId, approval, output, errorText } = part
+    if (typeof type !== 'string' || !/^(tool-.|dynamic-tool$)/.test(type)) return []
+    const place = `${at}.parts[${from + i}]`
+    if (state === 'approval-responded') {
+      const { id, approved, reason } = expectFields(approval, `${place}.approval`)
+      if (typeof id !== 'string' || typeof approved !== 'boolean')
+        throw invalidInputError(`${place}.approval must have an id, and approved.`, `${place}.approval`)
+      const call = parseApprovalId(id)
+      if (approved) return [{ type: 'approve', ...call }]
+      return [{ type: 'reject', ...call, ...(typeof reason === 'string' && { why: reason }) }]
+    }
+    if (state !== 'output-available' && state !== 'output-error') return []
+    if (typeof toolCallId !== 'string')
+      throw invalidInputError(`${place}.toolCallId must be a text.`, `${place}.toolCallId`)
+    const isError = state === 'output-error'
+    return [{ type: 'toolOutput', callId: toolCallId, value: isError ? errorText : output, isError }]
+  })
+}
+
+function expectFields(value: unknown, at: string): Fields {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields
+  throw invalidInputError(`${at} must be an object.`, at)
+}
+
+function invalidInputError(message: string, at: string): UsageError {
+  return new UsageError('invalid_input', message, at)
 }

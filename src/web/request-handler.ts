@@ -1,12 +1,10 @@
-import { ConfigError } from '../core/base/errors.js'
+import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { type Authorize, authorizeRequest, type AccessGrant, toSessionId } from './authorize.js'
 import { type ChatAgent, getChatService } from './chat-service.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
 import { PageChatService, type PageRights } from './page-chat-service.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
-import { readJson, checkContentType } from './read-json.js'
 import { type OnError, toErrorResponse, type FailedRequest, reportError } from './error-response.js'
-import { parseRoute } from './parse-route.js'
 
 /** The options of every handler. */
 export interface HandlerOptions extends PageFileOptions {
@@ -123,4 +121,119 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
   if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
     throw configError('maxBodyBytes must be a whole number from 1.', 'maxBodyBytes')
   return options
+}
+
+/** What a request asks for. */
+export type Route = { to: 'say' } | { to: 'read' | 'stream' | 'stop'; chatId: string }
+
+/**
+ * `POST path`, `GET path/:id`, `GET path/:id/stream` and `POST path/:id/stop`.
+ *
+ * @throws {StatewrightError} `not_found`, `method_not_allowed`
+ */
+export function parseRoute({ method, url }: Pick<Request, 'method' | 'url'>, path: string): Route {
+  const { pathname } = new URL(url)
+  const base = path.replace(/\/+$/, '')
+  if (pathname !== base && !pathname.startsWith(`${base}/`)) throw notFoundError(pathname)
+  const [chatId = '', last, ...more] = pathname.slice(base.length).split('/').slice(1)
+  if (more.length > 0) throw notFoundError(pathname)
+  if (chatId === '' && last === undefined) return expectMethod(method, 'POST', { to: 'say' })
+  const chat = { chatId: decodePart(chatId) }
+  if (last === undefined || last === '') return expectMethod(method, 'GET', { to: 'read', ...chat })
+  if (last === 'stream') return expectMethod(method, 'GET', { to: 'stream', ...chat })
+  if (last === 'stop') return expectMethod(method, 'POST', { to: 'stop', ...chat })
+  throw notFoundError(pathname)
+}
+
+function expectMethod(method: string, expected: string, route: Route): Route {
+  if (method === expected) return route
+  throw new StatewrightError('method_not_allowed', `Only ${expected} is answered here.`, method)
+}
+
+function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch (cause) {
+    throw new UsageError('invalid_session', 'The address holds no id of a chat.', 'id', { cause })
+  }
+}
+
+function notFoundError(pathname: string): StatewrightError {
+  return new StatewrightError(
+    'not_found',
+    `There is nothing at ${JSON.stringify(pathname.slice(0, 200))}: say where the handler is mounted with its option path.`,
+    'path',
+  )
+}
+
+/** The default limit of a request body in bytes: enough for some pictures. */
+const defaultMaxBodyBytes = 10_000_000
+
+/**
+ * Refuses requests that are not JSON, whether or not their body is read. A page of another origin can send forms and plain
+ * text to any address, but JSON only when CORS allows it.
+ *
+ * @throws {StatewrightError} `wrong_content_type`
+ */
+function checkContentType(request: Request): void {
+  const type = request.headers.get('content-type') ?? ''
+  if (/^application\/json\s*(;|$)/i.test(type)) return
+  void request.body?.cancel().catch(() => undefined)
+  throw new StatewrightError(
+    'wrong_content_type',
+    'Send JSON: content-type: application/json.',
+    'content-type',
+  )
+}
+
+/**
+ * Reads the JSON object in the body of a request. Reading stops when the body exceeds the limit.
+ *
+ * @throws {StatewrightError} `too_large`
+ * @throws {UsageError} `invalid_input` when the body is not JSON or not an object
+ */
+async function readJson(
+  request: Request,
+  maxBytes: number = defaultMaxBodyBytes,
+): Promise<Record<string, unknown>> {
+  const body = parseJson(await readText(request, maxBytes))
+  if (typeof body === 'object' && body !== null && !Array.isArray(body))
+    return body as Record<string, unknown>
+  throw new UsageError('invalid_input', 'The body must be an object in JSON.', 'body')
+}
+
+async function readText(request: Request, maxBytes: number): Promise<string> {
+  if (Number(request.headers.get('content-length')) > maxBytes) {
+    await request.body?.cancel().catch(() => undefined)
+    throw tooLargeError(maxBytes)
+  }
+  const reader = request.body?.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  let bytes = 0
+  for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
+    bytes += read.value.byteLength
+    if (bytes > maxBytes) {
+      void reader?.cancel().catch(() => undefined)
+      throw tooLargeError(maxBytes)
+    }
+    text += decoder.decode(read.value, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new UsageError('invalid_input', 'The body is not JSON.', 'body', { cause })
+  }
+}
+
+function tooLargeError(maxBytes: number): StatewrightError {
+  return new StatewrightError(
+    'too_large',
+    `A request may have ${maxBytes} bytes: send the last message alone, and large files by their address.`,
+    'maxBodyBytes',
+  )
 }

@@ -1,5 +1,5 @@
 import { chatFormat } from '../../src/core/models/openai/chat-fold.js'
-import { findItemsProblem } from '../../src/rehearsal/responses/responses-problem.js'
+import { findItemsProblem } from '../../src/rehearsal/responses/responses-api.js'
 import { toChatRequest, readResponsesRequest } from '../../src/rehearsal/responses/responses-request.js'
 import { createResponsesEncoder } from '../../src/rehearsal/responses/responses-answer.js'
 import type { ChatRequest, Turn } from '../../src/rehearsal/index.js'

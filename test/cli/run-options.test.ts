@@ -1,4 +1,4 @@
-import { readRunOptions } from '../../src/cli/commands/run-options.js'
+import { readRunOptions } from '../../src/cli/commands/run.js'
 
 describe('the options of run', () => {
   test('words that are not options are the prompt', () => {

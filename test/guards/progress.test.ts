@@ -1,7 +1,7 @@
 import type { ProgressConfig } from '../../guards/progress-config.js'
 import type { GuardrailsConfig } from '../../guards/roster.js'
 import { defaultConfig } from '../../src/core/config/resolve-config.js'
-import { noDetectors } from '../../src/testing/agent/no-detectors.js'
+import { noDetectors } from '../../src/testing/agent/agent-inputs.js'
 import { fails, isDenied, isRefused, isUnknown, only, play, repeat, type Step, timesOut } from './facts.js'
 
 const { progress } = defaultConfig.guardrails

@@ -1,4 +1,4 @@
-import { EventForecast } from '../../src/core/run/event-forecast.js'
+import { EventForecast } from '../../src/core/run/run-actor.js'
 import { RestPromise } from '../../src/core/run/rest-promise.js'
 
 describe('a rest', () => {

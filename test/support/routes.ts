@@ -1,5 +1,5 @@
 import type { Route as StudioRoute } from '../../src/studio/routes.js'
-import type { Route as PageRoute } from '../../src/web/parse-route.js'
+import type { Route as PageRoute } from '../../src/web/request-handler.js'
 
 // What is served, for tests that need a row for each address: a new one without an entry does not compile.
 

@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate'
 import { getRemaining } from '../../../guards/budget.js'
-import type { EmittedEvent } from '../../../machines/agent/announcements.js'
+import type { EmittedEvent, AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
@@ -22,7 +22,6 @@ import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/child-session.js'
 import { ChildRun } from '../live/child-run.js'
 import { toChildResult } from './child-result.js'
-import { isContentFree } from './content-free-events.js'
 
 /** What the actor of a batch gives to its tools and sub-agents. */
 export interface BatchScope {
@@ -260,4 +259,39 @@ function toChildEvent(
         event: event.event,
       }
     : { type: 'child_event', callId, path: [name], event }
+}
+
+/** Which events hold content of a model, a tool or a person. */
+const hasContentByType: Record<AgentEvent['type'], boolean> = {
+  run_started: false,
+  state_changed: false,
+  usage: false,
+  budget_warning: false,
+  context_fitted: false,
+  run_ended: false,
+  user_message: true,
+  stream_chunk: true,
+  assistant_message: true,
+  tool_call: true,
+  tool_progress: true,
+  tool_result: true,
+  child_event: true,
+  retry: true,
+  guardrail: true,
+  approval_requested: true,
+  shield: true,
+  memory: true,
+  step_started: true,
+  step_progress: true,
+  step_completed: true,
+  warning: true,
+  error: true,
+}
+
+/**
+ * Whether an event of a sub-agent may be emitted where shields screen results: the sub-agent's answer is the result of
+ * its call, and shields screen it when the call has ended.
+ */
+function isContentFree(event: AgentEvent): boolean {
+  return !hasContentByType[event.type === 'child_event' ? event.event.type : event.type]
 }

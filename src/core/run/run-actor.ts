@@ -1,5 +1,5 @@
-import { isWorkState } from '../../../machines/agent/run-result.js'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
+import { isWorkState } from '../../../machines/agent/run-result.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/describe-error.js'
@@ -9,10 +9,30 @@ import { findRuntime } from '../live/runtime.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import type { ParentLink, RunOrigin } from './run-parts.js'
 import type { EventHub } from './event-hub.js'
-import { EventForecast } from './event-forecast.js'
 import { canResume } from './check-message.js'
 import { EventGate } from './event-gate.js'
 import { type Inspector, safeInspector } from './safe-inspector.js'
+
+/**
+ * The state after the pending events. Where events were only added, only the new ones are applied: a thousand answers
+ * in a row would otherwise be half a million transitions.
+ */
+export class EventForecast<State, Event> {
+  #from: State | undefined
+  #taken: Event[] = []
+  #reached: State | undefined
+
+  apply(from: State, events: Iterable<Event>, take: (state: State, event: Event) => State): State {
+    const waiting = [...events]
+    const goesOn = from === this.#from && this.#taken.every((event, i) => event === waiting[i])
+    const known = goesOn ? this.#taken.length : 0
+    const start = goesOn && this.#reached !== undefined ? this.#reached : from
+    this.#from = from
+    this.#taken = waiting
+    this.#reached = waiting.slice(known).reduce(take, start)
+    return this.#reached
+  }
+}
 
 export type AgentSnapshot = SnapshotFrom<AgentMachine>
 

@@ -1,3 +1,4 @@
+import { transition } from 'xstate'
 import { isWorkState } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { UsageError } from '../base/errors.js'
@@ -8,9 +9,10 @@ import {
   isAnswer,
   type Receipt,
   type SessionMessage,
+  parseInboxMessage,
 } from '../sessions/inbox/session-message.js'
 import { copyAsJson } from '../sessions/user-input.js'
-import { type FoldedRun, foldRecords } from '../sessions/fold-session.js'
+import { type FoldedRun, foldRecords, type FoldedSession } from '../sessions/fold-session.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
@@ -21,7 +23,74 @@ import { toToolOutputEvent } from './tool-output-event.js'
 import { cancelStoredRun, type StoreParts } from './end-stored-run.js'
 import { parseEditedArguments } from './edited-arguments.js'
 import { notWaitingError, checkNotEnded, checkMessageFits } from './check-message.js'
-import { forecastInbox } from './inbox-forecast.js'
+import { agentMachine } from '../../../machines/agent.machine.js'
+
+/** What the messages of an inbox will make of a run. */
+interface InboxForecast {
+  run: FoldedRun
+  /** The last message that was looked at. */
+  message: number
+  /** The idempotency keys of those messages, with their numbers. */
+  keys: Map<string, number>
+}
+
+/** Of the record with this number and checksum. */
+interface KeptForecast extends InboxForecast {
+  head: number
+  check: string
+}
+
+/** Sessions of one store whose inboxes a process remembers. */
+const mostKept = 200
+
+const keptForecasts = new WeakMap<SessionStore, Map<string, KeptForecast>>()
+
+/**
+ * The run of a session as what lies in its inbox will leave it; with `until`, as the messages before that number will. Each
+ * message is looked at once, however many others are told before a process takes up the session.
+ */
+async function forecastInbox(
+  store: SessionStore,
+  sessionId: string,
+  { run, head, check, inbox }: FoldedSession & { run: FoldedRun },
+  until = Infinity,
+): Promise<InboxForecast> {
+  const all = keptForecasts.get(store) ?? new Map<string, KeptForecast>()
+  keptForecasts.set(store, all)
+  const kept = all.get(sessionId)
+  const isPart = kept?.head === head && kept.check === check && kept.message < until
+  let foreseen: InboxForecast = isPart ? kept : { run, message: inbox, keys: new Map() }
+  const { message: from } = foreseen
+  for (const { message, text } of (await store.inbox?.read(sessionId, from)) ?? []) {
+    // A store of one's own may know nothing of where to begin.
+    if (message <= from || message >= until) continue
+    const event = parseInboxMessage(text)
+    if (event?.key !== undefined) foreseen.keys.set(event.key, message)
+    foreseen = { ...foreseen, run: applyMessage(foreseen.run, event, sessionId), message }
+  }
+  rememberForecast(all, sessionId, { ...foreseen, head, check })
+  return foreseen
+}
+
+function rememberForecast(all: Map<string, KeptForecast>, sessionId: string, kept: KeptForecast): void {
+  all.delete(sessionId)
+  all.set(sessionId, kept)
+  for (const oldest of all.keys()) {
+    if (all.size <= mostKept) return
+    all.delete(oldest)
+  }
+}
+
+function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string): FoldedRun {
+  try {
+    if (event === null) return run
+    checkMessageFits(event, run, id)
+    return transition(agentMachine, run, event)[0]
+  } catch {
+    // It will come to nothing.
+    return run
+  }
+}
 
 export interface TellParts extends StoreParts {
   /** They check edited arguments; without them, the process that runs the call checks. */

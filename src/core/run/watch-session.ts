@@ -1,3 +1,4 @@
+import { createActor, initialTransition, transition } from 'xstate'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import { type AnyTools, isRestState } from '../../../machines/agent/run-result.js'
 import { whenAborted } from '../base/abort.js'
@@ -5,10 +6,58 @@ import type { Clock } from '../base/clock.js'
 import { UsageError } from '../base/errors.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
-import type { SessionStore } from '../sessions/store/store.js'
-import type { ShownAnswer, LiveSession } from './live-sessions.js'
-import { getLiveSessions } from './live-sessions.js'
-import { LoggedEvents } from './logged-events.js'
+import type { SessionStore, LogRecord } from '../sessions/store/store.js'
+import { type ShownAnswer, type LiveSession, getLiveSessions } from './live-sessions.js'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import {
+  applyRecord,
+  createFoldedSession,
+  type FoldedRun,
+  type RunReducer,
+  type FoldedSession,
+} from '../sessions/fold-session.js'
+
+/** The events of a log's records: the machine is pure, so folding the records emits the same events again. */
+class LoggedEvents {
+  readonly #id: string
+  #standing: FoldedSession | undefined
+  #announced: EmittedEvent[] = []
+
+  constructor(sessionId: string) {
+    this.#id = sessionId
+  }
+
+  /** The number of the last record. */
+  get head(): number {
+    return this.#standing?.head ?? 0
+  }
+
+  get run(): FoldedRun | null {
+    return this.#standing?.run ?? null
+  }
+
+  /** One record more, and what it announces. */
+  takeRecord(record: LogRecord): readonly EmittedEvent[] {
+    this.#standing ??= createFoldedSession([record])
+    this.#announced = []
+    applyRecord(this.#standing, record, this.#id, this.#folding)
+    return this.#announced
+  }
+
+  readonly #folding: RunReducer = {
+    start: (input) => this.#collect(initialTransition(agentMachine, input)),
+    step: (run, event) => this.#collect(transition(agentMachine, run, event)),
+    restore: (state) =>
+      createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
+  }
+
+  #collect([run, actions]: ReturnType<typeof initialTransition<typeof agentMachine>>): FoldedRun {
+    for (const { type, params } of actions as readonly { type: string; params: unknown }[]) {
+      if (type === 'xstate.emit') this.#announced.push((params as { event: EmittedEvent }).event)
+    }
+    return run
+  }
+}
 
 /** From where a session is watched, and until when. */
 export interface WatchOptions {

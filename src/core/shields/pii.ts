@@ -1,7 +1,117 @@
 import { createWordStart } from './word-start.js'
-import { findCardNumberLength } from './card-number.js'
 import type { Finder } from './finder.js'
-import { findIbanLength } from './iban.js'
+
+/**
+ * The issuers' ranges (ISO/IEC 7812 issuer identification numbers, as the networks publish them) and lengths:
+ * American Express 34, 37 · Diners Club 300–305, 3095, 36, 38, 39 · Discover 6011, 644–649, 65 · JCB 3528–3589 ·
+ * Maestro 50, 56–58, 6304, 6759, 676 · Mastercard 51–55, 2221–2720 · Mir 2200–2204 · UnionPay 62, 81 · Visa 4.
+ */
+const issuers: readonly (readonly [start: RegExp, lengths: readonly number[]])[] = [
+  [/^3[47]/, [15]],
+  [/^3(?:0[0-5]|095|[689])/, [14, 16, 19]],
+  [/^(?:6011|64[4-9]|65)/, [16, 19]],
+  [/^35(?:2[89]|[3-8])/, [16, 19]],
+  [/^(?:5[0678]|6304|6759|676)/, [13, 15, 16, 18, 19]],
+  [/^(?:5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720)/, [16]],
+  [/^220[0-4]/, [16, 19]],
+  [/^(?:62|81)/, [16, 17, 18, 19]],
+  [/^4/, [13, 16, 19]],
+]
+
+/** What the issuers' ranges look at. */
+const prefix = 4
+
+/** The lengths that a number with these first digits can have, longest first. A text of digits asks again and again. */
+const lengthsByPrefix = new Map<string, readonly number[]>()
+
+function listLengths(digits: string): readonly number[] {
+  const start = digits.slice(0, prefix)
+  const known = lengthsByPrefix.get(start)
+  if (known) return known
+  const lengths = issuers.flatMap(([range, possible]) => (range.test(start) ? possible : []))
+  const longestFirst = [...new Set(lengths)].sort((a, b) => b - a)
+  lengthsByPrefix.set(start, longestFirst)
+  return longestFirst
+}
+
+/**
+ * How many characters of a text, digits with single separators, are the number of a payment card; 0 when it begins
+ * with none. The longest wins: what follows may be its expiry or its code.
+ */
+function findCardNumberLength(text: string): number {
+  const digits = text.replace(/\D+/g, '')
+  const length = listLengths(digits).find((n) => n <= digits.length && isLuhn(digits, n))
+  if (length === undefined) return 0
+  const end = indexAfterDigits(text, length)
+  return isDigit(text, end) ? 0 : end
+}
+
+const zero = 48
+
+/** ISO/IEC 7812-1, annex B: the check digit, here of the first so many digits. */
+function isLuhn(digits: string, length: number): boolean {
+  let sum = 0
+  for (let i = 0; i < length; i += 1) {
+    const digit = digits.charCodeAt(length - 1 - i) - zero
+    const doubled = i % 2 === 1 ? digit * 2 : digit
+    sum += doubled > 9 ? doubled - 9 : doubled
+  }
+  return sum % 10 === 0
+}
+
+function indexAfterDigits(text: string, count: number): number {
+  let index = 0
+  for (let seen = 0; seen < count; index += 1) if (isDigit(text, index)) seen += 1
+  return index
+}
+
+function isDigit(text: string, index: number): boolean {
+  const code = text.charCodeAt(index) - zero
+  return code >= 0 && code <= 9
+}
+
+/** Characters of an IBAN, by country: SWIFT's IBAN registry (ISO 13616). */
+const lengths = new Map(
+  (
+    'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ' +
+    'ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 ' +
+    'LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 ' +
+    'PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30'
+  )
+    .split(' ')
+    .map((entry) => [entry.slice(0, 2), Number(entry.slice(2))] as const),
+)
+
+/**
+ * How many characters of a text, letters and digits with single separators, are an IBAN; 0 when it begins with none.
+ */
+function findIbanLength(text: string): number {
+  const length = lengths.get(text.slice(0, 2).toUpperCase())
+  if (length === undefined) return 0
+  let end = 0
+  let compact = ''
+  for (; compact.length < length && end < text.length; end += 1) {
+    const character = text[end] ?? ''
+    if (isAlphanumeric(character)) compact += character
+  }
+  // A longer word is no IBAN, even if it begins like one.
+  if (compact.length < length || isAlphanumeric(text[end] ?? '')) return 0
+  return getRemainder(compact) === 1 ? end : 0
+}
+
+/** ISO 7064 MOD 97-10: the first four characters go to the end, and letters become numbers (A is 10). */
+function getRemainder(iban: string): number {
+  let rest = 0
+  for (const character of iban.slice(4) + iban.slice(0, 4)) {
+    const value = Number.parseInt(character, 36)
+    rest = (rest * (value > 9 ? 100 : 10) + value) % 97
+  }
+  return rest
+}
+
+function isAlphanumeric(character: string): boolean {
+  return /[A-Za-z0-9]/.test(character)
+}
 
 function createPattern(characters: string, source: string, flags = 'g'): RegExp {
   return new RegExp(`${createWordStart(characters)}${source}`, flags)

@@ -10,8 +10,8 @@ import {
   type Validate,
   createValidator,
 } from '../tools/input-schema.js'
-import { isStandardSchema } from '../tools/standard-schema.js'
-import { createPlainSchema } from './plain-schema.js'
+import { isStandardSchema, type StandardSchema } from '../tools/standard-schema.js'
+import { describeError } from '../base/describe-error.js'
 
 /** How the model is asked for an object. */
 export type OutputMode = 'auto' | 'response_format' | 'tool'
@@ -81,5 +81,37 @@ function toJsonSchema(schema: InputSchema): JsonObject {
     throw new ConfigError('invalid_config', `output: what was given ${(error as Error).message}`, 'output', {
       cause: error,
     })
+  }
+}
+
+/**
+ * A plain JSON Schema as something that checks. Zod reads it; that part of zod is loaded only here, because it weighs
+ * more than all that the core uses of it.
+ *
+ * `ready` rejects with a ConfigError when zod cannot check a keyword of the schema (`if`, `dependentRequired`, a
+ * reference to elsewhere, …); `validate` may be called once it has resolved.
+ */
+function createPlainSchema(schema: JsonObject): { validate: Validate; ready: () => Promise<void> } {
+  let compiling: Promise<StandardSchema> | undefined
+  const compiled = () => (compiling ??= compileSchema(schema))
+  return {
+    validate: async (value) => (await compiled())['~standard'].validate(value),
+    ready: async () => {
+      await compiled()
+    },
+  }
+}
+
+async function compileSchema(schema: JsonObject): Promise<StandardSchema> {
+  const { fromJSONSchema } = await import('zod')
+  try {
+    return fromJSONSchema(schema as Parameters<typeof fromJSONSchema>[0])
+  } catch (error) {
+    throw new ConfigError(
+      'invalid_config',
+      `output: answers cannot be validated against this JSON Schema (${describeError(error)}). Use plainer keywords, or a zod schema.`,
+      'output',
+      { cause: error },
+    )
   }
 }

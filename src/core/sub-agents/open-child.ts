@@ -17,7 +17,6 @@ import { createId } from '../base/create-id.js'
 import type { Run } from '../run/run.js'
 import type { RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
-import { createChildConfig } from './child-config.js'
 import type { DelegateRequest } from '../tools/tool.js'
 
 /** The agent that is to run as a sub-agent. */
@@ -125,4 +124,30 @@ async function openWhenFree(
     // oxlint-disable-next-line no-await-in-loop -- and some time in between
     await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_000))
   }
+}
+
+/** A sub-agent's own configuration, but it may spend no more than its run has left, and never waits for a message. */
+function createChildConfig(own: AgentConfig, { left, countCached }: DelegateRequest): AgentConfig {
+  const { limits, budget } = own
+  const isBound = left.tokens !== null
+  return {
+    ...own,
+    interactive: false,
+    limits: {
+      ...limits,
+      tokenBudget: toLowerLimit(limits.tokenBudget, left.tokens),
+      outputTokens: toLowerLimit(limits.outputTokens, left.outputTokens),
+      costLimit: toLowerLimit(limits.costLimit, left.cost),
+    },
+    budget: {
+      ...budget,
+      countCached: isBound && limits.tokenBudget === 0 ? countCached : budget.countCached,
+    },
+  }
+}
+
+/** 0 is no limit; null is none, either. */
+function toLowerLimit(limit: number, left: number | null): number {
+  if (left === null) return limit
+  return limit === 0 ? left : Math.min(limit, left)
 }

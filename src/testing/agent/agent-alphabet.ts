@@ -5,7 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PartialAnswer } from '../../../machines/agent/machine-events.js'
 import { expectArgument } from '../../core/base/expect-argument.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
-import { listAnswerEvents } from './answer-events.js'
+import { listAnswerEvents } from './model-events.js'
 import { stampEvent, type Events, late } from './stamp-event.js'
 import {
   delegatingModel,

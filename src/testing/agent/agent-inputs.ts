@@ -5,7 +5,23 @@ import { type AgentInput, type Features, noFeatures } from '../../../machines/ag
 import { noUsage } from '../../../machines/agent/usage.js'
 import { resolveConfig } from '../../core/config/resolve-config.js'
 import { early } from './stamp-event.js'
-import { noDetectors } from './no-detectors.js'
+import { progressSettings, type ProgressConfig } from '../../../guards/progress-config.js'
+
+/** The detectors of the progress guard. */
+type Detector = {
+  [Key in keyof ProgressConfig]-?: null extends ProgressConfig[Key] ? Key : never
+}[keyof ProgressConfig]
+
+const detectors = Object.entries(progressSettings)
+  .filter(([, setting]) => typeof setting === 'object' && 'canBeOff' in setting)
+  // It tells calls apart, and detects nothing.
+  .filter(([name]) => name !== 'waiting')
+
+/** Switches all detectors of the progress guard off. */
+export const noDetectors = Object.fromEntries(detectors.map(([name]) => [name, null])) as Record<
+  Exclude<Detector, 'waiting'>,
+  null
+>
 
 /** One detector, with the lowest thresholds. */
 const eagerStaleness = {

@@ -1,4 +1,4 @@
-import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentContext, Features } from '../../../machines/agent/context.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { StatewrightError } from '../../core/base/errors.js'
 import { describeState } from '../../core/chart/state-labels.js'
@@ -14,8 +14,40 @@ import { CurrentAgent, type FoundDifference, type RecordingRow, type PlayScene }
 import { digestMessage } from './digest-message.js'
 import { LiveTools } from './live-tools.js'
 import { ReplayError, type SessionDifference } from './play-error.js'
-import { explainDifference } from './explain-difference.js'
-import { describeEntry, formatTextDifference } from './difference-text.js'
+import { describeEntry, formatTextDifference, formatValue } from './difference-text.js'
+import { listLeafChanges } from './record-agent.js'
+
+const featureWords: Record<keyof Features, string> = {
+  inputShields: 'shields that look at what the user says',
+  outputShields: 'shields that look at answers',
+  callShields: 'shields that look at calls',
+  resultShields: 'shields that look at results',
+  retrieval: 'a memory',
+  fitting: 'a context window to fit',
+  userGuards: 'guards of its own',
+  structuredOutput: 'an output schema',
+}
+
+/** Lists the changes of the agent that may explain another path, one a line. */
+function explainDifference({ run: one }: FoldedSession, { run: other }: FoldedSession): string[] {
+  if (!one || !other) return []
+  const [then, now] = [one.context, other.context]
+  const settings = listLeafChanges(then.config, now.config).map(
+    ({ path, before, after }) => `${path} was ${formatValue(before)}, and is ${formatValue(after)}`,
+  )
+  const features = listLeafChanges(then.features, now.features).map(({ path, after }) => {
+    const words = featureWords[path as keyof Features] ?? path
+    return after === true ? `it has ${words} now` : `it has ${words} no more`
+  })
+  const tools = Object.keys(then.tools)
+    .filter((name) => now.tools[name] !== undefined)
+    .flatMap((name) =>
+      listLeafChanges(then.tools[name], now.tools[name]).map(
+        ({ path, after }) => `tool '${name}' ${after === true ? 'is' : 'is not'} ${path} now`,
+      ),
+    )
+  return [...settings, ...features, ...tools]
+}
 
 /**
  * Plays two runs side by side on the pure machine: the recorded session, and the same session with the current agent. Both

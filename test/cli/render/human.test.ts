@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { HumanRenderer } from '../../../src/cli/render/human-renderer.js'
+import { HumanRenderer } from '../../../src/cli/render/create-renderer.js'
 import { wantsColor } from '../../../src/cli/render/paint.js'
 import { defaultConfig } from '../../../src/core/config/defaults.js'
 

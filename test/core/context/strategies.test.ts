@@ -3,7 +3,7 @@ import { countDropped, type Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { fitMessages } from '../../../src/core/context/fit-messages.js'
 import { listLeftOut } from '../../../src/core/context/gap.js'
-import { findLandmarks } from '../../../src/core/context/transcript-landmarks.js'
+import { findLandmarks } from '../../../src/core/context/plan-gap.js'
 import type { FitStrategy } from '../../../src/core/context/fit-strategy.js'
 import { fitCompact, fitSlidingWindow } from '../../../src/core/context/strategies/plain-strategies.js'
 import {

@@ -1,6 +1,6 @@
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
-import type { Agent } from '../../../core/agent/agent-options.js'
+import type { Agent, AgentOptions } from '../../../core/agent/agent-options.js'
 import { internalsByAgent } from '../../../core/agent/agent-internals.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import {
@@ -17,8 +17,141 @@ import { loadAgent } from '../../load-agent.js'
 import { loadModule } from '../../load-module.js'
 import { loadTools } from '../../load-tools.js'
 import { describeReadError } from '../../load-file.js'
-import { findRunAgent, type OriginalRunOptions } from './recorded-options.js'
-import { type Runner, runners, formatTestFile } from './test-file.js'
+import { createAgent } from '../../../core/agent/agent.js'
+import { createDefinitionFactory } from '../../../core/agent/definition-factory.js'
+import { openRecord } from '../../../core/sessions/log/log-record.js'
+import type { ModelProvider } from '../../../core/models/provider.js'
+import type { ToolEntry } from '../../../core/tools/tool-set.js'
+import { toRecordedAgent } from '../../../testing/play/record-agent.js'
+import type { RecordedAgent } from '../../../testing/play/recording.js'
+import { loadConfig } from '../../load-config.js'
+
+/** The options of the original run that describe its agent. */
+interface OriginalRunOptions {
+  config: string | undefined
+  tools: string | undefined
+  instructions: string | undefined
+}
+
+/** What is known about the agent that `statewright run` made for a session; null: nothing. */
+async function findRunAgent(
+  { config, tools, instructions }: OriginalRunOptions,
+  store: SessionStore,
+  session: string,
+  io: CliIO,
+): Promise<RecordedAgent | null> {
+  if (config === undefined && tools === undefined && instructions === undefined) {
+    const { createDemoTools } = await import('../../demo-tools.js')
+    const demo = createRehearsalAgent({ tools: createDemoTools() as readonly ToolEntry[] })
+    return (await hasStartedSession(demo, store, session)) ? describeAgent(demo) : null
+  }
+  const { $schema: _schema, model: _model, ...written } = await loadConfig(config, io.cwd)
+  const all = tools === undefined ? [] : await loadTools(tools, io.cwd)
+  const settings = written as Partial<AgentOptions>
+  const agent = createRehearsalAgent({
+    ...settings,
+    ...(instructions !== undefined && { instructions }),
+    tools: all,
+  })
+  const { tools: specs, ...rest } = describeAgent(agent)
+  // Without their module, the tools are not known.
+  return tools === undefined ? rest : { ...rest, tools: specs ?? [] }
+}
+
+function createRehearsalAgent(options: Partial<AgentOptions>): Agent {
+  return createAgent({ ...options, prices: null, model: rehearsalModel } as AgentOptions)
+}
+
+function describeAgent(agent: Agent): RecordedAgent {
+  const parts = internalsByAgent.get(agent)?.parts
+  return parts ? toRecordedAgent(parts, agent.config) : {}
+}
+
+/** Whether this agent started the session's runs, by the log. */
+async function hasStartedSession(agent: Agent, store: SessionStore, session: string): Promise<boolean> {
+  const parts = internalsByAgent.get(agent)?.parts
+  if (!parts) return false
+  const { hash } = createDefinitionFactory(parts)(undefined)
+  const records = await store.read(session)
+  const starts = records.flatMap((record) => {
+    if (record.type !== 'start') return []
+    const entry = openRecord(record, record.seq - 1, session)
+    return entry.type === 'start' ? [entry.definition?.hash] : []
+  })
+  return starts.length > 0 && starts.every((started) => started === hash)
+}
+
+/** The model of `statewright run --rehearsal`. */
+const rehearsalModel: ModelProvider = {
+  provider: 'rehearsal',
+  model: 'rehearsal',
+  request: () => Promise.reject(new Error('No model is asked here.')),
+}
+
+/** Test runners. */
+const runners = ['jest', 'vitest', 'node'] as const
+
+type Runner = (typeof runners)[number]
+
+/** The parts of a session test. Paths are relative to the test. */
+interface TestFile {
+  session: string
+  runner: Runner
+  fixture: string
+  /** The module with the agent, and whether it exports a function that makes one; null: made from the recording. */
+  agent: { module: string; isFunction: boolean } | null
+  /** For an agent that is made from the recording: its prompt, if known, and the module of its tools. */
+  instructions: string | null | undefined
+  tools: string | null
+  isLive: boolean
+}
+
+/** The source of a test that plays a recorded session. */
+function formatTestFile(file: TestFile): string {
+  const { session, runner, fixture, agent, isLive } = file
+  const play = `replaySession(agent, recording${isLive ? ", { tools: 'live' }" : ''})`
+  return [
+    '// A session that plays as it was recorded: no model is asked, and no key is needed.',
+    `// It was written by 'statewright sessions export ${session} --as test', and is yours to change.`,
+    "import { readFileSync } from 'node:fs'",
+    ...(runner === 'jest' ? [] : [`import { test } from '${runner === 'node' ? 'node:test' : 'vitest'}'`]),
+    ...(agent?.isFunction ? ["import { memoryStore } from 'statewright'"] : []),
+    `import { replaySession${agent ? '' : ', createRecordedAgent'} } from 'statewright/testing'`,
+    ...(agent
+      ? [`import ${agent.isFunction ? 'makeAgent' : 'agent'} from ${quoteLiteral(agent.module)}`]
+      : []),
+    ...(file.tools === null ? [] : [`import tools from ${quoteLiteral(file.tools)}`]),
+    '',
+    `const recording = JSON.parse(readFileSync(new URL(${quoteLiteral(fixture)}, import.meta.url), 'utf8'))`,
+    ...(agent?.isFunction ? ['const agent = await makeAgent({ store: memoryStore() })'] : []),
+    ...(agent ? [] : formatRecordedAgent(file)),
+    '',
+    `test(${quoteLiteral(`session ${session} plays as it was recorded`)}, async () => {`,
+    `  await ${play}`,
+    '})',
+    '',
+  ].join('\n')
+}
+
+function formatRecordedAgent({ instructions, tools }: TestFile): string[] {
+  const changes = [
+    ...(instructions === undefined ? [] : [`  instructions: ${quoteLiteral(instructions ?? '')},`]),
+    ...(tools === null ? [] : ['  tools,']),
+  ]
+  return [
+    '',
+    "// The agent as it was recorded. Put your own in its place: import { agent } from './agent.mjs'",
+    ...(changes.length === 0
+      ? ['const agent = createRecordedAgent(recording)']
+      : ['const agent = createRecordedAgent(recording, {', ...changes, '})']),
+  ]
+}
+
+/** A string literal on one line. */
+function quoteLiteral(text: string): string {
+  const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
+  return `'${inside.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}'`
+}
 
 export interface TestExport extends OriginalRunOptions {
   agent: string | undefined
