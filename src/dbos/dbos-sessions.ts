@@ -169,7 +169,7 @@ export function dbosSessions(
       })
     } catch (error) {
       if (!(error instanceof StatewrightError) || !canSucceedLater(error)) throw error
-      // Whoever passes it on because it ends has refused nothing.
+      // A process that drains passes the drive on: that counts as no refusal.
       const isPassed = error.code === 'draining'
       return {
         later: isPassed ? drainedRetryMs : getRetryDelay(refused),

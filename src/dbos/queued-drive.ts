@@ -34,7 +34,7 @@ export interface RefusedDrive {
 }
 
 /**
- * What comes into the queue, or out of it: anybody may have put it there.
+ * Checks a drive that goes into the queue or comes out of it: other programs can write to the queue.
  * @throws {UsageError} `invalid_session`, `invalid_option`, naming the key
  */
 export function checkDrive(given: unknown): void {

@@ -34,7 +34,7 @@ export async function listTools(
   return tools.slice(0, maxTools)
 }
 
-/** What is nested so deeply that it cannot be written down again is of no use to anybody. */
+/** A tool that is nested too deeply for JSON.stringify cannot be offered. */
 function isSerializable(tool: Json): boolean {
   try {
     JSON.stringify(tool)

@@ -13,7 +13,7 @@ export function cutText(text: string, limit: number): string {
   return `${/[\uD800-\uDBFF]$/.test(end) ? end.slice(0, -1) : end}…`
 }
 
-/** Words of somebody else, on one line of ours. */
+/** Foreign text in quotes, on one line. */
 export function quoteText(text: string): string {
   return `"${cutText(stripInvisible(text).replaceAll(/\s+/g, ' ').trim(), 300)}"`
 }

@@ -157,7 +157,7 @@ export function createMetricsLookup(
   }
 }
 
-/** As long as nobody is registered, nobody counts. */
+/** Whether no metrics SDK is registered. */
 function isNoopProvider(provider: MeterProvider): boolean {
   return provider.getMeter('statewright').constructor === createNoopMeter().constructor
 }

@@ -85,7 +85,7 @@ export class RequestSpans {
     if (last.completed) this.settle()
   }
 
-  /** It has ended, and nobody pays for it. */
+  /** Ends an attempt that has completed without usage. */
   settleCompleted(): void {
     if (this.#asked.at(-1)?.completed) this.settle()
   }

@@ -94,7 +94,7 @@ export class StepSpans {
     return this.#run.parent?.isUncleared === true || this.#run.context().features.resultShields
   }
 
-  /** Nobody tells any more how they end. */
+  /** Ends the steps whose end is no longer reported. */
   endAll(): void {
     const open = [...(this.#open?.values() ?? [])]
     this.#open = undefined

@@ -6,7 +6,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
 import type { TelemetryRunInfo } from '../core/telemetry/telemetry.js'
 
-/** Ends that are failures to whoever looks at spans. */
+/** End states that spans report as failures. */
 export const failedStates: ReadonlySet<string> = new Set([
   'ERROR',
   'TIMED_OUT',

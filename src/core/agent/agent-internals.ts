@@ -6,7 +6,7 @@ import type { ToolSet } from '../tools/tool-set.js'
 import type { Agent } from './agent-options.js'
 import type { StoredRuns } from './stored-runs.js'
 
-/** What of an agent its own interface does not show, for whoever shows agents to people. */
+/** The parts of an agent that its public interface does not show. */
 export interface AgentInternals {
   tools: ToolSet
   store: SessionStore | undefined
@@ -17,7 +17,7 @@ export interface AgentInternals {
   parts: AgentParts
 }
 
-/** Of the agents that `createAgent` has made; nobody knows what is in another implementation of the interface. */
+/** Only for agents that `createAgent` made: another implementation of the interface has no internals. */
 export const internalsByAgent = new WeakMap<Pick<Agent, 'config'>, AgentInternals>()
 
 /** @throws {UsageError} `no_store` */

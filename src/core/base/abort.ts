@@ -65,7 +65,7 @@ const lazySignalProperty: PropertyDescriptor & ThisType<AbortHolder> = {
 }
 
 /**
- * Gives `target` a `signal` of its own that is made when somebody first asks for it. Own, so that a copy by `{ ...target }`
+ * Gives `target` a `signal` of its own that is created at its first use. Own, so that a copy by `{ ...target }`
  * has it, too. One getter for all: V8 makes a kind of object for each getter that stands in a literal, and keeps what it
  * can see until the old generation is collected.
  */

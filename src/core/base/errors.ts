@@ -18,7 +18,7 @@ export class StatewrightError extends Error {
   }
 
   /**
-   * Whether the same call can succeed later without anybody changing anything: the session was another's, the store was
+   * Whether the same call can succeed later without a change: the session was another's, the store was
    * away. For queues and engines that try again.
    *
    * @example if (error instanceof StatewrightError && !error.retryable) throw error

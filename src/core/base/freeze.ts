@@ -1,7 +1,7 @@
 /**
  * Freezes plain data and everything in it; what is frozen already was so to the ground. What a run tells is what its
  * machine goes on with: it is frozen once, when it is first told, which costs less than a copy for every listener, and
- * holds in production, too. Whoever wants to change it makes a copy: `structuredClone(message)`.
+ * holds in production, too. To change it, make a copy: `structuredClone(message)`.
  */
 export function freezeOnce<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value

@@ -24,7 +24,7 @@ const escapePattern = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
 /**
  * Finds what is wrong with a text that `JSON.parse` refuses; null when nothing is. Engines word their errors
- * differently and some give no position, but whoever is to mend a long text needs one. Does not recurse, so that any
+ * differently and some give no position, but a person who repairs a long text needs one. Does not recurse, so that any
  * depth of nesting can be read.
  * @param options.uniqueKeys whether an object that has a key twice is wrong, too: `JSON.parse` takes the last in silence
  */

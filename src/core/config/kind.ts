@@ -186,7 +186,7 @@ export function taggedUnion<const Kinds extends Shape>(
   }
 }
 
-/** Refuses a Map, a Date and other objects whose settings nobody would read. */
+/** Refuses a Map, a Date and other objects whose settings would be ignored. */
 function readObject(
   value: unknown,
   path: Path,

@@ -93,7 +93,7 @@ export const modelSection = record({
   encryptedReasoning: optional(flag()),
 })
 
-/** Whether what stands here may be a secret that somebody put into the wrong place: it is not to be shown. */
+/** Whether the value at this path can be a misplaced secret: errors do not show it. */
 export function canBeSecret(path: string): boolean {
   return /^model\.(baseURL|apiKeyEnv|headers|query|hostedTools)/.test(path)
 }

@@ -106,7 +106,7 @@ function rejectUnknownNames<Presets extends Record<string, AgentConfigInput>>(al
   })
 }
 
-/** What is asked of any object by whoever awaits, writes or compares it. */
+/** Properties that `await`, JSON and matchers read of any object. */
 const commonPropertyNames: ReadonlySet<string> = new Set([
   'then',
   'toJSON',

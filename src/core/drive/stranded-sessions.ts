@@ -13,7 +13,7 @@ export interface StrandedSession {
   updatedAt: number
 }
 
-/** A run that can still go on, whoever does. */
+/** States of runs that have not ended. */
 const openStates = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] as const
 const pageSize = 500
 

@@ -44,7 +44,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
   const echoes = all.map((model) => model.echoesReasoning)
   const echoesReasoning = (['always', 'with_calls'] as const).find((one) => echoes.includes(one))
   const structuredOutput = findWeakestSupport(all.map((model) => model.structuredOutput))
-  /** Who is to be asked about this transcript, after somebody has been silent about it. */
+  /** The model to ask about this transcript after another one did not answer it. */
   const instead = new WeakMap<Message, { at: number; failure: ModelFailure }>()
 
   const provider: ModelProvider = {
@@ -132,7 +132,7 @@ function findWeakestSupport(
   return support.includes('alone') ? 'alone' : 'beside_tools'
 }
 
-/** The one that has answered in this run; -1: nobody has, or none of these. */
+/** The model that answered in this run; -1 when none of these did. */
 function findAnsweredCandidate(messages: readonly Message[], candidates: readonly Candidate[]): number {
   const begun = messages.findLastIndex(({ role, internal, data }) => {
     return role === 'user' && internal !== true && data?.['reason'] !== 'steering'

@@ -171,7 +171,7 @@ export function getMediaKind({ type }: MediaPart): MediaKind {
 }
 
 /**
- * A part in words, for whoever reads texts alone: `[image: image/png, 5120 bytes, #1f3c]`. The last of it tells one from
+ * A part in words, for readers that take only text: `[image: image/png, 5120 bytes, #1f3c]`. The last of it tells one from
  * another of the same size, so that a new picture is something new.
  */
 export function describeMedia(part: MediaPart): string {

@@ -9,7 +9,7 @@ import { toContentPart } from './media.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
 /**
- * An answer as the loop relies on it, whoever wrote the provider: texts are texts, call ids are unique within the
+ * An answer as the loop relies on it, also from a provider of your own: texts are texts, call ids are unique within the
  * answer, arguments are JSON text, usage is whole and finite or null (which is estimated, never silently free), and what
  * is to be echoed is plain JSON.
  */
@@ -118,7 +118,7 @@ const failureKinds: readonly FailureKind[] = [
   'fatal',
 ]
 
-/** A failure as the loop relies on it, whoever wrote the provider: every field is there and is what it says. */
+/** A failure as the loop relies on it, also from a provider of your own: every field is present and of its type. */
 export function normalizeFailure(failure: ModelFailure): ModelFailure {
   const given: Partial<Record<keyof ModelFailure, unknown>> = failure ?? {}
   return {
@@ -137,7 +137,7 @@ function toNumberOrNull(value: unknown): number | null {
 }
 
 /**
- * Usage as whoever wrote the provider reports it. Null, which is estimated, when the tokens of input or output are no
+ * Usage as the provider reports it. Null, which is estimated, when the tokens of input or output are no
  * counts: what cannot be read is not free. The other fields are details, and may be left out.
  */
 function normalizeUsage(usage: unknown): TokenUsage | null {

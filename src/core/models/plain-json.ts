@@ -5,7 +5,7 @@ import type { HostedCallOrigin, ProviderItems } from '../../../machines/agent/me
 export const maxDepth = 100
 
 /**
- * What a provider wants back, as plain JSON without ties to whoever made it. Undefined for what JSON cannot hold (a
+ * What a provider wants back, as a copy in plain JSON. Undefined for what JSON cannot hold (a
  * BigInt, a cycle) and for what is nested too deeply to be sent: it is left out.
  */
 export function toPlainJson(value: unknown): Json | undefined {

@@ -153,17 +153,17 @@ export interface ModelProvider {
   readonly fallbacks?: readonly Pick<ModelProvider, 'provider' | 'model'>[]
   /**
    * Whether `responseFormat` is heeded: also in requests that have tools, or only in those that have none. Absent:
-   * nobody knows, so an output schema is asked for by a tool.
+   * not known, so an output schema is asked for by a tool.
    */
   readonly structuredOutput?: StructuredOutputSupport
   /**
    * Whether `toolChoice: 'none'` is heeded in a request that has tools: a last request (`limits.onLimit: 'conclude'`) keeps them
-   * then, and with them what the provider's cache has of it. Absent: nobody knows, and such a request has no tools.
+   * then, and with them what the provider's cache has of it. Absent: not known, and such a request has no tools.
    */
   readonly canForbidCalls?: boolean
   /**
    * What its model takes besides text: a message with anything else is refused before it is sent, `unsupported_content`.
-   * Absent: nobody knows, and what the provider says of it is the error.
+   * Absent: not known, and the provider's own refusal is the error.
    */
   readonly media?: readonly MediaKind[]
   /**
@@ -171,7 +171,7 @@ export interface ModelProvider {
    * context window then. Absent: it does not.
    */
   readonly echoesReasoning?: 'always' | 'with_calls'
-  /** The server that is asked, for telemetry: a name or an address, and nothing of paths or keys. Absent: nobody knows. */
+  /** The server that is asked, for telemetry: a name or an address, and nothing of paths or keys. Absent: not known. */
   readonly endpoint?: { readonly host: string; readonly port: number }
   /**
    * Asked when a run starts, before anything is sent or kept. Throws a ConfigError when no request could be made as

@@ -131,7 +131,7 @@ const misgeneratedCodes = /^tool_use_failed$|^output_parse_failed$/
 
 const overflowAdvice = 'Shorten the conversation, or set context.window and a context.strategy.'
 
-/** What to do about a status, for somebody who has made an `openaiChat`. */
+/** What to do about a status, for a user of `openaiChat`. */
 export function getFatalAdvice(status: number): string {
   if (status >= 300 && status <= 399)
     return 'Redirects are not followed: set the base URL to where the API is.'

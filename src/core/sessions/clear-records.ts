@@ -19,7 +19,7 @@ import type { MachineState, RecordContent } from './log/record-content.js'
 import { applyOpenedRecord, createFoldedSession, pureReducer } from './fold-session.js'
 import type { LogRecord } from './store/store.js'
 
-/** A record of a session's log as it may be shown to anybody. */
+/** A record of a session's log without uncleared content. */
 export type ClearedRecord = {
   seq: number
   /** Milliseconds since the epoch. */
@@ -73,7 +73,7 @@ function placeRecords(
 
 class RecordClearer {
   readonly #placed: readonly PlacedRecord[]
-  /** The transcript as it stands at the end: what of it nobody may read is not in it. */
+  /** The transcript at the end of the log, without uncleared content. */
   readonly #final: readonly Message[]
   /** The place that each raw text of a user has found in the transcript. */
   readonly #places = new Map<object, number[]>()
@@ -181,7 +181,7 @@ class RecordClearer {
         return { ...event, text: typeof said === 'string' ? said : unclearedInput }
       }
       default:
-        // Of what nobody knows nothing is shown.
+        // An unknown event shows only its type.
         return {
           type: event.type,
           ...(event.now !== undefined && { now: event.now }),

@@ -9,13 +9,13 @@ import type { LogRecord, SessionStore } from './store/store.js'
  * Deletes a session and the sessions of all its sub-agents, at every depth, each with its inbox. Returns how many were
  * deleted; 0: there is no such session.
  *
- * The sub-agents go first: whoever is stopped in between finds those that are left by the log above them, and deletes again.
+ * The sub-agents go first: after a crash in between, the log of the parent still names those that are left.
  *
  * @throws {StoreError} `session_busy` while a run has it, or one of its sub-agents; the session is then still there
  */
 export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
   if ((await store.get(sessionId)) === null) return (await store.delete(sessionId)) ? 1 : 0
-  // While it is ours, no run begins whose sub-agents nobody would find.
+  // While this process holds the lease, no run begins whose sub-agents would be left behind.
   const lease = await acquireLease(store, sessionId, { holder: 'whoever deletes it', ttlMs: leaseMs })
   let deleted = 0
   try {

@@ -35,7 +35,7 @@ export interface FoldedSession {
   definition: AgentDefinition | null
   /** How often it has been resumed since anything else came of it, by processes that did not leave it in order. */
   resumeCount: number
-  /** The number of that run's last event, as far as the log knows; null where nobody has counted. */
+  /** The number of that run's last event, as far as the log knows; null where the log has no number. */
   lastEventNumber: number | null
   /** The last message of the session's inbox that is in the log; 0: none is. */
   inbox: number

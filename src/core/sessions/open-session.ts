@@ -38,7 +38,7 @@ export async function openSession(
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
-    // Nobody else writes to it from here on: what was not there then is not there now.
+    // No other process writes to it from here on, so a head of 0 still means an empty log.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const folded = foldRecords(records, sessionId)
     const resumesAt = await getResumeTime(store, lease, folded, clock)

@@ -29,7 +29,7 @@ export function parseSession(stored: unknown): Session {
   return session
 }
 
-/** What was stored, without ties to whoever holds it. */
+/** Copies the stored value, so that later changes by the caller have no effect. */
 function copyStored(stored: unknown): unknown {
   if (typeof stored === 'string') {
     throw invalidSessionError(

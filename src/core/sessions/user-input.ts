@@ -72,7 +72,7 @@ export function readUserContent(content: unknown, at: string): string | ContentP
   return content.map((part, i) => toContentPart(part, `${at}[${i}]`))
 }
 
-/** What somebody gave, as the JSON that it is written as, without ties to whoever holds it. */
+/** Copies a value by way of JSON, so that later changes by the caller have no effect. */
 export function copyAsJson<Given>(given: Given, at: string): Given {
   try {
     return JSON.parse(JSON.stringify(given)) as Given

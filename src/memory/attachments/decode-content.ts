@@ -59,7 +59,7 @@ export function decodeContent(
   return text
 }
 
-/** Undefined when the bytes are no text in that charset, or nobody knows the charset. */
+/** Undefined when the bytes are no text in that charset, or the charset is unknown. */
 function decodeText(bytes: Uint8Array, charset: string | undefined): string | undefined {
   const [first, second] = bytes
   const marked =

@@ -18,7 +18,7 @@ export class WorkSlots {
       return await work()
     } finally {
       const next = this.#waiting.shift()
-      // The place goes from hand to hand, so that nobody who comes later gets it first.
+      // The slot goes straight to the next in line, so that later callers do not overtake.
       if (next === undefined) this.#free += 1
       else next()
     }

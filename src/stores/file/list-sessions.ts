@@ -2,7 +2,7 @@ import type { Listing } from '../../core/sessions/store/list-options.js'
 import { type SessionRow, sessionColumns, readSessionRow } from './session-row.js'
 import type { Prepare } from './sql-values.js'
 
-/** When a session that somebody writes to was written last: its row is not touched by each of its records. */
+/** The time of the last write of a session that is held: its row is not updated with each record. */
 const heldWrittenAtSql = `max(summed_up_at, coalesce(
   (SELECT written_at FROM records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0))`
 

@@ -1,6 +1,6 @@
 import type { Appended, Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
 
-/** One append, and what whoever waits for it is told. */
+/** One append, with the callbacks that settle it. */
 export interface PendingAppend {
   lease: Lease
   records: readonly LogRecord[]

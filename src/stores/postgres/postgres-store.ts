@@ -136,7 +136,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       const take = async (goneToken: string | null) => {
         const values = [sessionId, time(), token, holder, getProcessIdentity(), ttl, goneToken]
         const [row] = await query<AcquiredRow>(sql.acquire, values).catch((error) => {
-          // The session may be ours, though nobody will ever use this token.
+          // The store may have granted the lease although the answer was lost.
           releaseLater(store, { sessionId, token, holder, expiresAt: 0 }, systemClock)
           throw error
         })
@@ -269,7 +269,7 @@ async function makePool(connectionString: string): Promise<pg.Pool> {
     keepAlive: true,
     allowExitOnIdle: true,
   })
-  // A connection that breaks while nobody uses it: the next query opens another, or says what is wrong.
+  // An idle connection that breaks is no error: the next query opens another one, or reports the problem.
   pool.on('error', () => undefined)
   return pool
 }

@@ -113,7 +113,7 @@ export class AnswerReader {
 
   #show({ text, reasoning, hosted, warnings }: Delta): void {
     const { signal, onDelta, onHosted, onWarning } = this.#options
-    // Whoever reads the deltas may abort between two of them.
+    // A reader of the deltas may abort between two of them.
     if (signal.aborted) throw signal.reason
     if (text !== '' || reasoning !== '') onDelta(text, reasoning)
     if (hosted !== undefined) for (const call of hosted) onHosted?.(call)

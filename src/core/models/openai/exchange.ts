@@ -86,5 +86,5 @@ function toSafeModelError(error: unknown, secrets: SentSecrets): ModelError {
 
 const jsonHeaders = { 'content-type': 'application/json' }
 
-/** Where a redirect leads, nobody has said that the conversation may go. */
+/** Redirects are refused: the conversation goes only to the configured address. */
 const noRedirects = { redirect: 'manual' as const }

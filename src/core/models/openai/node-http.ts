@@ -3,7 +3,7 @@ import type * as Https from 'node:https'
 import type { pipeline } from 'node:stream'
 import type * as Zlib from 'node:zlib'
 
-/** Node's own modules, as whoever instruments or mocks them has left them. */
+/** Node's own modules, with all instrumentation and mocks. */
 export interface NodeHttp {
   readonly http: typeof Http
   readonly https: typeof Https

@@ -109,7 +109,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The same refusal for whoever sends a request without having asked before. */
+/** The same refusal for a request without an earlier check. */
 function toCredentialsError({ code, message }: ConfigError): ModelError {
   return new ModelError({
     kind: 'fatal',

@@ -20,7 +20,7 @@ export interface OpenAIOptions {
   provider?: string | undefined
   /**
    * What the model takes besides text: a message with anything else is refused before it is sent. `[]` is a model for text
-   * alone. Default: nobody knows, and the provider's own refusal is the error.
+   * alone. Default: not known, and the provider's own refusal is the error.
    */
   media?: readonly MediaKind[] | undefined
   /** OpenAI's organization that requests are billed to. Default: OPENAI_ORG_ID. */

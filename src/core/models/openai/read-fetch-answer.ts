@@ -41,7 +41,7 @@ export async function readFetchAnswer(
   }
 }
 
-/** Reads on to the end of the body, so that the connection can be used again; nobody waits for it. */
+/** Reads on to the end of the body, so that the connection can be used again. The caller does not wait for it. */
 async function drainBody(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const giveUp = setTimeout(() => void reader.cancel().catch(() => undefined), closeTimeoutMs)
   try {

@@ -5,7 +5,7 @@ import type { SessionStore } from '../store/store.js'
 /** How often a process asks for messages that other processes have left for the sessions that it holds, in milliseconds. */
 const pollMs = 1000
 
-/** Whoever holds a session. */
+/** The part of a process that holds a session. */
 export interface InboxHolder {
   readonly sessionId: string
   /** `inbox`: the number of the last message that is there. */
@@ -59,7 +59,7 @@ class InboxHolders {
     } catch {
       // It is asked again, and told with what is written.
     }
-    // Nobody may be left, or somebody have come meanwhile.
+    // Holders may have left or come meanwhile.
     if (this.#timer !== timer) return
     this.#timer = undefined
     if (this.#held.size > 0) this.#schedulePoll()
@@ -69,7 +69,7 @@ class InboxHolders {
 /** Those whose time goes by the same clock. */
 export const inboxHolders = new PerStore((store, clock) => new InboxHolders(store, clock))
 
-/** A message was put into the inbox of a session: whoever holds it in this process hears at once. */
+/** A message was put into the inbox of a session: its holder in this process is notified at once. */
 export function notifyHolder(store: SessionStore, sessionId: string, inbox: number): void {
   for (const each of inboxHolders.list(store)) each.notify(sessionId, inbox)
 }

@@ -6,7 +6,7 @@ import { type InboxHolder, inboxHolders } from './inbox-holders.js'
 import { parseInboxMessage } from './session-message.js'
 import { addKey } from '../fold-session.js'
 
-/** Told of a message by its number; what it says is null where nobody of us has put it there. */
+/** Told of a message by its number; the event is null when the text is not one of ours. */
 type Listener = (message: number, event: ControlEvent | null) => void
 
 interface ReadMessage {
@@ -25,7 +25,7 @@ interface InboxReaderParts {
 }
 
 /**
- * The inbox of one session, read by whoever holds it: each message is handed over once, in order, and removed once what
+ * The inbox of one session, read by its holder: each message is handed over once, in order, and removed once what
  * it has come to is durable. A message that is in the log already was handed over by a process that died before it could
  * remove it.
  */

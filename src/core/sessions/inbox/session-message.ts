@@ -41,9 +41,9 @@ export interface Receipt {
   /** The number of the message in the session's inbox. */
   message: number
   /**
-   * - `sent`: somebody holds the session, and hears it at once in this process, within a second in another
-   * - `waiting`: the session rests, and nobody holds it: whoever resumes it applies this first
-   * - `applied`: it is done; a `cancel` of a session that nobody held
+   * - `sent`: a process holds the session: it reads the message at once when it is this process, else within a second
+   * - `waiting`: the session rests and no process holds it: the next resume applies the message first
+   * - `applied`: it is done; a `cancel` of a session that no process held
    */
   status: 'sent' | 'waiting' | 'applied'
 }
@@ -138,7 +138,7 @@ const publicEventTypes: readonly ControlEvent['type'][] = [
   'TOOL_OUTPUT',
 ]
 
-/** What lies in an inbox is the event itself, as it will be in the log. Null: nobody of us has put it there. */
+/** What lies in an inbox is the event itself, as it will be in the log. Null when the text is not one of ours. */
 export function parseInboxMessage(text: string): ControlEvent | null {
   try {
     const event = JSON.parse(text) as ControlEvent | null

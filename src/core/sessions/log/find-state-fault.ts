@@ -13,7 +13,7 @@ import { storedFit, storedUsage } from '../stored-session.js'
 import { createSessionState } from '../session-state.js'
 import { isRecord } from './complete-context.js'
 
-/** What a log leads to, judged before anybody relies on it: another program may have written in it. */
+/** Checks the state that a log leads to before a run uses it: another program may have written to the log. */
 
 /** Why nothing can go on from there, in a sentence; null when it can. */
 export function findContextFault(context: AgentContext): string | null {

@@ -6,7 +6,7 @@ import type { Lease, SessionStore } from '../store/store.js'
 /** How long a session stays another's when the process that writes to it falls silent, in milliseconds. */
 export const leaseMs = 30_000
 
-/** Whoever holds a lease for as long as it works: a tool may take hours in which nothing is written. */
+/** Holds a lease for as long as its run works: a tool may take hours in which the log is not written. */
 export interface LeaseHolder {
   getLease(): Lease
   onRenewed(lease: Lease): void

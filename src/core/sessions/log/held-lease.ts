@@ -14,7 +14,7 @@ export interface LeaseOwner {
   onLost(error: unknown): void
   /** The session is ours; `isNew`: it was not until now. */
   onHeld(isNew: boolean): void
-  /** Anybody may take the session from now on. */
+  /** The lease is released: any process may acquire the session. */
   onReleased(): void
   /** Told what the store says of the inbox when the session is given back. */
   onInboxAnswer(told: Appended | void): void

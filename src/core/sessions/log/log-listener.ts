@@ -1,10 +1,10 @@
-/** Whoever wants to know what becomes of a session's log while this process has it. */
+/** Is told what happens to a session's log while this process holds the session. */
 export interface LogListener {
   /** The session is ours. */
   onHeld(): void
   /** More of it is durable. */
   onWritten(): void
-  /** It is anybody's. */
+  /** The session is released. */
   onReleased(): void
 }
 

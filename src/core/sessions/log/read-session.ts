@@ -5,7 +5,7 @@ import type { SessionStore } from '../store/store.js'
 import { readSessionAt } from '../replay-session.js'
 
 /**
- * A session of a store as `restoreSession` gives it, fit to be taken elsewhere: calls that wait for somebody are closed.
+ * A session of a store as `restoreSession` gives it, ready to be used elsewhere: calls that wait for an answer are closed.
  * Nothing is written.
  * @throws {StoreError} `unknown_session`, `corrupt_log`, …
  */

@@ -27,7 +27,7 @@ export interface MachineState {
 export type RecordContent = Content & {
   /** The number of the run's last event when this was written: on the last of those that were written together. */
   told?: number
-  /** What the run's telemetry has left for whoever goes on with it: see `JournalEntry`. A snapshot repeats the last. */
+  /** What the run's telemetry leaves for the process that resumes the run: see `JournalEntry`. A snapshot repeats the last. */
   link?: string
 }
 

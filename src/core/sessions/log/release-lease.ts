@@ -120,7 +120,7 @@ export function releaseLease(
   return leaseReleasers.get(store, clock).release(lease, onAnswer)
 }
 
-/** A lease that the store may have given, though nobody got its answer: it is given back as soon as the store takes it. */
+/** A lease that the store may have granted although its answer was lost: it is released as soon as the store accepts that. */
 export function releaseLater(store: SessionStore, lease: Lease, clock: Clock): void {
   leaseReleasers.get(store, clock).retryLater(lease)
 }

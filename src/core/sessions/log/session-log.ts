@@ -40,7 +40,7 @@ export interface SessionLogParts {
 /**
  * The log of one session, written ahead by one run. What is appended is gathered and becomes durable with the next
  * `flush()`, or at the end of the present turn of the event loop. Between two rests the session is ours alone; at a
- * rest anybody may take it over.
+ * rest any process may acquire it.
  */
 export class SessionLog implements Journal {
   readonly sessionId: string
@@ -129,7 +129,7 @@ export class SessionLog implements Journal {
     })
   }
 
-  /** True between a rest and what wakes the run: anybody may write to the session. */
+  /** True while the run rests: any process may write to the session. */
   get isResting(): boolean {
     return !this.#lease.isHeld
   }
@@ -299,7 +299,7 @@ export class SessionLog implements Journal {
     }
   }
 
-  /** Everything is durable, and the session free for whoever goes on. */
+  /** Writes everything, then releases the session for the process that resumes it. */
   rest(context: AgentContext): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
     if (!this.#lease.isHeld && this.#pending.length === 0) return undefined

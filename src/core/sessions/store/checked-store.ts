@@ -51,7 +51,7 @@ export function limitStoreTime(store: SessionStore, timeoutMs: number, clock: Cl
     if (!(answer instanceof Promise)) return answer
     return limitTime({ ms: timeoutMs, clock, late: () => storeTimeoutError(what, timeoutMs), onLate }, answer)
   }
-  /** Nobody waits for it any more. */
+  /** The caller has given up: the lease is released. */
   const giveBack = async (lease: Lease): Promise<void> => {
     try {
       await store.release(lease)

@@ -1,6 +1,6 @@
 type MaybePromise<Value> = Value | Promise<Value>
 
-/** What lies in the inbox of a session until whoever runs the session has taken it. */
+/** A message in the inbox of a session, until the process that runs the session takes it. */
 export interface InboxMessage {
   /** 1, 2, 3, … within a session; no number is used twice. */
   message: number
@@ -14,11 +14,11 @@ export interface InboxMessage {
 export interface Delivery {
   /** Its number. */
   message: number
-  /** Who held the session at that very moment; null: nobody did. */
+  /** The holder of the session at that moment; null when no process held it. */
   holder: string | null
 }
 
-/** What the inbox of one session holds, for whoever holds the session. */
+/** Whether the inbox of a session has messages, for the holder of the session. */
 export interface UnreadInbox {
   sessionId: string
   /** The number of the last message that is still there. */
@@ -35,7 +35,7 @@ export interface InboxPosition {
 
 /**
  * Where `agent.tell` leaves messages for a session, beside its log. A message and the holder that it finds are one:
- * whoever holds the session when a message is put there learns of it from the answer to its next `append` or `release`
+ * the holder of the session when a message is put there learns of it from the answer to its next `append` or `release`
  * at the latest.
  */
 export interface SessionInbox {

@@ -28,7 +28,7 @@ export function isProcessGone(identity: ProcessIdentity | null): boolean {
     process.kill(Number(pid), 0)
     return false
   } catch (error) {
-    // EPERM: it lives, and belongs to somebody else.
+    // EPERM: the process runs and belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'ESRCH'
   }
 }

@@ -2,7 +2,7 @@ import { StatewrightError } from '../../base/errors.js'
 
 /**
  * - `session_busy`: another run, process or machine writes to the session
- * - `lease_lost`: somebody else took the session over in the meantime
+ * - `lease_lost`: another process took the session over in the meantime
  * - `unknown_session`: there is none with this id
  * - `out_of_order`: the log has moved on since it was read
  * - `corrupt_log`: a record is damaged or missing; the message names the last good one

@@ -7,7 +7,7 @@ import type { Lease, LogRecord } from './store.js'
 export function sessionBusyError(sessionId: string, holder: string | null): StoreError {
   return new StoreError(
     'session_busy',
-    `The session ${sessionId} is in use by ${holder ?? 'somebody else'}. Wait for its end, or use another session.`,
+    `The session ${sessionId} is in use by ${holder ?? 'another process'}. Wait for its end, or use another session.`,
     sessionId,
   )
 }
@@ -15,7 +15,7 @@ export function sessionBusyError(sessionId: string, holder: string | null): Stor
 export function leaseLostError({ sessionId, holder }: Lease): StoreError {
   return new StoreError(
     'lease_lost',
-    `The session ${sessionId} is no longer ${holder}'s to write: its lease ran out, or somebody else has taken the ` +
+    `The session ${sessionId} is no longer ${holder}'s to write: its lease ran out, or another process has taken the ` +
       'session over. Acquire it again, and go on from the log as it is then.',
     sessionId,
   )

@@ -85,7 +85,7 @@ export interface ListedSession {
   head: number
   /** Null when none was written yet. */
   summary: SessionSummary | null
-  /** Who writes to it now; null when nobody does. */
+  /** The process that writes to it now; null when none does. */
   holder: string | null
 }
 
@@ -133,7 +133,7 @@ export interface SessionStore {
    */
   acquire(sessionId: string, options: AcquireOptions): MaybePromise<Lease>
   /**
-   * Lets a lease last for another `ttlMs` from now, also when it has run out and nobody has taken the session since.
+   * Lets a lease last for another `ttlMs` from now, also when it has run out and no other process has acquired the session since.
    *
    * @example
    * const store = memoryStore()
@@ -202,7 +202,7 @@ export interface SessionStore {
    *
    * @example
    * const wasThere = await memoryStore().delete('ann') // false
-   * @throws {StoreError} `session_busy` while somebody writes to it
+   * @throws {StoreError} `session_busy` while a process writes to it
    */
   delete(sessionId: string): MaybePromise<boolean>
   /**

@@ -65,7 +65,7 @@ export function listHostedCalls(message: AssistantMessage, from: string): ToolCa
   return (message.tool_calls ?? []).filter(({ hosted }) => hosted?.from === from)
 }
 
-/** A person's answer, and that of whoever ended the run before there was one: only a yes lets it run. */
+/** A person's answer, or the one that the end of a run gives: only an approval lets the call run. */
 export function toApprovalAnswer({ tool_call_id: id, content, data }: ToolMessage): WireMessage {
   const approve = data?.['approved'] === true
   const answer = { type: 'mcp_approval_response', approval_request_id: id, approve }

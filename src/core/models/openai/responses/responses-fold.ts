@@ -191,6 +191,6 @@ function unfinishedError(status: string): ModelError {
   return new ModelError({
     kind: 'fatal',
     code: 'unfinished_response',
-    message: `The provider answered with a response that is still ${status}. Leave background out of extraBody: nobody would ask for it again.`,
+    message: `The provider answered with a response that is still ${status}. Leave background out of extraBody: the run does not poll for the answer.`,
   })
 }
