@@ -17,7 +17,7 @@ export interface AskShieldsOptions extends ShieldScene {
 export async function askShields(
   shields: readonly Shield[],
   content: string,
-  { signal, clock, timeoutMs, failOpen, reportThrown: tellThrown, ...scene }: AskShieldsOptions,
+  { signal, clock, timeoutMs, failOpen, reportThrown, ...scene }: AskShieldsOptions,
 ): Promise<Screening> {
   const running = new Set<CallAbort>()
   const ask = (
@@ -27,7 +27,7 @@ export async function askShields(
   ): Promise<ShieldAnswer> =>
     signal.aborted
       ? Promise.resolve({ ...createStoppedAnswer(shield), durationMs: 0 })
-      : askShield(shield, text, { scene, clock, timeoutMs, onFailure, running, reportThrown: tellThrown })
+      : askShield(shield, text, { scene, clock, timeoutMs, onFailure, running, reportThrown })
 
   const stopWaiting = onAbort(signal, () => {
     for (const abort of running) abort.abort(signal.reason)
