@@ -15,8 +15,11 @@ const tests = join(root, 'test/')
 const folder = join(root, '.tests')
 /** More make the longest bundle the last of two workers; fewer load the sources more often. */
 const filesPerBundle = 28
-/** Bundled, these would mock or stop the clock for their neighbours as well, or load the sources a second time. */
-const needsOwnWorld = /unstable_mockModule|useFakeTimers|process\.cwd\(\), 'src\//
+/**
+ * Bundled, these would mock or stop the clock for their neighbours as well, or load the sources a second time. A comment
+ * "in a file of its own" in a test file says the same of it.
+ */
+const needsOwnWorld = /unstable_mockModule|useFakeTimers|process\.cwd\(\), 'src\/|[Ii]n a file of its own/
 const plainOptions =
   /^(?:-[fo]|--(?:changed|collect|config|coverage|detect|find|last|list|only|project|run|shard|watch).*)$/
 const optionsWithValue = /^(?:-[tw]|--(?:testNamePattern|maxWorkers|outputFile|reporters|testTimeout))$/

@@ -1,6 +1,6 @@
 import { UsageError } from '../core/base/errors.js'
 import type { InputPart } from '../core/models/media.js'
-import type { IncomingMessage } from '../web/chat-service.js'
+import type { IncomingMessage } from '../web/incoming-message.js'
 import type { PageFiles } from '../web/page-files.js'
 
 type Fields = Record<string, unknown>

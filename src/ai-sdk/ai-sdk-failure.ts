@@ -118,3 +118,20 @@ function readText(value: unknown, key: string): string {
   const text = readProperty(value, key)
   return typeof text === 'string' ? text : ''
 }
+
+export function unsupportedPauseError(): ModelError {
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unsupported_pause',
+    message:
+      'The model has paused after it summarized the conversation. Leave pauseAfterCompaction out of providerOptions: it goes on by itself then.',
+  })
+}
+
+export function unsupportedApprovalError(callId: string): ModelError {
+  return new ModelError({
+    kind: 'fatal',
+    code: 'unsupported_approval',
+    message: `The provider asks whether its own tool may be called (${callId}), which cannot be answered here. Let it need no approval, or make it a tool of the agent with needsApproval.`,
+  })
+}

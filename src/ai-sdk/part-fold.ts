@@ -6,7 +6,7 @@ import { refuseTooLarge } from '../core/models/openai/response-limits.js'
 import { type Delta, noDelta } from '../core/models/openai/delta.js'
 import { describeMediaList, toBase64, toContentPart } from '../core/models/media.js'
 import { toPlainJson } from '../core/models/plain-json.js'
-import { ModelError } from '../core/models/provider.js'
+import { unsupportedApprovalError, unsupportedPauseError } from './ai-sdk-failure.js'
 import { type EchoPart, fingerprintCall, isCompaction, toProviderItems } from './provider-echo.js'
 import { createHostedCallTracker } from './hosted-calls.js'
 import { toFinish, toUsage } from './ai-sdk-usage.js'
@@ -381,23 +381,6 @@ function parseInput(text: string): Json {
   } catch {
     return text.trim() === '' ? {} : text
   }
-}
-
-function unsupportedPauseError(): ModelError {
-  return new ModelError({
-    kind: 'fatal',
-    code: 'unsupported_pause',
-    message:
-      'The model has paused after it summarized the conversation. Leave pauseAfterCompaction out of providerOptions: it goes on by itself then.',
-  })
-}
-
-function unsupportedApprovalError(callId: string): ModelError {
-  return new ModelError({
-    kind: 'fatal',
-    code: 'unsupported_approval',
-    message: `The provider asks whether its own tool may be called (${callId}), which cannot be answered here. Let it need no approval, or make it a tool of the agent with needsApproval.`,
-  })
 }
 
 /** The content of a whole answer. */

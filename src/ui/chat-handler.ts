@@ -10,7 +10,7 @@ import { toUIMessages } from './ui-messages.js'
 import type { InputPart } from '../core/models/media.js'
 import { parseApprovalId } from '../web/approval-id.js'
 import type { CallAnswer } from '../web/call-answers.js'
-import type { IncomingMessage } from '../web/chat-service.js'
+import type { IncomingMessage } from '../web/incoming-message.js'
 import type { PageFiles } from '../web/page-files.js'
 
 export interface ChatHandlerOptions extends HandlerOptions {

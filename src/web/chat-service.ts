@@ -8,10 +8,11 @@ import type { Clock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import type { RunInput } from '../core/sessions/input-history.js'
-import type { UserInputMessage } from '../core/sessions/user-input.js'
 import { applyAnswers, type CallAnswer, checkAnswers } from './call-answers.js'
 import { followRemoteRun, type StoredContext } from './follow-remote.js'
+import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
+import { SessionQueue } from './session-queue.js'
 import {
   createFinishedSubscription,
   type Subscription,
@@ -32,13 +33,6 @@ export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell' | 'watch'> & {
   /** The type of the options depends on the `context` that the agent's tools take. */
   run(input: RunInput, options: never): AnyRun
   resume(sessionId: string, options: never): Promise<AnyRun>
-}
-
-/** A user's message from a page. */
-export interface IncomingMessage {
-  content: UserInputMessage['content']
-  /** The page's own id of the message: a message that is sent twice starts one run. */
-  clientId: string | undefined
 }
 
 /** The current state of a session. */
@@ -86,8 +80,7 @@ export class ChatService {
   readonly #agent: ChatAgent
   readonly #internals: ChatInternals
   readonly #liveRuns = new LiveRuns()
-  /** The last request of each session: requests for one session run one after the other. */
-  readonly #pending = new Map<string, Promise<unknown>>()
+  readonly #queue = new SessionQueue()
 
   constructor(agent: ChatAgent, made: ChatInternals) {
     this.#agent = agent
@@ -101,7 +94,7 @@ export class ChatService {
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `message_changed`, `already_said`
    */
   sendMessage(sessionId: string, message: IncomingMessage, caller: Caller): Promise<Subscription> {
-    return this.#serialize(sessionId, () => this.#sendMessage(sessionId, message, caller))
+    return this.#queue.run(sessionId, () => this.#sendMessage(sessionId, message, caller))
   }
 
   /**
@@ -110,7 +103,7 @@ export class ChatService {
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
    */
   answerCalls(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<Subscription> {
-    return this.#serialize(sessionId, () => this.#answerCalls(sessionId, answers, caller))
+    return this.#queue.run(sessionId, () => this.#answerCalls(sessionId, answers, caller))
   }
 
   /**
@@ -122,7 +115,7 @@ export class ChatService {
     caller: Caller,
     { mayContinue }: { mayContinue: boolean },
   ): Promise<Subscription | null> {
-    return this.#serialize(sessionId, async () => {
+    return this.#queue.run(sessionId, async () => {
       const live = this.#liveRuns.get(sessionId)
       if (live) return subscribeFromStart(live)
       const stored = await this.#readStored(sessionId)
@@ -143,7 +136,7 @@ export class ChatService {
     { messages, steer }: { messages: number; steer?: string | undefined },
     caller: Caller,
   ): Promise<Subscription> {
-    return this.#serialize(sessionId, async () => {
+    return this.#queue.run(sessionId, async () => {
       const context = this.#liveRuns.get(sessionId) ? null : await this.#readContext(sessionId)
       if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
         throw new UsageError(
@@ -167,7 +160,7 @@ export class ChatService {
 
   /** Cancels the run of a session that has not ended. */
   cancelRun(sessionId: string, caller: Caller): Promise<void> {
-    return this.#serialize(sessionId, async () => {
+    return this.#queue.run(sessionId, async () => {
       const why = 'The user has stopped it.'
       const live = this.#liveRuns.get(sessionId)
       if (live) return live.run.cancel(why)
@@ -326,7 +319,7 @@ export class ChatService {
   /** `caller`: resumes the run when no process holds it any more; null: the run is only watched. */
   #followRemote(sessionId: string, stored: StoredContext, caller: Caller | null): Subscription {
     const resumeHere = (by: Caller): Promise<void> =>
-      this.#serialize(sessionId, async () => {
+      this.#queue.run(sessionId, async () => {
         if (this.#liveRuns.get(sessionId) || (await this.#internals.store.get(sessionId))?.holder !== null)
           return
         const stored = await this.#readContext(sessionId)
@@ -376,18 +369,6 @@ export class ChatService {
       throw error
     }
   }
-
-  /** Runs the requests of one session one after the other, so that each sees the effect of the one before. */
-  async #serialize<Value>(sessionId: string, task: () => Promise<Value>): Promise<Value> {
-    const previous = this.#pending.get(sessionId)
-    const current = (previous ?? Promise.resolve()).then(task, task)
-    this.#pending.set(sessionId, current)
-    try {
-      return await current
-    } finally {
-      if (this.#pending.get(sessionId) === current) this.#pending.delete(sessionId)
-    }
-  }
 }
 
 function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
@@ -397,16 +378,6 @@ function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
 function findTurn(run: AnyRun): Turn | null {
   const context = findContext(run)
   return context ? toTurn(context) : null
-}
-
-function toInputMessage({ content, clientId }: IncomingMessage): UserInputMessage {
-  return { content, ...(clientId !== undefined && { clientId }) }
-}
-
-/** The text parts of a message. */
-function toText({ content }: { content: string | readonly { type: string; text?: unknown }[] }): string {
-  if (typeof content === 'string') return content
-  return content.flatMap(({ type, text }) => (type === 'text' ? [String(text)] : [])).join('\n')
 }
 
 function isWorking(state: AgentState | null): boolean {

@@ -1,5 +1,6 @@
 import type { CallAnswer } from './call-answers.js'
-import type { ChatService, SessionView, IncomingMessage } from './chat-service.js'
+import type { ChatService, SessionView } from './chat-service.js'
+import type { IncomingMessage } from './incoming-message.js'
 import { type ExposeOptions, PageView } from './exposure.js'
 import type { Subscription } from './subscription.js'
 import type { Caller } from './live-runs.js'

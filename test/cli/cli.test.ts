@@ -118,7 +118,7 @@ describe('the command line', () => {
     ['a configuration that is not JSON', ['-c', 'broken.json'], 'Line 1, column 2'],
     ['an unknown key', ['-c', 'typo.json'], 'Did you mean limits.maxSteps?'],
     ['a value out of range', ['-c', 'zero.json'], 'limits.maxSteps must be'],
-    ['an interactive configuration', ['-c', 'chat.json'], 'one prompt a run'],
+    ['an interactive configuration', ['-c', 'chat.json'], 'runs one prompt'],
     ['a module without tools', ['-t', 'none.mjs'], 'exports nothing'],
     ['a list of other things', ['-t', 'other.mjs'], 'tools[0] is not a tool'],
     ['two tools with one name', ['-t', 'twice.mjs'], "Two tools are named 'a'"],

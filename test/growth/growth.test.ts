@@ -13,6 +13,7 @@ import { type Effort, growthOf, inWords } from './measure.js'
 import { subjects } from './registry.js'
 import { rows } from './rows/index.js'
 
+// Not bundled, in a file of its own: it imports every entry of the package by name.
 jest.setTimeout(120_000)
 
 const which = process.env['STATEWRIGHT_GROWTH'] ?? ''

@@ -74,25 +74,18 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (signal) this.#unfollow = whenAborted(signal, (why) => this.cancel(why))
     if (above) this.#hub.events$.subscribe(above.onEvent)
     registerRelease(this, () => this.#actor.release(this.#log))
+    const refuse = (error: unknown): void => this.#refuseRun(error)
     if (origin instanceof Promise) {
-      origin.then(
-        (read) => {
-          this.#createActor(parts, read)
-          return this.#startRun()
-        },
-        (error: unknown) => this.#refuseRun(error),
-      )
+      origin.then((read) => {
+        this.#createActor(parts, read)
+        return this.#startRun()
+      }, refuse)
       return
     }
     this.#createActor(parts, origin)
     // Later, so that a subscriber right after run() or resume() misses nothing.
     if (origin.snapshot) this.#resumeRun()
-    else {
-      Promise.resolve(ready).then(
-        () => this.#startRun(),
-        (error: unknown) => this.#refuseRun(error),
-      )
-    }
+    else Promise.resolve(ready).then(() => this.#startRun(), refuse)
   }
 
   /**

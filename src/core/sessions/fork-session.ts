@@ -5,7 +5,8 @@ import { readSessionAtQuestion, isWaitingForChild } from './child-question.js'
 import { getChildSessionId } from './child-session.js'
 import type { LoggedEdit } from './fork-edit.js'
 import type { SessionStore } from './store/store.js'
-import { logVersion, type MachineState } from './log/record-content.js'
+import { createOpening, createSnapshot } from './log/create-records.js'
+import type { MachineState } from './log/record-content.js'
 import { openSession } from './open-session.js'
 import { readSessionAt } from './replay-session.js'
 import { toMachineState, type FoldedSession } from './fold-session.js'
@@ -54,13 +55,9 @@ async function writeFork(
   const context: AgentContext | null = run && { ...run.context, sessionId: id, runId: createId() }
   if (context) await copyChildren(parts, { sessionId, folded, beginning }, context)
   const { log } = await openSession(parts.store, id, { clock: parts.clock, holder: 'a fork', name })
-  const named = name === undefined ? {} : { name }
-  const forkedFrom = { sessionId, seq: head, ...(edit && { edit }) }
-  log.write({ type: 'opened', version: logVersion, ...named, state, forkedFrom })
+  log.write(createOpening(name, state, { sessionId, seq: head, ...(edit && { edit }) }))
   if (run && context) {
-    const begun = definition === null ? {} : { definition }
-    const state = { ...run.machine, context }
-    log.write({ type: 'snapshot', version: logVersion, ...named, runs, ...begun, state })
+    log.write(createSnapshot({ ...run.machine, context }, { name, runs, definition }))
     await log.rest(context)
   } else {
     await log.close()

@@ -13,6 +13,7 @@ import { raw, rawServer } from './raw-server.js'
 import { type Answer, events, json, serve } from './server.js'
 import { overTransport, transports } from './transports.js'
 
+// In a file of its own: the openai client sends the name of its class, which a bundle can change.
 const completion = { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }
 const piece = (content: string, finish: string | null = null) => ({
   choices: [{ index: 0, delta: { content }, finish_reason: finish }],
@@ -299,7 +300,7 @@ test('fetch is used wherever somebody has put something in its place', async () 
   })
   const script = `
     ${outputFiles[0]?.text.replace(/^export \{[^]*$/m, '')}
-    const uses = () => (nodeHttp() === null ? 'fetch' : 'http')
+    const uses = () => (findNodeHttp() === null ? 'fetch' : 'http')
     const said = { first: uses() }
     await fetch('http://127.0.0.1:9/').catch(() => undefined)
     said.afterFetch = uses()

@@ -1,6 +1,6 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { Clock } from '../../base/clock.js'
-import { toStoredState } from './stored-state.js'
+import { createOpening, createSnapshot, toDefinitionField } from './create-records.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
@@ -11,7 +11,7 @@ import { leaseMs } from './heartbeat.js'
 import { HeldLease } from './held-lease.js'
 import { noLogListener, type LogListener } from './log-listener.js'
 import { acquireLease } from './release-lease.js'
-import { type RecordContent, logVersion, type StartInput } from './record-content.js'
+import type { RecordContent, StartInput } from './record-content.js'
 import { type RecordDraft, draftRecord, sealDraft } from './log-record.js'
 import { type FoldedRun, toMachineState, type FoldedSession } from '../fold-session.js'
 import { createSummary } from '../session-summary.js'
@@ -184,29 +184,15 @@ export class SessionLog implements Journal {
     }
     const { messages: _m, usage: _u, guardrails: _g, warnedOfBudget: _w, fit: _f, ...input } = entry.input
     this.#runs += 1
-    if (this.#head === 0) this.write(this.#createOpening())
+    if (this.#head === 0) this.write(createOpening(this.#name, this.#initialState))
     this.#definition = this.#createDefinition?.() ?? null
     this.#runStartedAt = this.#head + 1
     this.write({
       type: 'start',
       input: input satisfies StartInput,
-      ...this.#definitionField,
+      ...toDefinitionField(this.#definition),
       ...toLinkField(this.#link),
     })
-  }
-
-  get #definitionField(): { definition?: AgentDefinition } {
-    return this.#definition === null ? {} : { definition: this.#definition }
-  }
-
-  #createOpening(): RecordContent {
-    const named = this.#name === undefined ? {} : { name: this.#name }
-    return {
-      type: 'opened',
-      version: logVersion,
-      ...named,
-      ...(this.#initialState && { state: this.#initialState }),
-    }
   }
 
   write(entry: RecordContent): void {
@@ -214,8 +200,7 @@ export class SessionLog implements Journal {
     if (entry.type === 'snapshot') this.#definition = entry.definition ?? null
     let record: RecordDraft
     try {
-      const kept = entry.type === 'snapshot' ? { ...entry, state: toStoredState(entry.state) } : entry
-      record = draftRecord(this.#head + 1, this.#getRecordTime(entry), kept)
+      record = draftRecord(this.#head + 1, this.#getRecordTime(entry), entry)
     } catch (error) {
       this.#fail(error)
       return
@@ -242,17 +227,7 @@ export class SessionLog implements Journal {
   onReached(run: FoldedRun): void {
     if (this.#tailSize < Math.max(minSnapshotChars, this.#snapshotSize / 4)) return
     const size = this.#tailSize
-    this.write({
-      type: 'snapshot',
-      version: logVersion,
-      ...(this.#name !== undefined && { name: this.#name }),
-      runs: this.#runs,
-      ...this.#definitionField,
-      ...(this.inbox.applied > 0 && { inbox: this.inbox.applied }),
-      ...(this.inbox.keys.length > 0 && { keys: [...this.inbox.keys] }),
-      state: toMachineState(run),
-      ...toLinkField(this.#link),
-    })
+    this.write(createSnapshot(toMachineState(run), this.#facts, this.inbox, this.#link))
     this.#snapshotSize = this.#tailSize - size
     this.#tailSize = 0
   }
@@ -266,11 +241,11 @@ export class SessionLog implements Journal {
 
   /** What a list of sessions tells of this one, from the next write on. */
   setSummary(context: AgentContext): void {
-    this.#summary = createSummary(context, {
-      name: this.#name,
-      runs: this.#runs,
-      definition: this.#definition,
-    })
+    this.#summary = createSummary(context, this.#facts)
+  }
+
+  get #facts(): { name: string | undefined; runs: number; definition: AgentDefinition | null } {
+    return { name: this.#name, runs: this.#runs, definition: this.#definition }
   }
 
   flush(): Promise<void> | undefined {

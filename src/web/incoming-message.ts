@@ -1,0 +1,22 @@
+import type { UserInputMessage } from '../core/sessions/user-input.js'
+
+/** A user's message from a page. */
+export interface IncomingMessage {
+  content: UserInputMessage['content']
+  /** The page's own id of the message: a message that is sent twice starts one run. */
+  clientId: string | undefined
+}
+
+export function toInputMessage({ content, clientId }: IncomingMessage): UserInputMessage {
+  return { content, ...(clientId !== undefined && { clientId }) }
+}
+
+/** The text parts of a message. */
+export function toText({
+  content,
+}: {
+  content: string | readonly { type: string; text?: unknown }[]
+}): string {
+  if (typeof content === 'string') return content
+  return content.flatMap(({ type, text }) => (type === 'text' ? [String(text)] : [])).join('\n')
+}
