@@ -80,7 +80,7 @@ const files = readdirSync(tests, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.test.ts') && !ignored.some((pattern) => file.includes(pattern)))
   .sort()
 const isApart = await Promise.all(
-  files.map((file) => needsOwnWorld.test(readModule(file)) || isAwaited(file)),
+  files.map(async (file) => needsOwnWorld.test(readModule(file)) || isAwaited(file)),
 )
 const apart = files.filter((_, i) => isApart[i])
 const together = files.filter((_, i) => !isApart[i])
