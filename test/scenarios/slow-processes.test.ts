@@ -9,9 +9,9 @@ import {
 } from '../../src/index.js'
 import { findHistoryProblem } from '../support/history.js'
 import { payments, SlowProcess } from '../support/slow-crew.js'
-import { delays, numRuns, SlowPlace } from '../support/slow-place.js'
+import { cases, delays, SlowPlace } from '../support/slow-place.js'
 
-jest.setTimeout(numRuns * 10_000)
+jest.setTimeout(cases.numRuns * 10_000)
 
 /** What happens to a session that three processes share, and how many milliseconds after what happened before. */
 const deed = fc.record({
@@ -210,7 +210,7 @@ test('processes that share a session over a slow store bring it to its end, and 
       expect(messages.filter(({ role }) => role === 'tool')).toHaveLength(4)
     }),
     {
-      numRuns,
+      ...cases,
       endOnFailure: true,
       examples: [
         [toldWhileLeft.ways, toldWhileLeft.deeds],

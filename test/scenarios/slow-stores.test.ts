@@ -2,10 +2,10 @@ import { jest } from '@jest/globals'
 import fc from 'fast-check'
 import { createAgent, defineTool, type Run } from '../../src/index.js'
 import { call, ManualModel } from '../support/manual-model.js'
-import { delays, numRuns, SlowPlace } from '../support/slow-place.js'
+import { cases, delays, SlowPlace } from '../support/slow-place.js'
 import { tool } from '../support/tools.js'
 
-jest.setTimeout(numRuns * 5000)
+jest.setTimeout(cases.numRuns * 5000)
 
 const kinds = ['approve', 'reject', 'output'] as const
 
@@ -56,6 +56,6 @@ test('answers to the calls of one batch count, at any latency of the store, in a
       const kept = await place.of(agent.replay('s'))
       expect(kept.messages).toEqual((await run.result).messages)
     }),
-    { numRuns },
+    cases,
   )
 })

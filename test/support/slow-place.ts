@@ -73,5 +73,7 @@ export class SlowPlace {
   }
 }
 
-/** How many cases of a property are tried: the whole of them where STATEWRIGHT_LATENCY is set. */
-export const numRuns = process.env['STATEWRIGHT_LATENCY'] ? 400 : 12
+const which = process.env['STATEWRIGHT_LATENCY']
+
+/** How many cases of a property are tried, and the seed that draws them: all, and another seed, by STATEWRIGHT_LATENCY. */
+export const cases = { numRuns: which === undefined ? 12 : 400, seed: Number(which) || 1 }
