@@ -44,7 +44,7 @@ export function keepAnswered(parts: readonly EchoPart[]): readonly EchoPart[] {
 
 /**
  * Whether the provider's package can say what its provider did. Google's would have code that Gemini has run go back as a
- * call that nobody answers, which Gemini refuses: only what has an id and a kind of Gemini's own does go back as it was.
+ * call without an answer, which Gemini refuses: only what has an id and a kind of Gemini's own does go back as it was.
  */
 export function canSendBack(origin: string, options: ProviderData | undefined): boolean {
   if (!/^(google|vertex)\b(?!.*anthropic)/.test(origin)) return true

@@ -33,7 +33,7 @@ export interface LanguageModelOptions {
   cache?: boolean | '5m' | '1h' | undefined
   /**
    * What the model takes besides text: a message with anything else is refused before it is sent. `[]` is a model for text
-   * alone. Default: nobody knows, and what its package or its provider says is the error.
+   * alone. Default: unknown, and what its package or its provider says is the error.
    */
   media?: readonly MediaKind[] | undefined
   /** The provider, for people and for prices. Default: known from the model. */

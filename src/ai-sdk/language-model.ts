@@ -121,7 +121,7 @@ function getStream(answer: unknown, { modelId }: AiSdkModel): ReadableStream<unk
   })
 }
 
-/** Reads on to the end, for whoever has wrapped the model and waits for that; a stream that does not close is given up. */
+/** Reads on to the end, because a wrapper of the model may wait for it; a stream that does not close is given up. */
 async function drainStream(reader: ReadableStreamDefaultReader<unknown>): Promise<void> {
   const giveUp = setTimeout(() => void reader.cancel().catch(ignore), closeTimeoutMs)
   try {

@@ -154,11 +154,11 @@ export function showRest(
     (result.resumable ? io.stderr : io.stdout).write(`${next}\n`)
 }
 
-/** How long a run waits for somebody who opens the page, in milliseconds. */
+/** How long a run waits until a browser opens the page, in milliseconds. */
 const viewerTimeoutMs = 60_000
 
 /**
- * Starts the inspector, says where to look, and waits until somebody does: a run is often over before a browser has
+ * Starts the inspector, says where to look, and waits until a browser does: a run is often over before a browser has
  * opened. Throws a StatewrightError when its packages are not installed.
  */
 async function openInspector({ stderr, signal }: CliIO): Promise<LocalInspector> {

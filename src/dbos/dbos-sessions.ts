@@ -149,7 +149,7 @@ export function dbosSessions(
       await put({ ...toResumingDrive(queued, outcome), attempt: queued.attempt + 1 })
     else if (answerTimeoutMs !== undefined && isRestState(outcome.state)) {
       const { session, head } = outcome
-      const answers: SessionAnswer[] = [{ type: 'cancel', why: 'Nobody answered in time.' }]
+      const answers: SessionAnswer[] = [{ type: 'cancel', why: 'No answer came in time.' }]
       await put({ session, answers, at: head, base: `late:${session}:${head}`, attempt: 0 }, answerTimeoutMs)
     }
     return outcome

@@ -72,7 +72,7 @@ export async function createHttpWire(
 
   const countFailure = (): void => {
     failedStreams += 1
-    // With nobody waiting for a stream, the next request finds out what is the matter.
+    // Where nothing waits for a stream, the next request reports the failure.
     const isAwaited = [...open.values()].includes(true)
     if (isAwaited && failedStreams >= reconnectionOptions.maxRetries) {
       onLost({ reason: 'cannot be reached any more', transient: true })

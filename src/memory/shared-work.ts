@@ -2,7 +2,7 @@ import { runAbortable } from '../core/base/abort.js'
 
 /**
  * Work that several wait for and that runs once at a time. It is stopped when the last of those who wait has given up,
- * so that nothing goes on for nobody.
+ * so that no work goes on without a waiter.
  */
 export class SharedWork {
   readonly #work: (signal: AbortSignal) => Promise<void>
@@ -31,7 +31,7 @@ export class SharedWork {
   #start() {
     const controller = new AbortController()
     const done = this.#work(controller.signal)
-    // Whoever has given up does not hear of its failure.
+    // A caller that has given up is not told of its failure.
     done.catch(() => {})
     return { done, controller, waiting: 0 }
   }

@@ -176,7 +176,7 @@ function renameSpan(asked: OpenRequest): void {
   asked.shown = { provider, model, endpoint }
   span.updateName(`chat ${model}`)
   span.setAttributes({ 'gen_ai.request.model': model, 'gen_ai.provider.name': getSemconvProvider(provider) })
-  // A span forgets no attribute, so that of a server which nobody knows has to be said that it is none.
+  // A span forgets no attribute, so an unknown server needs a value that says so.
   const server = endpoint ?? (shown.endpoint && { host: '', port: 0 })
   if (server) span.setAttributes({ 'server.address': server.host, 'server.port': server.port })
 }

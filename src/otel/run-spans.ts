@@ -144,7 +144,7 @@ export class RunSpans implements RunTelemetry {
     }
   }
 
-  /** The app's own span: of whoever has answered, or of whoever has started the run where nobody else is to be seen. */
+  /** The app's own span: the one that answered, or the one that started the run where there is no other. */
   #findParent(): Context {
     const active = context.active()
     return active.getValue(runKey) === this ? this.#home : active

@@ -34,7 +34,7 @@ export function createStretchStart(
 
 /**
  * How the run stands when a stretch ends. Its tokens are told as `statewright.usage.*`: those of `gen_ai.usage.*` stand at
- * the requests, and whoever adds them up over all spans must not find them twice.
+ * the requests, and a sum over all spans must not count them twice.
  */
 export function createStretchEnd(
   context: AgentContext,

@@ -42,7 +42,7 @@ const known = ['name', 'answerTimeoutMs', 'drainMs'] as const satisfies (keyof R
 const maxRetryWaitMs = 10_000
 const maxTurnBytes = 800
 const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
-const patienceAnswer: SessionAnswer = { type: 'cancel', why: 'Nobody answered in time.' }
+const patienceAnswer: SessionAnswer = { type: 'cancel', why: 'No answer came in time.' }
 /** Restate tries again until it is told not to: soon, and ever later. */
 const retryOptions = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRetryInterval: 5000 }
 
@@ -129,7 +129,7 @@ export function restateSessions(
         }
       const { id, promise } = context.awakeable<null>()
       context.set('waiting', id)
-      // Whoever told it something right before has seen nobody waiting.
+      // A message that was told right before saw no waiter.
       rest = await step('look', { session })
       if (rest.head === head) {
         const isAnswered = await settlesWithin(
@@ -176,7 +176,7 @@ export function restateSessions(
         tell: restate.handlers.object.shared({ enableLazyState: true }, tellHandler as never),
       },
       // A call may take long; no other process continues the session meanwhile.
-      // Processes come back within seconds; nobody should wait longer because several have gone.
+      // Processes come back within seconds; a caller should not wait longer because several have gone.
       options: {
         abortTimeout: { hours: 1 },
         retryPolicy: { initialInterval: 100, exponentiationFactor: 2, maxInterval: 5000 },

@@ -16,7 +16,7 @@ export interface LocalInspectorOptions extends RedactOptions {
 export interface LocalInspector {
   /** For `createAgent`, for `run()`, or for XState's `createActor`. */
   inspect: Observer<InspectionEvent>
-  /** The page to open in a browser on this machine. Whoever knows it can watch: it holds a token. */
+  /** The page to open in a browser on this machine. Anyone with the address can watch: it holds a token. */
   url: string
   /** The same events for programs: `createWebSocketReceiver({ server: socketUrl })`. */
   socketUrl: string

@@ -5,7 +5,7 @@ import { ConfigError, StatewrightError } from '../core/base/errors.js'
 
 /** What pages that are served to this machine alone have in common. */
 
-/** A secret that nobody guesses, fit for an address. */
+/** A secret that cannot be guessed, fit for an address. */
 export function newSecret(): string {
   return randomBytes(24).toString('base64url')
 }
@@ -23,7 +23,7 @@ export function hasToken({ url = '' }: IncomingMessage, path: string, token: str
 }
 
 /**
- * Whether a request names this server as its host: by an address of this machine, and no name that somebody else can let
+ * Whether a request names this server as its host: by an address of this machine, and no name that another person can let
  * point here (DNS rebinding).
  */
 export function isForHere({ headers: { host = '' } }: IncomingMessage, port: number): boolean {

@@ -32,7 +32,7 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   'cross-origin-opener-policy': 'same-origin',
 }
 
-/** Only what comes from here, and nothing to anybody else; but for Stately's editor in a frame, where it was asked for. */
+/** Only what comes from here, and nothing to other origins; but for Stately's editor in a frame, where it was asked for. */
 export function pagePolicy(editor: string | undefined): string {
   return [
     "default-src 'none'",

@@ -23,9 +23,9 @@ export const statelyCommand: Command = {
   positional: '',
   options,
   notes: [
-    "The studio listens on 127.0.0.1 and holds Stately's editor in a frame, which is told of each record the state, the event's\n" +
-      'name, the reason, and how many steps, tokens and USD: no text of anybody, unless --context is given. Where the editor\n' +
-      'does not answer within 9 seconds, the studio shows its own chart. Ctrl-C ends it.',
+    "The studio listens on 127.0.0.1 and holds Stately's editor in a frame. Of each record it sends the editor the state, the\n" +
+      "event's name, the reason, and how many steps, tokens and USD; text of the conversation only with --context. Where the\n" +
+      'editor does not answer within 9 seconds, the studio shows its own chart. Ctrl-C ends it.',
     'Examples:\n  statewright stately --session work\n  statewright stately --live',
   ],
   execute: async (args, io) => {

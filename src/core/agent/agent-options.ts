@@ -71,7 +71,7 @@ export interface AgentOptions<
   /** Merged into every request body last; `null` removes a key. */
   extraBody?: JsonObject
   /**
-   * Prices of models that the built-in table does not know, or knows wrongly. `null`: nobody asks what a run costs, so
+   * Prices of models that the built-in table does not know, or knows wrongly. `null`: the cost of a run is not computed, so
    * the table (80 kB in a page) is never loaded, and `usage.cost` is null.
    */
   prices?: PriceOverrides | null
@@ -158,18 +158,18 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   resume(sessionId: string, ...options: OptionsFor<ResumeOptions, Context>): Promise<Run<Output, Tools>>
   /**
-   * Says something to a session of the store from anywhere: any process that reaches the store, whether or not it runs the
-   * session. Whoever holds the session hears it, in the order in which it was said, as if the run's own handle had; at a
-   * rest, `resume` applies it. It is durable, applied at most once, and in the log. A `cancel` of a session that nobody
-   * holds is carried out at once. What a run has not heard by its end is dropped.
+   * Sends a message to a session of the store, from any process that reaches the store. The process that holds the session
+   * applies messages in the order in which they were told, as if its own run handle had been called. At a rest,
+   * `resume` applies them. A message is durable, applied at most once, and in the log. A `cancel` of a session that no
+   * process holds takes effect at once. Messages that a run has not read by its end are dropped.
    *
    * @example
    * const stop = (id: string) => agent.tell(id, { type: 'cancel', why: 'The user has closed the page.' })
    * const approve = async (id: string, call: PendingCall) => {
    *   const { status } = await agent.tell(id, { type: 'approve', ...call })
-   *   if (status === 'waiting') await agent.resume(id) // nobody held it: it goes on here
+   *   if (status === 'waiting') await agent.resume(id) // no process held it: it is resumed here
    * }
-   * @throws {UsageError} `no_store`, `no_inbox`, `invalid_input`, `run_ended`, `not_waiting` for a session that nobody holds
+   * @throws {UsageError} `no_store`, `no_inbox`, `invalid_input`, `run_ended`, `not_waiting` for a session that no process holds
    * and that does not wait for this, `unknown_call`, `already_answered`, `stale_answer`
    * @throws {StoreError} `unknown_session`, …
    */

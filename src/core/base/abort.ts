@@ -79,7 +79,7 @@ export function attachSignal<Target extends object>(
   }
 }
 
-/** What the `signal` stands for that `attachSignal` has given it; undefined for a signal of somebody else's. */
+/** What the `signal` stands for that `attachSignal` has given it; undefined for any other signal. */
 export function findCallAbort(target: { readonly signal: AbortSignal }): CallAbort | undefined {
   const isOurs = Object.getOwnPropertyDescriptor(target, 'signal')?.get === lazySignalProperty.get
   return isOurs ? (target as { signal: AbortSignal } & AbortHolder)[abortKey] : undefined

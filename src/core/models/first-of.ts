@@ -187,7 +187,7 @@ function markAnswer(response: ModelResponse, { name }: Candidate): ModelResponse
 }
 
 /**
- * Whether another model may do what this one could not: it is overloaded, its account is used up, nobody answers, or it takes
+ * Whether another model may do what this one could not: it is overloaded, its account is used up, it does not answer, or it takes
  * no pictures.
  */
 function isModelSpecific(failure: ModelFailure): boolean {
@@ -202,7 +202,7 @@ function isTransient({ kind }: ModelFailure): boolean {
 }
 
 /**
- * What stays of a request that nobody has answered, where one of the models may answer it soon: that another takes no pictures,
+ * The failure of a request that no model has answered, where one of the models may answer it soon: that another takes no pictures,
  * or has nothing left on its account, is no reason to give up. What was said before has been told and paid for already.
  */
 function createTransientError(passing: ModelFailure, { partialText, usage }: ModelFailure): ModelError {

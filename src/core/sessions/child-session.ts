@@ -8,7 +8,7 @@ const runIdChars = 12
 
 /**
  * The session of a call's sub-agent: `PARENT:RUN.BATCH.PLACE`. Ids of calls are unique only within a batch, and may hold
- * anything, so the place of the call stands for it. The colon keeps it from being anybody's chat: no id of a chat has one. Where
+ * anything, so the place of the call stands for it. The colon keeps it from being the id of a chat: no such id has one. Where
  * such an id would be too long, and in logs of earlier versions, it does not begin with the parent's.
  */
 export function getChildSessionId(

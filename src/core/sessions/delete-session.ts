@@ -16,7 +16,7 @@ import type { LogRecord, SessionStore } from './store/store.js'
 export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
   if ((await store.get(sessionId)) === null) return (await store.delete(sessionId)) ? 1 : 0
   // While this process holds the lease, no run begins whose sub-agents would be left behind.
-  const lease = await acquireLease(store, sessionId, { holder: 'whoever deletes it', ttlMs: leaseMs })
+  const lease = await acquireLease(store, sessionId, { holder: 'a deletion', ttlMs: leaseMs })
   let deleted = 0
   try {
     // oxlint-disable-next-line no-await-in-loop -- one after the other

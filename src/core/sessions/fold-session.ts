@@ -219,7 +219,7 @@ function countResumes(resumed: number, { type }: AgentMachineEvent): number {
 
 /**
  * The number after which another process numbers the events of the run. A process that ended at a rest has told nothing
- * since; nobody knows what one that was killed at work has told, so there is room for it.
+ * since; what a process that was killed at work has emitted is unknown, so there is room for it.
  */
 export function getLastEventNumber({ run, lastEventNumber }: FoldedSession): number {
   if (lastEventNumber === null) return 0

@@ -136,7 +136,7 @@ function closeWaitingCalls(messages: readonly Message[]): Message[] {
         id: `m${at + 2 + i}`,
         createdAt: asked.createdAt,
         tool_call_id: id,
-        content: 'Not executed: the session was stored while this call waited for somebody.',
+        content: 'Not executed: the session was stored while this call waited for an answer.',
         data: { status: 'not_executed' },
       },
   )

@@ -14,7 +14,7 @@ const schemaVersion = 2
 
 /**
  * What version 2 has more: an inbox beside each log, and what sessions are listed by. `summed_up_at` is when a session was
- * written last, unless somebody writes to it now.
+ * written last, unless a process writes to it now.
  */
 const version2Sql = `
   CREATE TABLE log.inbox (

@@ -7,7 +7,7 @@ const heldWrittenAtSql = `max(summed_up_at, coalesce(
   (SELECT written_at FROM records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0))`
 
 /**
- * The sessions of a list, the one written last first. Those that nobody writes to stand in an index in this order, one for
+ * The sessions of a list, the one written last first. Those that no process writes to stand in an index in this order, one for
  * each state that is asked for; the few others are looked at one by one.
  */
 export function listSessions(one: Prepare, { states, agent, limit, cursor }: Listing): SessionRow[] {

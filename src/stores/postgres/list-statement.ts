@@ -1,7 +1,7 @@
 import type { Listing } from '../../core/sessions/store/list-options.js'
 
 /**
- * The sessions of a list, the one written last first. Those that nobody writes to stand in an index in this order, one for
+ * The sessions of a list, the one written last first. Those that no process writes to stand in an index in this order, one for
  * each state that is asked for; the others are as many as there are runs at work. `$1` is no session, `$2` the time.
  */
 export function createListStatement(

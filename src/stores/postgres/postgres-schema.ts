@@ -73,7 +73,7 @@ const createVersion1Sql = (schema: string): string => `
 
 /**
  * What version 2 has more: an inbox beside each log, and what sessions are listed by. `listed_at` is when a session was
- * written last, unless somebody writes to it now: so an append touches no index of it.
+ * written last, unless a process writes to it now: so an append touches no index of it.
  */
 const createVersion2Sql = (schema: string): string => `
   DELETE FROM "${schema}".sessions WHERE head = 0 AND token IS NULL;

@@ -33,7 +33,7 @@ export function createStatements(schema: string) {
     renew: `
       UPDATE ${sessions} SET expires_at = ${expiry('$4')} WHERE id = $1 AND token = $3 RETURNING expires_at`,
 
-    /** $1 sessions, $3 tokens, $4 milliseconds. Rows are locked in one order, whoever else locks several. */
+    /** $1 sessions, $3 tokens, $4 milliseconds. Rows are locked in one order, because another statement may lock several. */
     renewAll: `
       WITH kept AS (
         SELECT s.id FROM ${sessions} s
@@ -53,7 +53,7 @@ export function createStatements(schema: string) {
      * Of many sessions at once, each by itself all or none. $1 sessions, $3 tokens, $4 the heads that the records follow, or
      * null without records, $5 how many there are, $6 new summaries, or null, $7 and $8 their states and agents; $9 the
      * records' sessions, then their columns; $15 whether the session is given free with it, which one without records is
-     * not. Rows are locked in one order, whoever else locks several.
+     * not. Rows are locked in one order, because another statement may lock several.
      */
     append: `
       WITH asked AS (

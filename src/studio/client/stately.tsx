@@ -87,7 +87,7 @@ interface Told {
   context: object
 }
 
-/** No text of anybody: not what was said, called or returned. */
+/** No text of the conversation: not what was said, called or returned. */
 function numbersOf({ record, context }: MomentView): Told {
   const { event } = record as { event?: { type: string } }
   const { state, reason, steps, usage } = context as Record<string, unknown> & {

@@ -26,7 +26,7 @@ let nodeModules: NodeHttp | null | undefined
 
 /**
  * Node's HTTP modules, for requests that need not go through `fetch`; null on every other platform, on a Node that cannot
- * load them at run time, and where somebody has put a `fetch` or a dispatcher of their own in the place of Node's, which
+ * load them at run time, and where the app has put a `fetch` or a dispatcher of its own in the place of Node's, which
  * they want to be used. Asked for each request: a test or a tracer may do so later. No import names the modules, so
  * that the code bundles for browsers.
  */

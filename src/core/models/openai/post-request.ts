@@ -37,7 +37,7 @@ const maxResends = 3
  * closes the socket at any time. Rejects like the client does, with what happened as the cause.
  *
  * On `node:http`, not on undici, which was measured as well: 65 µs a request against 55 (the client on fetch: 600), but a
- * dependency more, and one that whoever mocks, traces or proxies `node:http` does not see.
+ * dependency more, and one that mocks, traces and proxies of `node:http` do not see.
  */
 export function postRequest(
   { http, https }: NodeHttp,

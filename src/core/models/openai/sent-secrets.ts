@@ -20,7 +20,7 @@ const openHeaders =
 const secretParameters = /key|token|secret|sig|auth|pass|credential/i
 
 /**
- * What a model's requests carry that nobody but its provider is to read: the key, wherever it comes from, and the values
+ * What a model's requests carry that only its provider may read: the key, wherever it comes from, and the values
  * of headers and of query parameters that are named like secrets. Some providers repeat them in their errors.
  */
 export class SentSecrets {

@@ -11,7 +11,7 @@ const regionByState: Readonly<Record<string, string>> = {
 }
 
 /**
- * A stored state of the machine where this machine has it, whoever stored it. Its history is left out: a restored run
+ * A stored state of the machine where this machine has it, by any version that stored it. Its history is left out: a restored run
  * goes on from where it stands, and what earlier versions wrote there names states as they were.
  */
 export function migrateState<State extends object>(stored: State): State {
