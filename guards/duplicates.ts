@@ -9,7 +9,7 @@ export interface DuplicatesState {
   due: { count: number; named: NamedCalls } | null
 }
 
-/** Identical calls in one response: one answer is enough, and each call may have an effect. */
+/** Refuses identical calls in one response from the `blockAt`-th on: one answer is enough, and each may have an effect. */
 export const duplicates: Rule<DuplicatesState, DuplicatesConfig, 'no_progress'> = {
   reasons: ['no_progress'],
   initial: { due: null },

@@ -13,10 +13,8 @@ const { payer, agents } = await makeAgents(postgresStore({ connectionString }))
 DBOS.setConfig({
   name: 'example',
   systemDatabaseUrl: connectionString,
-  // Versions of agents decide which process may continue a session, so the application keeps one version.
-  applicationVersion: 'sessions',
-  // Each process has an id of its own.
-  executorID: `example-${process.pid}`,
+  applicationVersion: 'sessions', // the same as appVersion below, over all deploys
+  executorID: `example-${process.pid}`, // different in each process
   logLevel: 'error',
 })
 const sessions = dbosSessions(DBOS, agents, { appVersion: 'sessions', answerTimeoutMs: 86_400_000 })

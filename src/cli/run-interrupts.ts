@@ -1,7 +1,7 @@
 import { whenAborted } from '../core/base/abort.js'
 
 /**
- * Ctrl-C for a run that the studio shows, too. While the run works, it cancels the run. At a rest it ends the command, and
+ * Ctrl-C for a run with `--studio`. For all others, and for the second Ctrl-C, see main.ts. While the run works, it cancels the run. At a rest it ends the command, and
  * the session can be resumed.
  */
 export class RunInterrupts {

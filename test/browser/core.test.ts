@@ -192,15 +192,15 @@ describe('what a page downloads', () => {
     const later = requests.slice(atFirst)
     const sent = later.indexOf('POST /v1/chat/completions')
     expect(later.slice(0, sent).some((path) => path.startsWith('GET /openai-'))).toBe(true)
-    expect(later.slice(sent).filter((path) => path.startsWith('GET /catalog-'))).toHaveLength(1)
-    expect(later.slice(0, sent).filter((path) => path.startsWith('GET /catalog-'))).toHaveLength(0)
+    expect(later.slice(sent).filter((path) => path.startsWith('GET /genai-catalog-'))).toHaveLength(1)
+    expect(later.slice(0, sent).filter((path) => path.startsWith('GET /genai-catalog-'))).toHaveLength(0)
   })
 
   it('has no prices in it where nobody asks for costs', async () => {
     const rehearsal = await rehearse({ turns: [{ text: 'Hi.' }] })
     const { page, requests } = await openPage()
     expect(await ask(page, rehearsal.url, null)).toBeNull()
-    expect(requests.filter((path) => path.startsWith('GET /catalog-'))).toEqual([])
+    expect(requests.filter((path) => path.startsWith('GET /genai-catalog-'))).toEqual([])
   })
 })
 

@@ -72,6 +72,7 @@ test('an answer that is none is refused before any other is given: no run goes o
     'yes',
     {},
     { type: 'pause' },
+    { type: 'reply', input: 'And?' },
     { type: 'steer', text: 5 },
     { type: 'steer', text: ' ' },
     { type: 'cancel', why: {} },

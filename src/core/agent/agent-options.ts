@@ -213,7 +213,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   fork(sessionId: string, seq?: number, options?: ForkOptions): Promise<string>
   /**
-   * A session of the store, to be taken elsewhere: for `input()`, or to be kept as `session.toJSON()`. Calls that wait for
+   * Reads a session of the store, to use it elsewhere: for `createInput()`, or to keep it as `session.toJSON()`. Calls that wait for
    * somebody are closed in it; the store keeps it as it is.
    *
    * @example const input = agent.createInput('And now?', { session: await agent.readSession('ann') })
@@ -233,7 +233,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
   deleteSession(sessionId: string): Promise<boolean>
   /**
    * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
-   * your own. Its input is a text, messages, or what `input()` returns.
+   * your own. Its input is a text, messages, or the result of `createInput()`.
    *
    * @example createActor(agent.machine, { input: 'What changed last week?' }).start()
    */

@@ -137,8 +137,8 @@ function endPoisonedRun(
   const { log, folded } = taken
   if (folded.run?.status !== 'active' || folded.resumeCount < maxResumes) return folded
   const message =
-    `The session was taken up ${maxResumes} times without one new record: whatever it does next ends its process. Look ` +
-    `at its last records; agent.fork('${log.sessionId}') goes on from there.`
+    `The session was resumed ${maxResumes} times without one new record: its next step seems to end the process. Read its ` +
+    `last records; agent.fork('${log.sessionId}') makes a session that continues from there.`
   return endStoredRun({ store, clock: parts.clock }, taken, {
     type: 'STORE_FAILED',
     failure: { code: 'poisoned', message },

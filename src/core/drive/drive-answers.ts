@@ -31,8 +31,8 @@ export function checkAnswers(answers: readonly unknown[], at: number | undefined
     if (!isAnswer(answer) || answer.fingerprint !== undefined) continue
     throw new UsageError(
       'unbound_answer',
-      `${by}, answers[${i}]: say which call '${answer.callId}' is meant, because a later call may have the same id. Pass its ` +
-        'fingerprint as rest.pending tells it, or at: rest.head.',
+      `${by}, answers[${i}]: a later call may have the same id as '${answer.callId}'. Pass the call's fingerprint from ` +
+        'result.pending, or at: result.head.',
       'answers',
     )
   }

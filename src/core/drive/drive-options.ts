@@ -56,29 +56,29 @@ const optionNames = [
 /** @throws {UsageError} `invalid_option`, naming the key; `invalid_input`, `unbound_answer` for answers */
 export function checkDriveOptions(options: unknown): RunSessionOptions {
   if (typeof options !== 'object' || options === null)
-    throw driveOptionError('options', 'takes { session, input, … }')
+    throw driveOptionError('options', 'the options must be { session, input, … }')
   const given = options as RunSessionOptions
   expectKnownOptions('runSession', given, optionNames)
   const { session, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs } = given
   checkSessionId(session)
   if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))
-    throw driveOptionError('turn', 'counts turns from 1')
+    throw driveOptionError('turn', 'turn must be a whole number from 1')
   if (at !== undefined && !Number.isSafeInteger(at))
-    throw driveOptionError('at', 'takes the head of a rest as at')
+    throw driveOptionError('at', 'at must be the head of an earlier result')
   if (answers !== undefined && !Array.isArray(answers))
-    throw driveOptionError('answers', 'takes a list of answers')
+    throw driveOptionError('answers', 'answers must be a list')
   if (answers) checkAnswers(answers, at)
   if (agent !== undefined && typeof agent !== 'string')
-    throw driveOptionError('agent', 'takes the name of an agent')
+    throw driveOptionError('agent', 'agent must be the name of an agent')
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
-    throw driveOptionError('signal', 'takes an AbortSignal as signal')
+    throw driveOptionError('signal', 'signal must be an AbortSignal')
   if (heartbeat !== undefined && typeof heartbeat !== 'function')
-    throw driveOptionError('heartbeat', 'takes a function as heartbeat')
+    throw driveOptionError('heartbeat', 'heartbeat must be a function')
   if (maxRetryWaitMs !== undefined && !(typeof maxRetryWaitMs === 'number' && maxRetryWaitMs >= 0))
-    throw driveOptionError('maxRetryWaitMs', 'takes milliseconds from 0 as maxRetryWaitMs')
+    throw driveOptionError('maxRetryWaitMs', 'maxRetryWaitMs must be a number of milliseconds from 0')
   return given
 }
 
 function driveOptionError(key: string, what: string): UsageError {
-  return new UsageError('invalid_option', `runSession ${what}.`, key)
+  return new UsageError('invalid_option', `runSession: ${what}.`, key)
 }

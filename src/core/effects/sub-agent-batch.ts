@@ -95,7 +95,7 @@ export class SubAgentBatch {
     }
   }
 
-  /** The end of a sub-agent, or its next rest; a pause that was withdrawn after it had taken it is none. */
+  /** Waits until the sub-agent ends or rests. A pause that it took and that has been withdrawn since is no rest: it is resumed. */
   async #nextRest(child: ChildRun): Promise<RunResult> {
     const result = await child.waitForRest()
     const goesOn = result.state === 'PAUSED' && !this.#context.pausing && child.resumeWithdrawnPause()

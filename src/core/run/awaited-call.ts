@@ -42,7 +42,7 @@ export function parseAnswerTarget(
     }
   throw new UsageError(
     'invalid_input',
-    "An answer names its call: pass its callId, or the call itself as result.pending or 'approval_requested' tells of it.",
+    "An answer names its call: pass its callId, or the call itself from result.pending or from the event 'approval_requested'.",
     'callId',
   )
 }

@@ -24,7 +24,7 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
   throw new UsageError(
     'unfinished_run',
     `Session '${sessionId}' has a run that is ${run.context.state ?? 'RUNNING'}. ` +
-      `Go on with it, or cancel it: agent.resume('${sessionId}').`,
+      `Continue it with agent.resume('${sessionId}'), or cancel it with agent.tell('${sessionId}', { type: 'cancel' }).`,
     sessionId,
   )
 }
@@ -46,8 +46,8 @@ export function strandedError(
   if (isSubAgentName(definition?.name)) {
     return new UsageError(
       'stranded',
-      `Session '${sessionId}' belongs to a sub-agent (${describeAgent(definition)}): it goes on when the run that called the ` +
-        'sub-agent does. Go on with that one.',
+      `Session '${sessionId}' belongs to a sub-agent (${describeAgent(definition)}): it continues when the run that called the ` +
+        'sub-agent continues. Resume that run.',
       sessionId,
     )
   }

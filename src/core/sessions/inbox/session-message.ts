@@ -88,16 +88,17 @@ export function checkMessage(
     new UsageError('invalid_input', `${by}: ${what}.`, subject ?? key)
   const message = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>
   const type = message['type'] as SessionMessage['type']
-  if (!of.includes(type)) throw invalid(`its type is one of ${of.join(', ')}`, 'type')
+  if (!of.includes(type)) throw invalid(`type must be one of ${of.join(', ')}`, 'type')
   const strange = Object.keys(message).find((key) => key !== 'type' && !keysByType[type].includes(key))
   if (strange !== undefined) throw invalid(`'${type}' has no key '${strange}'`, strange)
   for (const key of ['why', 'fingerprint', 'messageId']) {
-    if (message[key] !== undefined && typeof message[key] !== 'string') throw invalid(`${key} is a text`, key)
+    if (message[key] !== undefined && typeof message[key] !== 'string')
+      throw invalid(`${key} must be a string`, key)
   }
   if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
-    throw invalid(`'${type}' names its call: its callId is a text`, 'callId')
+    throw invalid(`'${type}' needs callId, a string`, 'callId')
   if (type === 'steer') {
-    if (typeof message['text'] !== 'string') throw invalid('its text is a text', 'text')
+    if (typeof message['text'] !== 'string') throw invalid('text must be a string', 'text')
     readSteeringText(message['text'])
   }
   return message as SessionMessage

@@ -71,7 +71,7 @@ export interface SessionInbox {
   findUnread?(sessionIds: readonly string[]): MaybePromise<UnreadInbox[]>
   /**
    * Every session in whose inbox something is, held or not. A host asks once a second, and continues those that rest; a store
-   * without it is asked page by page, with `list` and `waiting`.
+   * without it is asked page by page, with `list` and `findUnread`.
    *
    * @example
    * for (const { sessionId } of (await memoryStore().inbox.listUnread?.()) ?? []) console.log(sessionId)
