@@ -11,9 +11,9 @@ const report = join(mkdtempSync(join(tmpdir(), 'statewright-ci-')), 'tests.json'
 /** The longest first, so that neither lane waits for the other at the end. */
 const lanes = [
   'test:mutation',
+  'test:pairs',
   'test:crash',
   'test:taint',
-  'test:pairs',
   'test:browser',
   'test:chaos',
   'test:postgres',

@@ -126,6 +126,7 @@ function writeError(error: unknown, command: { name: string } | undefined, io: C
 const commandReplacements: readonly (readonly [RegExp, string])[] = [
   [/agent\.fork\('([^']+)', (\d+)\)/g, 'statewright sessions fork $1 --at $2'],
   [/agent\.resume\('([^']+)'\)/g, 'statewright resume $1'],
+  [/agent\.tell\('([^']+)', \{ type: 'cancel' \}\)/g, 'statewright tell $1 cancel'],
   [/agent\.run\(input, \{ session: '([^']+)' \}\)/g, "statewright run --session $1 'Your prompt'"],
   [/delete the session, or/g, "delete the session ('statewright sessions delete'), or"],
 ]

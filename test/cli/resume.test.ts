@@ -353,7 +353,9 @@ describe('resume refuses', () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, err } = await run(['run', '--session', 's', '--rehearsal=end.json', 'Hi'])
     expect(code).toBe(2)
-    expect(err).toMatch(/has a run that is WAITING_FOR_INPUT\..*statewright resume s\.\n$/)
+    expect(err).toMatch(
+      /has a run that is WAITING_FOR_INPUT\..*statewright resume s, or cancel it with statewright tell s cancel\.\n$/,
+    )
   })
 })
 
