@@ -1,6 +1,47 @@
 // Plays every two features together: node scripts/pairs.mjs [SEED] ['FEATURE × FEATURE']. A seed draws other schedules.
-import { runSuite } from './suite.mjs'
+// Mostly it waits, so that several processes play a part each.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { jestCommand, runSuite } from './suite.mjs'
 
+const parts = 3
 const [seed = '1', only] = process.argv.slice(2)
-const which = only === undefined ? { PAIRS: 'whole' } : { PAIRS_ONLY: only }
-runSuite(['--runInBand', 'test/pairs'], { PAIRS_SEED: seed, ...which })
+if (only !== undefined) runSuite(['--runInBand', 'test/pairs'], { PAIRS_SEED: seed, PAIRS_ONLY: only })
+
+const folder = mkdtempSync(join(tmpdir(), 'statewright-pairs-'))
+const reports = Array.from({ length: parts }, (_, part) => join(folder, `${part}.json`))
+const codes = await Promise.all(reports.map((report, part) => playPart(part, report)))
+if (codes.every((code) => code === 0))
+  showReports(reports.map((report) => JSON.parse(readFileSync(report, 'utf8'))))
+else process.exitCode = 1
+rmSync(folder, { recursive: true })
+
+async function playPart(part, report) {
+  const { command, args, options } = jestCommand(['--runInBand', 'test/pairs'], {
+    PAIRS: `${part}/${parts}`,
+    PAIRS_REPORT: report,
+    PAIRS_SEED: seed,
+  })
+  const child = spawn(command, args, options)
+  const [code] = await once(child, 'close')
+  return code
+}
+
+/** What all parts saw. A feature that took part in none would pass everything: it fails here. */
+function showReports(seen) {
+  const ends = new Map()
+  for (const [end, count] of seen.flatMap((one) => one.ends)) ends.set(end, (ends.get(end) ?? 0) + count)
+  const { features } = seen[0]
+  const sum = (name) => seen.reduce((total, one) => total + one[name], 0)
+  console.log(`pairs: ${features.length} features, ${sum('pairs')} pairs`)
+  for (const [end, count] of [...ends].sort(([, a], [, b]) => b - a))
+    console.log(`  ${`${count}`.padStart(6)}  ${end}`)
+  console.log(`  ${sum('stopped')} runs of a host stopped on the way`)
+  const missing = features.filter((name) => !seen.some(({ shown }) => shown.includes(name)))
+  if (missing.length > 0) console.error(`These features took part in no pair: ${missing.join(', ')}`)
+  if (sum('stopped') === 0) console.error('No run of a host was stopped on the way.')
+  if (missing.length > 0 || sum('stopped') === 0) process.exitCode = 1
+}

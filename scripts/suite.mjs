@@ -8,14 +8,19 @@ export function runSuite(args, variables) {
 }
 
 /** The same, where more follows. */
-export function jestStatus(args, variables) {
+export function jestStatus(jestArgs, variables) {
+  const { command, args, options } = jestCommand(jestArgs, variables)
+  return spawnSync(command, args, options).status ?? 1
+}
+
+/** What starts it. */
+export function jestCommand(args, variables) {
   const root = fileURLToPath(new URL('..', import.meta.url))
   const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
   const jest = join(root, 'node_modules/jest/bin/jest.js')
-  const { status } = spawnSync(process.execPath, [...flags, jest, ...args], {
-    cwd: root,
-    stdio: 'inherit',
-    env: { ...process.env, ...variables },
-  })
-  return status ?? 1
+  return {
+    command: process.execPath,
+    args: [...flags, jest, ...args],
+    options: { cwd: root, stdio: 'inherit', env: { ...process.env, ...variables } },
+  }
 }

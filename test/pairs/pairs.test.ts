@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import type { AgentEvent } from '../../src/index.js'
 import { hosted } from '../chaos/hosted.js'
 import { unlike } from '../chaos/play.js'
@@ -6,10 +7,11 @@ import { type Feature, type FeatureName, featureNames, features } from './featur
 import { type Outcome, playCell } from './play.js'
 
 /**
- * `npm run test:pairs` plays every pair; here is a sample. `PAIRS_SEED` draws other schedules and other places, and
+ * `npm run test:pairs` plays every pair, a part of them in each of several processes (`PAIRS='1/3'`), which write what they
+ * saw to the file `PAIRS_REPORT`. Here is a sample. `PAIRS_SEED` draws other schedules and other places, and
  * `PAIRS_ONLY='approval × a fork'` plays one cell.
  */
-const isWhole = process.env['PAIRS'] === 'whole'
+const [part, parts] = process.env['PAIRS']?.split('/').map(Number) ?? []
 const seed = Number(process.env['PAIRS_SEED'] ?? 1)
 const only = process.env['PAIRS_ONLY']?.split(' × ')
 
@@ -35,15 +37,12 @@ test(
       const found = [...rules, ...alike, ...unhandled()]
       broken.push(...found.map((rule) => `${pair.join(' × ')} (${place}): ${rule}`))
     }
-    console.log(`${summary(due.length, ends)}\n  ${stopped} drives stopped on the way`)
+    const report = process.env['PAIRS_REPORT']
+    const saw = { pairs: due.length, ends: [...ends], shown: [...shown], stopped, features: featureNames }
+    if (report) writeFileSync(report, JSON.stringify(saw))
     expect(broken).toEqual([])
-    // A feature that never takes part would pass everything.
-    if (isWhole) {
-      expect(featureNames.filter((name) => !shown.has(name))).toEqual([])
-      expect(stopped).toBeGreaterThan(0)
-    }
   },
-  isWhole || only ? 3_600_000 : 60_000,
+  parts || only ? 3_600_000 : 60_000,
 )
 
 /** What is said in a run that is driven is what is said in the same run by its handle, unless somebody comes between. */
@@ -60,7 +59,7 @@ async function unlikeUndriven(cell: Cell, driven: Outcome): Promise<string[]> {
 /** All of them, or some in which each feature meets two others; each by its number, which its cell is drawn by. */
 function duePairs(): [number, [FeatureName, FeatureName]][] {
   const all = [...pairsOf(featureNames).entries()]
-  if (isWhole) return all
+  if (parts) return all.filter(([i]) => i % parts === part)
   if (only) return all.filter(([, pair]) => only.every((name) => pair.some((one) => one === name)))
   const step = 1 + ((7 * seed) % (featureNames.length - 1))
   const sampled = new Set(
@@ -79,12 +78,4 @@ function keyOf([a, b]: readonly [FeatureName, FeatureName]): string {
 function isShownBy(name: FeatureName, event: AgentEvent): boolean {
   const { shows } = features[name] as Feature
   return shows === undefined || shows(event)
-}
-
-function summary(played: number, ends: ReadonlyMap<string, number>): string {
-  const lines = [...ends]
-    .sort(([, a], [, b]) => b - a)
-    .map(([ended, count]) => `  ${`${count}`.padStart(6)}  ${ended}`)
-  const all = pairsOf(featureNames).length
-  return [`pairs: ${featureNames.length} features, ${played} of ${all} pairs`, ...lines].join('\n')
 }

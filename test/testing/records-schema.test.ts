@@ -93,3 +93,30 @@ test('the schema refuses what no record says', () => {
   ])
     expect({ record, isRefused: faults(record).length > 0 }).toEqual({ record, isRefused: true })
 })
+
+test('the schema takes the screening of a rejection, and a hosted call that a sub-agent asks about', () => {
+  const screening = { action: 'allow' as const, message: null, findings: [] }
+  const taken: AgentMachineEvent[] = [
+    {
+      type: 'xstate.done.actor.resultShields',
+      output: [{ ...screening, content: 'Rejected by the user: No.', callId: 'c1', asInput: screening }],
+      actorId: 'resultShields',
+    },
+    {
+      type: 'CHILD_RESTS',
+      callId: 'c1',
+      questions: [
+        {
+          callId: 'm1',
+          name: 'zip.shorten',
+          arguments: '{}',
+          needs: 'approval',
+          fingerprint: 'f',
+          hosted: true,
+        },
+      ],
+    },
+  ]
+  const records = taken.map((event) => ({ seq: 2, at: 0, type: 'event', event: { now: 0, ...event } }))
+  expect(records.flatMap(faults)).toEqual([])
+})
