@@ -112,8 +112,8 @@ export interface ModelOutput {
 }
 
 /**
- * Who has to act on a call before it runs: nobody, a person (`approval`), the caller's program (`client`), or those
- * that its sub-agent waits for (`child`).
+ * What a call waits for before it runs: nothing (`nobody`), a person (`approval`), the caller's program (`client`), or the
+ * questions of its sub-agent (`child`).
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 

@@ -2,6 +2,7 @@ import type { ModelFailure } from '../../machines/agent/model-response.js'
 import { readProperty } from '../core/base/to-json.js'
 import { toBodyFailure, getFatalAdvice, toModelFailure } from '../core/models/to-model-failure.js'
 import { ModelError } from '../core/models/provider.js'
+import { parseJsonOr } from '../core/base/parse-json.js'
 
 /**
  * What a package rejected with, or told within a stream, as a `ModelError`. Its errors are known by their names: every
@@ -60,7 +61,7 @@ function toCallFailure(error: unknown): ModelFailure {
   const lost = cause === undefined ? null : toModelFailure(cause)
   if (lost?.kind === 'transient') return lost
   if (typeof status !== 'number') return toModelFailure(error)
-  const body = parseJson(text) ?? text
+  const body = parseJsonOr(text, undefined) ?? text
   // What was wrong with the first piece of a stream, told as if the provider had said it.
   if (readText(body, 'name').startsWith('AI_')) return malformedFailure(readText(body, 'text'))
   // Of status 200: an error in the place of an answer, or no answer at all.
@@ -104,14 +105,6 @@ function fatalFailure(code: string, message: string): ModelFailure {
 
 function createFailure(kind: ModelFailure['kind'], code: string, message: string): ModelFailure {
   return { kind, code, message, status: null, retryAfterMs: null, partialText: '', usage: null }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function readText(value: unknown, key: string): string {

@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { agentsRule, expectArgument, objectRule, optionsRule } from '../core/base/expect-argument.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { describeError } from '../core/base/describe-error.js'
@@ -95,11 +95,7 @@ export function dbosSessions(
     DBOS,
     objectRule(['registerWorkflow'], "the class of the SDK: import { DBOS } from '@dbos-inc/dbos-sdk'"),
   )
-  expectArgument(
-    'dbosSessions(DBOS, agents)',
-    agents,
-    objectRule(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
-  )
+  expectArgument('dbosSessions(DBOS, agents)', agents, agentsRule)
   expectArgument('dbosSessions(DBOS, agents, options)', options, optionsRule)
   expectKnownOptions('dbosSessions', options, known)
   const {

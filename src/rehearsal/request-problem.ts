@@ -2,6 +2,7 @@ import { maxDepth, isNestedDeeper } from '../core/models/plain-json.js'
 import { isWellFormed } from '../core/models/well-formed.js'
 import { findHistoryProblem } from './wire-history.js'
 import type { ChatRequest, WireMessage } from './chat-request.js'
+import { parseJsonOr } from '../core/base/parse-json.js'
 
 /** What is wrong with a request, and where. */
 export interface RequestProblem {
@@ -118,7 +119,7 @@ function findCallProblem(
   if (id === '' || id.length > longestId)
     return createProblem(`${at}.id`, `must have 1 to ${longestId} characters, but has ${id.length}.`)
   if (!isValidName(name)) return createProblem(`${at}.function.name`, describeBadName(name))
-  const input = parseJson(text)
+  const input = parseJsonOr(text, undefined)
   if (typeof input !== 'object' || input === null || Array.isArray(input))
     return createProblem(
       `${at}.function.arguments`,
@@ -191,12 +192,4 @@ function describeBadName(name: string | undefined): string {
 
 function quoteText(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

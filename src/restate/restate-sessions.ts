@@ -1,4 +1,4 @@
-import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { agentsRule, expectArgument, objectRule, optionsRule } from '../core/base/expect-argument.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { createId } from '../core/base/create-id.js'
@@ -66,11 +66,7 @@ export function restateSessions(
     restate,
     objectRule(['object', 'handlers'], "the SDK: import * as restate from '@restatedev/restate-sdk'"),
   )
-  expectArgument(
-    'restateSessions(restate, agents)',
-    agents,
-    objectRule(['findAgentFor', 'names'], 'what defineAgents({ … }) returned'),
-  )
+  expectArgument('restateSessions(restate, agents)', agents, agentsRule)
   expectArgument('restateSessions(restate, agents, options)', options, optionsRule)
   expectKnownOptions('restateSessions', options, known)
   const { name = 'session', answerTimeoutMs, drainMs } = options

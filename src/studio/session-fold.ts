@@ -1,6 +1,7 @@
 import { createActor } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
+import { stretchMs, yieldToEventLoop } from '../core/base/event-loop.js'
 import { observeMachine } from '../core/chart/observe-machine.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
@@ -21,9 +22,6 @@ import type { Moment, SessionStep } from './session-step.js'
 
 /** The state is kept every so many records, so that any moment is near a kept one. */
 const momentInterval = 64
-
-/** Milliseconds of work before yielding, so that runs and other pages are not blocked by a long log. */
-const stretchMs = 8
 
 /**
  * Replays a session's log on the pure machine, record by record, and keeps the way back to any record. An unreadable record
@@ -189,10 +187,9 @@ export class SessionFold {
 }
 
 /** Yields to other work. */
-function yieldToOthers(): Promise<boolean> {
-  return new Promise((resolve) => {
-    setImmediate(resolve, true)
-  })
+async function yieldToOthers(): Promise<boolean> {
+  await yieldToEventLoop()
+  return true
 }
 
 export type Origin = Extract<RecordContent, { type: 'opened' }>['forkedFrom']

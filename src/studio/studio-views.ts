@@ -1,4 +1,5 @@
 import type { Agent } from '../core/agent/agent-options.js'
+import { stretchMs, yieldToEventLoop } from '../core/base/event-loop.js'
 import type { SessionActions } from './session-actions.js'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { toMachineJson } from '../diagram/index.js'
@@ -28,9 +29,6 @@ type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
 
 /** Milliseconds for reading logs before a list is shown: the rest follows live. */
 const readingMs = 100
-
-/** Milliseconds of work before yielding. */
-const stretchMs = 8
 
 /** The most moments in one response. */
 const maxMoments = 256
@@ -127,7 +125,7 @@ export class StudioViews {
       if (view) packer.addMoment(view)
       if (performance.now() > until) {
         // oxlint-disable-next-line no-await-in-loop -- yields to other work
-        await new Promise((resolve) => setImmediate(resolve))
+        await yieldToEventLoop()
         until = performance.now() + stretchMs
       }
     }

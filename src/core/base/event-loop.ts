@@ -7,6 +7,9 @@ export async function yieldToEventLoop(): Promise<void> {
   })
 }
 
+/** Milliseconds of long work before it yields, so that runs and other pages go on. */
+export const stretchMs = 8
+
 /** Calls that begin in one turn of the event loop: each takes up to half a millisecond besides what its tool does. */
 export const startsPerTick = 50
 

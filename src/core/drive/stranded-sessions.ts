@@ -1,4 +1,4 @@
-import { expectArgument, objectRule } from '../base/expect-argument.js'
+import { agentsRule, expectArgument, objectRule } from '../base/expect-argument.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
 import { type AgentDefinition, describeAgent, isSubAgentName } from '../sessions/agent-definition.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
@@ -41,11 +41,7 @@ export async function* listOpenSessions(
  * console.log(await listStrandedSessions(agents, memoryStore())) // → []
  */
 export async function listStrandedSessions(agents: Agents, store: SessionStore): Promise<StrandedSession[]> {
-  expectArgument(
-    'listStrandedSessions(agents)',
-    agents,
-    objectRule(['findAgentFor'], 'what defineAgents(…) returned'),
-  )
+  expectArgument('listStrandedSessions(agents)', agents, agentsRule)
   expectArgument(
     'listStrandedSessions(agents, store)',
     store,

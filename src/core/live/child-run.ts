@@ -6,6 +6,7 @@ import { addUsage, noUsage, type Usage, subtractUsage } from '../../../machines/
 import { ToolContent } from '../tools/tool-content.js'
 import type { DelegateRun } from '../tools/tool.js'
 import { releaseRun } from './release-run.js'
+import { parseJsonOr } from '../base/parse-json.js'
 
 const workStates: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL']
 const restStates: readonly unknown[] = ['PAUSED', 'WAITING_FOR_INPUT']
@@ -150,7 +151,7 @@ function answerQuestion(run: DelegateRun, { callId, fingerprint, answer: given }
     case 'approve':
       return run.approve(
         callId,
-        given.arguments === undefined ? undefined : parseStoredArguments(given.arguments),
+        given.arguments === undefined ? undefined : parseJsonOr(given.arguments, given.arguments),
         {
           fingerprint,
         },
@@ -167,12 +168,4 @@ function answerQuestion(run: DelegateRun, { callId, fingerprint, answer: given }
 function parseStoredOutput({ content, media, isError }: Extract<ChildAnswer, { type: 'output' }>): unknown {
   if (isError) return new Error(content)
   return media ? new ToolContent(content, media) : content
-}
-
-function parseStoredArguments(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }

@@ -15,6 +15,7 @@ import type { ShieldScene } from '../shields/shield.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
 import { formatResult } from '../tools/tool-content.js'
 import { parseEditedArguments } from './edited-arguments.js'
+import { parseJsonOr } from '../base/parse-json.js'
 
 /** Applies an edit to the state of a forked session. `app` is the app's own object. */
 export async function editFork(
@@ -103,7 +104,7 @@ async function editCall(
   const refusal = await problem
   if (refusal) throw refusal
   const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
-  if (seen !== text && !isJson(seen))
+  if (seen !== text && parseJsonOr(seen, undefined) === undefined)
     throw refusedByShieldError(id, 'What is left of the arguments is no JSON.')
   const { started: _s, interrupted: _i, undecided: _u, approved: _a, edited: _e, ...fresh } = call
   const [prepared] = await prepareCalls(
@@ -266,15 +267,6 @@ function screenEdit(
     messages,
     context: app,
   })
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 function unknownCallError(id: string, messages: readonly Message[]): UsageError {

@@ -1,7 +1,8 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { UsageError } from '../base/errors.js'
 import { migrateState } from './log/migrate-state.js'
-import { isRecord, completeContext } from './log/complete-context.js'
+import { isRecord } from '../../../guards/lib/stored.js'
+import { completeContext } from './log/complete-context.js'
 
 /**
  * A snapshot of the machine that an app has kept itself, as this machine has it: what an earlier version did not know

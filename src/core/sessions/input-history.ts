@@ -1,3 +1,4 @@
+import { isRecord } from '../../../guards/lib/stored.js'
 import type { NewMessage, SessionState } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type {
@@ -328,10 +329,6 @@ function readTextOrNull(value: unknown, at: string): string | null {
   if (value === undefined || value === null || value === '') return null
   if (typeof value !== 'string') throw historyError(at, 'must be a text.')
   return value
-}
-
-function isRecord(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function quoteValue(value: unknown): string {

@@ -5,6 +5,7 @@ import type { ChatRequest } from '../chat-request.js'
 import type { TurnEncoder } from '../planned-response.js'
 import type { Turn } from '../turn-schema.js'
 import { toChatRequest, readGeminiRequest } from './gemini-request.js'
+import { parseJsonOr } from '../../core/base/parse-json.js'
 
 const pathPattern = /^\/v1beta\/models\/(.+):(generateContent|streamGenerateContent)$/
 
@@ -59,7 +60,7 @@ function encodeEvents(
 function toParts(turn: Turn, envelope: Envelope): object[][] {
   const { reasoning = '', text = '', refusal = '', chunkSize = 16 } = turn
   const calls = listCalls(turn, envelope).map(({ function: { name, arguments: input } }, i) => {
-    const call = { functionCall: { name, args: parseJson(input) } }
+    const call = { functionCall: { name, args: parseJsonOr(input, { invalid: input }) } }
     return i === 0 ? { ...call, thoughtSignature: createSignature(call.functionCall) } : call
   })
   return [
@@ -150,12 +151,4 @@ function findUnsignedCall(sent: unknown, model: string): ReturnType<ProviderApi[
     return { param, message: `${param}: Function call is missing a thought_signature in functionCall parts.` }
   }
   return null
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return { invalid: text }
-  }
 }

@@ -3,6 +3,7 @@ import { listCalls, countUsage, isUnfinished, type Envelope, splitText } from '.
 import type { ChatRequest } from '../chat-request.js'
 import type { TurnEncoder } from '../planned-response.js'
 import type { Turn } from '../turn-schema.js'
+import { parseJsonOr } from '../../core/base/parse-json.js'
 
 /** Encodes a turn for Anthropic's Messages API. */
 export function createMessagesEncoder(turn: Turn, request: ChatRequest, envelope: Envelope): TurnEncoder {
@@ -57,7 +58,7 @@ function toMessage(turn: Turn, request: ChatRequest, envelope: Envelope) {
         type: 'tool_use',
         id,
         name,
-        input: parseJson(input),
+        input: parseJsonOr(input, input),
       })),
     ],
     stop_reason: isUnfinished(turn) ? null : getStopReason(turn),
@@ -172,12 +173,4 @@ function toDeltas(turn: Turn, envelope: Envelope): Event[][] {
     block({ type: 'tool_use', id, name, input: {} }, pieces, true)
   }
   return deltas
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }

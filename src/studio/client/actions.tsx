@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Answer, ForkEdit, ForkRequest, MomentView, PendingView } from '../protocol.js'
 import { formatJson } from './format.js'
+import { parseJsonOr } from '../../core/base/parse-json.js'
 
 interface ActionsProps {
   moment: MomentView
@@ -78,7 +79,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
   const written = formatJson(call.arguments)
   const [text, setText] = useState(needs === 'approval' ? written : '')
   const [why, setWhy] = useState('')
-  const parsed = parseJson(text)
+  const parsed = parseJsonOr(text, undefined)
   const isEdited = needs === 'approval' && text !== written
   // The shown text may be cut or redacted: unchanged, it approves the original arguments.
   const isWrong = (isEdited || needs === 'client') && parsed === undefined
@@ -180,15 +181,6 @@ function SayForm({
   )
 }
 
-/** Undefined for invalid JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 interface ForkProps {
   seq: number
   edit: ForkEdit | null
@@ -218,11 +210,11 @@ export function ForkDialog({ seq, edit, canRun, onFork, onClose }: ForkProps) {
     if (edit === null || text === before) return undefined
     if ('message' in edit) return { message: edit.message, text }
     // A result may be any text; JSON is parsed.
-    const value = parseJson(text)
+    const value = parseJsonOr(text, undefined)
     if ('result' in edit) return { call: edit.call, result: value === undefined ? text : value }
     return { call: edit.call, arguments: value }
   }
-  const isWrong = kind === 'arguments' && text !== before && parseJson(text) === undefined
+  const isWrong = kind === 'arguments' && text !== before && parseJsonOr(text, undefined) === undefined
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     setBusy(true)

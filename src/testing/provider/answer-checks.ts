@@ -4,6 +4,7 @@ import type { ToolSpec } from '../../core/models/provider.js'
 import { expectTrue, expectSame, formatValue } from '../check-assertions.js'
 import { askProvider, type ProviderCheckSpec, type ProviderAnswer, hello } from './ask-provider.js'
 import { getMessageText } from './provider-server.js'
+import { parseJsonOr } from '../../core/base/parse-json.js'
 
 const sampleText = 'Héllo 👋 wörld — and so on.'
 
@@ -240,15 +241,10 @@ const troubledHistory: Message[] = [
 ]
 
 function toPlainCalls(calls: readonly ToolCall[]) {
-  return calls.map(({ function: { name, arguments: text } }) => ({ name, arguments: parseJson(text) }))
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
+  return calls.map(({ function: { name, arguments: text } }) => ({
+    name,
+    arguments: parseJsonOr(text, text),
+  }))
 }
 
 function listOfferedTools({ server }: Parameters<ProviderCheckSpec['run']>[0]) {

@@ -4,6 +4,7 @@ import { ModelError } from '../provider.js'
 import { checkCredentials, isAllowedInBrowser } from './credentials.js'
 import type { OpenAIOptions } from './openai-options.js'
 import { type OutgoingRequest, createOutgoingRequest } from './post-request.js'
+import { parseJsonOr } from '../../base/parse-json.js'
 
 /** What servers that need no key are sent: the client insists on one. */
 const placeholderKey = 'no-key-needed'
@@ -65,7 +66,7 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
     }
 
     statusError(status: number, text: string, headers: Headers): Error {
-      const body = parseJson(text)
+      const body = parseJsonOr(text, undefined)
       return this.makeStatusError(status, body as object, body === undefined ? text : undefined, headers)
     }
 
@@ -98,14 +99,6 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   } catch {
     // No key in the environment either. If that is not what was wrong, the next line throws it again.
     return build(placeholderKey)
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 

@@ -1,4 +1,5 @@
 import { type ProgressConfig, progressDefaults } from '../../../../guards/progress-config.js'
+import { isRecord } from '../../../../guards/lib/stored.js'
 import { restoreGuardrails } from '../../../../guards/state.js'
 import {
   type AgentContext,
@@ -73,6 +74,3 @@ function fillDefaults<Value extends object>(defaults: Value, value: Value): Valu
   }
   return (whole ?? value) as Value
 }
-
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

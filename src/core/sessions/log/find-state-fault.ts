@@ -11,7 +11,7 @@ import { anyText, choice, flag, number } from '../../config/value-kinds.js'
 import { ConfigError } from '../../base/errors.js'
 import { storedFit, storedUsage } from '../stored-session.js'
 import { createSessionState } from '../session-state.js'
-import { isRecord } from './complete-context.js'
+import { isRecord } from '../../../../guards/lib/stored.js'
 
 /** Checks the state that a log leads to before a run uses it: another program may have written to the log. */
 

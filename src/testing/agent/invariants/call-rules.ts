@@ -12,7 +12,7 @@ import {
 
 /** Rules for calls: which run, who decides, and what happens to their results. */
 export const callRules: readonly AgentInvariant[] = [
-  createRule('only whole calls that need nobody are started, and all of them', (change) => {
+  createRule('only whole calls that wait for no one are started, and all of them', (change) => {
     const { after } = change
     if (!hasStarted(change, 'runTools')) return null
     const open = after.calls.filter(({ result }) => result === undefined)
@@ -22,7 +22,7 @@ export const callRules: readonly AgentInvariant[] = [
     if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} should not stand as it does`
     return !open.some(({ started }) => started) && 'there is nothing to run'
   }),
-  createRule('calls that need nobody run before anybody is asked', ({ before, after }) => {
+  createRule('calls that wait for no one run before a question is asked', ({ before, after }) => {
     const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
     const runnable = isAsking ? listRunnable(after) : []
     return runnable.length > 0 && `${runnable.join()} could run`
@@ -40,14 +40,11 @@ export const callRules: readonly AgentInvariant[] = [
       return isOneMore && transitions.length > 0 && !hasStarted(change, 'screenResults') && 'they do not'
     },
   ),
-  createRule(
-    'shields look at what people have changed when everybody has decided, and no sooner',
-    (change) => {
-      const calls = hasTakenBranch(change, 'hasCallsToScreen') ? listAnswerableCalls(change.after) : []
-      const asked = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)
-      return asked.length > 0 && `${asked.join()} waits for an approval`
-    },
-  ),
+  createRule('shields look at edited arguments once each question is answered, and no sooner', (change) => {
+    const calls = hasTakenBranch(change, 'hasCallsToScreen') ? listAnswerableCalls(change.after) : []
+    const asked = calls.filter(({ needs }) => needs === 'approval').map(({ callId }) => callId)
+    return asked.length > 0 && `${asked.join()} waits for an approval`
+  }),
   createRule('no call is started twice, unless the run is resumed', (change) => {
     const { event, before, after } = change
     if (!hasStarted(change, 'runTools') || event.type === 'RESUMED') return null
@@ -66,7 +63,7 @@ export const callRules: readonly AgentInvariant[] = [
     })
     return again && `'${again.id}' is started again`
   }),
-  createRule('a call that needs somebody runs only when it was approved', ({ before, after, event }) => {
+  createRule('a call that needs approval runs only when it was approved', ({ before, after, event }) => {
     const freed = after.calls.filter(
       ({ id, needs }) => needs === 'nobody' && findCall(before?.calls, id)?.needs === 'approval',
     )
@@ -95,15 +92,18 @@ export const callRules: readonly AgentInvariant[] = [
         return null
     }
   }),
-  createRule('whoever is needed can answer, and only for calls that wait for him', (change) => {
-    const { event, before, transitions } = change
-    const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
-    if (needs === undefined || !('callId' in event) || !before) return null
-    const isAsked = listAnswerableCalls(before).some(
-      (one) => one.callId === event.callId && one.needs === needs,
-    )
-    return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
-  }),
+  createRule(
+    'an answer is taken from the one that a call waits for, and only for calls that wait',
+    (change) => {
+      const { event, before, transitions } = change
+      const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
+      if (needs === undefined || !('callId' in event) || !before) return null
+      const isAsked = listAnswerableCalls(before).some(
+        (one) => one.callId === event.callId && one.needs === needs,
+      )
+      return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
+    },
+  ),
   createRule('a result is never replaced', ({ before, after, event }) => {
     if (isNewBatch(event.type)) return null
     const changed = before?.calls.find(
@@ -127,14 +127,14 @@ export const callRules: readonly AgentInvariant[] = [
       after.state === 'WAITING_FOR_INPUT' && others.some((id) => told.includes(id)) && 'others were closed'
     )
   }),
-  createRule('everybody is asked for an approval, once', (change) => {
+  createRule('each approval is asked for once', (change) => {
     const asked = listAnnounced(change, 'approval_requested').map(({ callId }) => callId)
     const isEntered =
       change.state === 'WAITING_FOR_INPUT.approval' && change.before?.state !== 'WAITING_FOR_INPUT'
     const open = isEntered ? listAsked('approval', change.after) : []
     return asked.sort().join() !== open.sort().join() && `asked for ${asked.join()}, open are ${open.join()}`
   }),
-  createRule('a run waits for somebody only while there is something to wait for', ({ state, after }) => {
+  createRule('a run waits only while a call waits for an answer', ({ state, after }) => {
     if (state === 'WAITING_FOR_INPUT.approval')
       return listAsked('approval', after).length === 0 && 'no call waits'
     return (

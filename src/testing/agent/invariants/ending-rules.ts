@@ -87,7 +87,7 @@ export const endingRules: readonly AgentInvariant[] = [
     return isRest && !isFinal && running.length > 0 && `running: ${running.join(', ')}`
   }),
   createRule(
-    'whoever rests or concludes says why, in the word that fits; whoever runs has no reason',
+    'a run that rests or concludes says why, in the word that fits; a run under way has no reason',
     (change) => {
       const { state, after } = change
       const expected = reasons[state]

@@ -17,7 +17,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
     )
   }),
   createRule(
-    'whoever goes on after a halt has that guard anew, and that guard alone',
+    'a run that goes on after a halt has that guard anew, and that guard alone',
     ({ before, after, event, isFinal }) => {
       if (before?.state !== 'PAUSED' || !['RESUME', 'STEER'].includes(event.type) || isFinal) return null
       if (after.verdict || after.error) return 'the halt stands'
@@ -35,7 +35,7 @@ export const guardrailRules: readonly AgentInvariant[] = [
       return !hasTaken(change, 'RUNNING.judging.halting') && `it led to ${change.state}`
     },
   ),
-  createRule('nobody is asked about a run that a guard has halted', (change) => {
+  createRule('no question is asked in a run that a guard has halted', (change) => {
     return hasStarted(change, 'consultGuards') && change.after.verdict && change.after.verdict.guard
   }),
   createRule("what the user's own guards say is heeded", (change) => {

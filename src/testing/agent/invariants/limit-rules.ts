@@ -82,7 +82,8 @@ export const limitRules: readonly AgentInvariant[] = [
   createRule('an answer that does not fit is asked for again as long as repairs are left', (change) => {
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
-    if (after.outputProblem !== event.output.outputProblem) return 'nobody remembers what does not fit'
+    if (after.outputProblem !== event.output.outputProblem)
+      return 'the context does not keep what does not fit'
     if (findBudgetReason(after) !== null) return null
     const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs
     if (isLeft !== after.outputRepairs > before.outputRepairs) return `${after.outputRepairs} repairs`

@@ -19,7 +19,7 @@ import {
 /** Rules for the transcript and for usage. */
 export const transcriptRules: readonly AgentInvariant[] = [
   createRule(
-    'at every rest each call has its one result, in call order, or waits for somebody',
+    'at every rest each call has its one result, in call order, or waits for an answer',
     ({ isRest, after }) => {
       return isRest && findHistoryProblem(after.messages, listOpenCalls(after.calls))
     },
