@@ -27,6 +27,21 @@ export type EmittedEvent<Tools = AnyTools> =
       /** True on the first chunk of a later attempt: forget what this step has shown so far. */
       reset?: true
     }
+  /**
+   * The model writes the arguments of a call. Only live, never in the log; `tool_call` has the whole arguments. A
+   * `stream_chunk` with `reset` takes it back, as it takes back text. Not emitted where shields screen calls or answers.
+   */
+  | {
+      type: 'tool_call_delta'
+      stepId: string
+      attempt: number
+      callId: string
+      name: string
+      /** The place of the call in the answer, from 0. */
+      index: number
+      /** JSON text, added to the arguments so far; empty on the first event of a call. */
+      delta: string
+    }
   | { type: 'assistant_message'; stepId: string; message: AssistantMessage; partial?: true }
   | { type: 'tool_call'; stepId: string; call: ToolCall }
   | { type: 'tool_progress'; callId: string; name: keyof Tools & string; progress: unknown }

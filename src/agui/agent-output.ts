@@ -68,6 +68,8 @@ export class AgentOutput {
         return this.#finishStep(event)
       case 'stream_chunk':
         return this.#writeChunk(event)
+      case 'tool_call_delta':
+        return this.#writeCallDelta(event)
       case 'assistant_message':
         return this.#acceptMessage(event)
       case 'tool_call':
@@ -83,6 +85,7 @@ export class AgentOutput {
   end(at: number): void {
     const mark = this.#createMark(at)
     for (const id of this.#unaccepted) {
+      this.#page.closeCalls(id, mark)
       this.#page.closeText(id, mark)
       this.#page.closeText(toReasoningId(id), mark)
     }
@@ -114,6 +117,7 @@ export class AgentOutput {
   #writeChunk({ stepId, text, reasoning = '', reset, finished, at }: EventOf<'stream_chunk'>): void {
     const [id, mark] = [this.#toMessageId(getMessageIdOfStep(stepId)), this.#createMark(at)]
     if (reset) {
+      this.#page.closeCalls(id, mark)
       this.#page.closeText(id, mark)
       this.#page.closeText(toReasoningId(id), mark)
       this.#page.replaceMessages([id, toReasoningId(id)], [], mark)
@@ -130,11 +134,24 @@ export class AgentOutput {
     this.#page.closeText(id, mark)
   }
 
+  #writeCallDelta({ stepId, callId, name, delta, at }: EventOf<'tool_call_delta'>): void {
+    const messageId = getMessageIdOfStep(stepId)
+    const [id, mark] = [this.#toMessageId(messageId), this.#createMark(at)]
+    this.#unaccepted.add(id)
+    this.#page.closeText(toReasoningId(id), mark)
+    this.#page.closeText(id, mark)
+    this.#names.nameCall(callId, messageId)
+    this.#page.writeCallDelta(id, this.getCallName(callId), { name, delta }, mark)
+  }
+
   /** Compares the page with the final message: adds what is missing, replaces what differs. */
   #acceptMessage({ message, at }: EventOf<'assistant_message'>): void {
     const [id, mark] = [this.#toMessageId(message.id), this.#createMark(at)]
     this.#unaccepted.delete(id)
     this.#expectResults(message)
+    const calls = message.tool_calls ?? []
+    const names = calls.map((call) => `${this.#prefix.calls}${this.#names.nameCall(call.id, message.id)}`)
+    this.#page.keepCalls(id, names, mark)
     this.#settleText(toReasoningId(id), 'reasoning', message.reasoning ?? '', mark)
     this.#settleText(id, 'assistant', message.content || message.refusal || '', mark)
     const { media, annotations } = message
@@ -148,8 +165,14 @@ export class AgentOutput {
     const shown = this.#page.getText(id)
     if (shown === text) return
     if (!text.startsWith(shown)) {
-      const whole: AGUIMessage = { id, role, content: text, ...this.#owner }
-      this.#page.replaceMessages([id], text === '' ? [] : [whole], mark)
+      const calls = role === 'assistant' ? this.#page.getCalls(id) : []
+      const isEmpty = text === '' && calls.length === 0
+      const content = { id, content: text, ...this.#owner }
+      const whole: AGUIMessage =
+        role === 'assistant' && calls.length > 0
+          ? { ...content, role, toolCalls: [...calls] }
+          : { ...content, role }
+      this.#page.replaceMessages([id], isEmpty ? [] : [whole], mark)
     } else if (role === 'assistant') this.#page.addText(id, role, text.slice(shown.length), mark)
     else {
       this.#page.writeReasoning(id, text.slice(shown.length), mark)

@@ -1,4 +1,4 @@
-import type { AGUIEvent, AGUIMessage } from './protocol.js'
+import type { AGUICall, AGUIEvent, AGUIMessage } from './protocol.js'
 
 /** The time of an event, and the sub-agent that it belongs to. */
 export interface Mark {
@@ -15,6 +15,8 @@ export class PageMessages {
   readonly #messages = new Map<string, AGUIMessage>()
   readonly #texts = new Set<string>()
   readonly #thoughts = new Set<string>()
+  /** The messages of the calls that stream, by call id. */
+  readonly #calls = new Map<string, string>()
   #events: AGUIEvent[] = []
 
   constructor(history: readonly AGUIMessage[]) {
@@ -86,26 +88,84 @@ export class PageMessages {
     this.emit({ ...mark, type: 'REASONING_END', messageId })
   }
 
+  /** A whole call: what is missing of it, where its arguments streamed. */
   writeCall(
     messageId: string,
     toolCallId: string,
     { name, arguments: text }: { name: string; arguments: string },
     mark: Mark,
   ): void {
-    this.emit({
-      ...mark,
-      type: 'TOOL_CALL_START',
-      toolCallId,
-      toolCallName: name,
-      parentMessageId: messageId,
-    })
-    this.emit({ ...mark, type: 'TOOL_CALL_ARGS', toolCallId, delta: text })
-    this.emit({ ...mark, type: 'TOOL_CALL_END', toolCallId })
-    const said = this.#messages.get(messageId)
-    const message =
-      said?.role === 'assistant' ? said : { id: messageId, role: 'assistant' as const, ...toOwner(mark) }
-    const call = { id: toolCallId, type: 'function' as const, function: { name, arguments: text } }
-    this.#messages.set(messageId, { ...message, toolCalls: [...(message.toolCalls ?? []), call] })
+    const streamed = this.#calls.has(toolCallId) ? this.#getArguments(messageId, toolCallId) : ''
+    const goesOn = text.startsWith(streamed)
+    if (goesOn) this.writeCallDelta(messageId, toolCallId, { name, delta: text.slice(streamed.length) }, mark)
+    this.#closeCall(toolCallId, mark)
+    if (goesOn) return
+    this.#setArguments(messageId, toolCallId, { name, arguments: text }, mark)
+    this.replaceMessages([messageId], [this.#getAnswer(messageId, mark)], mark)
+  }
+
+  /** A part of a call's arguments. */
+  writeCallDelta(
+    messageId: string,
+    toolCallId: string,
+    { name, delta }: { name: string; delta: string },
+    mark: Mark,
+  ): void {
+    const isNew = !this.#calls.has(toolCallId)
+    if (isNew) {
+      this.#calls.set(toolCallId, messageId)
+      const parentMessageId = messageId
+      this.emit({ ...mark, type: 'TOOL_CALL_START', toolCallId, toolCallName: name, parentMessageId })
+    }
+    if (delta !== '') this.emit({ ...mark, type: 'TOOL_CALL_ARGS', toolCallId, delta })
+    const before = isNew ? '' : this.#getArguments(messageId, toolCallId)
+    this.#setArguments(messageId, toolCallId, { name, arguments: before + delta }, mark)
+  }
+
+  /** Ends the calls of a message that still stream. */
+  closeCalls(messageId: string, mark: Mark): void {
+    for (const [id, owner] of this.#calls) if (owner === messageId) this.#closeCall(id, mark)
+  }
+
+  /** Removes the streamed calls of a message that it does not have in the end. */
+  keepCalls(messageId: string, kept: readonly string[], mark: Mark): void {
+    const isStale = (id: string): boolean => this.#calls.get(id) === messageId && !kept.includes(id)
+    const { toolCalls = [], ...message } = this.#getAnswer(messageId, mark)
+    const stale = toolCalls.filter(({ id }) => isStale(id))
+    if (stale.length === 0) return
+    for (const { id } of stale) this.#closeCall(id, mark)
+    const rest = toolCalls.filter((call) => !stale.includes(call))
+    const isEmpty = rest.length === 0 && (message.content ?? '') === ''
+    const whole = { ...message, ...(rest.length > 0 && { toolCalls: rest }) }
+    this.replaceMessages([messageId], isEmpty ? [] : [whole], mark)
+  }
+
+  /** The calls of an answer, those that still stream included. */
+  getCalls(messageId: string): readonly AGUICall[] {
+    const message = this.#messages.get(messageId)
+    return message?.role === 'assistant' ? (message.toolCalls ?? []) : []
+  }
+
+  #closeCall(toolCallId: string, mark: Mark): void {
+    if (this.#calls.delete(toolCallId)) this.emit({ ...mark, type: 'TOOL_CALL_END', toolCallId })
+  }
+
+  #getArguments(messageId: string, toolCallId: string): string {
+    return this.getCalls(messageId).find(({ id }) => id === toolCallId)?.function.arguments ?? ''
+  }
+
+  #setArguments(messageId: string, id: string, asked: { name: string; arguments: string }, mark: Mark): void {
+    const message = this.#getAnswer(messageId, mark)
+    const { toolCalls = [] } = message
+    const call = { id, type: 'function' as const, function: asked }
+    const isKnown = toolCalls.some((one) => one.id === id)
+    const calls = isKnown ? toolCalls.map((one) => (one.id === id ? call : one)) : [...toolCalls, call]
+    this.#messages.set(messageId, { ...message, toolCalls: calls })
+  }
+
+  #getAnswer(id: string, mark: Mark): Extract<AGUIMessage, { role: 'assistant' }> {
+    const known = this.#messages.get(id)
+    return known?.role === 'assistant' ? known : { id, role: 'assistant', ...toOwner(mark) }
   }
 
   get all(): AGUIMessage[] {

@@ -13,7 +13,7 @@ import {
 import { createCallBuilder, getOptionsKey } from './call-options.js'
 import { toModelError } from './ai-sdk-failure.js'
 import type { SupportedUrls } from './file-parts.js'
-import { listContent, createPartFold, type PartFold } from './part-fold.js'
+import { createPartFold, type PartFold } from './part-fold.js'
 import { type AiSdkModel, checkModel } from './ai-sdk-model.js'
 import { checkLanguageModelOptions, type LanguageModelOptions } from './language-model-options.js'
 import type { CallOptions } from './spec.js'
@@ -59,7 +59,8 @@ async function requestModel(
   secrets: SentSecrets,
 ): Promise<ModelResponse> {
   const { signal, onWarning = ignore, onSent } = callbacks
-  const fold = createPartFold(model.provider, model.specificationVersion)
+  const tellsCalls = request.stream && callbacks.onToolCallDelta !== undefined
+  const fold = createPartFold(model.provider, model.specificationVersion, tellsCalls)
   try {
     const urls: SupportedUrls = (await model.supportedUrls) ?? {}
     const call = { ...callOf(request, urls, onWarning), abortSignal: signal }
@@ -136,7 +137,7 @@ async function drainStream(reader: ReadableStreamDefaultReader<unknown>): Promis
 function takePart(
   part: unknown,
   fold: PartFold,
-  { onWarning, onDelta, onHostedCall: onHosted }: ModelRequestOptions,
+  { onWarning, onDelta, onToolCallDelta, onHostedCall: onHosted }: ModelRequestOptions,
 ): void {
   const given = asObject(part)
   switch (asText(given?.type)) {
@@ -149,8 +150,9 @@ function takePart(
     case 'error':
       throw given?.error
     default: {
-      const { text, reasoning, hosted = [] } = fold.push(part)
+      const { text, reasoning, calls = [], hosted = [] } = fold.push(part)
       if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+      for (const call of calls) onToolCallDelta?.(call)
       for (const call of hosted) onHosted?.(call)
     }
   }
@@ -165,7 +167,8 @@ async function readWhole(
   const result = await model.doGenerate(call as never)
   onActivity()
   emitWarnings(asObject(result)?.warnings, onWarning)
-  for (const part of listContent(result)) for (const call of fold.push(part).hosted ?? []) onHosted?.(call)
+  for (const part of asList(asObject(result)?.content))
+    for (const call of fold.push(part).hosted ?? []) onHosted?.(call)
   fold.finish(result)
 }
 

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type { Annotation, MediaPart, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
-import { asList, asObject, asText } from '../core/models/as-json.js'
+import { asObject, asText } from '../core/models/as-json.js'
 import { refuseTooLarge } from '../core/models/openai/response-limits.js'
 import { type Delta, noDelta } from '../core/models/openai/delta.js'
 import { describeMediaList, toBase64, toContentPart } from '../core/models/media.js'
@@ -20,6 +20,8 @@ type Block =
       name: string
       input: string
       hosted: boolean
+      /** Its place among the calls that are told; undefined while it is not. */
+      index: number | undefined
       /** The whole call has come: what else comes with its id may be another, where a provider counts badly. */
       whole: boolean
       metadata: JsonObject
@@ -38,8 +40,11 @@ export interface PartFold {
   getResponse(): ModelResponse
 }
 
-/** Puts an answer together, of any version of the specification. `provider` is the model's own name for its provider. */
-export function createPartFold(provider: string, version: string): PartFold {
+/**
+ * Puts an answer together, of any version of the specification. `provider` is the model's own name for its provider;
+ * `tellsCalls`: whether what it adds has the parts of calls.
+ */
+export function createPartFold(provider: string, version: string, tellsCalls = false): PartFold {
   const blocks: Block[] = []
   const media: MediaPart[] = []
   const annotations: Annotation[] = []
@@ -49,6 +54,7 @@ export function createPartFold(provider: string, version: string): PartFold {
   let end: JsonObject | null = null
   let size = 0
   let progress = 0
+  let toldCalls = 0
 
   function textBlock(type: 'text' | 'reasoning', key: string): Block & { text: string } {
     const known = blocks.findLast(
@@ -85,6 +91,7 @@ export function createPartFold(provider: string, version: string): PartFold {
       name: '',
       input: '',
       hosted: false,
+      index: undefined,
       whole: false,
       metadata: {},
     }
@@ -104,10 +111,16 @@ export function createPartFold(provider: string, version: string): PartFold {
     return noDelta
   }
 
-  /** What a piece of a call adds: nothing, unless the provider itself begins to carry it out. */
-  function called({ key, name, hosted: isHosted }: Block & { type: 'call' }): Delta {
-    const begins = isHosted ? hosted.begin(key, name) : []
-    return begins.length === 0 ? noDelta : { ...noDelta, hosted: begins }
+  /** What a piece of a call adds: its arguments, or that the provider itself begins to carry it out. */
+  function called(block: Block & { type: 'call' }, added: string): Delta {
+    const { key, name } = block
+    if (block.hosted) {
+      const begins = hosted.begin(key, name)
+      return begins.length === 0 ? noDelta : { ...noDelta, hosted: begins }
+    }
+    if (!tellsCalls || (block.index !== undefined && added === '')) return noDelta
+    const index = (block.index ??= toldCalls++)
+    return { ...noDelta, calls: [{ index, id: key, name, arguments: added }] }
   }
 
   /** Only calls of its own does a provider answer, whether it had said so or not. */
@@ -144,21 +157,23 @@ export function createPartFold(provider: string, version: string): PartFold {
         return write(part['type'] as 'text' | 'reasoning', `${blocks.length}`, asText(part['text']), part)
       case 'tool-input-start':
       case 'tool-input-end':
-        return called(callBlock(part, id))
+        return called(callBlock(part, id), '')
       case 'tool-input-delta': {
         const delta = asText(part['delta'])
-        callBlock(part, id).input += delta
+        const block = callBlock(part, id)
+        block.input += delta
         grow(delta.length)
-        return noDelta
+        return called(block, delta)
       }
       case 'tool-call': {
         const { input } = part
         const block = callBlock(part, part['toolCallId'])
         const text = toInputText(input)
         grow(Math.max(0, text.length - block.input.length))
+        const added = text.startsWith(block.input) ? text.slice(block.input.length) : ''
         block.input = text
         block.whole = true
-        return called(block)
+        return called(block, added)
       }
       case 'tool-result':
         return part['preliminary'] === true ? noDelta : answeredCall(part)
@@ -381,9 +396,4 @@ function parseInput(text: string): Json {
   } catch {
     return text.trim() === '' ? {} : text
   }
-}
-
-/** The content of a whole answer. */
-export function listContent(result: unknown): readonly Json[] {
-  return asList(asObject(result)?.content)
 }

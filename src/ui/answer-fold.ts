@@ -95,6 +95,7 @@ export class AnswerFold {
   /** Ends the message: the run rests or has ended. */
   end(): void {
     this.#start()
+    this.#text.withdrawCalls()
     this.#text.close()
     this.#endStep()
     if (this.#state === 'CANCELLED') this.#write({ type: 'abort', reason: 'cancelled' })
@@ -148,6 +149,10 @@ export class AnswerFold {
         this.#startStep(event.stepId)
         this.#text.addChunk(event)
         return
+      case 'tool_call_delta':
+        this.#startStep(event.stepId)
+        this.#text.addCallDelta(event)
+        return
       case 'assistant_message':
         this.#startStep(event.stepId)
         this.#writeAnswer(event.message)
@@ -186,6 +191,7 @@ export class AnswerFold {
 
   #startStep(stepId: string): void {
     if (this.#isInStep && this.#stepId === stepId) return
+    this.#text.withdrawCalls()
     this.#text.close()
     this.#endStep()
     this.#isInStep = true
@@ -297,6 +303,7 @@ function isAnswerEvent(event: AgentEvent): boolean {
     case 'step_started':
       return event.stepType === 'inference'
     case 'stream_chunk':
+    case 'tool_call_delta':
     case 'assistant_message':
     case 'tool_call':
     case 'tool_result':

@@ -39,6 +39,8 @@ type CallItem = {
   /** JSON text. */
   arguments: string
   status: 'called' | ResultStatus
+  /** Its arguments still stream. */
+  isOpen?: true
   result?: string
   media?: MediaPart[]
   progress?: unknown
@@ -69,14 +71,16 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
   switch (event.type) {
     case 'state_changed': {
       const { to: state, reason } = event
-      return { ...before, state, reason, questions: state === 'WAITING_FOR_INPUT' ? before.questions : [] }
+      const questions = state === 'WAITING_FOR_INPUT' ? before.questions : []
+      return { ...withdrawCalls(before, () => true), state, reason, questions }
     }
     case 'user_message': {
       const { id, content } = event.message
       return updateItem(before, id, () => ({ type: 'user', id, text: toText(content), content }))
     }
     case 'stream_chunk': {
-      const after = updateAnswer(before, event.stepId, ({ text, reasoning }) => ({
+      const current = event.reset ? withdrawCalls(before, () => true) : before
+      const after = updateAnswer(current, event.stepId, ({ text, reasoning }) => ({
         text: (event.reset ? '' : text) + event.text,
         reasoning: (event.reset ? '' : reasoning) + (event.reasoning ?? ''),
         isOpen: !event.finished,
@@ -86,14 +90,20 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     case 'assistant_message': {
       const { content, refusal = '', reasoning = '', media } = event.message
       const said = { text: content || refusal, reasoning, isOpen: false, ...(media && { media }) }
+      const ids = (event.message.tool_calls ?? []).map(({ id }) => id)
+      const current = withdrawCalls(before, ({ id }) => !ids.includes(id))
       return removeEmptyAnswer(
-        updateAnswer(before, event.stepId, () => said),
+        updateAnswer(current, event.stepId, () => said),
         event.stepId,
       )
     }
+    case 'tool_call_delta':
+      return addCallDelta(before, event)
     case 'tool_call': {
       const { id, function: asked } = event.call
-      return { ...before, items: [...before.items, { type: 'call', id, ...asked, status: 'called' }] }
+      const call: CallItem = { type: 'call', id, ...asked, status: 'called' }
+      const at = before.items.findLastIndex((item) => isOpenCall(item) && item.id === id)
+      return { ...before, items: at < 0 ? [...before.items, call] : before.items.with(at, call) }
     }
     case 'tool_progress':
       return updateCall(before, event.callId, { progress: event.progress })
@@ -167,6 +177,33 @@ function updateCall(before: Transcript, callId: string, change: Partial<CallItem
   const at = before.items.findLastIndex((item) => item.type === 'call' && item.id === callId)
   const call = before.items[at]
   return call?.type === 'call' ? { ...before, items: before.items.with(at, { ...call, ...change }) } : before
+}
+
+function addCallDelta(
+  before: Transcript,
+  { callId: id, name, delta }: Extract<AgentEvent, { type: 'tool_call_delta' }>,
+): Transcript {
+  const { items } = before
+  const at = items.findLastIndex((item) => isOpenCall(item) && item.id === id)
+  const call = items[at]
+  if (call?.type === 'call')
+    return { ...before, items: items.with(at, { ...call, arguments: call.arguments + delta }) }
+  return {
+    ...before,
+    items: [...items, { type: 'call', id, name, arguments: delta, status: 'called', isOpen: true }],
+  }
+}
+
+function isOpenCall(item: TranscriptItem): item is CallItem {
+  return item.type === 'call' && item.isOpen === true
+}
+
+/** Removes calls whose arguments still stream. */
+function withdrawCalls(before: Transcript, isMeant: (call: CallItem) => boolean): Transcript {
+  const isWithdrawn = (item: TranscriptItem): boolean => isOpenCall(item) && isMeant(item)
+  return before.items.some(isWithdrawn)
+    ? { ...before, items: before.items.filter((item) => !isWithdrawn(item)) }
+    : before
 }
 
 function toText(content: UserMessage['content']): string {

@@ -4,10 +4,11 @@ import type { Protocol, UIMessageChunk } from './ui-message-chunks.js'
 
 type Kind = 'text' | 'reasoning'
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
+type CallDelta = Extract<AgentEvent, { type: 'tool_call_delta' }>
 
 /**
- * Writes the text of one step: as it streams, then as the final message has it. `ai` 6 cannot reset text, so it gets the
- * final text only.
+ * Writes the text and the calls of one step: as they stream, then as the final message has them. `ai` 6 cannot reset a step,
+ * so it gets the final text and whole calls only.
  */
 export class TextFold {
   readonly #isBuffered: boolean
@@ -17,6 +18,8 @@ export class TextFold {
   #parts = 0
   #open: { kind: Kind; id: string } | null = null
   #shown: Record<Kind, string> = { text: '', reasoning: '' }
+  /** The calls whose arguments stream, and that the final message has not confirmed. */
+  readonly #calls = new Set<string>()
 
   constructor(protocol: Protocol, write: (chunk: UIMessageChunk) => void) {
     this.#isBuffered = protocol === 'v6'
@@ -37,11 +40,33 @@ export class TextFold {
     if (finished) this.close()
   }
 
-  /** Compares the streamed text with the final message: writes what is missing, resets what differs. */
+  addCallDelta({ callId, name, delta }: CallDelta): void {
+    if (this.#isBuffered) return
+    if (!this.#calls.has(callId)) {
+      this.close()
+      this.#calls.add(callId)
+      this.#write({ type: 'tool-input-start', toolCallId: callId, toolName: name })
+    }
+    if (delta !== '') this.#write({ type: 'tool-input-delta', toolCallId: callId, inputTextDelta: delta })
+  }
+
+  /** Takes back the calls that the answer will not have: it ended early. */
+  withdrawCalls(): void {
+    if (this.#calls.size === 0) return
+    const shown = this.#shown
+    this.#resetStep()
+    for (const kind of ['reasoning', 'text'] as const)
+      if (shown[kind] !== '') this.#writeDelta(kind, shown[kind])
+  }
+
+  /** Compares what streamed with the final message: writes what is missing, resets what differs. */
   settleMessage(message: AssistantMessage): void {
     const final = { text: getAnswerText(message), reasoning: message.reasoning ?? '' }
     const differs = (kind: Kind): boolean => this.#shown[kind] !== '' && this.#shown[kind] !== final[kind]
-    if (differs('text') || differs('reasoning')) this.#resetStep()
+    const ids = (message.tool_calls ?? []).map(({ id }) => id)
+    const isOther = [...this.#calls].some((id) => !ids.includes(id))
+    if (isOther || differs('text') || differs('reasoning')) this.#resetStep()
+    this.#calls.clear()
     for (const kind of ['reasoning', 'text'] as const)
       if (this.#shown[kind] === '' && final[kind] !== '') this.#writeDelta(kind, final[kind])
     this.close()
@@ -54,7 +79,9 @@ export class TextFold {
 
   #resetStep(): void {
     this.#open = null
-    if (this.#shown.text + this.#shown.reasoning !== '') this.#write({ type: 'reset-step' })
+    if (this.#calls.size > 0 || this.#shown.text + this.#shown.reasoning !== '')
+      this.#write({ type: 'reset-step' })
+    this.#calls.clear()
     this.#shown = { text: '', reasoning: '' }
   }
 

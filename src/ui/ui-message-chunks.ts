@@ -11,6 +11,8 @@ export type UIMessageChunk =
   | { type: 'reset-step' }
   | { type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'; id: string }
   | { type: 'text-delta' | 'reasoning-delta'; id: string; delta: string }
+  | ({ type: 'tool-input-start' } & NamedCall)
+  | { type: 'tool-input-delta'; toolCallId: string; inputTextDelta: string }
   | ({ type: 'tool-input-available'; input: unknown } & NamedCall)
   | ({ type: 'tool-input-error'; input: unknown; errorText: string } & NamedCall)
   | { type: 'tool-approval-request'; toolCallId: string; approvalId: string }

@@ -1,18 +1,19 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 
 type Chunk = Extract<AgentEvent, { type: 'stream_chunk' }>
+type CallDelta = Extract<AgentEvent, { type: 'tool_call_delta' }>
 
 /** One event; null when later subscribers do not need it any more. */
 interface EventEntry {
   event: AgentEvent | null
 }
 
-/** Consecutive chunks of one kind, merged into one text. */
+/** Consecutive chunks of one kind, or parts of one call's arguments, merged into one text. */
 interface TextEntry {
   /** The last chunk: a reader that is up to date continues after it. */
-  last: Chunk
+  last: Chunk | CallDelta
   firstSeq: number
-  kind: 'text' | 'reasoning'
+  kind: 'text' | 'reasoning' | 'arguments'
   /** One text when the entry is complete. */
   chunks: string[]
   isJoined: boolean
@@ -26,16 +27,16 @@ const maxReadChars = 64_000
 /**
  * The events of a run up to its next rest, for readers that subscribe at any time and read at their own pace. A late reader
  * starts at the beginning; a slow reader delays only itself. Events are stored once for all readers. Chunks of one text are
- * merged; text that was reset and outdated progress are dropped.
+ * merged; text that was reset, outdated progress and the parts of complete calls are dropped.
  */
 export class ReplayBuffer {
   readonly entries: Entry[] = []
   #isOver = false
   /** The error that a reader gets at the end. */
   #failure: { error: unknown } | null = null
-  /** Where the chunks of the current step are: a reset discards them. */
+  /** Where the chunks and the calls of the current step are: a reset discards them. */
   #stepChunks: { stepId: string; at: number[] } = { stepId: '', at: [] }
-  /** Where the last progress of each call and the text of each sub-agent are. */
+  /** Where the last progress and the streamed arguments of each call, and the text of each sub-agent are. */
   readonly #transient = new Map<string, number[]>()
   #waiters: (() => void)[] = []
 
@@ -46,6 +47,7 @@ export class ReplayBuffer {
   push(event: AgentEvent): void {
     if (this.#isOver) return
     if (event.type === 'stream_chunk') this.#addChunk(event)
+    else if (event.type === 'tool_call_delta') this.#addCallDelta(event)
     else this.#addEvent(event)
     this.#notifyReaders()
   }
@@ -88,7 +90,7 @@ export class ReplayBuffer {
 
   #addChunk(chunk: Chunk): void {
     const { stepId, text, reasoning = '' } = chunk
-    if (this.#stepChunks.stepId !== stepId) this.#stepChunks = { stepId, at: [] }
+    this.#startStep(stepId)
     if (chunk.reset) this.#discard(this.#stepChunks.at)
     const kind = text === '' ? 'reasoning' : 'text'
     const last = this.entries.at(-1)
@@ -101,6 +103,26 @@ export class ReplayBuffer {
     } else
       this.#append({ last: chunk, firstSeq: chunk.seq, kind, chunks: [text + reasoning], isJoined: false })
     this.#stepChunks.at.push(this.entries.length - 1)
+  }
+
+  #addCallDelta(event: CallDelta): void {
+    const { stepId, callId, delta } = event
+    this.#startStep(stepId)
+    const last = this.entries.at(-1)
+    if (last && 'kind' in last && last.kind === 'arguments' && belongsTo(last, event)) {
+      last.chunks.push(delta)
+      last.last = event
+      return
+    }
+    this.#append({ last: event, firstSeq: event.seq, kind: 'arguments', chunks: [delta], isJoined: false })
+    const at = this.entries.length - 1
+    this.#stepChunks.at.push(at)
+    const key = getCallKey(callId)
+    this.#transient.set(key, [...(this.#transient.get(key) ?? []), at])
+  }
+
+  #startStep(stepId: string): void {
+    if (this.#stepChunks.stepId !== stepId) this.#stepChunks = { stepId, at: [] }
   }
 
   #addEvent(event: AgentEvent): void {
@@ -165,7 +187,7 @@ export class ReplayReader implements EventReader {
       const entry = entries[this.#at] as Entry
       const event = 'kind' in entry ? this.#readText(entry) : entry.event
       if (event) {
-        taken.push(this.#restate(event))
+        taken.push(...this.#restate(event))
         size += estimateSize(event)
       }
       if ('kind' in entry && this.#at === entries.length - 1 && !isOver) break
@@ -185,20 +207,26 @@ export class ReplayReader implements EventReader {
 
   #readText(words: TextEntry): AgentEvent | null {
     const { chunks, kind, last, isJoined } = words
+    const isFirstRead = this.#chunks === 0
     const text = isJoined ? (chunks[0] as string).slice(this.#chars) : chunks.slice(this.#chunks).join('')
     this.#chunks = chunks.length
     this.#chars += text.length
-    if (text === '') return null
+    // The first part of a call has its name alone.
+    if (text === '' && !(kind === 'arguments' && isFirstRead)) return null
     // A reader that keeps up gets the original chunk.
+    if (last.type === 'tool_call_delta') return text === last.delta ? last : { ...last, delta: text }
     if (text === (kind === 'text' ? last.text : last.reasoning)) return last
     const { reasoning: _, ...rest } = last
     return kind === 'text' ? { ...rest, text } : { ...rest, text: '', reasoning: text }
   }
 
-  #restate(event: AgentEvent): AgentEvent {
-    if (event.type !== 'stream_chunk' || event.stepId !== this.#restatedStep) return event
+  #restate(event: AgentEvent): AgentEvent[] {
+    if (event.type !== 'stream_chunk' && event.type !== 'tool_call_delta') return [event]
+    if (event.stepId !== this.#restatedStep) return [event]
     this.#restatedStep = null
-    return { ...event, reset: true }
+    if (event.type === 'stream_chunk') return [{ ...event, reset: true }]
+    const { callId: _id, name: _name, index: _index, delta: _delta, ...rest } = event
+    return [{ ...rest, type: 'stream_chunk', text: '', finished: false, reset: true }, event]
   }
 
   #skipAll(): void {
@@ -224,28 +252,43 @@ export class ReplayReader implements EventReader {
   }
 }
 
-function belongsTo({ last }: TextEntry, { stepId, attempt }: Chunk): boolean {
-  return last.stepId === stepId && last.attempt === attempt
+function belongsTo({ last }: TextEntry, event: Chunk | CallDelta): boolean {
+  const isSameCall =
+    event.type === 'stream_chunk' || (last.type === 'tool_call_delta' && last.callId === event.callId)
+  return isSameCall && last.stepId === event.stepId && last.attempt === event.attempt
 }
 
-/** Events that replace earlier ones: progress, and the text of sub-agents until their message arrives. */
+const getCallKey = (callId: string): string => `call ${callId}`
+
+/**
+ * Events that replace earlier ones: progress, the text of sub-agents until their message arrives, and a call whose
+ * arguments streamed.
+ */
 function getTransientKey(event: AgentEvent): { of: string; isNews: boolean; adds: boolean } | null {
   switch (event.type) {
     case 'tool_progress':
       return { of: `progress ${event.callId}`, isNews: true, adds: false }
+    case 'tool_call':
+      return { of: getCallKey(event.call.id), isNews: false, adds: false }
     case 'step_progress':
       return { of: `step ${event.stepId}`, isNews: true, adds: false }
     case 'child_event': {
       const { type } = event.event
       const key = `child ${event.callId}`
-      if (type === 'stream_chunk' || type === 'tool_progress' || type === 'step_progress')
-        return { of: key, isNews: true, adds: true }
+      if (liveTypes.has(type)) return { of: key, isNews: true, adds: true }
       return type === 'assistant_message' ? { of: key, isNews: false, adds: false } : null
     }
     default:
       return null
   }
 }
+
+const liveTypes: ReadonlySet<AgentEvent['type']> = new Set([
+  'stream_chunk',
+  'tool_call_delta',
+  'tool_progress',
+  'step_progress',
+])
 
 function isPartOfStep(entry: Entry, stepId: string): boolean {
   if ('kind' in entry) return entry.last.stepId === stepId
@@ -260,6 +303,8 @@ function estimateSize(event: AgentEvent): number {
   switch (event.type) {
     case 'stream_chunk':
       return event.text.length + (event.reasoning?.length ?? 0) + 100
+    case 'tool_call_delta':
+      return event.delta.length + 100
     case 'tool_result':
       return event.content.length + 100
     case 'assistant_message':

@@ -62,9 +62,9 @@ describe('toAGUI', () => {
       'TEXT_MESSAGE_START',
       'TEXT_MESSAGE_CONTENT',
       'TEXT_MESSAGE_END',
-      'STEP_FINISHED',
       'TOOL_CALL_START',
       'TOOL_CALL_ARGS',
+      'STEP_FINISHED',
       'TOOL_CALL_END',
       'TOOL_CALL_RESULT',
       'RUN_FINISHED',
@@ -79,6 +79,51 @@ describe('toAGUI', () => {
       usage: [{ inputTokens, outputTokens, totalTokens, reasoningTokens, cachedInputTokens }],
     })
     expect(page.state).toEqual({ statewright: { state: 'COMPLETED', reason: 'end_turn' } })
+  })
+
+  const longInput = { text: 'The heron stands in the water. '.repeat(10) }
+  const argumentsOf = (events: readonly AGUIEvent[]) => of(events, 'TOOL_CALL_ARGS').map(({ delta }) => delta)
+
+  it('sends the arguments of a call as the model writes them', async () => {
+    const { agent } = await stage([call('look', longInput, { text: 'Wait.' }), text('Done.')], {
+      tools: [tool('look')],
+    })
+    const { page, input } = asking()
+    const run = agent.run('Go.')
+    const events = await told(page, run, input)
+    expect(argumentsOf(events).length).toBeGreaterThan(10)
+    expect(JSON.parse(argumentsOf(events).join(''))).toEqual(longInput)
+    expect(of(events, 'TOOL_CALL_START')).toHaveLength(1)
+    expect(of(events, 'TOOL_CALL_END')).toHaveLength(1)
+    expect(of(events, 'MESSAGES_SNAPSHOT')).toEqual([])
+    showsTranscript(page, await run.result)
+  })
+
+  it.each([
+    ['calls something else', [call('look', { at: 1 }), text('Done.')]],
+    ['calls nothing', [text('Done.')]],
+  ])('takes streamed arguments back when the retry %s', async (_, after) => {
+    const opened = await stage([call('look', longInput, { text: 'Wait.', cutAfter: 6 }), ...after], {
+      tools: [tool('look')],
+    })
+    const { page, input } = asking()
+    const play = opened.run().skipBackOff()
+    const events = await told(page, play.run, input)
+    expect(argumentsOf(events).length).toBeGreaterThan(2)
+    showsTranscript(page, await play.run.result)
+  })
+
+  it('takes streamed arguments back when the run is cancelled', async () => {
+    const opened = await stage([call('look', longInput, { text: 'Wait.', hang: 6 })], {
+      tools: [tool('look')],
+    })
+    const { page, input } = asking()
+    const play = opened.run()
+    const events = told(page, play.run, input)
+    await play.event('tool_call_delta', ({ delta }) => delta !== '')
+    play.run.cancel()
+    expect(argumentsOf(await events).length).toBeGreaterThan(0)
+    showsTranscript(page, await play.run.result)
   })
 
   it('shows the text of a retry once', async () => {

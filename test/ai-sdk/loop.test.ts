@@ -39,6 +39,12 @@ describe.each(Object.entries(packages))('%s', (name, make) => {
       { a: 3, b: 4 },
     ])
     expect(stage.wire(0)[0]).toMatchObject({ content: 'Be brief.' })
+    const streamed = new Map<string, string>()
+    for (const { callId, delta } of of('tool_call_delta'))
+      streamed.set(callId, (streamed.get(callId) ?? '') + delta)
+    const asked = of('tool_call').map(({ call }) => [call.id, call.function.arguments])
+    if (stream) expect([...streamed]).toEqual(asked)
+    if (!stream) expect(streamed.size).toBe(0)
     expect(of('usage')[0]?.step).toMatchObject({
       inputTokens: 100,
       outputTokens: 30,

@@ -18,7 +18,10 @@ const tree = Array.from(
 /** One line an event; the chunks of one attempt are one. */
 function told(events: readonly AgentEvent[]): AgentEvent[] {
   return events.filter(
-    (event, i) => event.type !== 'stream_chunk' || events[i - 1]?.type !== 'stream_chunk' || event.reset,
+    (event, i) =>
+      (event.type !== 'stream_chunk' && event.type !== 'tool_call_delta') ||
+      events[i - 1]?.type !== event.type ||
+      (event.type === 'stream_chunk' && event.reset),
   )
 }
 
@@ -48,6 +51,7 @@ test('a run tells its events in the order of the tree', async () => {
   expect(tree.filter(({ isMany }) => isMany).map(({ type }) => type)).toEqual([
     'stream_chunk',
     'stream_chunk',
+    'tool_call_delta',
     'stream_chunk',
   ])
 })

@@ -49,6 +49,12 @@ const windowed = (window: NonNullable<Plan['window']>): Feature => ({
 /** Every feature that may meet another one in a run. A new feature adds its row. */
 export const features = {
   streamed: { shows: ({ type }) => type === 'stream_chunk', plan: { stream: true }, never: ['not streamed'] },
+  'streamed arguments': {
+    shows: ({ type }) => type === 'tool_call_delta',
+    plan: { stream: true },
+    answers: ['calls one tool'],
+    never: ['not streamed'],
+  },
   'not streamed': { plan: { stream: false } },
   'over HTTP': { plan: { overHttp: true } },
   'the Responses API': {

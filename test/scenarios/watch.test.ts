@@ -23,7 +23,14 @@ const bare = ({ id: _i, runId: _r, seq: _s, at: _a, ...event }: AgentEvent) => {
   const { record: _record, ...told } = event as WatchedEvent
   return told
 }
-const live = ['stream_chunk', 'step_started', 'step_completed', 'step_progress', 'tool_progress']
+const live = [
+  'stream_chunk',
+  'tool_call_delta',
+  'step_started',
+  'step_completed',
+  'step_progress',
+  'tool_progress',
+]
 const logged = (events: readonly AgentEvent[]) => events.filter(({ type }) => !live.includes(type)).map(bare)
 const textOf = (events: readonly AgentEvent[]) =>
   events.reduce((shown, event) => {

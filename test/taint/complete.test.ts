@@ -32,6 +32,7 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   state_changed: 'exit: events',
   user_message: 'exit: events',
   stream_chunk: 'exit: events',
+  tool_call_delta: 'exit: events',
   assistant_message: 'exit: events',
   tool_call: 'exit: events',
   tool_progress: 'exit: events',

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../../src/index.js'
 import { toEventStreamResponse, foldTranscript, type Transcript } from '../../src/ui/index.js'
-import { again, type Stage, stage } from '../support/play.js'
+import { again, type Stage, stage, until } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
 interface Told {
@@ -69,6 +69,31 @@ it('a page that comes back is told what it has missed, whenever that was, and in
   }
   const foreign = await toldBy(toEventStreamResponse(play.run, { lastEventId: 'another:3' }))
   expect(fold(foreign.map(({ event }) => event))).toEqual(whole)
+})
+
+it('a page that comes back in the middle of arguments gets them from their beginning', async () => {
+  const input = { text: 'The heron stands in the water. '.repeat(10) }
+  const opened = await stage([call('pay', input, { text: 'Let me pay.', hang: 14 })], {
+    tools: [tool('pay')],
+  })
+  const play = opened.run('Pay.')
+  const first = toldBy(toEventStreamResponse(play.run))
+  await play.event('tool_call_delta', ({ delta }) => delta !== '')
+  await until(() => play.of('tool_call_delta').length >= 8)
+  const so = [...play.events]
+  const shown = fold(so)
+  expect(shown?.items.at(-1)).toMatchObject({ type: 'call', name: 'pay', isOpen: true })
+  for (const [i, { id }] of so.entries()) {
+    const most = 1
+    const response = toEventStreamResponse(play.run, { lastEventId: id })
+    if (i === so.length - 1) break
+    const after = (await toldBy(response, most)).map(({ event }) => event)
+    expect(fold([...so.slice(0, i + 1), ...after])?.items.at(-1)).toEqual(shown?.items.at(-1))
+  }
+  play.run.cancel()
+  const events = (await first).map(({ event }) => event)
+  expect(fold(events)).toEqual(fold(play.events))
+  expect(fold(events)?.items.some(({ type }) => type === 'call')).toBe(false)
 })
 
 it('takes any events, and lets go of them with the page', async () => {

@@ -15,6 +15,7 @@ import { chunksOf, messageOf, protocol as own } from './client.js'
 import { partsOf } from './parts.js'
 
 const done = text('Done.')
+const longInput = { text: 'The heron stands in the water. '.repeat(10) }
 
 interface Seen {
   chunks: UIMessageChunk[]
@@ -79,6 +80,14 @@ const scenarios: Record<string, () => Promise<Seen>> = {
         }),
       ],
     }),
+  'a retry in the middle of arguments': () =>
+    seen([call('look', longInput, { text: 'Let me see.', cutAfter: 6 }), call('look', { at: 1 }), done], {
+      tools: [tool('look')],
+    }),
+  'a retry that calls nothing': () =>
+    seen([call('look', longInput, { text: 'Let me see.', cutAfter: 6 }), done], { tools: [tool('look')] }),
+  'a failure in the middle of arguments': () =>
+    seen([call('look', longInput, { cutAfter: 6 })], { tools: [tool('look')], retry: { maxAttempts: 1 } }),
   'arguments that are no JSON': () => seen([call('look', '{"a'), done], { tools: [tool('look')] }),
   'an approval': () =>
     seen([call('pay', { to: 'Ann' }), done], { tools: [tool('pay', () => 'paid', { needsApproval: true })] }),
@@ -129,6 +138,42 @@ it('a text comes as it is written, and a retry takes it back; ai 6 hears what is
     'finish',
   ])
   expect(late).toContainEqual(expect.objectContaining({ delta: 'Whole.' }))
+})
+
+it('arguments come as they are written, in ai 7; ai 6 gets whole calls', async () => {
+  const turns = [call('look', longInput), done]
+  const { chunks } = await seen(turns, { tools: [tool('look')] }, 'v7')
+  const types = kinds(chunks)
+  const first = types.indexOf('tool-input-start')
+  const last = types.lastIndexOf('tool-input-delta')
+  expect(first).toBeGreaterThan(0)
+  expect(types.slice(first + 1, last + 1)).toEqual(Array(last - first).fill('tool-input-delta'))
+  expect(last - first).toBeGreaterThan(10)
+  expect(types[last + 1]).toBe('tool-input-available')
+  const deltas = chunks.flatMap((chunk) => (chunk.type === 'tool-input-delta' ? [chunk.inputTextDelta] : []))
+  expect(JSON.parse(deltas.join(''))).toEqual(longInput)
+  const late = (await seen(turns, { tools: [tool('look')] }, 'v6')).chunks
+  expect(kinds(late).filter((type) => type.startsWith('tool-input'))).toEqual(['tool-input-available'])
+})
+
+it.each([
+  ['a person stops the run', true],
+  ['the provider breaks off', false],
+])('arguments that never end are taken back when %s', async (_, isStopped) => {
+  const cut = isStopped ? { hang: 6 } : { cutAfter: 6 }
+  const options = { tools: [tool('look')], retry: { maxAttempts: 1 } }
+  const { chunks } = await seen([call('look', longInput, { ...cut, text: 'Let me see.' })], options, 'v7', {
+    act: (run) => {
+      run.events$.subscribe((event) => {
+        if (isStopped && event.type === 'tool_call_delta' && event.delta !== '') run.cancel()
+      })
+    },
+  })
+  const types = kinds(chunks)
+  expect(types).toContain('tool-input-delta')
+  const after = types.slice(types.lastIndexOf('reset-step') + 1)
+  expect(after.slice(0, 3)).toEqual(['text-start', 'text-delta', 'text-end'])
+  expect(after.some((type) => type.startsWith('tool-'))).toBe(false)
 })
 
 it('words that a shield has not cleared are told by neither', async () => {

@@ -46,6 +46,8 @@ export interface AskOptions<Output> {
   /** Right before the request is sent. */
   onSend?: () => Promise<void> | undefined
   onDelta: (text: string, reasoning: string) => void
+  /** Absent: the parts of calls are of no use. */
+  onToolCall?: ModelRequestOptions['onToolCallDelta'] | undefined
   /** A tool of the provider's own begins to work, or has ended. */
   onHosted?: ModelRequestOptions['onHostedCall']
   /** The next fallback model is asked: the deltas so far are dropped. */
@@ -68,6 +70,7 @@ export async function askModel<Output>(
     needsPrice,
     onSend,
     onDelta,
+    onToolCall,
     onHosted,
     onFallback,
     getKnownText,
@@ -112,6 +115,7 @@ export async function askModel<Output>(
         onDelta(text ?? '', reasoning ?? '')
       },
       onWarning: (code, message) => warnOnce(runtime, code, message),
+      ...(onToolCall && { onToolCallDelta: onToolCall }),
       ...(onHosted && { onHostedCall: onHosted }),
       onFallback: (next, after) => {
         const failure = after && normalizeFailure(after)

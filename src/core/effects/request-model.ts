@@ -15,6 +15,7 @@ import { describeDroppedCalls, readFinalAnswer } from '../structured/final-answe
 import { readOutput } from '../structured/read-output.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
 import { askModel } from './ask-model.js'
+import { CallStream } from './call-stream.js'
 import { clearReasoning, createClearedStream, type DeltaSink } from './clear-stream.js'
 import { createInferenceStep } from './inference-step.js'
 import { buildRequest } from './build-request.js'
@@ -48,6 +49,12 @@ export function requestModel(
   // Only screening needs a signal here.
   const scene = features.outputShields ? { runtime, context, signal: abort.signal } : null
   const shown: DeltaSink = scene ? createClearedStream(parts, stream, scene) : stream
+  // Shields that may withhold a call decide on it as a whole.
+  const isScreened = features.outputShields || features.callShields
+  const streamsCalls = request.stream && !isScreened && runtime.hasListener('tool_call_delta')
+  const calls = streamsCalls
+    ? new CallStream(stream, parts.output && findFinalTool(parts.output, request))
+    : null
   const isFirst = context.steps === 0
   const begin = (): void => {
     runtime.steps.start(self, createInferenceStep(context))
@@ -67,9 +74,11 @@ export function requestModel(
       onDelta: (text, reasoning) => {
         shown.write(text, reasoning)
       },
+      onToolCall: calls === null ? undefined : (delta) => calls.write(delta),
       onHosted: createHostedSteps(runtime, self, context),
       onFallback: () => {
         shown.restart()
+        calls?.restart()
       },
       // Uncleared text is not kept either.
       getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),

@@ -271,6 +271,7 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   run_ended: false,
   user_message: true,
   stream_chunk: true,
+  tool_call_delta: true,
   assistant_message: true,
   tool_call: true,
   tool_progress: true,

@@ -8,6 +8,15 @@ export interface Emitter {
   emit(announcement: EmittedEvent): void
 }
 
+/** What of an answer has been shown. */
+export interface ShownAnswer {
+  stepId: string
+  attempt: number
+  text: string
+  /** Whether parts of its calls have been shown. */
+  hasCalls: boolean
+}
+
 /**
  * One attempt's streamed answer. Whatever happens, it announces exactly one chunk with `finished: true`; what arrives
  * after that is dropped. The first chunk of a later attempt has `reset`: readers drop what the step has shown so far.
@@ -18,6 +27,7 @@ export class AnswerStream {
   #text = ''
   #open = true
   #begun = false
+  #hasCalls = false
   #reset: boolean
   readonly #emitter: Emitter
 
@@ -33,11 +43,25 @@ export class AnswerStream {
     return this.#text
   }
 
+  /** Whether parts of its calls have been shown. */
+  get hasCalls(): boolean {
+    return this.#hasCalls
+  }
+
   write(text: string, reasoning: string): void {
     if (!this.#open || (text === '' && reasoning === '')) return
     this.#text += text
     this.#begun = true
     this.#emitter.emit(this.#chunk(text, reasoning, false))
+  }
+
+  /** A part of a call. What it takes back is taken back before. */
+  writeCall(part: { callId: string; name: string; index: number; delta: string }): void {
+    if (!this.#open) return
+    if (this.#reset) this.#emitter.emit(this.#chunk('', '', false))
+    this.#begun = this.#hasCalls = true
+    const { stepId, attempt } = this
+    this.#emitter.emit({ type: 'tool_call_delta', stepId, attempt, ...part })
   }
 
   /** Takes back what it has shown, where that is anything: the next chunk says so. */

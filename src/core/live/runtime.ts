@@ -10,7 +10,7 @@ import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import type { PriceBook } from '../prices/price-book.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildRun } from './child-run.js'
-import { AnswerStream, type Defer } from './answer-stream.js'
+import { AnswerStream, type ShownAnswer, type Defer } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
 import { RunClock } from '../base/run-clock.js'
 import { OpenSteps } from './open-steps.js'
@@ -164,6 +164,11 @@ export class AgentRuntime {
     })
   }
 
+  /** Whether anything subscribes to events of this type. */
+  hasListener(type: EmittedEvent['type']): boolean {
+    return hasListener(this.scope.self as AnyActorRef, type)
+  }
+
   /** Tells of each event that the machine has taken; the very object that was sent. */
   listenToEvents(listener: MachineEventListener): void {
     this.#listener = listener
@@ -226,10 +231,10 @@ export class AgentRuntime {
   }
 
   /** What of the present answer has been shown. */
-  get answer(): { stepId: string; attempt: number; text: string } | null {
-    return (
-      this.#stream && { stepId: this.#stream.stepId, attempt: this.#stream.attempt, text: this.#stream.text }
-    )
+  get answer(): ShownAnswer | null {
+    if (this.#stream === null) return null
+    const { stepId, attempt, text, hasCalls } = this.#stream
+    return { stepId, attempt, text, hasCalls }
   }
 
   /** Streams the rest of a cleared answer. If the shown text differs, `reset` takes it back. */

@@ -84,6 +84,18 @@ export interface HostedCall {
   item: Json | null
 }
 
+/** A part of a call's arguments, as the model writes it. */
+export interface ToolCallDelta {
+  /** The place of the call among the calls of the answer, from 0. */
+  index: number
+  /** As the answer will have it; empty while it is not known. */
+  id: string
+  /** As `id`. */
+  name: string
+  /** JSON text, added to the arguments so far. It may be empty. */
+  arguments: string
+}
+
 /**
  * What a provider is told to stop by, and what it tells while it works.
  *
@@ -101,6 +113,11 @@ export interface ModelRequestOptions {
   onSent?: () => void
   /** Called for every piece of a streamed answer. Never throws. */
   onDelta: (text: string, reasoning: string) => void
+  /**
+   * Call it for each part of a call that streams, from the moment when its name is known. Absent: the run has no use for
+   * it. Never throws.
+   */
+  onToolCallDelta?: (delta: ToolCallDelta) => void
   /**
    * Call it whenever something of the answer arrives, for `streamIdleMs` and `contentIdleMs`; with `keep_alive` when it is
    * nothing of the answer itself (headers, comments, empty pieces). Never throws.

@@ -1,16 +1,10 @@
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
+import type { ShownAnswer } from '../live/answer-stream.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
 import { getInnerStore } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { EventHub } from './event-hub.js'
 import type { RunActor } from './run-actor.js'
-
-/** What of an answer has been shown so far. */
-export interface ShownAnswer {
-  stepId: string
-  attempt: number
-  text: string
-}
 
 /** A session that is at work in this process. */
 export interface LiveSession {

@@ -1,3 +1,4 @@
+import type { ShownAnswer } from '../live/answer-stream.js'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { isWorkState } from '../../../machines/agent/run-result.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
@@ -70,7 +71,7 @@ export class RunActor {
   }
 
   /** What of the present answer has been shown. */
-  get answer(): { stepId: string; attempt: number; text: string } | null {
+  get answer(): ShownAnswer | null {
     return (this.#actor && findRuntime(this.#actor)?.answer) ?? null
   }
 

@@ -7,7 +7,8 @@ import { UsageError } from '../base/errors.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore, LogRecord } from '../sessions/store/store.js'
-import { type ShownAnswer, type LiveSession, getLiveSessions } from './live-sessions.js'
+import type { ShownAnswer } from '../live/answer-stream.js'
+import { type LiveSession, getLiveSessions } from './live-sessions.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import {
   applyRecord,
@@ -96,6 +97,7 @@ const mostWaiting = 1000
 /** Events that are only live, and in no log. */
 const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'stream_chunk',
+  'tool_call_delta',
   'tool_progress',
   'step_started',
   'step_progress',
@@ -156,6 +158,8 @@ class SessionWatch {
   #unlisten: () => void = () => undefined
   /** The attempt of which something was left out. */
   #lost: string | null = null
+  /** The answer, as `#lost`, that was under way when the live events began. */
+  #joined: string | null = null
 
   constructor(
     parts: { store: SessionStore; clock: Clock },
@@ -263,12 +267,16 @@ class SessionWatch {
       if (this.#buffered.length > mostWaiting) this.#buffered.splice(0, this.#buffered.length - mostWaiting)
       this.#wake()
     })
+    // Calls of this answer whose first parts are missed come whole.
+    this.#joined = answer?.hasCalls ? `${answer.stepId} ${answer.attempt}` : null
     if (answer !== null && answer.text !== '') this.#pushEvent(toChunk(answer), this.#clock.now())
   }
 
   #takeLive({ id: _id, runId, seq: _seq, at, ...announcement }: AgentEvent): void {
+    const isCall = announcement.type === 'tool_call_delta'
     const attempt =
-      announcement.type === 'stream_chunk' ? `${announcement.stepId} ${announcement.attempt}` : null
+      isCall || announcement.type === 'stream_chunk' ? `${announcement.stepId} ${announcement.attempt}` : null
+    if (isCall && attempt === this.#joined) return
     if (this.#ready.length >= mostWaiting) {
       this.#lost = attempt ?? this.#lost
       return

@@ -7,7 +7,8 @@ export interface AnswerFormat {
   readonly displayName: string
   /** Whether a JSON document is an answer that does not stream. */
   isWhole(value: unknown): boolean
-  createFold(): AnswerFold
+  /** `tellsCalls`: whether its deltas have the parts of calls. */
+  createFold(tellsCalls?: boolean): AnswerFold
 }
 
 /** The pieces of one answer, put together. */

@@ -2,7 +2,7 @@ import type { ModelFailure, ModelResponse } from '../../../../machines/agent/mod
 import { asObject } from '../as-json.js'
 import { isMarkup } from '../error-body.js'
 import { toBodyFailure, toModelFailure } from '../to-model-failure.js'
-import { type HostedCall, ModelError } from '../provider.js'
+import { type HostedCall, ModelError, type ToolCallDelta } from '../provider.js'
 import type { AnswerFormat, AnswerFold } from './answer-format.js'
 import type { Delta } from './delta.js'
 import { refuseTooLarge } from './response-limits.js'
@@ -14,6 +14,7 @@ export interface ReadAnswerOptions {
   /** Asked between two pieces. */
   signal: Pick<AbortSignal, 'aborted' | 'reason'>
   onDelta: (text: string, reasoning: string) => void
+  onToolCall?: ((delta: ToolCallDelta) => void) | undefined
   onActivity: (kind: 'content' | 'keep_alive') => void
   onHosted?: ((call: HostedCall) => void) | undefined
   onWarning?: ((code: string, message: string) => void) | undefined
@@ -33,7 +34,7 @@ export class AnswerReader {
   constructor(url: string, options: ReadAnswerOptions) {
     this.#url = url
     this.#options = options
-    this.#fold = options.format.createFold()
+    this.#fold = options.format.createFold(options.onToolCall !== undefined)
   }
 
   /** Whether the provider has announced the end: what comes now is no part of the answer. */
@@ -111,11 +112,12 @@ export class AnswerReader {
     this.#ended = true
   }
 
-  #show({ text, reasoning, hosted, warnings }: Delta): void {
-    const { signal, onDelta, onHosted, onWarning } = this.#options
+  #show({ text, reasoning, calls, hosted, warnings }: Delta): void {
+    const { signal, onDelta, onToolCall, onHosted, onWarning } = this.#options
     // A reader of the deltas may abort between two of them.
     if (signal.aborted) throw signal.reason
     if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+    if (calls !== undefined) for (const call of calls) onToolCall?.(call)
     if (hosted !== undefined) for (const call of hosted) onHosted?.(call)
     if (warnings !== undefined) for (const { code, message } of warnings) onWarning?.(code, message)
   }

@@ -3,7 +3,7 @@ import type { ModelResponse } from '../../../../machines/agent/model-response.js
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import { hasError } from '../error-body.js'
 import { toBodyFailure } from '../to-model-failure.js'
-import { ModelError } from '../provider.js'
+import { ModelError, type ToolCallDelta } from '../provider.js'
 import type { AnswerFormat, AnswerFold } from './answer-format.js'
 import { readDeltaContent, readDeltaReasoning } from './delta-content.js'
 import { type Delta, noDelta } from './delta.js'
@@ -19,11 +19,12 @@ import { readUsage } from './read-usage.js'
 export const chatFormat: AnswerFormat = {
   displayName: 'chat completion',
   isWhole: (value) => Array.isArray(asObject(value)?.choices),
-  createFold: () => new ChatFold(),
+  createFold: (tellsCalls = false) => new ChatFold(tellsCalls),
 }
 
 /** Chat Completions chunks (`chat.completion.chunk`, or one `chat.completion`), folded into one answer. */
 class ChatFold implements AnswerFold {
+  readonly #tellsCalls: boolean
   #text = ''
   #reasoning = ''
   #refusal = ''
@@ -43,6 +44,10 @@ class ChatFold implements AnswerFold {
   readonly #cited: Json[] = []
   #citedBeside: readonly Json[] = []
   readonly #think = new ThinkSplitter()
+
+  constructor(tellsCalls: boolean) {
+    this.#tellsCalls = tellsCalls
+  }
 
   get progress(): number {
     return this.#progress + (this.#finishReason === null ? 0 : 1)
@@ -144,7 +149,11 @@ class ChatFold implements AnswerFold {
     if (delta.reasoning_details != null)
       (this.#details ??= new ReasoningDetails()).push(delta.reasoning_details)
     this.#size += content.text.length + thoughts.length
-    if (delta.tool_calls != null) this.#size += (this.#calls ??= new ToolCallFold()).push(delta.tool_calls)
+    let calls: ToolCallDelta[] | undefined
+    if (delta.tool_calls != null) {
+      if (this.#tellsCalls) calls = []
+      this.#size += (this.#calls ??= new ToolCallFold()).push(delta.tool_calls, calls)
+    }
     if (delta.function_call != null) {
       this.#oldCall ??= new ToolCallFold()
       this.#size += this.#oldCall.push([{ index: 0, function: delta.function_call }])
@@ -152,7 +161,7 @@ class ChatFold implements AnswerFold {
     refuseTooLarge(this.#size)
     const begun = (this.#calls?.length ?? 0) + (this.#oldCall?.length ?? 0) + (this.#details?.length ?? 0)
     this.#progress = this.#size + this.#refusal.length + begun + this.#cited.length
-    return this.#add({ text: shown.text, reasoning: thoughts })
+    return this.#add({ text: shown.text, reasoning: thoughts, ...(calls && { calls }) })
   }
 }
 

@@ -12,6 +12,7 @@ import { decompressResponse, readNodeAnswer, readText } from './read-node-answer
 export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' | 'onDelta'> {
   abort: CallAbort
   onSent: ModelRequestOptions['onSent'] | undefined
+  onToolCall: ModelRequestOptions['onToolCallDelta'] | undefined
   onHosted: ModelRequestOptions['onHostedCall'] | undefined
   onWarning: ModelRequestOptions['onWarning'] | undefined
 }

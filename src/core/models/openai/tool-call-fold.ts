@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ToolCall } from '../../../../machines/agent/messages.js'
+import type { ToolCallDelta } from '../provider.js'
 import { asList, asObject, asText } from '../as-json.js'
 
 interface CallDraft {
@@ -23,8 +24,11 @@ export class ToolCallFold {
     return this.#drafts.length
   }
 
-  /** Takes one `delta.tool_calls`; returns the characters of arguments that it brought. */
-  push(deltas: unknown): number {
+  /**
+   * Takes one `delta.tool_calls`; returns the characters of arguments that it brought. Its parts are added to `told`, if
+   * there is one.
+   */
+  push(deltas: unknown, told?: ToolCallDelta[]): number {
     let length = 0
     for (const delta of asList(deltas)) {
       const entry = asObject(delta)
@@ -52,6 +56,10 @@ export class ToolCallFold {
       if (id !== '') this.#byId.set(id, draft)
       this.#last = draft
       length += piece.length
+      if (told !== undefined) {
+        const at = this.#drafts.lastIndexOf(draft)
+        told.push({ index: at, id: draft.id, name: draft.name, arguments: piece })
+      }
     }
     return length
   }

@@ -35,8 +35,9 @@ export function createWireProvider(
       runAbortable(findCallAbort(options) ?? options.signal, async (abort) => {
         const { onSent, onActivity, onHostedCall: onHosted, onWarning } = options
         const onDelta = request.stream ? options.onDelta : ignoreDelta
+        const onToolCall = request.stream ? options.onToolCallDelta : undefined
         const answer = await exchange()
-        return answer(request, { abort, onSent, onActivity, onDelta, onHosted, onWarning })
+        return answer(request, { abort, onSent, onActivity, onDelta, onToolCall, onHosted, onWarning })
       }),
   }
 }

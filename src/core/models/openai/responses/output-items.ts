@@ -36,7 +36,11 @@ interface ItemDraft {
   pieces: Map<string, Piece>
   /** By the name of the parts: what was taken in until now, all parts together, and the number of the latest. */
   taken: Map<string, { text: string; part: number }>
+  /** The place of its call among the calls that are told; undefined while it is not. */
+  callIndex: number | undefined
 }
+
+const argumentsName = 'response.function_call_arguments'
 
 /** Which text of an item an event brings, by the event's type without its end. */
 const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; index: string }>> = {
@@ -44,16 +48,17 @@ const pieceKinds: Readonly<Record<string, { kind: PieceKind; whole: string; inde
   'response.refusal': { kind: 'refusal', whole: 'refusal', index: 'content_index' },
   'response.reasoning_text': { kind: 'reasoning', whole: 'text', index: 'content_index' },
   'response.reasoning_summary_text': { kind: 'reasoning', whole: 'text', index: 'summary_index' },
-  'response.function_call_arguments': { kind: 'arguments', whole: 'arguments', index: '' },
+  [argumentsName]: { kind: 'arguments', whole: 'arguments', index: '' },
 }
 
 /**
  * Puts the items of a stream together. They go by their place in the output (`output_index`), never by their ids, which
  * change on the way at some (GitHub Copilot); several can be on their way at once.
  */
-export function createOutputItems() {
+export function createOutputItems(tellsCalls: boolean) {
   const drafts = new Map<number, ItemDraft>()
   let latest: ItemDraft | undefined
+  let toldCalls = 0
   /** What was shown last: two messages, two thoughts are not run together. */
   const shown = { text: null as string | null, reasoning: null as string | null }
 
@@ -72,6 +77,7 @@ export function createOutputItems() {
       isDone: false,
       pieces: new Map(),
       taken: new Map(),
+      callIndex: undefined,
     }
     drafts.set(draft.at, draft)
     return draft
@@ -79,11 +85,24 @@ export function createOutputItems() {
 
   /** Adds to what is shown; two items, and two parts of a thought, are not run together. */
   function show(draft: ItemDraft, name: string, kind: PieceKind, added: string): Delta {
+    if (kind === 'arguments') return tellCall(draft, added)
     if (added === '' || (kind !== 'text' && kind !== 'reasoning')) return noDelta
     const place = `${draft.at} ${name}`
     const isNext = shown[kind] !== null && shown[kind] !== place && !added.startsWith(messageSeparator)
     shown[kind] = place
     return { ...noDelta, [kind]: (isNext ? messageSeparator : '') + added }
+  }
+
+  /** What is new of a call's arguments; all that came so far, with the event that first says whose they are. */
+  function tellCall(draft: ItemDraft, added: string): Delta {
+    const { item, taken } = draft
+    if (!tellsCalls || item.type !== 'function_call') return noDelta
+    if (draft.callIndex !== undefined && added === '') return noDelta
+    const isFirst = draft.callIndex === undefined
+    const index = (draft.callIndex ??= toldCalls++)
+    const given = isFirst ? (taken.get(argumentsName)?.text ?? '') : added
+    const id = asText(item.call_id) || asText(item.id)
+    return { ...noDelta, calls: [{ index, id, name: asText(item.name), arguments: given }] }
   }
 
   /** A part as it was until now, and what is new of it. Nothing is, where the whole contradicts what was shown. */
@@ -130,7 +149,8 @@ export function createOutputItems() {
         const draft = (latest = draftAt(event))
         draft.isDone ||= type === 'response.output_item.done'
         draft.item = typeof item.type === 'string' ? item : { ...draft.item, ...item }
-        return settle(draft, item)
+        const shown = settle(draft, item)
+        return draft.callIndex === undefined ? joinDeltas(shown, tellCall(draft, '')) : shown
       }
       const [, name = '', end = ''] = /^(.*)\.(delta|done)$/.exec(type) ?? []
       const known = pieceKinds[name]
@@ -233,5 +253,8 @@ function addPieces({ item, pieces }: ItemDraft): JsonObject {
 }
 
 function joinDeltas(a: Delta, b: Delta): Delta {
-  return { text: a.text + b.text, reasoning: a.reasoning + b.reasoning }
+  if (a === noDelta) return b
+  if (b === noDelta) return a
+  const calls = [...(a.calls ?? []), ...(b.calls ?? [])]
+  return { text: a.text + b.text, reasoning: a.reasoning + b.reasoning, ...(calls.length > 0 && { calls }) }
 }

@@ -17,7 +17,11 @@ import { toModelResponse, joinText, joinThoughts } from './to-model-response.js'
 
 /** Answers of the Responses API. `from`: what their items are marked with. */
 export function createResponsesFormat(from: string): AnswerFormat {
-  return { displayName: 'response', isWhole: isWholeResponse, createFold: () => new ResponsesFold(from) }
+  return {
+    displayName: 'response',
+    isWhole: isWholeResponse,
+    createFold: (tellsCalls = false) => new ResponsesFold(from, tellsCalls),
+  }
 }
 
 function isWholeResponse(value: unknown): boolean {
@@ -36,7 +40,7 @@ const endEvents = new Set(['response.completed', 'response.incomplete', 'respons
 class ResponsesFold implements AnswerFold {
   /** What items are marked with. */
   readonly #from: string
-  readonly #items = createOutputItems()
+  readonly #items: ReturnType<typeof createOutputItems>
   readonly #hosted = createHostedItemTracker()
   /** As the last event that had one said it. */
   #response: JsonObject = {}
@@ -50,8 +54,9 @@ class ResponsesFold implements AnswerFold {
   #size = 0
   #lost = false
 
-  constructor(from: string) {
+  constructor(from: string, tellsCalls: boolean) {
     this.#from = from
+    this.#items = createOutputItems(tellsCalls)
   }
 
   get progress(): number {
