@@ -1,9 +1,11 @@
 // Proves that the generated suite bites: breaks the agent machine in some hundred ways and shows which generated path
 // or invariant notices each. Fails when one survives that is not known to change nothing. Takes a few minutes; with a
 // pattern, only mutants whose names match it are tried: node scripts/mutation.mjs 'fittingContext|RESUMED'
+// --write renews test/mutation/killers.json, which says what caught each mutant, so that the next run tries it first. It also
+// searches all runs for what catches a mutant that is known to change nothing.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -25,7 +27,9 @@ await build({
   logLevel: 'warning',
 })
 
-const pattern = process.argv[2] ?? ''
+const killers = `${root}test/mutation/killers.json`
+const isWriting = process.argv.includes('--write')
+const pattern = process.argv.slice(2).find((argument) => argument !== '--write') ?? ''
 const shards = Math.min(4, availableParallelism())
 const lines = []
 const codes = await Promise.all(Array.from({ length: shards }, (_, shard) => run(shard)))
@@ -49,11 +53,21 @@ console.log(
     `${excused.length} change nothing, ${survivors.length} survived.`,
 )
 if (survivors.length + stale.length > 0) process.exitCode = 1
+if (isWriting && pattern === '') writeFileSync(killers, `${JSON.stringify(listKillers(), null, 2)}\n`)
+
+function listKillers() {
+  const found = caught.map(({ name, killer }) => [name, killer])
+  return Object.fromEntries(found.sort(([one], [other]) => (one < other ? -1 : 1)))
+}
 
 async function run(shard) {
-  const child = spawn(process.execPath, [bundle, `${shard}`, `${shards}`, pattern], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawn(
+    process.execPath,
+    [bundle, `${shard}`, `${shards}`, killers, isWriting ? 'whole' : 'short', pattern],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   const output = createInterface({ input: child.stdout })
   output.on('line', (line) => lines.push(JSON.parse(line)))
   const [[code]] = await Promise.all([once(child, 'close'), once(output, 'close')])

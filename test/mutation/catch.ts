@@ -2,7 +2,6 @@ import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
 import {
   agentInvariants,
-  type AgentSpace,
   agentSpace,
   checkInvariants,
   generatePaths,
@@ -17,23 +16,52 @@ import { nearestFirst } from './nearness.js'
 const space = agentSpace()
 const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
 
-/**
- * What of the generated suite notices that this machine is another one; null when nothing does. Where that is expected,
- * the short runs are not tried before the whole.
- */
-export async function whatCatches(machine: AnyStateMachine, isExcused = false): Promise<string | null> {
-  const found = await pathThatCatches(machine)
-  return found ?? invariantThatCatches(machine, isExcused ? [space] : spacesFor(machine))
+/** What catches a mutant: a generated path by its index, or the runs that begin with an input (null: all runs at once). */
+export type Killer = { path: number } | { input: string | null }
+
+export interface Catch {
+  caughtBy: string
+  killer: Killer
 }
 
-async function pathThatCatches(machine: AnyStateMachine): Promise<string | null> {
+interface SearchOptions {
+  last?: Killer | undefined
+  isExcused?: boolean
+  isWhole?: boolean
+}
+
+/**
+ * What of the generated suite notices that this machine is another one; null when nothing does. `last` caught the mutant
+ * in the last whole run, so it is tried first. A mutant that is known to change nothing (`isExcused`) has to pass every
+ * path, and the runs that begin with the nearest input; `isWhole` searches all runs for it, which takes a minute each.
+ */
+export async function findCatch(
+  machine: AnyStateMachine,
+  { last, isExcused = false, isWhole = false }: SearchOptions = {},
+): Promise<Catch | null> {
+  const again = last && (await tryKiller(machine, last))
+  if (again) return again
   for (const path of nearestFirst(machine, paths)) {
     // oxlint-disable-next-line no-await-in-loop -- the first that fails is the answer
-    const result = await replay(path, createMachineHarness(machine))
-    if (!result.ok)
-      return `path ${paths.indexOf(path) + 1}, step ${result.step} (${nameOf(path, result.step)})`
+    const found = await tryKiller(machine, { path: paths.indexOf(path) })
+    if (found) return found
+  }
+  const inputs = listInputs(machine)
+  const searched = !isExcused ? inputs : isWhole ? [null] : inputs.slice(0, 1)
+  for (const input of searched) {
+    const found = tryInvariants(machine, input)
+    if (found) return found
   }
   return null
+}
+
+async function tryKiller(machine: AnyStateMachine, killer: Killer): Promise<Catch | null> {
+  if ('input' in killer) return tryInvariants(machine, killer.input)
+  const path = paths[killer.path]
+  if (!path) return null
+  const result = await replay(path, createMachineHarness(machine))
+  if (result.ok) return null
+  return { caughtBy: `path ${killer.path + 1}, step ${result.step} (${nameOf(path, result.step)})`, killer }
 }
 
 /** One invariant that asks all, so that the search ends at the first that is violated. */
@@ -49,22 +77,19 @@ const all: Invariant = {
 }
 
 /** Runs of one step first, input by input: they catch nearly all, in a tenth of the time that the whole takes. */
-function spacesFor(machine: AnyStateMachine): AgentSpace[] {
-  const names = new Set(nearestFirst(machine, paths).map(({ input }) => input))
-  return [...names].map((name) => agentSpace({ only: [name], maxSteps: 1 })).concat(space)
+function listInputs(machine: AnyStateMachine): (string | null)[] {
+  return [...new Set(nearestFirst(machine, paths).map(({ input }) => input)), null]
 }
 
-function invariantThatCatches(machine: AnyStateMachine, spaces: readonly AgentSpace[]): string | null {
-  for (const each of spaces) {
-    try {
-      const { violations } = checkInvariants(machine, [all], each as never)
-      if (violations[0]) return `invariant: ${violations[0].reason}`
-    } catch (error) {
-      if (error instanceof PathError) return `exploration: ${error.code}`
-      throw error
-    }
+function tryInvariants(machine: AnyStateMachine, input: string | null): Catch | null {
+  const searched = input === null ? space : agentSpace({ only: [input], maxSteps: 1 })
+  try {
+    const { violations } = checkInvariants(machine, [all], searched as never)
+    return violations[0] ? { caughtBy: `invariant: ${violations[0].reason}`, killer: { input } } : null
+  } catch (error) {
+    if (error instanceof PathError) return { caughtBy: `exploration: ${error.code}`, killer: { input } }
+    throw error
   }
-  return null
 }
 
 function nameOf(path: MachinePath, step: number): string {

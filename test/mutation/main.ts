@@ -1,14 +1,16 @@
-import { writeSync } from 'node:fs'
+import { readFileSync, writeSync } from 'node:fs'
 import { behaviourMutants } from './behaviour-mutants.js'
 import { configMutants } from './config-mutants.js'
 import { equivalents } from './equivalents.js'
-import { whatCatches } from './catch.js'
+import { findCatch, type Killer } from './catch.js'
 
 /**
  * One of `shards` processes that share the mutants, or those of them whose names match a pattern. Writes a line of JSON a
  * mutant: `{ name, caughtBy, excuse }`, where `caughtBy` is null for a survivor, and `excuse` says why one changes nothing.
  */
-const [shard, shards, pattern = ''] = process.argv.slice(2)
+const [shard, shards, killers = '', extent, pattern = ''] = process.argv.slice(2)
+const isWhole = extent === 'whole'
+const known = JSON.parse(readFileSync(killers, 'utf8')) as Record<string, Killer>
 const all = [...configMutants(), ...behaviourMutants()]
 const names = new Set(all.map(({ name }) => name))
 const mutants = all.filter(({ name }) => new RegExp(pattern).test(name))
@@ -16,8 +18,8 @@ const mutants = all.filter(({ name }) => new RegExp(pattern).test(name))
 for (const [i, { name, machine }] of mutants.entries()) {
   if (i % Number(shards) !== Number(shard)) continue
   // oxlint-disable-next-line no-await-in-loop -- one after the other: each needs a core of its own
-  const caughtBy = await whatCatches(machine, name in equivalents)
-  report({ name, caughtBy, excuse: equivalents[name] ?? null })
+  const found = await findCatch(machine, { last: known[name], isExcused: name in equivalents, isWhole })
+  report({ name, caughtBy: null, killer: null, ...found, excuse: equivalents[name] ?? null })
 }
 if (shard === '0') {
   for (const name of Object.keys(equivalents).filter((one) => !names.has(one))) {
