@@ -18,6 +18,7 @@ const lanes = [
   'test:chaos',
   'test:postgres',
   'test:graph',
+  'test:interpreter',
   'test:growth',
   'test:principals',
   'test:chat',

@@ -33,17 +33,39 @@ type Action<Params> = ActionFunction<
  * built-in actions what they do.
  */
 export function toAction<Params = undefined>(update: Update<Params>): Action<Params> {
+  const step = (
+    context: AgentContext,
+    event: AgentMachineEvent,
+    emit: (announcement: EmittedEvent) => void,
+    params: Params,
+  ): AgentContext | undefined => {
+    const patch = update(context, event, emit, params)
+    return patch && patchContext(context, patch)
+  }
   const resolve: ResolveAction<Params> = (scope, snapshot, args, params) => {
     const emit = (announcement: EmittedEvent): void => {
       const exec = (): void => scope.defer(() => scope.emit(announcement))
       scope.actionExecutor({ type: 'xstate.emit', info: args, params: { event: announcement }, exec })
     }
-    const patch = update(args.context, args.event, emit, params)
-    if (patch === undefined) return [snapshot, undefined, undefined]
-    return [{ ...snapshot, context: patchContext(args.context, patch) }, undefined, undefined]
+    const context = step(args.context, args.event, emit, params)
+    if (context === undefined) return [snapshot, undefined, undefined]
+    return [{ ...snapshot, context }, undefined, undefined]
   }
-  const action = Object.assign(() => undefined, { type: 'xstate.enqueueActions', resolve })
+  const action = Object.assign(() => undefined, { type: 'xstate.enqueueActions', resolve, step })
   return action as unknown as Action<Params>
+}
+
+/** An action without XState around it: the new context, or undefined where nothing changes. */
+export type ContextStep = (
+  context: unknown,
+  event: { type: string },
+  emit: (announcement: EmittedEvent) => void,
+  params: unknown,
+) => unknown
+
+/** What an action made by `toAction` does; undefined for any other. */
+export function findContextStep(action: unknown): ContextStep | undefined {
+  return typeof action === 'function' && 'step' in action ? (action.step as ContextStep) : undefined
 }
 
 /** How a built-in action changes a snapshot; the other members of the tuple are for actions of several steps. */

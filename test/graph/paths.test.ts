@@ -5,6 +5,7 @@ import { addUsage, noUsage } from '../../machines/agent/usage.js'
 import { Recorded, tokensOf } from '../support/spans.js'
 import { faults } from '../support/record-faults.js'
 import { kept, restoreProblem } from '../support/restore-plain.js'
+import { createIdleAgent, Difference, SideBySide } from '../core/interpreter/side-by-side.js'
 import { AgentHarness } from '../support/agent-harness/agent-harness.js'
 
 const space = agentSpace()
@@ -27,6 +28,20 @@ test('the paths take every transition that the chart declares', () => {
 test('the paths take every pair of transitions that can follow each other', () => {
   expect(coverage.pairs?.filter(({ taken }) => taken === 0)).toEqual([])
   expect(coverage.pairs?.length).toBeGreaterThan(coverage.transitions.length)
+})
+
+test('the tables go every path as XState does, with the same actions and events', () => {
+  const pair = new SideBySide(createIdleAgent())
+  for (const { input, name, steps } of paths) {
+    let snapshot = pair.start(space.inputs[input as string])
+    for (const { event } of steps.slice(1)) {
+      const next = pair.take(snapshot, event)
+      if (next instanceof Difference) throw new Error(`${input}: ${name}. ${next.toString()}`)
+      snapshot = next
+    }
+    expect(snapshot.value).toEqual(steps.at(-1)?.state.value)
+  }
+  expect(pair.macrosteps).toBeGreaterThan(paths.length)
 })
 
 test('the paths start with every input', () => {

@@ -133,6 +133,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   shields: 'other: harmless shields everywhere',
   memory: 'no: what memory finds is nobody’s to withhold',
   tokenizer: 'other: a window to fit',
+  interpreter: 'no words',
 }
 
 /** All that is in a section are numbers and switches. */

@@ -3,6 +3,7 @@ import type { AgentInput } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AnyTools, RunResult } from '../../../machines/agent/run-result.js'
 import type { Tokenizer } from '../context/default-tokenizer.js'
+import type { Interpreter } from '../interpreter/interpreter.js'
 import type { Retriever } from '../memory/retriever.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { ForkOptions } from '../sessions/fork-edit.js'
@@ -90,6 +91,11 @@ export interface AgentOptions<
   memory?: Retriever
   /** What measures the runs: `otel()` of `statewright/otel` makes OpenTelemetry's spans and metrics of them. */
   telemetry?: Telemetry
+  /**
+   * What takes the machine's transitions. `tables` (default) reads the chart once and walks tables; `xstate` is XState's own
+   * interpreter. Both do the same, and their logs are the same; `xstate` costs more.
+   */
+  interpreter?: Interpreter
   /** Counts tokens for `context.window`. Default: the package gpt-tokenizer (o200k_base), loaded when needed. */
   tokenizer?: Tokenizer
 }

@@ -17,6 +17,7 @@ import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
 import { type ToolEntry, createToolSet } from '../tools/tool-set.js'
 import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
+import { checkInterpreter } from '../interpreter/interpreter.js'
 import { createPriceBook, type PriceBook } from '../prices/price-book.js'
 import { checkGuards } from '../user-guards/guard-set.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
@@ -72,6 +73,7 @@ const optionNames = [
   'memory',
   'output',
   'telemetry',
+  'interpreter',
 ]
 
 /** What is looked at before a first request. */
@@ -267,6 +269,7 @@ function readParts(options: AgentOptions | null | undefined): AgentParts {
     memory,
     output,
     telemetry,
+    interpreter,
     ...sections
   } = options ?? ({} as AgentOptions)
   if (typeof model?.request !== 'function') {
@@ -295,6 +298,7 @@ function readParts(options: AgentOptions | null | undefined): AgentParts {
     config: resolveConfig(sections, undefined, optionNames),
     clock: clock ?? systemClock,
     telemetry: checkTelemetry(telemetry),
+    interpreter: checkInterpreter(interpreter),
     ...(tokenizer && { tokenizer }),
     ...(output !== undefined && { output: createStructuredOutput(output) }),
   }
@@ -363,6 +367,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
       clock,
       prices,
       measuring: parts,
+      interpreter: parts.interpreter,
       open: (input) => {
         const binding = typeof input === 'object' && input !== null ? inputs.bindings.get(input) : undefined
         if (binding) return { input: input as AgentInput, binding }

@@ -9,6 +9,7 @@ import type { StructuredOutput } from '../structured/structured-output.js'
 import type { PriceBook } from '../prices/price-book.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from '../base/clock.js'
+import type { Interpreter } from '../interpreter/interpreter.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
 
 /** The parts of an agent, besides its plain configuration. */
@@ -31,6 +32,8 @@ export interface AgentParts {
   memory: Retriever | undefined
   config: AgentConfig
   clock: Clock
+  /** What takes the machine's transitions. */
+  interpreter: Interpreter
   /** What measures its runs. */
   telemetry: Telemetry | undefined
 }

@@ -9,6 +9,8 @@ import { addUsage } from '../../../machines/agent/usage.js'
 import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
 import { findAbandonedCalls } from './abandoned-sub-agents.js'
 import type { RunInput } from '../sessions/input-history.js'
+import type { Interpreter } from '../interpreter/interpreter.js'
+import { createTableTransition } from '../interpreter/table-transition.js'
 import { migrateState } from '../sessions/log/migrate-state.js'
 import { completeSnapshot } from '../sessions/complete-snapshot.js'
 import {
@@ -62,6 +64,8 @@ export type AgentMachine =
     : never
 
 export interface JournaledOptions extends RuntimeOptions {
+  /** What takes the machine's transitions. */
+  interpreter: Interpreter
   /** What a caller passes as `input`, as the machine's own input and the run's binding. */
   open(input: unknown): { input: AgentInput; binding: Binding }
   /**
@@ -82,7 +86,11 @@ export interface JournaledOptions extends RuntimeOptions {
 export function createJournaledMachine(plain: AgentMachine, options: JournaledOptions): AgentMachine {
   const machine = plain.provide({})
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
-  const { transition, getInitialSnapshot, restoreSnapshot, start, provide } = machine
+  const { transition: transitionByXState, getInitialSnapshot, restoreSnapshot, start, provide } = machine
+  const transition =
+    options.interpreter === 'xstate'
+      ? transitionByXState
+      : (createTableTransition(machine) as unknown as AgentMachine['transition'])
 
   return Object.assign(machine, {
     provide: ((implementations) =>

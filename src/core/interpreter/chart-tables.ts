@@ -1,0 +1,382 @@
+import type {
+  AnyEventObject,
+  AnyMachineSnapshot,
+  AnyStateMachine,
+  AnyStateNode,
+  AnyTransitionDefinition,
+  StateValue,
+} from 'xstate'
+import { findContextStep, type ContextStep } from '../../../machines/agent/update-action.js'
+import { type BuiltinAction, type BuiltinGuard, toBuiltinGuard, toSpawn, toStop } from './xstate-internals.js'
+
+/** A state without children. The active states are the leaf and its ancestors. */
+export interface Leaf {
+  node: AnyStateNode
+  /** The active states, the root first. */
+  nodes: AnyStateNode[]
+  value: StateValue
+  tags: Set<string>
+  /** The `always` branches of the active states, the innermost first. */
+  always: readonly Branch[]
+  /** By type of event; filled as events come. */
+  branches: Map<string, readonly Branch[]>
+  plans: Map<AnyTransitionDefinition, Plan>
+}
+
+export interface Branch {
+  transition: AnyTransitionDefinition
+  guard: TableGuard | null
+}
+
+type PlainGuard = (args: { context: unknown; event: AnyEventObject }, params: undefined) => boolean
+
+export interface TableGuard {
+  /** A plain function without parameters, the usual case; undefined for any other guard. */
+  plain: PlainGuard | undefined
+  builtin: BuiltinGuard
+}
+
+/** What a transition does, taken in one leaf. */
+export interface Plan {
+  to: Leaf
+  /** Whether other states are active afterwards, or a history state remembers something. */
+  changesStates: boolean
+  /** What history states remember, by their ids; null for none. */
+  remembered: Readonly<Record<string, AnyStateNode[]>> | null
+  /** The states that are left, the innermost first. */
+  exits: readonly Exit[]
+  actions: readonly TableAction[]
+  /** The states that are entered, the outermost first. */
+  entries: readonly Entry[]
+}
+
+export interface Exit {
+  actions: readonly TableAction[]
+  stops: readonly ChildStop[]
+}
+
+export interface ChildStop {
+  id: string
+  stop: BuiltinAction
+}
+
+export interface Entry {
+  node: AnyStateNode
+  actions: readonly TableAction[]
+  invokes: readonly Invoke[]
+  childIds: readonly string[]
+  /** The actions of `initial`, where the state is entered by it. */
+  initialActions: readonly TableAction[]
+}
+
+export interface Invoke {
+  id: string
+  src: string
+  /** A value, or a function of context, event and self. */
+  input: unknown
+  /** XState's own action for it. */
+  spawn: BuiltinAction
+  /** True: `onSnapshot` and `systemId` are left to XState. */
+  isUnusual: boolean
+}
+
+export interface TableAction {
+  /** The name that inspectors see. */
+  type: string
+  /** A value, or a function of context and event. */
+  params: unknown
+  /** What an action of this package does, without XState around it. */
+  step: ContextStep | undefined
+  /** A function of the user's, or an action of XState's own; undefined where it is missing. */
+  implementation: BuiltinAction | ((info: never, params: never) => void) | undefined
+}
+
+/**
+ * A chart as tables, filled as they are asked for: XState works out candidates, exits, entries and the state value anew
+ * at each transition. The chart itself stays XState's; `provide()` makes another machine, with tables of its own.
+ */
+export class ChartTables {
+  readonly #machine: AnyStateMachine
+  readonly #leaves = new Map<AnyStateNode, Leaf>()
+  readonly #exits = new Map<AnyStateNode, Exit>()
+
+  constructor(machine: AnyStateMachine) {
+    this.#machine = machine
+  }
+
+  /** Where a snapshot stands; undefined for states that no transition leads to. */
+  findLeaf({ _nodes: nodes }: AnyMachineSnapshot): Leaf | undefined {
+    const node = nodes.at(-1)
+    if (node === undefined || !isLeaf(node) || nodes.length !== node.path.length + 1) return undefined
+    return this.getLeaf(node)
+  }
+
+  getLeaf(node: AnyStateNode): Leaf {
+    const known = this.#leaves.get(node)
+    if (known) return known
+    const nodes = [...listAncestors(node).reverse(), node]
+    const leaf: Leaf = {
+      node,
+      nodes,
+      value: toStateValue(nodes),
+      tags: new Set(nodes.flatMap(({ tags }) => tags)),
+      always: nodes.toReversed().flatMap(({ always }) => this.#toBranches(always ?? [])),
+      branches: new Map(),
+      plans: new Map(),
+    }
+    this.#leaves.set(node, leaf)
+    return leaf
+  }
+
+  /** The branches for an event, in the order in which they are tried. */
+  listBranches(leaf: Leaf, type: string): readonly Branch[] {
+    const known = leaf.branches.get(type)
+    if (known) return known
+    const inwardsOut = leaf.nodes.toReversed()
+    const branches = inwardsOut.flatMap((node) => this.#toBranches(listCandidates(node, type)))
+    // Only types that the chart names: the tables do not grow with what is sent.
+    if (inwardsOut.some(({ transitions }) => transitions.has(type))) leaf.branches.set(type, branches)
+    return branches
+  }
+
+  /** What a transition does in this leaf. */
+  getPlan(leaf: Leaf, transition: AnyTransitionDefinition, { historyValue }: AnyMachineSnapshot): Plan {
+    const known = leaf.plans.get(transition)
+    if (known) return known
+    const plan = this.#readPlan(leaf, transition, historyValue)
+    // Where a history state leads to depends on the run.
+    if (transition.target?.[0]?.type !== 'history') leaf.plans.set(transition, plan)
+    return plan
+  }
+
+  /** The exit actions of all active states, for a run that is done. */
+  listExits({ nodes }: Leaf): readonly Exit[] {
+    return nodes.toReversed().map((node) => this.#getExit(node))
+  }
+
+  #toBranches(transitions: readonly AnyTransitionDefinition[]): Branch[] {
+    return transitions.map((transition) => ({ transition, guard: this.#toGuard(transition.guard) }))
+  }
+
+  #toGuard(guard: unknown): TableGuard | null {
+    if (guard === undefined) return null
+    const found = typeof guard === 'string' ? this.#machine.implementations.guards[guard] : guard
+    const isPlain = typeof found === 'function' && !('check' in found)
+    return { plain: isPlain ? (found as PlainGuard) : undefined, builtin: toBuiltinGuard(guard) }
+  }
+
+  #toActions(actions: readonly unknown[]): TableAction[] {
+    return actions.map((action) => this.toAction(action))
+  }
+
+  /** An action as the chart or another action names it. */
+  toAction(action: unknown): TableAction {
+    const { actions } = this.#machine.implementations
+    if (typeof action === 'function') {
+      const type = action.name || '(anonymous)'
+      return { type, params: undefined, step: findContextStep(action), implementation: action as never }
+    }
+    const { type, params } =
+      typeof action === 'string'
+        ? { type: action, params: undefined }
+        : (action as { type: string; params?: unknown })
+    const implementation = actions[type] as TableAction['implementation']
+    return { type, params, step: findContextStep(implementation), implementation }
+  }
+
+  #getExit(node: AnyStateNode): Exit {
+    const known = this.#exits.get(node)
+    if (known) return known
+    const stops = node.invoke.map(({ id }: { id: string }) => ({ id, stop: toStop(id) }))
+    const exit = { actions: this.#toActions(node.exit), stops }
+    this.#exits.set(node, exit)
+    return exit
+  }
+
+  #readPlan(leaf: Leaf, transition: AnyTransitionDefinition, history: HistoryValue): Plan {
+    const actions = this.#toActions(transition.actions)
+    const target = transition.target?.[0] as AnyStateNode | undefined
+    if (target === undefined)
+      return { to: leaf, changesStates: false, remembered: null, exits: [], actions, entries: [] }
+    const domain = findDomain(transition, resolveHistory(target, history))
+    const left = leaf.nodes.filter((node) => isDescendant(node, domain))
+    if (transition.reenter && transition.source === domain && !left.includes(domain)) left.push(domain)
+    left.sort((a, b) => b.order - a.order)
+    const remembered = listRemembered(left, leaf)
+    // A history state that is left in this very transition leads back to where the run just was.
+    const { entered, byInitial } = collectEntered(transition, target, {
+      ...history,
+      ...Object.fromEntries(remembered),
+    })
+    const active = new Set([...leaf.nodes.filter((node) => !left.includes(node)), ...entered])
+    const to = this.getLeaf([...active].findLast(isLeaf) ?? leaf.node)
+    return {
+      to,
+      changesStates: to !== leaf || remembered.length > 0,
+      remembered: remembered.length > 0 ? Object.fromEntries(remembered) : null,
+      exits: left.map((node) => this.#getExit(node)),
+      actions,
+      entries: entered
+        .toSorted((a, b) => a.order - b.order)
+        .map((node) => this.#toEntry(node, byInitial.has(node))),
+    }
+  }
+
+  #toEntry(node: AnyStateNode, isByInitial: boolean): Entry {
+    const definitions = node.invoke as unknown as InvokeDefinition[]
+    const invokes = definitions.map((definition): Invoke => {
+      const { id, src, input, systemId, onSnapshot } = definition
+      const spawn = toSpawn(src, { ...definition, syncSnapshot: onSnapshot !== undefined })
+      const isUnusual = systemId !== undefined || onSnapshot !== undefined || src.startsWith('xstate.invoke.')
+      return { id, src, input, spawn, isUnusual }
+    })
+    return {
+      node,
+      actions: this.#toActions(node.entry),
+      invokes,
+      childIds: invokes.map(({ id }) => id),
+      initialActions: isByInitial ? this.#toActions(node.initial.actions) : [],
+    }
+  }
+}
+
+type HistoryValue = Readonly<Record<string, AnyStateNode[]>>
+
+interface InvokeDefinition {
+  id: string
+  src: string
+  input?: unknown
+  systemId?: string
+  onSnapshot?: unknown
+}
+
+/** One sentence about the first part of a chart that the tables do not know; null when they know all of it. */
+export function findUnknownPart({ root }: AnyStateMachine): string | null {
+  const look = (node: AnyStateNode): string | null => {
+    const { type, id, initial, config } = node
+    if (type === 'parallel') return `state '${id}' is parallel`
+    if (type === 'history' && config.target !== undefined) return `history state '${id}' has a target`
+    if (type === 'compound' && initial.target[0]?.type === 'history')
+      return `state '${id}' begins in a history state`
+    const transitions = [...node.transitions.values(), node.always ?? []].flat() as AnyTransitionDefinition[]
+    if (transitions.some(({ target }) => (target?.length ?? 0) > 1))
+      return `a transition of state '${id}' has several targets`
+    for (const child of Object.values(node.states)) {
+      const found = look(child)
+      if (found !== null) return found
+    }
+    return null
+  }
+  return root.type === 'atomic' ? `the machine '${root.id}' has no states` : look(root)
+}
+
+function isLeaf({ type }: AnyStateNode): boolean {
+  return type === 'atomic' || type === 'final'
+}
+
+function listAncestors(node: AnyStateNode, below?: AnyStateNode): AnyStateNode[] {
+  const ancestors: AnyStateNode[] = []
+  if (node === below) return ancestors
+  for (let above = node.parent; above !== undefined && above !== below; above = above.parent) {
+    ancestors.push(above)
+  }
+  return ancestors
+}
+
+/** Every state is a descendant of `undefined`: what a transition leaves that reenters the root. */
+function isDescendant(node: AnyStateNode, ancestor: AnyStateNode | undefined): boolean {
+  return ancestor === undefined || listAncestors(node).includes(ancestor)
+}
+
+function toStateValue(nodes: readonly AnyStateNode[]): StateValue {
+  const [leaf = '', ...above] = nodes
+    .slice(1)
+    .map(({ key }) => key)
+    .reverse()
+  return above.reduce<StateValue>((value, key) => ({ [key]: value }), leaf)
+}
+
+/** The transitions of one state for an event: the exact type before wildcards, long wildcards before short ones. */
+function listCandidates({ transitions }: AnyStateNode, type: string): AnyTransitionDefinition[] {
+  const byType: Map<string, AnyTransitionDefinition[]> = transitions
+  const wild = [...byType.keys()]
+    .filter((descriptor) => descriptor !== type && matchesWildcard(type, descriptor))
+    .sort((a, b) => b.length - a.length)
+  return [type, ...wild].flatMap((descriptor) => byType.get(descriptor) ?? [])
+}
+
+/** `*` matches every type, `a.b.*` those that begin with the tokens `a` and `b`. */
+function matchesWildcard(type: string, descriptor: string): boolean {
+  if (descriptor === '*') return true
+  if (!descriptor.endsWith('.*')) return false
+  const wanted = descriptor.split('.')
+  const tokens = type.split('.')
+  const wildAt = wanted.indexOf('*')
+  return wildAt === wanted.length - 1 && wanted.slice(0, -1).every((token, i) => token === tokens[i])
+}
+
+/** The state to which a target leads: for a history state, the one that it remembers, or the initial one. */
+function resolveHistory(target: AnyStateNode, history: HistoryValue): AnyStateNode {
+  if (target.type !== 'history') return target
+  return history[target.id]?.[0] ?? target.parent?.initial.target[0] ?? target
+}
+
+/** The innermost state that stays active while a transition is taken; undefined when the root is left, too. */
+function findDomain(
+  { source, reenter }: AnyTransitionDefinition,
+  target: AnyStateNode,
+): AnyStateNode | undefined {
+  if (!reenter && (target === source || isDescendant(target, source))) return source
+  const common = listAncestors(target).find((ancestor) => isDescendant(source, ancestor))
+  return common ?? (reenter ? undefined : source.machine.root)
+}
+
+/** The states that are entered, and those of them whose `initial` transition is taken. */
+function collectEntered(
+  transition: AnyTransitionDefinition,
+  target: AnyStateNode,
+  history: HistoryValue,
+): { entered: AnyStateNode[]; byInitial: Set<AnyStateNode> } {
+  const { source, reenter } = transition
+  const reached = resolveHistory(target, history)
+  const domain = findDomain(transition, reached)
+  const entered = new Set<AnyStateNode>()
+  const byInitial = new Set<AnyStateNode>()
+  const enterChildren = (node: AnyStateNode): void => {
+    if (node.type === 'history') {
+      const next = resolveHistory(node, history)
+      entered.add(next)
+      if (history[node.id] === undefined && node.parent) byInitial.add(node.parent)
+      enterChildren(next)
+      for (const ancestor of listAncestors(next, node.parent)) entered.add(ancestor)
+    } else if (node.type === 'compound') {
+      const [initial] = node.initial.target as [AnyStateNode]
+      entered.add(initial)
+      byInitial.add(initial)
+      enterChildren(initial)
+    }
+  }
+  if (target.type !== 'history' && (source !== target || source !== domain || reenter)) {
+    entered.add(target)
+    byInitial.add(target)
+  }
+  enterChildren(target)
+  const inside = source.parent === undefined && reenter ? undefined : domain
+  for (const ancestor of listAncestors(reached, domain))
+    if (isDescendant(ancestor, inside)) entered.add(ancestor)
+  return { entered: [...entered], byInitial }
+}
+
+/** What the history states of states that are left remember. */
+function listRemembered(left: readonly AnyStateNode[], { nodes }: Leaf): [string, AnyStateNode[]][] {
+  return left.flatMap((node) =>
+    Object.values<AnyStateNode>(node.states)
+      .filter(({ type }) => type === 'history')
+      .map(({ id, history }): [string, AnyStateNode[]] => [
+        id,
+        nodes.filter((active) =>
+          history === 'deep' ? isLeaf(active) && isDescendant(active, node) : active.parent === node,
+        ),
+      ]),
+  )
+}

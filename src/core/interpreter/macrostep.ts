@@ -1,0 +1,334 @@
+import {
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyTransitionDefinition,
+  createActor,
+} from 'xstate'
+import type {
+  Branch,
+  ChartTables,
+  ChildStop,
+  Entry,
+  Invoke,
+  Leaf,
+  Plan,
+  TableAction,
+} from './chart-tables.js'
+import { type ActionArguments, type BuiltinAction, type TransitionScope, toStop } from './xstate-internals.js'
+
+type Children = Record<string, AnyActorRef | undefined>
+
+/**
+ * One event and everything that follows from it before the machine rests, in XState's order: the transition that the
+ * event selects, then `always` transitions and raised events. Actions, inspectors and subscribers see what XState would
+ * give them.
+ */
+export class Macrostep {
+  readonly #tables: ChartTables
+  readonly #scope: TransitionScope
+  /** The event that is being taken: the one that came, or a raised one. */
+  #event: AnyEventObject
+  #snapshot: AnyMachineSnapshot
+  #leaf: Leaf
+  /** What the actions of the present transition have changed; the snapshot has it after them. */
+  #context: unknown
+  #children: Children
+  #isChanged = false
+  #status: AnyMachineSnapshot['status'] = 'active'
+  #output: unknown
+  readonly #raised: AnyEventObject[] = []
+
+  constructor(
+    tables: ChartTables,
+    leaf: Leaf,
+    snapshot: AnyMachineSnapshot,
+    event: AnyEventObject,
+    scope: TransitionScope,
+  ) {
+    this.#tables = tables
+    this.#leaf = leaf
+    this.#snapshot = snapshot
+    this.#event = event
+    this.#scope = scope
+    this.#context = snapshot.context
+    this.#children = snapshot.children
+  }
+
+  /** The transition that the event selects, if any. */
+  select(): AnyTransitionDefinition | undefined {
+    const { type } = this.#event
+    try {
+      return this.#pick(this.#tables.listBranches(this.#leaf, type))
+    } catch {
+      // A guard threw: XState asks it again, and names it in its error.
+      return this.#snapshot.machine.getTransitionData(this.#snapshot, this.#event as never)[0]
+    }
+  }
+
+  /** Takes the selected transition, and all that follow. */
+  run(selected: AnyTransitionDefinition | undefined): AnyMachineSnapshot {
+    this.#take(selected)
+    const { maxIterations = Infinity } = this.#snapshot.machine.options
+    let count = 0
+    let mayBeEventless = true
+    while (this.#snapshot.status === 'active') {
+      if (++count > maxIterations) throw endlessError(maxIterations)
+      const before = this.#snapshot
+      const eventless = mayBeEventless ? this.#pick(this.#leaf.always) : undefined
+      if (eventless) {
+        this.#take(eventless)
+        // One that changes nothing is not taken again and again.
+        mayBeEventless = this.#snapshot !== before
+        continue
+      }
+      const raised = this.#raised.shift()
+      if (raised === undefined) break
+      this.#event = raised
+      this.#take(this.select())
+      mayBeEventless = true
+    }
+    if (this.#snapshot.status !== 'active') this.#stopChildren()
+    return this.#snapshot
+  }
+
+  #pick(branches: readonly Branch[]): AnyTransitionDefinition | undefined {
+    if (branches.length === 0) return undefined
+    const args = { context: this.#snapshot.context as unknown, event: this.#event }
+    for (const { transition, guard } of branches) {
+      if (guard === null) return transition
+      const { plain, builtin } = guard
+      if (plain ? plain(args, undefined) : builtin.check(this.#snapshot, args, builtin)) return transition
+    }
+    return undefined
+  }
+
+  /** One microstep: leaves states, acts, and enters states. */
+  #take(transition: AnyTransitionDefinition | undefined): void {
+    if (transition) this.#carryOut(this.#tables.getPlan(this.#leaf, transition, this.#snapshot))
+    const { self, system } = this.#scope
+    const { _sendInspectionEvent: inspect } = system
+    inspect({
+      type: '@xstate.microstep',
+      actorRef: self,
+      event: this.#event,
+      snapshot: this.#snapshot,
+      _transitions: transition ? [transition] : [],
+    })
+  }
+
+  #carryOut(plan: Plan): void {
+    for (const { actions, stops } of plan.exits) {
+      this.#act(actions)
+      for (const each of stops) this.#stop(each)
+    }
+    this.#act(plan.actions)
+    for (const entry of plan.entries) this.#enter(entry)
+    if (this.#status === 'done') for (const { actions } of this.#tables.listExits(plan.to)) this.#act(actions)
+    if (plan.changesStates) this.#snapshot = this.#move(plan)
+    else if (this.#isChanged) this.#snapshot = this.#stay()
+    this.#leaf = plan.to
+    this.#isChanged = false
+  }
+
+  #enter({ node, actions, invokes, childIds, initialActions }: Entry): void {
+    const retries: [BuiltinAction, unknown][] = []
+    this.#act(actions, childIds, retries)
+    for (const invoke of invokes) this.#spawn(invoke, childIds, retries)
+    this.#act(initialActions, childIds, retries)
+    for (const [action, params] of retries) action.retryResolve?.(this.#scope, this.#stay(), params)
+    if (node.type !== 'final') return
+    const { parent } = node
+    if (parent?.parent) {
+      const output = resolveOutput(node.output, this.#context, this.#event, this.#scope)
+      this.#raised.push({ type: `xstate.done.state.${parent.id}`, output })
+      return
+    }
+    this.#status = 'done'
+    const { root } = this.#snapshot.machine
+    if (root.output === undefined) return
+    const output = resolveOutput(node.output, this.#context, this.#event, this.#scope)
+    const done = { type: `xstate.done.state.${node.id}`, output }
+    this.#output = resolveOutput(root.output, this.#context, done, this.#scope)
+  }
+
+  #act(
+    actions: readonly TableAction[],
+    childIds?: readonly string[],
+    retries?: [BuiltinAction, unknown][],
+  ): void {
+    for (const action of actions) {
+      const { step } = action
+      if (step) {
+        const next = step(this.#context, this.#event, this.#emit, this.#resolveParams(action))
+        if (next === undefined) continue
+        this.#context = next
+        this.#isChanged = true
+      } else this.#actAsXState(action, childIds, retries)
+    }
+  }
+
+  /** An action of XState's own, or a function of the user's. */
+  #actAsXState(
+    action: TableAction,
+    childIds: readonly string[] | undefined,
+    retries: [BuiltinAction, unknown][] | undefined,
+  ): void {
+    const { type, implementation } = action
+    const params = this.#resolveParams(action)
+    if (implementation && 'resolve' in implementation)
+      this.#resolve(implementation, params, childIds, retries)
+    else this.#scope.actionExecutor({ type, info: this.#arguments(), params, exec: implementation })
+  }
+
+  #resolve(
+    action: BuiltinAction,
+    given: unknown,
+    childIds: readonly string[] | undefined,
+    retries: [BuiltinAction, unknown][] | undefined,
+  ): void {
+    const scope = this.#scope
+    const info = this.#arguments()
+    const extra = { internalQueue: this.#raised, deferredActorIds: childIds }
+    const before = this.#stay()
+    const [next, params, actions] = action.resolve(scope, before, info, given, action, extra)
+    if (next !== before) {
+      this.#context = next.context
+      this.#children = next.children as Children
+      this.#isChanged = true
+    }
+    if ('retryResolve' in action) retries?.push([action, params])
+    if ('execute' in action) this.#execute(action, info, params)
+    if (actions) for (const each of actions) this.#act([this.#tables.toAction(each)], childIds, retries)
+  }
+
+  #execute(action: BuiltinAction, info: ActionArguments, params: unknown): void {
+    const { type, execute } = action
+    this.#scope.actionExecutor({ type, info, params, exec: execute?.bind(null, this.#scope, params) })
+  }
+
+  readonly #emit = (announcement: { type: string }): void => {
+    const scope = this.#scope
+    const exec = (): void => scope.defer(() => scope.emit(announcement))
+    const params = { event: announcement }
+    scope.actionExecutor({ type: 'xstate.emit', info: this.#arguments(), params, exec })
+  }
+
+  #spawn(invoke: Invoke, childIds: readonly string[], retries: [BuiltinAction, unknown][]): void {
+    const { id, src, input: given, spawn } = invoke
+    const logic = this.#snapshot.machine.implementations.actors[src]
+    if (invoke.isUnusual || logic === undefined) {
+      this.#resolve(spawn, undefined, childIds, retries)
+      return
+    }
+    const { self } = this.#scope
+    const input: unknown =
+      typeof given === 'function' ? given({ context: this.#context, event: this.#event, self }) : given
+    const options = { id, src, parent: self, syncSnapshot: false, systemId: undefined, input }
+    const actorRef = createActor(logic as AnyActorLogic, options as never)
+    const info = this.#arguments()
+    this.#children = withChild(this.#children, id, actorRef)
+    this.#isChanged = true
+    this.#execute(spawn, info, { id, systemId: undefined, actorRef, src, input })
+  }
+
+  #stop({ id, stop }: ChildStop): void {
+    const actorRef = this.#children[id]
+    const info = this.#arguments()
+    this.#isChanged = true
+    if (actorRef) this.#children = withoutChild(this.#children, id)
+    this.#execute(stop, info, actorRef)
+  }
+
+  /** What a machine that has ended leaves running. Its last snapshot still names it. */
+  #stopChildren(): void {
+    for (const child of Object.values(this.#children))
+      this.#resolve(toStop(child), undefined, undefined, undefined)
+  }
+
+  #resolveParams({ params }: TableAction): unknown {
+    return typeof params === 'function' ? params({ context: this.#context, event: this.#event }) : params
+  }
+
+  #arguments(): ActionArguments {
+    const { self, system } = this.#scope
+    return { context: this.#context, event: this.#event, self, system }
+  }
+
+  /** The snapshot as the actions so far have left it, in the same states. */
+  #stay(): AnyMachineSnapshot {
+    const { _nodes: nodes, value, tags, historyValue } = this.#snapshot
+    return this.#isChanged ? this.#copy(nodes, value, tags, historyValue) : this.#snapshot
+  }
+
+  #move({ to, remembered }: Plan): AnyMachineSnapshot {
+    const { historyValue } = this.#snapshot
+    const history = remembered ? { ...historyValue, ...remembered } : historyValue
+    // XState leaves the states of a machine that is done in the order of their exits.
+    const isDone = this.#status === 'done'
+    const nodes = isDone ? to.nodes.toReversed() : to.nodes
+    const tags = isDone ? new Set<string>(nodes.flatMap((node) => node.tags)) : to.tags
+    return this.#copy(nodes, to.value, tags, history)
+  }
+
+  /** In XState's order of members, so that all snapshots have one hidden class. */
+  #copy(
+    nodes: AnyMachineSnapshot['_nodes'],
+    value: AnyMachineSnapshot['value'],
+    tags: AnyMachineSnapshot['tags'],
+    historyValue: AnyMachineSnapshot['historyValue'],
+  ): AnyMachineSnapshot {
+    const from = this.#snapshot
+    return {
+      status: this.#status,
+      output: this.#status === 'done' ? this.#output : from.output,
+      error: from.error as unknown,
+      machine: from.machine,
+      context: this.#context,
+      _nodes: nodes,
+      value,
+      tags,
+      children: this.#children,
+      historyValue,
+      // oxlint-disable unbound-method -- functions of every snapshot, called on it
+      matches: from.matches,
+      hasTag: from.hasTag,
+      can: from.can,
+      getMeta: from.getMeta,
+      toJSON: from.toJSON,
+      // oxlint-enable unbound-method
+    } as AnyMachineSnapshot
+  }
+}
+
+function withChild(children: Children, id: string, child: AnyActorRef): Children {
+  const copy: Children = {}
+  for (const key of Object.keys(children)) copy[key] = children[key]
+  copy[id] = child
+  return copy
+}
+
+function withoutChild(children: Children, id: string): Children {
+  const copy: Children = {}
+  for (const key of Object.keys(children)) if (key !== id) copy[key] = children[key]
+  return copy
+}
+
+function resolveOutput(
+  output: unknown,
+  context: unknown,
+  event: AnyEventObject,
+  { self }: TransitionScope,
+): unknown {
+  return typeof output === 'function' ? (output({ context, event, self }) as unknown) : output
+}
+
+/** In XState's words. */
+function endlessError(maxIterations: number): Error {
+  return new Error(
+    `Infinite loop detected: the machine has processed more than ${maxIterations} microsteps without reaching a stable state. ` +
+      "This usually happens when there's a cycle of transitions (e.g., eventless transitions or raised events causing " +
+      'state A -> B -> C -> A).',
+  )
+}

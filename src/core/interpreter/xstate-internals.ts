@@ -1,0 +1,134 @@
+import {
+  and,
+  type AnyActorRef,
+  type AnyActorScope,
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  spawnChild,
+  stopChild,
+} from 'xstate'
+
+/**
+ * What the tables rely on in XState beside its documented interface. This file names all of it;
+ * `findChangedInternal` finds what another version of XState has changed.
+ */
+
+/** The members of a machine's snapshot, in XState's order. */
+const snapshotKeys = [
+  'status',
+  'output',
+  'error',
+  'machine',
+  'context',
+  '_nodes',
+  'value',
+  'tags',
+  'children',
+  'historyValue',
+  'matches',
+  'hasTag',
+  'can',
+  'getMeta',
+  'toJSON',
+]
+
+/** The scope in which an actor takes an event. */
+export type TransitionScope = Omit<AnyActorScope, 'system' | 'actionExecutor'> & {
+  system: { _sendInspectionEvent: (event: object) => void }
+  actionExecutor: (action: {
+    type: string
+    info: ActionArguments
+    params: unknown
+    exec: ((info: never, params: never) => void) | undefined
+  }) => void
+}
+
+/** What XState gives an action. */
+export interface ActionArguments {
+  context: unknown
+  event: AnyEventObject
+  self: AnyActorRef
+  system: unknown
+}
+
+/** What the actions of one microstep share. */
+export interface ActionExtra {
+  /** Events that the machine takes before it rests: `raise`, and states that are done. */
+  internalQueue: AnyEventObject[]
+  /** The actors that the state starts which is being entered. */
+  deferredActorIds: readonly string[] | undefined
+}
+
+/** An action of XState's own: `assign`, `enqueueActions`, `spawnChild`. */
+export interface BuiltinAction {
+  type: string
+  resolve: (
+    scope: TransitionScope,
+    snapshot: AnyMachineSnapshot,
+    info: ActionArguments,
+    params: unknown,
+    action: BuiltinAction,
+    extra: ActionExtra,
+  ) => [AnyMachineSnapshot, params: unknown, actions: readonly unknown[] | undefined]
+  execute?: (scope: TransitionScope, params: unknown) => void
+  retryResolve?: (scope: TransitionScope, snapshot: AnyMachineSnapshot, params: unknown) => void
+}
+
+/** A guard of XState's own: `and`, `not`, `stateIn`. */
+export interface BuiltinGuard {
+  check: (snapshot: AnyMachineSnapshot, args: object, guard: BuiltinGuard) => boolean
+}
+
+/** XState's action that starts an invoked actor, or stops a child. */
+export const toSpawn = (src: string, how: object): BuiltinAction =>
+  spawnChild(src as never, how as never) as unknown as BuiltinAction
+export const toStop = (child: unknown): BuiltinAction => stopChild(child as never) as unknown as BuiltinAction
+
+/** Evaluates a guard of any kind: `and` of one is that one. */
+export const toBuiltinGuard = (guard: unknown): BuiltinGuard =>
+  (and as unknown as (guards: readonly unknown[]) => BuiltinGuard)([guard])
+
+/** One sentence about the first internal of XState that is not as the tables need it; null while all are. */
+export function findChangedInternal(
+  machine: AnyStateMachine,
+  snapshot: AnyMachineSnapshot,
+  scope: TransitionScope,
+): string | null {
+  const { root } = machine
+  const { _nodes: nodes } = snapshot
+  const { _sendInspectionEvent: inspect } = scope.system
+  const definitions = [...root.transitions.values()].flat()
+  const checks: [what: string, holds: boolean][] = [
+    [
+      `a snapshot has the members ${snapshotKeys.join(', ')}`,
+      Object.keys(snapshot).join() === snapshotKeys.join(),
+    ],
+    ['snapshot._nodes lists the active states, the root first', nodes[0] === root],
+    ['a state has the list entry', Array.isArray(root.entry)],
+    ['a state has the list exit', Array.isArray(root.exit)],
+    ['a state has the list invoke', Array.isArray(root.invoke)],
+    ['a state has the map transitions', root.transitions instanceof Map],
+    ['a state has a number order', typeof root.order === 'number'],
+    [
+      'a transition has source, reenter and the list actions',
+      definitions.every(
+        ({ source, reenter, actions }) =>
+          source === root && typeof reenter === 'boolean' && Array.isArray(actions),
+      ),
+    ],
+    ['a machine has getTransitionData', typeof machine.getTransitionData === 'function'],
+    ['scope.actionExecutor executes actions', typeof scope.actionExecutor === 'function'],
+    ['scope.defer defers effects', typeof scope.defer === 'function'],
+    ['scope.system._sendInspectionEvent informs inspectors', typeof inspect === 'function'],
+    ['spawnChild has resolve and execute', isBuiltin(toSpawn('', {}), 'xstate.spawnChild')],
+    ['stopChild has resolve and execute', isBuiltin(toStop(''), 'xstate.stopChild')],
+    ['a guard made by and() has check', typeof toBuiltinGuard('').check === 'function'],
+  ]
+  const changed = checks.find(([, holds]) => !holds)
+  return changed ? `this version of XState has other internals: no longer true is that ${changed[0]}` : null
+}
+
+function isBuiltin({ type, resolve, execute }: BuiltinAction, expected: string): boolean {
+  return type === expected && typeof resolve === 'function' && typeof execute === 'function'
+}

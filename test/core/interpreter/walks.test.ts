@@ -1,0 +1,49 @@
+import { jest } from '@jest/globals'
+import type { AnyTransitionDefinition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import { listTransitions } from '../../../src/core/chart/transitions.js'
+import { configMutants } from '../../mutation/config-mutants.js'
+import { walk } from './random-walk.js'
+import { createIdleAgent, SideBySide } from './side-by-side.js'
+import { spoiltTables } from './spoilt-tables.js'
+
+/** `npm run test:interpreter` takes a million events; `npm test` takes a sample of them. */
+const isWhole = process.env.STATEWRIGHT_INTERPRETER === 'all'
+const macrosteps = isWhole ? 1_000_000 : 6_000
+const mutantsApart = isWhole ? 1 : 47
+
+jest.setTimeout(1_200_000)
+
+test(`${macrosteps} random events lead to the same, by XState and by the tables`, () => {
+  const pair = new SideBySide(createIdleAgent())
+  expect(walk(pair, macrosteps, 1)?.toString()).toBeUndefined()
+  expect(pair.macrosteps).toBeGreaterThanOrEqual(macrosteps)
+  const effective = listTransitions(pair.machine).filter(({ definition }) => isEffective(definition))
+  const missed = effective.filter(({ definition }) => !pair.taken.has(definition))
+  // Few in the whole: the generated paths, which test/graph plays by both interpreters, take every transition.
+  expect(missed.length).toBeLessThan(effective.length / (isWhole ? 10 : 2))
+})
+
+function isEffective({ target, actions }: AnyTransitionDefinition): boolean {
+  return target !== undefined || actions.length > 0
+}
+
+test('a mutated chart is walked as it is written: the tables are read from it', () => {
+  const mutants = configMutants().filter((_, i) => i % mutantsApart === 0)
+  expect(mutants.length).toBeGreaterThan(10)
+  for (const { name, machine } of mutants) {
+    const { actors } = createIdleAgent().implementations
+    const pair = new SideBySide(machine.provide({ actors: actors as never }))
+    expect([name, walk(pair, 60, 2)?.toString()]).toEqual([name, undefined])
+  }
+})
+
+test.each(Object.entries(spoiltTables))('the comparison finds tables that %s', (_, spoil) => {
+  const machine = createIdleAgent()
+  const found = walk(new SideBySide(machine, spoil(machine)), 20_000, 3)
+  expect(found?.toString()).toMatch(/the event '.+' makes a difference: /)
+})
+
+test('the agent of the comparison has the chart of the product', () => {
+  expect(createIdleAgent().config).toBe(agentMachine.config)
+})
