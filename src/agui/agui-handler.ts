@@ -85,7 +85,10 @@ async function handleInput(
   if (pageAnswers.type === 'goOn') return chats.resumePaused(sessionId, pageAnswers)
   const subscription = await chats.answerCalls(sessionId, pageAnswers.answers)
   // From its beginning: the page's messages show what the page already has.
-  return (await chats.subscribe(sessionId, { hasAnswered: true })) ?? subscription
+  const whole = await chats.subscribe(sessionId, { hasAnswered: true })
+  if (whole === null) return subscription
+  subscription.unsubscribe?.()
+  return whole
 }
 
 async function streamChat(chats: PageChatService, { chatId, sessionId }: Chat): Promise<Response | null> {

@@ -62,9 +62,13 @@ export class AnswerFold {
     this.#children = new ChildFold(write)
     this.#messageId = turn?.messageId ?? null
     this.#answered = answered ?? this.#asked
-    if (turn) this.#start()
-    if (turn && showsTurn) this.#writeTurn(turn)
-    else for (const call of turn?.pending ?? []) this.#rememberQuestion(call)
+    if (turn === null) return
+    this.#state = turn.state
+    this.#reason = turn.reason
+    this.#error = turn.error?.message ?? null
+    this.#start()
+    if (showsTurn) this.#writeTurn(turn)
+    else for (const call of turn.pending) this.#rememberQuestion(call)
   }
 
   /** Handles the next event of the run. */
@@ -269,10 +273,7 @@ export class AnswerFold {
     this.#write({ type: 'data-statewright', data, ...(!isKept && { transient: true }) })
   }
 
-  #writeTurn({ messages, settled, pending, state, reason, error }: Turn): void {
-    this.#state = state
-    this.#reason = reason
-    this.#error = error?.message ?? null
+  #writeTurn({ messages, settled, pending }: Turn): void {
     for (const message of messages) this.#writeMessage(message)
     for (const { callId, ...result } of settled) this.#writeResult(callId, result)
     for (const call of pending) if (call.needs === 'approval') this.#writeQuestion(call)

@@ -1,6 +1,6 @@
 /** Agents for pages: the server side of the AI SDK's `useChat`, and event streams for your own pages. */
 export type { Authorize, Grant } from '../web/authorize.js'
-export type { ChatAgent } from '../web/chat-service.js'
+export type { ChatAgent } from '../web/chat-agent.js'
 export type { ErrorFormatter, ExposeOptions } from '../web/exposure.js'
 export type { FileIds } from '../web/page-files.js'
 export type { ErrorContext, OnError } from '../web/error-response.js'

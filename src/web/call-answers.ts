@@ -1,5 +1,8 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import type { Agent } from '../core/agent/agent-options.js'
+import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { hasCode } from './chat-errors.js'
 import { getAwaitedCall } from '../core/run/awaited-call.js'
 import { toOutputValue } from '../core/run/tool-output-event.js'
 import type { AnyRun } from './live-runs.js'
@@ -40,4 +43,37 @@ export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void 
     else if (answer.type === 'reject') run.reject(callId, answer.why, options)
     else run.addToolOutput(callId, toOutputValue(answer), options)
   }
+}
+
+/**
+ * Puts answers into the inbox of a session, where the process that has the session reads them. An answer that another page
+ * has given a moment before is left out.
+ * @throws {UsageError} `already_answered`, `run_ended` when none is new
+ */
+export async function tellAnswers(
+  agent: Pick<Agent, 'tell'>,
+  sessionId: string,
+  answers: readonly CallAnswer[],
+): Promise<void> {
+  let refusal: unknown
+  let taken = 0
+  for (const answer of answers) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- answers keep their order
+      await agent.tell(sessionId, answer as SessionMessage)
+      taken += 1
+    } catch (error) {
+      if (!hasCode(error, 'already_answered', 'run_ended')) throw error
+      refusal ??= error
+    }
+  }
+  if (taken === 0 && refusal !== undefined) throw refusal
+}
+
+/** Whether one of the answered calls still waits. */
+export function isAnyOpen(context: AgentContext, answers: readonly CallAnswer[]): boolean {
+  const open = listAnswerableCalls(context)
+  return answers.some(({ callId, fingerprint }) =>
+    open.some((call) => call.callId === callId && (fingerprint ?? call.fingerprint) === call.fingerprint),
+  )
 }

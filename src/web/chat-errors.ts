@@ -1,5 +1,5 @@
 import type { PendingCall } from '../../machines/agent/run-result.js'
-import { UsageError } from '../core/base/errors.js'
+import { StatewrightError, UsageError } from '../core/base/errors.js'
 
 /** The reasons why a message is refused. */
 export function messageChangedError(clientId: string): UsageError {
@@ -34,3 +34,10 @@ export function answersPendingError(pending: readonly PendingCall[]): UsageError
     pending[0]?.callId,
   )
 }
+
+export const hasCode = (error: unknown, ...codes: string[]): boolean =>
+  error instanceof StatewrightError && codes.includes(error.code)
+
+export const isUnknownSession = (error: unknown): boolean => hasCode(error, 'unknown_session')
+
+export const isSessionTaken = (error: unknown): boolean => hasCode(error, 'session_busy', 'unfinished_run')

@@ -2,13 +2,12 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import { type AgentState, type PendingCall, isWorkState } from '../../machines/agent/run-result.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import type { Agent } from '../core/agent/agent-options.js'
-import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
 import type { Clock } from '../core/base/clock.js'
-import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { UsageError } from '../core/base/errors.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import type { RunInput } from '../core/sessions/input-history.js'
-import { applyAnswers, type CallAnswer, checkAnswers } from './call-answers.js'
+import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen, tellAnswers } from './call-answers.js'
+import type { ChatAgent } from './chat-agent.js'
 import { followRemoteRun, type StoredContext } from './follow-remote.js'
 import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
@@ -21,19 +20,15 @@ import {
 } from './subscription.js'
 import {
   alreadySentError,
+  hasCode,
+  isSessionTaken,
+  isUnknownSession,
   runInProgressError,
   messageChangedError,
   answersPendingError,
 } from './chat-errors.js'
-import { type AnyRun, type Caller, LiveRuns } from './live-runs.js'
-import { findClientId, isTurnOpening, type Turn, toTurn } from './chat-turn.js'
-
-/** An agent of any output, tools and context; it has a store. */
-export type ChatAgent = Pick<Agent, 'config' | 'replay' | 'tell' | 'watch'> & {
-  /** The type of the options depends on the `context` that the agent's tools take. */
-  run(input: RunInput, options: never): AnyRun
-  resume(sessionId: string, options: never): Promise<AnyRun>
-}
+import { type AnyRun, type Caller, findContext, findTurn, LiveRuns } from './live-runs.js'
+import { findClientId, isTurnOpening, toTurn } from './chat-turn.js'
 
 /** The current state of a session. */
 export interface SessionView {
@@ -44,36 +39,11 @@ export interface SessionView {
   state: AgentState | null
 }
 
-interface ChatInternals {
+export interface ChatInternals {
   store: SessionStore
   clock: Clock
-}
-
-/** All handlers of one agent share its service. */
-const serviceByAgent = new WeakMap<object, ChatService>()
-
-/**
- * Returns the chat service of an agent. Sending a message again does not start a second run, and every page that
- * subscribes gets the same answer: first from the log, then live. A page that disconnects does not stop the run.
- *
- * @throws {ConfigError} `invalid_config` for an agent without a store
- */
-export function getChatService(agent: ChatAgent): ChatService {
-  const existing = serviceByAgent.get(agent)
-  if (existing) return existing
-  if (typeof agent?.run !== 'function')
-    throw new ConfigError('invalid_config', 'agent must be what createAgent() returns.', 'agent')
-  const internals = internalsByAgent.get(agent)
-  if (internals?.store === undefined) {
-    throw new ConfigError(
-      'invalid_config',
-      'The agent has no store. Pages are shown what the store has: createAgent({ store: fileStore({ dir }) }).',
-      'agent',
-    )
-  }
-  const service = new ChatService(agent, { store: internals.store, clock: internals.parts.clock })
-  serviceByAgent.set(agent, service)
-  return service
+  /** How `defineAgents` calls the agent. */
+  getLabel: () => AgentLabel | undefined
 }
 
 export class ChatService {
@@ -277,15 +247,59 @@ export class ChatService {
       applyAnswers(live.run, checkAnswers(findContext(live.run), answers))
       return subscribeFromNow(live)
     }
-    const newAnswers = checkAnswers((await this.#readContext(sessionId)) ?? undefined, answers)
+    const stored = await this.#readStored(sessionId)
+    const newAnswers = checkAnswers(stored?.context, answers)
+    if (stored === null || !(await this.#canTell(sessionId)))
+      return this.#answerHere(sessionId, newAnswers, caller)
+    await tellAnswers(this.#agent, sessionId, newAnswers)
+    const isTaken = await this.#resumeAnswered(sessionId, newAnswers, caller)
+    // The log has what any process makes of the answers.
+    return this.#followRemote(sessionId, stored, isTaken ? null : caller, { showsTurn: false })
+  }
+
+  /** Whether an answer may be left for the run: it is this agent's, and the store has an inbox. */
+  async #canTell(sessionId: string): Promise<boolean> {
+    const { store, getLabel } = this.#internals
+    if (store.inbox === undefined) return false
+    const { agent: name, version } = (await store.get(sessionId))?.summary ?? {}
+    const definition = name === undefined ? null : { name, ...(version !== undefined && { version }) }
+    return acceptsDefinition(getLabel(), definition)
+  }
+
+  /** Resumes the run and answers it here; refused where it is another agent's. */
+  async #answerHere(
+    sessionId: string,
+    answers: readonly CallAnswer[],
+    caller: Caller,
+  ): Promise<Subscription> {
     const run = await this.#resumeWhenReleased(sessionId, caller)
     const resumed = this.#liveRuns.follow(run, findTurn(run), caller)
     try {
-      applyAnswers(run, newAnswers)
+      applyAnswers(run, answers)
     } finally {
       this.#liveRuns.removeAtRest(resumed)
     }
     return subscribeFromNow(resumed, { isContinued: true })
+  }
+
+  /**
+   * Resumes an answered run here, unless another process has the session and takes the answers. Returns whether the run has
+   * them; after three seconds they stay in the inbox of a process that does not read it.
+   */
+  async #resumeAnswered(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<boolean> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const run = await this.#agent.resume(sessionId, { context: caller.context } as never)
+        this.#liveRuns.removeAtRest(this.#liveRuns.follow(run, findTurn(run), caller))
+        return true
+      } catch (error) {
+        if (!hasCode(error, 'session_busy')) throw error
+      }
+      const context = await this.#readContext(sessionId)
+      if (context !== null && !isAnyOpen(context, answers)) return true
+      if (attempt >= maxAttempts) return false
+      await waitForNextAttempt(this.#internals.clock)
+    }
   }
 
   async #resumeWith(
@@ -317,7 +331,12 @@ export class ChatService {
   }
 
   /** `caller`: resumes the run when no process holds it any more; null: the run is only watched. */
-  #followRemote(sessionId: string, stored: StoredContext, caller: Caller | null): Subscription {
+  #followRemote(
+    sessionId: string,
+    stored: StoredContext,
+    caller: Caller | null,
+    { showsTurn = true } = {},
+  ): Subscription {
     const resumeHere = (by: Caller): Promise<void> =>
       this.#queue.run(sessionId, async () => {
         if (this.#liveRuns.get(sessionId) || (await this.#internals.store.get(sessionId))?.holder !== null)
@@ -326,6 +345,7 @@ export class ChatService {
         if (stored && isWorking(stored.state)) await this.#resumeInterrupted(sessionId, by)
       })
     return followRemoteRun(stored, {
+      showsTurn,
       clock: this.#internals.clock,
       watch: (options) => this.#agent.watch(sessionId, options),
       ...(caller && { resumeHere: () => resumeHere(caller) }),
@@ -371,22 +391,6 @@ export class ChatService {
   }
 }
 
-function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
-  return (run.snapshot() as { context?: AgentContext } | undefined)?.context
-}
-
-function findTurn(run: AnyRun): Turn | null {
-  const context = findContext(run)
-  return context ? toTurn(context) : null
-}
-
 function isWorking(state: AgentState | null): boolean {
   return state === null || isWorkState(state)
 }
-
-const hasCode = (error: unknown, ...codes: string[]): boolean =>
-  error instanceof StatewrightError && codes.includes(error.code)
-
-const isUnknownSession = (error: unknown): boolean => hasCode(error, 'unknown_session')
-
-const isSessionTaken = (error: unknown): boolean => hasCode(error, 'session_busy', 'unfinished_run')

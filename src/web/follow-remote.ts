@@ -19,6 +19,8 @@ export interface StoredContext {
 export interface RemoteRunOptions {
   watch: (options: WatchOptions) => AsyncIterable<WatchedEvent>
   clock: Clock
+  /** Whether the page must be sent the turn as it was stored, too. */
+  showsTurn: boolean
   /**
    * Resumes the run here when no process holds it any more; called again and again while a page is subscribed. Absent: the
    * run waits for a request with `mayContinue`, `runSession` or a host.
@@ -32,7 +34,7 @@ export interface RemoteRunOptions {
  */
 export function followRemoteRun(
   { seq, context }: StoredContext,
-  { watch, clock, resumeHere }: RemoteRunOptions,
+  { watch, clock, showsTurn, resumeHere }: RemoteRunOptions,
 ): Subscription {
   const buffer = new ReplayBuffer()
   const abort = new AbortController()
@@ -58,7 +60,7 @@ export function followRemoteRun(
   return {
     before: turn.before,
     turn,
-    showsTurn: true,
+    showsTurn,
     answeredQuestions: new Set(),
     reader: buffer.createReader(),
     unsubscribe,

@@ -1,7 +1,8 @@
+import type { AgentContext } from '../../machines/agent/context.js'
 import type { Run } from '../core/run/run.js'
 import { EventFailures, type EventFailure } from './event-failures.js'
 import { ReplayBuffer } from './replay-buffer.js'
-import type { Turn } from './chat-turn.js'
+import { type Turn, toTurn } from './chat-turn.js'
 
 /** A run of any output and tools. */
 export type AnyRun = Pick<
@@ -55,7 +56,7 @@ export class LiveRuns {
     const failures = new EventFailures()
     const live: LiveRun = { run, buffer, turn, clientIds: new Set(clientId === undefined ? [] : [clientId]) }
     this.#runs.set(run.sessionId, live)
-    let hasBegun = false
+    let hasBegun = turn !== null
     run.events$.subscribe({
       next: (event) => {
         hasBegun ||= event.type === 'state_changed'
@@ -81,4 +82,13 @@ export class LiveRuns {
     }
     run.result.then(end, end)
   }
+}
+
+export function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
+  return (run.snapshot() as { context?: AgentContext } | undefined)?.context
+}
+
+export function findTurn(run: AnyRun): Turn | null {
+  const context = findContext(run)
+  return context ? toTurn(context) : null
 }

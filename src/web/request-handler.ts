@@ -1,6 +1,7 @@
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { type Authorize, authorizeRequest, type AccessGrant, toSessionId } from './authorize.js'
-import { type ChatAgent, getChatService } from './chat-service.js'
+import type { ChatAgent } from './chat-agent.js'
+import { getChatService } from './get-chat-service.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
 import { PageChatService, type PageRights } from './page-chat-service.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'

@@ -132,13 +132,11 @@ describe('aguiHandler', () => {
     })
     expect(payed.inputs).toEqual([{ n: 7 }])
     expect(page.pendingInterrupts).toEqual([])
-    expect(page.messages.map(({ content }) => content)).toEqual([
-      'Pay.',
-      undefined,
-      expect.stringMatching('No\\.'),
-      'paid 7',
-      'Done.',
-    ])
+    const said = page.messages.map(({ content }) => content)
+    // Results come in the order in which calls end, or in that of the calls.
+    const results = [expect.stringMatching('No\\.'), 'paid 7']
+    expect(said).toEqual(['Pay.', undefined, expect.anything(), expect.anything(), 'Done.'])
+    expect(said).toEqual(expect.arrayContaining(results))
   })
 
   it('refuses answers that are late, doubled, made up, of another session, or not all of them', async () => {

@@ -7,7 +7,7 @@ import type { Turn } from '../../src/rehearsal/index.js'
 import { makeFolder, removeFolder } from '../stores/folder.js'
 import { passing } from '../support/passing.js'
 import { again, latch, type Stage, stage, until } from '../support/play.js'
-import { call, text, tool } from '../support/tools.js'
+import { call, calls, text, tool } from '../support/tools.js'
 import { Chat, chunksOf, type Handler, protocol, textOf } from './client.js'
 
 const folders: string[] = []
@@ -41,7 +41,11 @@ interface Here {
   time: { now: number }
 }
 
-async function twoProcesses(turns: readonly Turn[], options: Partial<AgentOptions> = {}): Promise<Here> {
+async function twoProcesses(
+  turns: readonly Turn[],
+  options: Partial<AgentOptions> = {},
+  asOpened: (store: SessionStore) => SessionStore = (store) => store,
+): Promise<Here> {
   const dir = makeFolder()
   folders.push(dir)
   const time = { now: 1_000_000 }
@@ -50,9 +54,9 @@ async function twoProcesses(turns: readonly Turn[], options: Partial<AgentOption
     stores.push(store)
     return store
   }
-  const theatre = await stage(turns, { ...options, store: open() })
+  const theatre = await stage(turns, { ...options, store: asOpened(open()) })
   const clock = new SimulatedClock()
-  const store = { ...open() }
+  const store = asOpened({ ...open() })
   const other = again(theatre, { ...options, store, clock })
   return {
     theatre,
@@ -181,5 +185,75 @@ describe('an answer that another process gives', () => {
       throw new Error('The disk is gone.')
     }
     await expect(passing(there.clock, joined)).rejects.toThrow('The disk is gone.')
+  })
+})
+
+describe('answers to one question each, given in two processes at the same moment', () => {
+  const historyOf = async (handler: Handler): Promise<UIMessage[]> =>
+    (await (await handler(at('/c1'))).json()) as UIMessage[]
+
+  /** The page's message with its answer to the call at this place. */
+  function approving(history: readonly UIMessage[], place: number): Request {
+    const last = history.at(-1) as UIMessage
+    const asked = last.parts.filter((part) => 'state' in part && part.state === 'approval-requested')
+    const parts = last.parts.map((part) =>
+      part === asked[place] && 'approval' in part
+        ? { ...part, state: 'approval-responded', approval: { ...part.approval, approved: true } }
+        : part,
+    )
+    const body = JSON.stringify({ id: 'c1', messages: [{ ...last, parts }] })
+    return at('', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  }
+
+  const asking = calls([1, 2].map((n) => ['pay', { n }] as const))
+
+  it('are both taken where the second comes while the first is applied, and each call runs once', async () => {
+    const acquired = [0, 0]
+    const told = { now: false }
+    /** For a while, where it does not come true. */
+    const soon = async (isTrue: () => boolean): Promise<void> => {
+      for (let left = 300; left > 0 && !isTrue(); left -= 1)
+        await new Promise((resolve) => setImmediate(resolve))
+    }
+    // The first process is given the session again when the second has it, which keeps it until then.
+    const hooks = [
+      {
+        acquire: () => soon(() => (acquired[0] ?? 0) < 2 || (acquired[1] ?? 0) > 0),
+        append: async () => undefined,
+      },
+      { acquire: () => soon(() => (acquired[0] ?? 0) > 0), append: () => soon(() => (acquired[0] ?? 0) > 1) },
+    ]
+    let opened = 0
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { handler, there, theatre } = await twoProcesses([asking, later], { tools: [pay] }, (store) => {
+      const place = opened++
+      return {
+        ...store,
+        acquire: async (...given) => {
+          if (told.now) acquired[place] = (acquired[place] ?? 0) + 1
+          if (told.now) await hooks[place]?.acquire()
+          return store.acquire(...given)
+        },
+        append: async (...given) => {
+          if (told.now) await hooks[place]?.append()
+          return store.append(...given)
+        },
+      }
+    })
+    const clocks = { increment: (ms: number) => [there.clock, theatre.clock].map((one) => one.increment(ms)) }
+    const passed = <Value>(work: Promise<Value>): Promise<Value> => passing(clocks as never, work)
+    await passed(handler(said('u1', 'Go.')).then(chunksOf))
+    const history = await passed(historyOf(handler))
+    told.now = true
+    const answered = [handler, there.handler].map(async (send, place) => {
+      const response = await send(approving(history, place))
+      return { status: response.status, chunks: await chunksOf(response) }
+    })
+    const shown = await passed(Promise.all(answered))
+    expect(shown.map(({ status }) => status)).toEqual([200, 200])
+    expect(JSON.stringify(shown)).not.toContain('session_busy')
+    expect(shown.some(({ chunks }) => wordsOf(chunks).join('') === 'Done.')).toBe(true)
+    expect(textOf((await passed(historyOf(there.handler))).at(-1))).toBe('Done.')
+    expect([pay.inputs.length, theatre.requests.length]).toEqual([2, 2])
   })
 })
