@@ -7,6 +7,7 @@ import { getStepId } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../context/token-counter.js'
 import { CallAbort } from '../base/abort.js'
 import { loadOnce } from '../base/lazy-load.js'
+import { toLightLogic } from '../interpreter/light-actor.js'
 import { fromEffect } from '../live/from-effect.js'
 import { type EffectScope, getAgent } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -49,7 +50,9 @@ export const requestModel = (parts: AgentParts) =>
  * Carries out the started calls of the batch. A callback actor, because what it sends after a stop is dropped; it has
  * nothing of its own that ends it early.
  */
-export const runTools = (parts: AgentParts) =>
+export const runTools = (parts: AgentParts) => toLightLogic(createBatchLogic(parts))
+
+const createBatchLogic = (parts: AgentParts) =>
   fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
     const { runtime, context, parent: agent } = getAgent(self)
     const scope = { runtime, context, agent, self, abort: new CallAbort(), sendBack }

@@ -16,6 +16,7 @@ import type {
   Plan,
   TableAction,
 } from './chart-tables.js'
+import { isLightLogic, LightActor } from './light-actor.js'
 import { type ActionArguments, type BuiltinAction, type TransitionScope, toStop } from './xstate-internals.js'
 
 type Children = Record<string, AnyActorRef | undefined>
@@ -225,8 +226,12 @@ export class Macrostep {
     const { self } = this.#scope
     const input: unknown =
       typeof given === 'function' ? given({ context: this.#context, event: this.#event, self }) : given
-    const options = { id, src, parent: self, syncSnapshot: false, systemId: undefined, input }
-    const actorRef = createActor(logic as AnyActorLogic, options as never)
+    const actorRef = isLightLogic(logic)
+      ? (new LightActor(logic as never, { id, src, parent: self, input }) as unknown as AnyActorRef)
+      : createActor(
+          logic as AnyActorLogic,
+          { id, src, parent: self, syncSnapshot: false, systemId: undefined, input } as never,
+        )
     const info = this.#arguments()
     this.#children = withChild(this.#children, id, actorRef)
     this.#isChanged = true

@@ -33,9 +33,18 @@ const snapshotKeys = [
   'toJSON',
 ]
 
+/** The system that an actor and its children share. */
+export interface ActorSystemInternals {
+  _bookId: () => string
+  _register: (sessionId: string, actor: object) => void
+  _unregister: (actor: object) => void
+  _relay: (source: object | undefined, target: object, event: AnyEventObject) => void
+  _sendInspectionEvent: (event: object) => void
+}
+
 /** The scope in which an actor takes an event. */
 export type TransitionScope = Omit<AnyActorScope, 'system' | 'actionExecutor'> & {
-  system: { _sendInspectionEvent: (event: object) => void }
+  system: ActorSystemInternals
   actionExecutor: (action: {
     type: string
     info: ActionArguments
@@ -97,7 +106,7 @@ export function findChangedInternal(
 ): string | null {
   const { root } = machine
   const { _nodes: nodes } = snapshot
-  const { _sendInspectionEvent: inspect } = scope.system
+  const { _sendInspectionEvent: inspect, _bookId, _register, _unregister, _relay } = scope.system
   const definitions = [...root.transitions.values()].flat()
   const checks: [what: string, holds: boolean][] = [
     [
@@ -121,6 +130,10 @@ export function findChangedInternal(
     ['scope.actionExecutor executes actions', typeof scope.actionExecutor === 'function'],
     ['scope.defer defers effects', typeof scope.defer === 'function'],
     ['scope.system._sendInspectionEvent informs inspectors', typeof inspect === 'function'],
+    [
+      'scope.system has _bookId, _register, _unregister and _relay for children',
+      [_bookId, _register, _unregister, _relay].every((each) => typeof each === 'function'),
+    ],
     ['spawnChild has resolve and execute', isBuiltin(toSpawn('', {}), 'xstate.spawnChild')],
     ['stopChild has resolve and execute', isBuiltin(toStop(''), 'xstate.stopChild')],
     ['a guard made by and() has check', typeof toBuiltinGuard('').check === 'function'],

@@ -1,5 +1,6 @@
 import type { AnyActorRef, NonReducibleUnknown, PromiseActorLogic } from 'xstate'
 import { CallAbort } from '../base/abort.js'
+import { toLightLogic } from '../interpreter/light-actor.js'
 
 /** What an effect is given. */
 export interface EffectInput<Input> {
@@ -18,7 +19,7 @@ export function fromEffect<Output, Input = NonReducibleUnknown>(
   work: (given: EffectInput<Input>) => Promise<Output>,
 ): PromiseActorLogic<Output, Input> {
   const aborts = new WeakMap<AnyActorRef, CallAbort>()
-  return {
+  return toLightLogic<PromiseActorLogic<Output, Input>>({
     config: work,
     getInitialSnapshot: (_scope, input) => ({ status: 'active', output: undefined, error: undefined, input }),
     start: ({ status, input }, { self }) => {
@@ -52,5 +53,5 @@ export function fromEffect<Output, Input = NonReducibleUnknown>(
     },
     getPersistedSnapshot: (snapshot) => snapshot,
     restoreSnapshot: (snapshot) => snapshot as never,
-  }
+  })
 }

@@ -11,6 +11,7 @@ import {
 } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { ChartTables } from '../../../src/core/interpreter/chart-tables.js'
+import { toLightLogic } from '../../../src/core/interpreter/light-actor.js'
 import { createTableTransition } from '../../../src/core/interpreter/table-transition.js'
 
 /** What one interpreter makes of one event. */
@@ -85,8 +86,8 @@ export function createIdleAgent(): AnyStateMachine {
   const idle = Object.entries(actors).map(([name]) => [
     name,
     name === 'runTools' || name === 'deadline'
-      ? fromCallback(() => undefined)
-      : fromPromise(() => new Promise<never>(() => undefined)),
+      ? toLightLogic(fromCallback(() => undefined))
+      : toLightLogic(fromPromise(() => new Promise<never>(() => undefined))),
   ])
   return agentMachine.provide({ actors: Object.fromEntries(idle) as never }) as unknown as AnyStateMachine
 }

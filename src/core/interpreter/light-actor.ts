@@ -1,0 +1,236 @@
+/* oxlint-disable no-underscore-dangle -- XState's own names of what an actor and its system have */
+import type { ActorLogic, AnyActorRef, AnyEventObject, Observer, Snapshot } from 'xstate'
+import type { ActorSystemInternals } from './xstate-internals.js'
+
+type AnyLogic = ActorLogic<Snapshot<unknown>, AnyEventObject>
+
+/** The states of an actor, as XState numbers them. */
+const notStarted = 0
+const running = 1
+const stopped = 2
+
+interface LightOptions {
+  id: string
+  src: string
+  parent: AnyActorRef
+  input: unknown
+}
+
+/**
+ * A child actor that waits for one thing: a request, or a batch. It is what XState's `Actor` is for such logic, with the
+ * same inspection events, but without the mailbox, scope and functions of its own that each of XState's actors has.
+ * It emits nothing and has no children.
+ */
+export class LightActor {
+  readonly logic: AnyLogic
+  readonly id: string
+  readonly src: string
+  readonly options: LightOptions
+  readonly system: ActorSystemInternals
+  readonly sessionId: string
+  readonly systemId = undefined
+  readonly _parent: AnyActorRef
+  readonly _syncSnapshot = false
+  _processingStatus = notStarted
+  _snapshot: Snapshot<unknown>
+  #observers: Set<Observer<Snapshot<unknown>>> | undefined
+  /** Events that come while another one is taken; undefined while none is. */
+  #waiting: AnyEventObject[] | undefined
+
+  constructor(logic: AnyLogic, options: LightOptions) {
+    const { id, src, parent, input } = options
+    this.logic = logic
+    this.id = id
+    this.src = src
+    this.options = options
+    this._parent = parent
+    this.system = parent.system as unknown as ActorSystemInternals
+    this.sessionId = this.system._bookId()
+    this.system._sendInspectionEvent({ type: '@xstate.actor', actorRef: this })
+    this._snapshot = logic.getInitialSnapshot(this.#scope, input)
+  }
+
+  /** Logic gets the actor itself as its scope: it has all that such logic uses. */
+  get #scope(): never {
+    return this as never
+  }
+
+  get self(): this {
+    return this
+  }
+
+  get ref(): this {
+    return this
+  }
+
+  /** XState's callbacks and promises get this function; nothing subscribes to what is emitted. */
+  emit(): void {}
+
+  start(): this {
+    if (this._processingStatus === running) return this
+    this.system._register(this.sessionId, this)
+    this._processingStatus = running
+    const event = { type: 'xstate.init', input: this.options.input }
+    this.system._sendInspectionEvent({
+      type: '@xstate.event',
+      sourceRef: this._parent,
+      actorRef: this,
+      event,
+    })
+    this.#waiting ??= []
+    try {
+      this.logic.start?.(this._snapshot, this.#scope)
+    } catch (error) {
+      this.#fail(error)
+      return this
+    }
+    this.#update(this._snapshot, event)
+    this.#takeWaiting()
+    return this
+  }
+
+  send(event: AnyEventObject): void {
+    this.system._relay(undefined, this, event)
+  }
+
+  _send(event: AnyEventObject): void {
+    if (this._processingStatus === stopped) return
+    if (this._processingStatus === notStarted || this.#waiting) (this.#waiting ??= []).push(event)
+    else {
+      this.#waiting = []
+      this.#take(event)
+      this.#takeWaiting()
+    }
+  }
+
+  stop(): never {
+    throw new Error('A non-root actor cannot be stopped directly.')
+  }
+
+  _stop(): this {
+    if (this._processingStatus === notStarted) this._processingStatus = stopped
+    if (this._processingStatus === stopped) return this
+    if (this.#waiting) this.#waiting.length = 0
+    this._send({ type: 'xstate.stop' })
+    return this
+  }
+
+  getSnapshot(): Snapshot<unknown> {
+    return this._snapshot
+  }
+
+  getPersistedSnapshot(options?: unknown): Snapshot<unknown> {
+    return this.logic.getPersistedSnapshot(this._snapshot, options)
+  }
+
+  subscribe(
+    given: Observer<Snapshot<unknown>> | ((snapshot: Snapshot<unknown>) => void),
+    error?: (error: unknown) => void,
+    complete?: () => void,
+  ): { unsubscribe(): void } {
+    const observer = (
+      typeof given === 'function' ? { next: given, error, complete } : { ...given }
+    ) as Observer<Snapshot<unknown>>
+    const { status } = this._snapshot
+    if (this._processingStatus !== stopped) (this.#observers ??= new Set()).add(observer)
+    else if (status === 'done') report(() => observer.complete?.())
+    else if (status === 'error') tellError(observer, this._snapshot.error)
+    return { unsubscribe: () => void this.#observers?.delete(observer) }
+  }
+
+  on(): { unsubscribe(): void } {
+    return { unsubscribe: () => undefined }
+  }
+
+  toJSON(): object {
+    return { xstate$$type: 1, id: this.id }
+  }
+
+  #takeWaiting(): void {
+    for (let event = this.#waiting?.shift(); event; event = this.#waiting?.shift()) this.#take(event)
+    this.#waiting = undefined
+  }
+
+  #take(event: AnyEventObject): void {
+    let next: Snapshot<unknown>
+    try {
+      next = this.logic.transition(this._snapshot, event, this.#scope)
+    } catch (error) {
+      this.#fail(error)
+      return
+    }
+    this.#update(next, event)
+    if (event.type !== 'xstate.stop') return
+    this.#end()
+    this.#complete()
+  }
+
+  #update(snapshot: Snapshot<unknown>, event: AnyEventObject): void {
+    this._snapshot = snapshot
+    const { status } = snapshot
+    if (status === 'active' || status === 'done')
+      for (const observer of this.#observers ?? []) report(() => observer.next?.(snapshot))
+    if (status === 'done') {
+      this.#end()
+      this.#complete()
+      const { id } = this
+      const done = { type: `xstate.done.actor.${id}`, output: snapshot.output, actorId: id }
+      this.system._relay(this, this._parent, done)
+    } else if (status === 'error') this.#reportError(snapshot.error)
+    this.system._sendInspectionEvent({ type: '@xstate.snapshot', actorRef: this, event, snapshot })
+  }
+
+  #fail(error: unknown): void {
+    this._snapshot = { ...this._snapshot, status: 'error', output: undefined, error }
+    this.#reportError(error)
+  }
+
+  #reportError(error: unknown): void {
+    this.#end()
+    const observers = this.#observers
+    this.#observers = undefined
+    for (const observer of observers ?? []) tellError(observer, error)
+    const { id } = this
+    this.system._relay(this, this._parent, { type: `xstate.error.actor.${id}`, error, actorId: id })
+  }
+
+  #complete(): void {
+    const observers = this.#observers
+    this.#observers = undefined
+    for (const observer of observers ?? []) report(() => observer.complete?.())
+  }
+
+  #end(): void {
+    if (this._processingStatus !== running) return
+    if (this.#waiting) this.#waiting.length = 0
+    this._processingStatus = stopped
+    this.system._unregister(this)
+  }
+}
+
+function tellError(observer: Observer<Snapshot<unknown>>, error: unknown): void {
+  report(() => {
+    if (!observer.error) throw error
+    observer.error(error)
+  })
+}
+
+/** What an observer throws goes to the platform, as XState does it. */
+function report(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    setTimeout(() => {
+      throw error
+    })
+  }
+}
+
+/** Marks logic whose actors wait for one thing, emit nothing and have no children: the tables give them light actors. */
+export function toLightLogic<Logic extends object>(logic: Logic): Logic {
+  return Object.assign(logic, { isLight: true })
+}
+
+export function isLightLogic(logic: unknown): boolean {
+  return typeof logic === 'object' && logic !== null && 'isLight' in logic
+}
