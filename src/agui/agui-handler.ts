@@ -46,7 +46,13 @@ export interface AGUIHandlerOptions extends HandlerOptions {
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
 export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => Promise<Response> {
-  return createRequestHandler(options, { path: '/api/agui', handlePost, readChat, streamChat })
+  return createRequestHandler(options, {
+    name: 'aguiHandler',
+    path: '/api/agui',
+    handlePost,
+    readChat,
+    streamChat,
+  })
 }
 
 async function handlePost(chats: PageChatService, { grant, body, getFiles }: PostRequest): Promise<Response> {
@@ -124,7 +130,12 @@ function createAguiResponse(
   read: () => Promise<SessionView | null>,
 ): Response {
   const leave = (): void => subscription.unsubscribe?.()
-  return createSseResponse(toFrames(encodeAguiEvents(subscription, page, read), { leave }))
+  return createSseResponse(
+    toFrames(encodeAguiEvents(subscription, page, read), {
+      leave,
+      closing: subscription.closing,
+    }),
+  )
 }
 
 function encodeAguiEvents(

@@ -123,9 +123,9 @@ export class RunSpans implements RunTelemetry {
 
   #begin(): Stretch {
     const { parent: above } = this.#run
-    const parent =
-      (above?.run instanceof RunSpans ? above.run.getContextBelow(above.callId) : undefined) ??
-      this.#findParent()
+    const runs = (above ? (above.run.parts ?? [above.run]) : []).filter((run) => run instanceof RunSpans)
+    const own = runs.find((run) => run.#kit.tracer === this.#kit.tracer) ?? runs[0]
+    const parent = (above && own?.getContextBelow(above.callId)) ?? this.#findParent()
     const { name, attributes } = createStretchStart(this.#run, this.#name)
     const before = parseLink(this.#last)
     const span = this.#kit.tracer.startSpan(

@@ -57,7 +57,9 @@ function createProtocolHandler(
   protocol: Protocol,
 ): (request: Request) => Promise<Response> {
   return createRequestHandler(options, {
+    name: 'chatHandler',
     path: '/api/chat',
+    options: ['protocol'],
     handlePost: (chats, sent) => handlePost(chats, sent, protocol),
     readChat: (chats, sessionId) => readChat(chats, sessionId, protocol),
     streamChat: async (chats, { sessionId }) => {

@@ -66,7 +66,11 @@ export function toUIMessageStreamResponse(run: AnyRun, options: UIStreamOptions 
 /** Streams a subscription as an HTTP response. */
 export function createChatResponse(answer: Subscription, options: UIStreamOptions): Response {
   const leave = (): void => answer.unsubscribe?.()
-  const frames = toFrames(encodeChunks(answer, options), { leave, last: 'data: [DONE]\n\n' })
+  const frames = toFrames(encodeChunks(answer, options), {
+    leave,
+    last: 'data: [DONE]\n\n',
+    closing: answer.closing,
+  })
   return createSseResponse(frames, { 'x-vercel-ai-ui-message-stream': 'v1' })
 }
 

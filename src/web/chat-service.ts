@@ -27,7 +27,7 @@ import {
   messageChangedError,
   answersPendingError,
 } from './chat-errors.js'
-import { type AnyRun, type Caller, findContext, findTurn, LiveRuns } from './live-runs.js'
+import { type AnyRun, type Caller, findContext, findTurn, type LiveRun, LiveRuns } from './live-runs.js'
 import { findClientId, isTurnOpening, toTurn } from './chat-turn.js'
 
 /** The current state of a session. */
@@ -252,9 +252,10 @@ export class ChatService {
     if (stored === null || !(await this.#canTell(sessionId)))
       return this.#answerHere(sessionId, newAnswers, caller)
     await tellAnswers(this.#agent, sessionId, newAnswers)
-    const isTaken = await this.#resumeAnswered(sessionId, newAnswers, caller)
+    const taken = await this.#resumeAnswered(sessionId, newAnswers, caller)
     // The log has what any process makes of the answers.
-    return this.#followRemote(sessionId, stored, isTaken ? null : caller, { showsTurn: false })
+    const followed = this.#followRemote(sessionId, stored, taken ? null : caller, { showsTurn: false })
+    return { ...followed, closing: taken?.closing }
   }
 
   /** Whether an answer may be left for the run: it is this agent's, and the store has an inbox. */
@@ -283,21 +284,24 @@ export class ChatService {
   }
 
   /**
-   * Resumes an answered run here, unless another process has the session and takes the answers. Returns whether the run has
-   * them; after three seconds they stay in the inbox of a process that does not read it.
+   * Resumes an answered run here, unless another process has the session and takes the answers. Null when no
+   * process has taken them: after three seconds they stay in the inbox of a process that does not read it.
    */
-  async #resumeAnswered(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<boolean> {
+  async #resumeAnswered(
+    sessionId: string,
+    answers: readonly CallAnswer[],
+    caller: Caller,
+  ): Promise<Pick<LiveRun, 'closing'> | null> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         const run = await this.#agent.resume(sessionId, { context: caller.context } as never)
-        this.#liveRuns.removeAtRest(this.#liveRuns.follow(run, findTurn(run), caller))
-        return true
+        return this.#liveRuns.removeAtRest(this.#liveRuns.follow(run, findTurn(run), caller))
       } catch (error) {
         if (!hasCode(error, 'session_busy')) throw error
       }
       const context = await this.#readContext(sessionId)
-      if (context !== null && !isAnyOpen(context, answers)) return true
-      if (attempt >= maxAttempts) return false
+      if (context !== null && !isAnyOpen(context, answers)) return { closing: undefined }
+      if (attempt >= maxAttempts) return null
       await waitForNextAttempt(this.#internals.clock)
     }
   }

@@ -38,18 +38,26 @@ export function encodeEvents<Told>(
   }
 }
 
-/** Turns encoded events into frames of an event stream; `last` is sent at the end. */
+/** Turns encoded events into frames of an event stream; `last` is sent at the end, and the stream ends after `closing`. */
 export function toFrames(
   stream: EncodedStream<object>,
-  { leave, last = null }: { leave: () => void; last?: string | null },
+  {
+    leave,
+    last = null,
+    closing,
+  }: { leave: () => void; last?: string | null; closing?: Promise<void> | undefined },
 ): FrameSource {
   let isOver = false
   return {
     next: async () => {
-      if (isOver) return null
+      if (isOver) {
+        await closing
+        return null
+      }
       const next = await stream.next()
       if (next !== null) return next.map((each) => formatSseFrame(each)).join('')
       isOver = true
+      if (last === null) await closing
       return last
     },
     cancel: leave,

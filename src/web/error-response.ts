@@ -53,11 +53,11 @@ const requestErrorCodes: ReadonlySet<string> = new Set([
  * Where an error comes from.
  *
  * - `where`: `request` (it could not be done), `run` (a run has failed), `tool` (a call has), `retry` (a request to a model
- *   failed and is made again), `warning`
+ *   failed and is made again), `warning`, `hook` (`onStart`, `onRest` or `onFinish` has failed)
  * - `session`: its id, null when a request names none; `callId`: for a sub-agent's call, ids joined by slashes
  */
 export interface ErrorContext {
-  where: 'request' | 'run' | 'tool' | 'retry' | 'warning'
+  where: 'request' | 'run' | 'tool' | 'retry' | 'warning' | 'hook'
   session: string | null
   runId: string | null
   callId: string | null
@@ -133,6 +133,7 @@ const sentenceByPlace: Record<ErrorContext['where'], string> = {
   tool: 'A call of the chat has failed',
   retry: 'A request to the model has failed and is made again',
   warning: 'A run of the chat warns',
+  hook: 'A hook of the chat has failed',
 }
 
 /** The default without `onError`: a warning of the platform. */

@@ -1,7 +1,9 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import { type AgentState, isRestState, isWorkState } from '../../machines/agent/run-result.js'
 import type { Run } from '../core/run/run.js'
 import { EventFailures, type EventFailure } from './event-failures.js'
 import { ReplayBuffer } from './replay-buffer.js'
+import type { RunHooks } from './run-hooks.js'
 import { type Turn, toTurn } from './chat-turn.js'
 
 /** A run of any output and tools. */
@@ -29,6 +31,7 @@ export interface Caller {
   context: unknown
   /** Called for each failure of the run up to its next rest. Never throws. */
   report(failure: EventFailure, run: Pick<AnyRun, 'id' | 'sessionId'>): void
+  hooks: RunHooks
 }
 
 /** A run at work in this process. */
@@ -40,6 +43,9 @@ export interface LiveRun {
   turn: Turn | null
   /** The page's ids of the messages that the run got here. */
   clientIds: Set<string>
+  hooks: RunHooks
+  /** Settles when the hooks of its rest have. */
+  closing: Promise<void> | undefined
 }
 
 /** The runs at work in this process, by session. A run is removed at its next rest. */
@@ -54,7 +60,9 @@ export class LiveRuns {
   follow(run: AnyRun, turn: Turn | null, caller: Caller, clientId?: string): LiveRun {
     const buffer = new ReplayBuffer()
     const failures = new EventFailures()
-    const live: LiveRun = { run, buffer, turn, clientIds: new Set(clientId === undefined ? [] : [clientId]) }
+    const clientIds = new Set(clientId === undefined ? [] : [clientId])
+    const { hooks } = caller
+    const live: LiveRun = { run, buffer, turn, clientIds, hooks, closing: undefined }
     this.#runs.set(run.sessionId, live)
     let hasBegun = turn !== null
     run.events$.subscribe({
@@ -73,16 +81,25 @@ export class LiveRuns {
     return live
   }
 
-  /** Removes the run when it rests. */
-  removeAtRest(live: LiveRun): void {
-    const { run, buffer } = live
+  /** Removes the run when it rests, and calls its hooks. */
+  removeAtRest(live: LiveRun): LiveRun {
+    const { run, buffer, hooks } = live
     const end = (): void => {
       buffer.end()
       if (this.#runs.get(run.sessionId) === live) this.#runs.delete(run.sessionId)
     }
     run.result.then(end, end)
+    // Its end was told by the process that came to it.
+    if (live.turn !== null && isFinalState(live.turn.state)) return live
+    run.started.then(() => hooks.start(run), ignore)
+    live.closing = run.result.then((result) => hooks.rest(run, result), ignore)
+    return live
   }
 }
+
+const ignore = (): void => undefined
+
+const isFinalState = (state: AgentState): boolean => !isWorkState(state) && !isRestState(state)
 
 export function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
   return (run.snapshot() as { context?: AgentContext } | undefined)?.context

@@ -1,14 +1,18 @@
+import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { systemClock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { hintFor } from '../core/config/known-options.js'
 import { type Authorize, authorizeRequest, type AccessGrant, toSessionId } from './authorize.js'
 import type { ChatAgent } from './chat-agent.js'
 import { getChatService } from './get-chat-service.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
+import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'
 import { PageChatService, type PageRights } from './page-chat-service.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
 import { type OnError, toErrorResponse, type FailedRequest, reportError } from './error-response.js'
 
 /** The options of every handler. */
-export interface HandlerOptions extends PageFileOptions {
+export interface HandlerOptions extends PageFileOptions, HandlerHooks {
   /** The agent that answers. It needs a store: pages are shown what the log has. */
   agent: ChatAgent
   /** Which sessions a request may see. There is no default; `'none'`: every request may see all sessions. */
@@ -39,8 +43,12 @@ export interface PostRequest {
 
 /** The part of a handler that depends on the page's protocol. */
 export interface ChatProtocol {
+  /** What creates the handler, for errors. */
+  name: string
   /** The default path. */
   path: string
+  /** Its options beside those of every handler. */
+  options?: readonly string[]
   /** `POST`: the last message, or answers. */
   handlePost(chats: PageChatService, request: PostRequest): Promise<Response>
   /** `GET :id`: the current state of the chat. */
@@ -63,6 +71,7 @@ export function createRequestHandler(
   const expose = checkExpose(options.expose)
   const getPageFiles = createPageFiles(options)
   const service = getChatService(agent)
+  const clock = internalsByAgent.get(agent)?.parts.clock ?? systemClock
   const report: PageRights['report'] = (failure, { id: runId, sessionId: session }) => {
     const { where, error, callId } = failure
     if (isFailureMasked(expose, failure)) reportError(onError, error, { where, session, runId, callId })
@@ -76,7 +85,8 @@ export function createRequestHandler(
     const grant = await authorizeRequest(authorize, request)
     const { prefix, context, mayContinue } = grant
     sender.prefix = prefix
-    const chats = new PageChatService(service, { context, mayContinue, expose, report })
+    const hooks = new RunHooks(options, { principal: { prefix, context }, clock, onError })
+    const chats = new PageChatService(service, { context, mayContinue, expose, report, hooks })
     if (request.method === 'POST') checkContentType(request)
     if (route.to === 'say') {
       const body = await readJson(request, maxBodyBytes)
@@ -105,6 +115,18 @@ export function createRequestHandler(
   }
 }
 
+const optionNames = [
+  'agent',
+  'authorize',
+  'path',
+  'maxBodyBytes',
+  'expose',
+  'onError',
+  'fileAddresses',
+  'fileIds',
+  ...hookNames,
+] satisfies (keyof HandlerOptions)[]
+
 const noContentResponse = (): Response => new Response(null, { status: 204 })
 
 function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerOptions {
@@ -121,6 +143,13 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
     throw configError(`path must be where the handler is mounted, such as '${protocol.path}'.`, 'path')
   if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
     throw configError('maxBodyBytes must be a whole number from 1.', 'maxBodyBytes')
+  for (const hook of ['onError', ...hookNames] as const)
+    if (options[hook] !== undefined && typeof options[hook] !== 'function')
+      throw configError(`${hook} must be a function.`, hook)
+  const known = [...optionNames, ...(protocol.options ?? [])]
+  const strange = Object.keys(options).find((key) => !known.includes(key))
+  if (strange !== undefined)
+    throw configError(`${protocol.name} has no option '${strange}'. ${hintFor(strange, known)}`, strange)
   return options
 }
 

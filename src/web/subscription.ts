@@ -18,6 +18,8 @@ export interface Subscription {
   answeredQuestions: ReadonlySet<string>
   /** The events from here on, up to the run's next rest. */
   reader: EventReader
+  /** The response stays open until it settles. */
+  closing?: Promise<void> | undefined
   /** Ends the subscription. Absent when there is nothing to release. */
   unsubscribe?(): void
 }
@@ -32,6 +34,7 @@ export function subscribeFromStart(live: LiveRun): Subscription {
     showsTurn: true,
     answeredQuestions: listAnsweredQuestions(live),
     reader: live.buffer.createReader(),
+    closing: live.closing,
   }
 }
 
@@ -42,7 +45,9 @@ export function subscribeFromStart(live: LiveRun): Subscription {
 export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): Subscription {
   const { turn, buffer } = live
   const reader = isContinued ? buffer.createReader() : buffer.createReader('now')
-  return { before: getMessagesBefore(live), turn, showsTurn: false, answeredQuestions: noQuestions, reader }
+  const { closing } = live
+  const before = getMessagesBefore(live)
+  return { before, turn, showsTurn: false, answeredQuestions: noQuestions, reader, closing }
 }
 
 /** A subscription to an answer that is at rest or has ended. */

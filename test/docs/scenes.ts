@@ -137,6 +137,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/chat.md › Chat': { because: 'test/ui/chat-handler.test.ts' },
   'docs/chat.md › What a page may see': { because: 'test/web/pages.test.ts' },
+  'docs/chat.md › Hooks': { because: 'test/web/hooks.test.ts' },
   'docs/chat.md › Which files a page may send': { because: 'test/web/page-files.test.ts' },
   'docs/chat.md › Who continues a run': { because: 'test/web/who-continues.test.ts' },
   'docs/chat.md › Stream a run without the handler': {

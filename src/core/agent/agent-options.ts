@@ -89,8 +89,11 @@ export interface AgentOptions<
   shields?: ShieldsOptions
   /** Asked about each user message before the model is; what it finds rides on the turn's requests, as data. */
   memory?: Retriever
-  /** What measures the runs: `otel()` of `statewright/otel` makes OpenTelemetry's spans and metrics of them. */
-  telemetry?: Telemetry
+  /**
+   * What measures the runs: `otel()` of `statewright/otel` makes OpenTelemetry's spans and metrics of them. A list measures
+   * each run with all of them.
+   */
+  telemetry?: Telemetry | readonly Telemetry[]
   /**
    * What takes the machine's transitions. `tables` (default) reads the chart once and walks tables; `xstate` is XState's own
    * interpreter. Both do the same, and their logs are the same; `xstate` costs more.

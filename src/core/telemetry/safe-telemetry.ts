@@ -1,5 +1,4 @@
 import type { EmittedEvent } from '../../../machines/agent/announcements.js'
-import { ConfigError } from '../base/errors.js'
 import type {
   TelemetryRunInfo,
   TelemetryStepInfo,
@@ -7,16 +6,6 @@ import type {
   Telemetry,
   TelemetryParent,
 } from './telemetry.js'
-
-/** Throws a ConfigError for what is none. */
-export function checkTelemetry(telemetry: Telemetry | undefined): Telemetry | undefined {
-  if (telemetry === undefined || typeof telemetry?.begin === 'function') return telemetry
-  throw new ConfigError(
-    'invalid_config',
-    'telemetry must be what otel() of statewright/otel gives, or an object with begin(run).',
-    'telemetry',
-  )
-}
 
 /** What measures the run, kept from hurting it. `report` is told of the first thing that it throws. */
 export function beginTelemetry(
@@ -48,7 +37,7 @@ export class SafeTelemetry implements RunTelemetry {
   link(): string | null {
     try {
       const link: unknown = this.#run.link()
-      return typeof link === 'string' && link.length <= maxLink ? link : null
+      return typeof link === 'string' && link.length <= getMaxLink(this.#run) ? link : null
     } catch (thrown) {
       this.#reportOnce(thrown)
       return null
@@ -106,6 +95,10 @@ export class SafeTelemetry implements RunTelemetry {
 
 /** It is in every log that runs are kept in: a `traceparent` has 55 characters. */
 const maxLink = 200
+
+/** Several telemetries have a list of links, as JSON. */
+const getMaxLink = ({ parts }: RunTelemetry): number =>
+  parts === undefined ? maxLink : (maxLink + 10) * (parts.length + 1)
 
 function unwrapOutcome<T>(done: { value: T } | { error: unknown }): T {
   if ('error' in done) throw done.error

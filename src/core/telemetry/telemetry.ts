@@ -61,6 +61,8 @@ export interface TelemetryParent {
 
 /** What measures one run in this process. */
 export interface RunTelemetry {
+  /** Of several telemetries as one (`telemetry: [a, b]`): what measures the run for each. */
+  readonly parts?: readonly RunTelemetry[]
   /**
    * The run begins to work: at its start, after a rest, or when it is resumed. The returned link is kept in the first
    * record of this work; another process gets it as `TelemetryRunInfo.link`.

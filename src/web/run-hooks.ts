@@ -1,0 +1,101 @@
+import type { RunResult } from '../../machines/agent/run-result.js'
+import type { Clock } from '../core/base/clock.js'
+import { StatewrightError } from '../core/base/errors.js'
+import { type OnError, reportError } from './error-response.js'
+import type { AnyRun } from './live-runs.js'
+
+/** The run that a hook is called for. */
+export interface HookContext {
+  /** The id of its session. */
+  session: string
+  runId: string
+  /** What `authorize` returned for the request that made the run work. */
+  principal: { prefix: string; context: unknown }
+}
+
+/**
+ * Functions that a handler calls for the runs that its requests make work in this process. What they throw goes to
+ * `onError` with `where: 'hook'`, and does not change the run.
+ *
+ * @example
+ * const hooks: HandlerHooks = {
+ *   onRest: ({ state, usage }, { session }) => console.log(session, state, usage.totalTokens),
+ * }
+ */
+export interface HandlerHooks {
+  /** A run begins, or continues after a rest. */
+  onStart?: (at: HookContext) => unknown
+  /**
+   * A run rests: it waits, or has ended. The response stays open until the returned promise settles, for 30 seconds at
+   * most; the page has the whole answer before.
+   */
+  onRest?: (result: RunResult, at: HookContext) => unknown
+  /** A run has ended; called after `onRest`, and awaited with it. */
+  onFinish?: (result: RunResult, at: HookContext) => unknown
+}
+
+export const hookNames = ['onStart', 'onRest', 'onFinish'] as const satisfies (keyof HandlerHooks)[]
+
+/** How long a response waits for the hooks of a rest, in milliseconds. */
+const hookTimeoutMs = 30_000
+
+export interface RunHooksOptions {
+  principal: HookContext['principal']
+  clock: Clock
+  onError: OnError | undefined
+}
+
+/** The hooks of one request. Nothing here throws. */
+export class RunHooks {
+  readonly #hooks: HandlerHooks
+  readonly #options: RunHooksOptions
+
+  constructor(hooks: HandlerHooks, options: RunHooksOptions) {
+    this.#hooks = hooks
+    this.#options = options
+  }
+
+  start(run: Pick<AnyRun, 'id' | 'sessionId'>): void {
+    const { onStart } = this.#hooks
+    if (onStart) void this.#call(run, (at) => onStart(at))
+  }
+
+  /** Settles when the hooks have, or after 30 seconds. */
+  async rest(run: Pick<AnyRun, 'id' | 'sessionId'>, result: RunResult): Promise<void> {
+    const { onRest, onFinish } = this.#hooks
+    const last = result.resumable ? undefined : onFinish
+    if (!onRest && !last) return
+    const { clock } = this.#options
+    let timer: unknown
+    const timeout = new Promise<'late'>((resolve) => {
+      timer = clock.setTimeout(() => resolve('late'), hookTimeoutMs)
+    })
+    const work = (async () => {
+      if (onRest) await this.#call(run, (at) => onRest(result, at))
+      if (last) await this.#call(run, (at) => last(result, at))
+    })()
+    const outcome = await Promise.race([work, timeout])
+    clock.clearTimeout(timer)
+    if (outcome === 'late') this.#report(run, timeoutError())
+  }
+
+  async #call(run: Pick<AnyRun, 'id' | 'sessionId'>, hook: (at: HookContext) => unknown): Promise<void> {
+    try {
+      await hook({ session: run.sessionId, runId: run.id, principal: this.#options.principal })
+    } catch (error) {
+      this.#report(run, error)
+    }
+  }
+
+  #report({ id: runId, sessionId: session }: Pick<AnyRun, 'id' | 'sessionId'>, error: unknown): void {
+    reportError(this.#options.onError, error, { where: 'hook', session, runId, callId: null })
+  }
+}
+
+function timeoutError(): StatewrightError {
+  return new StatewrightError(
+    'hook_timeout',
+    'onRest and onFinish took longer than 30 seconds: the response does not wait for them any more. Put long work into a queue.',
+    'onRest',
+  )
+}

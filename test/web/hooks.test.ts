@@ -1,0 +1,188 @@
+import { aguiHandler } from '../../src/agui/index.js'
+import { type Agent, ConfigError, memoryStore } from '../../src/index.js'
+import { chatHandler, type ErrorContext, type HandlerHooks, type HookContext } from '../../src/ui/index.js'
+import { latch, type Stage, type StageOptions, stage, tick, until } from '../support/play.js'
+import { call, text, tool } from '../support/tools.js'
+import type { Turn } from '../../src/rehearsal/index.js'
+
+type Handler = (request: Request) => Promise<Response>
+type Options = HandlerHooks & { onError?: (error: unknown, at: ErrorContext) => void }
+
+const authorize = (request: Request) => ({
+  prefix: 'team',
+  context: { user: request.headers.get('x-user') ?? 'ann' },
+})
+
+const protocols = [
+  {
+    name: 'useChat',
+    path: '/api/chat',
+    serve: (agent: Agent, options: Options): Handler => chatHandler({ agent, authorize, ...options }),
+    say: (id: string, words: string) => ({
+      id: 'c1',
+      messages: [{ id, role: 'user', parts: [{ type: 'text', text: words }] }],
+    }),
+  },
+  {
+    name: 'AG-UI',
+    path: '/api/agui',
+    serve: (agent: Agent, options: Options): Handler => aguiHandler({ agent, authorize, ...options }),
+    say: (id: string, words: string) => ({
+      threadId: 'c1',
+      runId: 'r1',
+      messages: [{ id, role: 'user', content: words }],
+    }),
+  },
+] as const
+
+/** What the hooks are told, in order. */
+function noting() {
+  const told: [string, string | null, HookContext][] = []
+  const hooks: HandlerHooks = {
+    onStart: (at) => told.push(['onStart', null, at]),
+    onRest: ({ state }, at) => told.push(['onRest', state, at]),
+    onFinish: ({ state }, at) => told.push(['onFinish', state, at]),
+  }
+  return { told, hooks, names: () => told.map(([name, state]) => [name, state].filter(Boolean).join(' ')) }
+}
+
+describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, say }) => {
+  const post = (body: object, user = 'ann'): Request =>
+    new Request(`http://chat.test${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-user': user },
+      body: JSON.stringify(body),
+    })
+
+  async function opened(turns: readonly Turn[], options: Options, more: StageOptions = {}) {
+    const theatre: Stage = await stage(turns, { store: memoryStore(), ...more })
+    return { theatre, handler: serve(theatre.agent, options) }
+  }
+
+  it('are called as a run begins, rests and ends, with whom it works for', async () => {
+    const { told, hooks, names } = noting()
+    const { handler } = await opened([text('One.'), text('Two.')], hooks)
+    await (await handler(post(say('u1', 'Go.')))).text()
+    expect(names()).toEqual(['onStart', 'onRest COMPLETED', 'onFinish COMPLETED'])
+    await (await handler(post(say('u2', 'Again.'), 'ben'))).text()
+    expect(names().slice(3)).toEqual(['onStart', 'onRest COMPLETED', 'onFinish COMPLETED'])
+    const ats = told.map(([, , at]) => at)
+    expect(ats.map(({ session }) => session)).toEqual(Array(6).fill('team:c1'))
+    const people = ['ann', 'ann', 'ann', 'ben', 'ben', 'ben']
+    expect(ats.map(({ principal }) => principal)).toEqual(
+      people.map((user) => ({ prefix: 'team', context: { user } })),
+    )
+    expect(new Set(ats.map(({ runId }) => runId)).size).toBe(2)
+    // A message that is sent again starts nothing.
+    await (await handler(post(say('u2', 'Again.')))).text()
+    expect(told).toHaveLength(6)
+  })
+
+  it('a rest that waits for a person is no end', async () => {
+    const { hooks, names } = noting()
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { handler, theatre } = await opened([call('pay'), text('Done.')], hooks, { tools: [pay] })
+    await (await handler(post(say('u1', 'Pay.')))).text()
+    expect(names()).toEqual(['onStart', 'onRest WAITING_FOR_INPUT'])
+    const { run } = await theatre.agent.replay('team:c1')
+    const [asked] = run?.pending ?? []
+    const id = `${asked?.callId}~${asked?.fingerprint}`
+    const approval = { type: 'tool-pay', toolCallId: asked?.callId, state: 'approval-responded', input: {} }
+    const answer =
+      path === '/api/chat'
+        ? {
+            id: 'c1',
+            messages: [
+              { id: 'a', role: 'assistant', parts: [{ ...approval, approval: { id, approved: true } }] },
+            ],
+          }
+        : {
+            threadId: 'c1',
+            runId: 'r2',
+            messages: [],
+            resume: [{ interruptId: id, status: 'resolved', payload: { approved: true } }],
+          }
+    await (await handler(post(answer))).text()
+    expect(pay.inputs).toHaveLength(1)
+    expect(names().slice(2)).toEqual(['onStart', 'onRest COMPLETED', 'onFinish COMPLETED'])
+  })
+
+  it('the response stays open until they settle; the page has the answer before', async () => {
+    const gate = latch()
+    const { handler, theatre } = await opened([text('One.')], { onRest: () => gate.opened })
+    const response = await handler(post(say('u1', 'Go.')))
+    const read = { text: '', isOver: false }
+    const reading = (async () => {
+      const reader = (response.body as ReadableStream<BufferSource>).pipeThrough(new TextDecoderStream())
+      for await (const chunk of reader as unknown as AsyncIterable<string>) read.text += chunk
+      read.isOver = true
+    })()
+    await until(() => /"finish"|RUN_FINISHED/.test(read.text))
+    await tick()
+    expect(read.isOver).toBe(false)
+    gate.open()
+    await reading
+    expect((await theatre.agent.replay('team:c1')).run?.state).toBe('COMPLETED')
+  })
+
+  it('30 seconds are the longest; then onError is told, and the run is what it was', async () => {
+    const errors: [string, string][] = []
+    const onError = (error: unknown, { where }: ErrorContext): void =>
+      void errors.push([where, (error as { code?: string }).code ?? String(error)])
+    const { handler, theatre } = await opened([text('One.')], {
+      onRest: () => new Promise(() => undefined),
+      onError,
+    })
+    const response = await handler(post(say('u1', 'Go.')))
+    const whole = response.text()
+    await until(() => theatre.requests.length === 1)
+    const read = { isOver: false }
+    void whole.then(() => (read.isOver = true))
+    for (let seconds = 0; seconds < 40 && !read.isOver; seconds += 1) {
+      for (let i = 0; i < 20; i += 1) await tick()
+      theatre.clock.increment(1000)
+    }
+    await whole
+    expect(errors).toEqual([['hook', 'hook_timeout']])
+    expect((await theatre.agent.replay('team:c1')).run?.state).toBe('COMPLETED')
+  })
+
+  it('one that throws is told to onError, and hurts neither the run nor the other hooks', async () => {
+    const errors: [string, unknown, string | null][] = []
+    const failing = (words: string) => (): never => {
+      throw new Error(words)
+    }
+    const { handler } = await opened([text('One.')], {
+      onStart: failing('no start'),
+      onRest: async () => failing('no rest')(),
+      onFinish: failing('no finish'),
+      onError: (error, { where, session }) => errors.push([where, (error as Error).message, session]),
+    })
+    const body = await (await handler(post(say('u1', 'Go.')))).text()
+    expect(body).toContain('One.')
+    expect(body).not.toMatch(/no (start|rest|finish)/)
+    expect(errors).toEqual([
+      ['hook', 'no start', 'team:c1'],
+      ['hook', 'no rest', 'team:c1'],
+      ['hook', 'no finish', 'team:c1'],
+    ])
+  })
+
+  it('a request that is refused calls none', async () => {
+    const { told, hooks } = noting()
+    const { handler, theatre } = await opened([text('One.', { hang: 1 })], hooks)
+    const first = await handler(post(say('u1', 'Go.')))
+    expect((await handler(post(say('u2', 'Again.')))).status).toBe(409)
+    await first.body?.cancel()
+    expect(told.map(([name]) => name)).toEqual(['onStart'])
+    await theatre.agent.tell('team:c1', { type: 'cancel' })
+  })
+
+  it('an option that there is not is refused with what is meant', async () => {
+    const { theatre } = await opened([text('One.')], {})
+    const made = (options: object) => () => serve(theatre.agent, options as never)
+    expect(made({ onFinnish: () => undefined })).toThrow(ConfigError)
+    expect(made({ onFinnish: () => undefined })).toThrow(/'onFinnish'.*Did you mean onFinish/)
+    expect(made({ onRest: 'later' })).toThrow('onRest must be a function.')
+  })
+})
