@@ -63,17 +63,22 @@ export async function authorizeRequest(authorize: Authorize, request: Request): 
 }
 
 /** No colon: in a session id, the text before the last colon is the prefix. */
-const chatIdPattern = /^[A-Za-z0-9_@][A-Za-z0-9._@-]{0,127}$/
+const chatIdPattern = /^[A-Za-z0-9_@-][A-Za-z0-9._@-]{0,127}$/
 
 /**
  * The session id of a page's chat.
  * @throws {UsageError} `invalid_session`
  */
 export function toSessionId({ prefix }: Pick<AccessGrant, 'prefix'>, chatId: unknown): string {
-  if (typeof chatId !== 'string' || !chatIdPattern.test(chatId)) {
+  // Behind a prefix a dash is not the first character of the session id.
+  if (
+    typeof chatId !== 'string' ||
+    !chatIdPattern.test(chatId) ||
+    (prefix === '' && chatId.startsWith('-'))
+  ) {
     throw new UsageError(
       'invalid_session',
-      'The id of a chat has 1 to 128 letters (A-Z, a-z), digits and . _ @ -, and begins with neither a dot nor a dash.',
+      'The id of a chat has 1 to 128 letters (A-Z, a-z), digits and . _ @ -, and does not begin with a dot (without a prefix: nor with a dash).',
       'id',
     )
   }

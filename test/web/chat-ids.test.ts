@@ -1,0 +1,32 @@
+import { memoryStore } from '../../src/index.js'
+import { type Authorize, chatHandler } from '../../src/ui/index.js'
+import { stage } from '../support/play.js'
+import { text } from '../support/tools.js'
+
+async function asked(id: string, authorize: Authorize) {
+  const { agent } = await stage([text('Hello.')], { store: memoryStore() })
+  const handler = chatHandler({ agent, authorize })
+  const body = { id, messages: [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: 'Hi.' }] }] }
+  const headers = { 'content-type': 'application/json' }
+  const request = new Request('http://chat.test/api/chat', {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+  })
+  const response = await handler(request)
+  await response.text()
+  const history = await handler(new Request(`http://chat.test/api/chat/${encodeURIComponent(id)}`))
+  return { status: response.status, history: history.status }
+}
+
+it.each(['-V1StGXR8_Z5jdHi6B-myT', '-', '--a'])(
+  'a page that draws its ids at random may draw %s, behind a prefix',
+  async (id) => {
+    expect(await asked(id, () => 'ann')).toEqual({ status: 200, history: 200 })
+    expect(await asked(id, 'none')).toEqual({ status: 400, history: 400 })
+  },
+)
+
+it.each(['.a', '..', 'a/b', 'a:b', ''])('%j is no id of a chat', async (id) => {
+  expect((await asked(id, () => 'ann')).status).toBe(400)
+})
