@@ -9,6 +9,7 @@ export default {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/', ...apart.map((suite) => `<rootDir>/test/${suite}/`)],
+  setupFilesAfterEnv: ['<rootDir>/test/support/set-runs.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: {

@@ -73,8 +73,10 @@ export const deeds = {
   'iterates and stops': async ({ run }) => {
     for await (const event of run) if (event.type === 'stream_chunk') break
   },
-  'runs a second time at once': async ({ agent }) => {
-    await agent.run('Me, too.', { session: 'chaos' }).result
+  'runs a second time at once': async ({ agent, world }) => {
+    const run = agent.run('Me, too.', { session: 'chaos' })
+    world.cancelOthers.push(() => run.cancel('Enough.'))
+    await run.result
   },
 } satisfies Record<string, Deed>
 

@@ -219,8 +219,11 @@ export async function sayMore(agent: Agent, plan: Plan, world: World): Promise<s
     const code = failure instanceof StatewrightError ? failure.code : ''
     if (attempt > 4) return [`one more message is refused: ${String(failure)}`]
     if (code === 'unfinished_run') await finish(agent, world)
-    else if (code === 'session_busy') await world.sleep(60_000)
-    else return [`one more message is refused: ${String(failure instanceof Error ? failure.stack : failure)}`]
+    else if (code === 'session_busy') {
+      await world.sleep(60_000)
+      if (attempt > 2) for (const cancel of world.cancelOthers.splice(0)) cancel()
+    } else
+      return [`one more message is refused: ${String(failure instanceof Error ? failure.stack : failure)}`]
   }
 }
 

@@ -13,6 +13,8 @@ export class World implements Clock {
   hanging = 0
   /** Nothing misbehaves any more. */
   calm = false
+  /** Cancel the runs that began beside the one that is led. */
+  readonly cancelOthers: (() => void)[] = []
 
   constructor(seed: number) {
     this.#chance = chance(seed)

@@ -6,6 +6,7 @@ import type { StoredSession } from '../../src/core/sessions/session.js'
 import { calls, type Kept, kept, toolsModule } from './kept.js'
 import { faults } from '../support/record-faults.js'
 import { removeFolders } from './support.js'
+import { longTest } from '../support/extent.js'
 
 afterEach(removeFolders)
 
@@ -352,47 +353,50 @@ describe('a store that somebody has damaged', () => {
     ...['at', 'type', 'data', 'checksum', 'written_at'].map((column) => ['records', column]),
   ] as const
 
-  test('shows every session in the list, and says of the damaged one what is wrong in one sentence', async () => {
-    const { run, cwd } = await two()
-    const file = join(cwd, 'kept', 'sessions.db')
-    const whole = await readFile(file)
-    for (const [table, column] of columns) {
-      for (const value of values) {
-        // oxlint-disable no-await-in-loop
-        await writeFile(file, whole)
-        const database = new Database(file)
-        const where = table === 'sessions' ? "id = 'waits'" : "session_id = 'waits' AND seq = 2"
-        let isTaken = true
-        try {
-          database.exec(`UPDATE ${table} SET ${column} = ${value} WHERE ${where}`)
-          // What the log cannot tell, the row has to.
-          if (table === 'sessions') database.exec(`UPDATE records SET data = '' WHERE session_id = 'waits'`)
-        } catch {
-          isTaken = false // SQLite keeps texts out of columns of numbers.
+  longTest(
+    'shows every session in the list, and says of the damaged one what is wrong in one sentence',
+    async () => {
+      const { run, cwd } = await two()
+      const file = join(cwd, 'kept', 'sessions.db')
+      const whole = await readFile(file)
+      for (const [table, column] of columns) {
+        for (const value of values) {
+          // oxlint-disable no-await-in-loop
+          await writeFile(file, whole)
+          const database = new Database(file)
+          const where = table === 'sessions' ? "id = 'waits'" : "session_id = 'waits' AND seq = 2"
+          let isTaken = true
+          try {
+            database.exec(`UPDATE ${table} SET ${column} = ${value} WHERE ${where}`)
+            // What the log cannot tell, the row has to.
+            if (table === 'sessions') database.exec(`UPDATE records SET data = '' WHERE session_id = 'waits'`)
+          } catch {
+            isTaken = false // SQLite keeps texts out of columns of numbers.
+          }
+          database.close()
+          if (!isTaken) continue
+          const what = `${table}.${column} = ${value}`
+          const list = await run(['sessions', 'list'])
+          expect({ what, err: list.err, code: list.code }).toEqual({ what, err: '', code: 0 })
+          expect(list.out).toMatch(/^waits /m)
+          expect(list.out).toMatch(/^done +COMPLETED/m)
+          expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(2)
+          for (const command of [
+            ['sessions', 'show', 'waits'],
+            ['sessions', 'show', 'waits', '--events'],
+            ['sessions', 'export', 'waits'],
+            ['sessions', 'fork', 'waits'],
+            ['resume', 'waits'],
+          ]) {
+            const { code, err } = await run(command)
+            expect({ what, command, code: [0, 2, 4].includes(code), is: code }).toMatchObject({ code: true })
+            if (code === 2) expect(err).toMatch(/record \d is damaged|in use by/)
+          }
+          // oxlint-enable no-await-in-loop
         }
-        database.close()
-        if (!isTaken) continue
-        const what = `${table}.${column} = ${value}`
-        const list = await run(['sessions', 'list'])
-        expect({ what, err: list.err, code: list.code }).toEqual({ what, err: '', code: 0 })
-        expect(list.out).toMatch(/^waits /m)
-        expect(list.out).toMatch(/^done +COMPLETED/m)
-        expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(2)
-        for (const command of [
-          ['sessions', 'show', 'waits'],
-          ['sessions', 'show', 'waits', '--events'],
-          ['sessions', 'export', 'waits'],
-          ['sessions', 'fork', 'waits'],
-          ['resume', 'waits'],
-        ]) {
-          const { code, err } = await run(command)
-          expect({ what, command, code: [0, 2, 4].includes(code), is: code }).toMatchObject({ code: true })
-          if (code === 2) expect(err).toMatch(/record \d is damaged|in use by/)
-        }
-        // oxlint-enable no-await-in-loop
       }
-    }
-  })
+    },
+  )
 })
 
 test('looking for sessions where there are none makes no store', async () => {

@@ -8,6 +8,7 @@ import { agentLook } from '../../src/diagram/look.js'
 import { toOverview } from '../../src/diagram/overview.js'
 import { toOverviewSvg, toSvg } from '../../src/diagram/svg.js'
 import { single, workshop } from './machines.js'
+import { sampled } from '../support/extent.js'
 
 const chart = toChart(agentMachine)
 const states = flattenStates(chart.root)
@@ -334,7 +335,7 @@ describe('any machine', () => {
         const svg = await toSvg(toChart(machine))
         expect(textsOf(svg).filter((text) => text === '[g]')).toHaveLength(names.length)
       }),
-      { numRuns: 60 },
+      { numRuns: sampled(60) },
     )
   })
 })

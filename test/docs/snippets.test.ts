@@ -18,6 +18,7 @@ import { runSnippet } from './run-snippet.js'
 import { type Elsewhere, loose, type Scene, scenes } from './scenes.js'
 import { root, snippets, snippetsOf } from './snippets.js'
 import { typeErrors } from './type-check.js'
+import { longTest } from '../support/extent.js'
 
 jest.setTimeout(120_000)
 
@@ -60,7 +61,7 @@ test('every block says its language, and no other than these', () => {
   expect(new Set(snippets.map(({ lang }) => lang))).toEqual(new Set(['js', 'sh', 'text', 'ts']))
 })
 
-test('every program that is whole compiles, with what the reader’s own program has', async () => {
+longTest('every program that is whole compiles, with what the reader’s own program has', async () => {
   const whole = programs.filter(({ id }) => !kept.some((each) => each.id === id && isPart(each)))
   // One that does not, so that it is seen that the compiler looks.
   const wrong = { id: 'wrong', lang: 'js', code: "createAgent({ model }).walk('Go.')" }

@@ -49,7 +49,7 @@ function blockOf(call: Node) {
   const [first = ''] = words
   const kind = /^x?describe$|^fdescribe$/.test(first)
     ? 'describe'
-    : /^[xf]?(it|test)$/.test(first)
+    : /^([xf]?(it|test)|longTest|wholeTest)$/.test(first)
       ? 'test'
       : null
   const [title, body] = (call.arguments as { expression: Node }[]).map(({ expression }) => expression)

@@ -1,16 +1,10 @@
 import { agentMachine } from '../../machines/agent.machine.js'
 import { agentInvariants, agentSpace, checkInvariants } from '../../src/testing/index.js'
 
-/** What other inputs have among more. */
-const contained = ['with result shields', 'with input shields', 'with guards of its own']
-
-/** `npm run test:graph` asks in every state; `npm test` in those of runs that take one step. */
-const spaces =
-  process.env.STATEWRIGHT_GRAPH === 'all'
-    ? [agentSpace()]
-    : Object.keys(agentSpace().inputs)
-        .filter((name) => !contained.includes(name))
-        .map((name) => agentSpace({ only: [name], maxSteps: 1 }))
+/** `npm run test:graph` asks in every state; `npm test` in those of some runs that take one step. */
+const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
+const sample = ['plain', 'with every shield', 'asking about interrupted calls', 'finishing the batch']
+const spaces = isWhole ? [agentSpace()] : sample.map((name) => agentSpace({ only: [name], maxSteps: 1 }))
 // One after the other: no more than one graph is in memory.
 const reports = spaces.map((space) => checkInvariants(agentMachine, agentInvariants, space))
 
@@ -20,6 +14,8 @@ test.each(agentInvariants.map(({ name }) => name))('in every reachable state: %s
 })
 
 test('every reachable state was asked', () => {
-  expect(reports.reduce((states, report) => states + report.states, 0)).toBeGreaterThan(5_000)
+  expect(reports.reduce((states, report) => states + report.states, 0)).toBeGreaterThan(
+    isWhole ? 5_000 : 1_000,
+  )
   expect(reports.every(({ holds }) => holds)).toBe(true)
 })

@@ -14,6 +14,7 @@ import {
 import type { Fact, ResultFact } from '../../guards/types.js'
 import { defaultConfig } from '../../src/core/config/resolve-config.js'
 import { call, defaults, fails, isDenied, only, play, repeat, type Step } from './facts.js'
+import { longTest } from '../support/extent.js'
 
 const { progress } = defaultConfig.guardrails
 
@@ -112,7 +113,7 @@ describe('for any facts', () => {
   })
 })
 
-test('all state stays under 8 KB after 10,000 facts of the largest kind', () => {
+longTest('all state stays under 8 KB after 10,000 facts of the largest kind', () => {
   const wide: GuardrailsConfig = {
     ...blocking,
     cycle: { maxPeriod: 1e6, nudgeAt: 2, haltAt: 1e9, onHalt: 'error' },

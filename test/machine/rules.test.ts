@@ -6,6 +6,7 @@ import { createAgent, defineTool, memoryJournal, type Run, ToolError } from '../
 import { findHistoryProblem } from '../support/history.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { fold } from '../support/fold.js'
+import { sampled } from '../support/extent.js'
 
 /** One run under the hands of a random user, a random model and random tools. */
 class World {
@@ -150,7 +151,7 @@ describe('the rules of the machine, over random runs', () => {
         checkStreams(world.events)
         checkJournal(world)
       }),
-      { numRuns: 300 },
+      { numRuns: sampled(300) },
     )
   })
 })

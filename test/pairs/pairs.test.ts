@@ -56,16 +56,19 @@ async function unlikeUndriven(cell: Cell, driven: Outcome): Promise<string[]> {
   return [...broken, ...unlike('driven it', [driven.ended, driven.said], [ended, said])]
 }
 
-/** All of them, or some in which each feature meets two others; each by its number, which its cell is drawn by. */
+/** All of them, or some in which each feature is in one at least; each by its number, which its cell is drawn by. */
 function duePairs(): [number, [FeatureName, FeatureName]][] {
   const all = [...pairsOf(featureNames).entries()]
   if (parts) return all.filter(([i]) => i % parts === part)
   if (only) return all.filter(([, pair]) => only.every((name) => pair.some((one) => one === name)))
   const step = 1 + ((7 * seed) % (featureNames.length - 1))
+  const half = Math.ceil(featureNames.length / 2)
   const sampled = new Set(
-    featureNames.map((name, i) =>
-      keyOf([name, featureNames[(i + step) % featureNames.length] as FeatureName]),
-    ),
+    featureNames
+      .slice(0, half)
+      .map((name, i) =>
+        keyOf([name, featureNames[half + ((i + step) % (featureNames.length - half))] as FeatureName]),
+      ),
   )
   return all.filter(([, pair]) => sampled.has(keyOf(pair)))
 }

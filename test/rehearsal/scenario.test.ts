@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { loadScenario, parseScenario, RehearsalError, startRehearsal } from '../../src/rehearsal/index.js'
+import { sampled } from '../support/extent.js'
 
 const circular: Record<string, unknown> = {}
 circular.self = circular
@@ -69,7 +70,7 @@ describe('a mistake in a scenario', () => {
         }
       }
     })
-    fc.assert(property, { numRuns: 500 })
+    fc.assert(property, { numRuns: sampled(500) })
   })
 
   test('stops the rehearsal before it listens, as does one in the options', async () => {

@@ -7,6 +7,7 @@ import type { RecordContent } from '../../src/core/sessions/log/record-content.j
 import type { LogRecord } from '../../src/stores/index.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
 import { ManualModel } from '../support/manual-model.js'
+import { sampled } from '../support/extent.js'
 
 const folder = new URL('../fixtures/sessions/0.1.0/', import.meta.url)
 const logs = readdirSync(folder).flatMap((file) => {
@@ -82,7 +83,7 @@ test('a log that says what none can say is told as that: nothing but an error of
         expect(store.get('s')?.holder).toBeNull()
       },
     ),
-    { numRuns: 150 },
+    { numRuns: sampled(150) },
   )
   expect(refused).toBeGreaterThan(10)
 })

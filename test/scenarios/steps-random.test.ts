@@ -4,6 +4,7 @@ import { type AgentContext, type AgentEvent, createAgent, type Run, defineShield
 import { clientTool, tool } from '../support/tools.js'
 import { ManualModel, settled } from '../support/manual-model.js'
 import { lines, openStepsOf } from '../support/steps.js'
+import { sampled } from '../support/extent.js'
 
 /** One run in which everything that waits is in the hands of the test. */
 class World {
@@ -112,7 +113,7 @@ test('whatever happens, each step that starts is completed once, and before the 
       expect(world.events.at(-1)?.type).toBe('run_ended')
       for (const line of lines(world)) seen.add(line)
     }),
-    { numRuns: 200 },
+    { numRuns: sampled(200) },
   )
   // The runs have been where steps are.
   for (const outcome of ['ok', 'cancelled']) {

@@ -10,6 +10,7 @@ import {
   PathError,
 } from '../../src/testing/index.js'
 import { counter, detour, gaps, loop } from './machines.js'
+import { sampled } from '../support/extent.js'
 
 const alphabet = {
   'model calls tools': createDoneActorEvent('model', { calls: 1 }),
@@ -366,6 +367,6 @@ test('every reachable transition of a random machine is on a path, and every pat
         }
       }
     }),
-    { numRuns: 60 },
+    { numRuns: sampled(60) },
   )
 })

@@ -1,4 +1,5 @@
 import vm from 'node:vm'
+import { sampled } from '../support/extent.js'
 import * as fc from 'fast-check'
 import { createMachine } from 'xstate'
 import {
@@ -152,7 +153,7 @@ test('whatever JSON an event carries arrives unchanged, and no label breaks the 
       expect(JSON.stringify(kept?.steps[0]?.event.input)).toBe(JSON.stringify(json))
       expect(JSON.stringify(kept?.steps[1]?.event.payload)).toBe(JSON.stringify(json))
     }),
-    { numRuns: 100 },
+    { numRuns: sampled(100) },
   )
 })
 

@@ -1,4 +1,5 @@
 import { type Complaint, compile } from './compile.js'
+import { longTest } from '../support/extent.js'
 import { examples, importsOfAll, methodsOf, moduleOf, publicExports } from './doc-examples.js'
 
 /** What examples speak of without saying what it is: the reader's own, and what every run has. */
@@ -49,17 +50,21 @@ declare const createHarness: () => ReplayHarness
 const isLeftOpen = ({ code, message }: Complaint): boolean =>
   /^TS(7006|7031|7005|7034|2695|6133)$/.test(code) || message.includes("'andSoOn'")
 
-test('examples of doc comments are what the types take, and use no name that nobody knows', async () => {
-  const all = await examples()
-  expect(all.length).toBeGreaterThan(200)
-  const imports = await importsOfAll({ types: true })
-  const said = await compile(all.map((example) => moduleOf(example, imports, world)))
-  const wrong = all.flatMap(({ place, code }, index) => {
-    const complaints = (said[index] ?? []).filter((complaint) => !isLeftOpen(complaint))
-    return complaints.length === 0 ? [] : [{ place, code, complaints }]
-  })
-  expect(wrong).toEqual([])
-}, 120_000)
+longTest(
+  'examples of doc comments are what the types take, and use no name that nobody knows',
+  async () => {
+    const all = await examples()
+    expect(all.length).toBeGreaterThan(200)
+    const imports = await importsOfAll({ types: true })
+    const said = await compile(all.map((example) => moduleOf(example, imports, world)))
+    const wrong = all.flatMap(({ place, code }, index) => {
+      const complaints = (said[index] ?? []).filter((complaint) => !isLeftOpen(complaint))
+      return complaints.length === 0 ? [] : [{ place, code, complaints }]
+    })
+    expect(wrong).toEqual([])
+  },
+  120_000,
+)
 
 test('every function, class and value that an entry point exports has an example', async () => {
   const all = (await publicExports()).filter(({ isType }) => !isType)

@@ -19,9 +19,6 @@ export function objectRule(keys: readonly PropertyKey[], phrase: string): Argume
   }
 }
 
-/** The agents that `defineAgents` gives. */
-export const agentsRule = objectRule(['findAgentFor', 'names'], 'what defineAgents({ … }) returned')
-
 /** Options that may be left out. */
 export const optionsRule: ArgumentRule = {
   is: (value) => value === undefined || (isObject(value) && !isPromise(value)),

@@ -1,7 +1,11 @@
 import { internalsByAgent } from '../agent/agent-internals.js'
 import { ConfigError } from '../base/errors.js'
+import { objectRule } from '../base/expect-argument.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
+
+/** What functions for several agents take. */
+export const agentsRule = objectRule(['findAgentFor', 'names'], 'what defineAgents({ … }) returned')
 
 /**
  * The store that all these agents have.

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { findJsonProblem } from '../../../src/core/base/json-problem.js'
+import { sampled } from '../../support/extent.js'
 
 const parses = (text: string): boolean => {
   try {
@@ -51,7 +52,7 @@ test('A text has a problem exactly when JSON.parse refuses it, at a place inside
       expect(found.position).toBeGreaterThanOrEqual(0)
       expect(found.position).toBeLessThanOrEqual(text.length)
     }),
-    { numRuns: 2000 },
+    { numRuns: sampled(2000) },
   )
 })
 

@@ -3,6 +3,7 @@ import type { Fit } from '../../../machines/agent/fit.js'
 import { fitMessages } from '../../../src/core/context/fit-messages.js'
 import { findHistoryProblem } from '../../support/history.js'
 import { histories, stamped } from './histories.js'
+import { sampled } from '../../support/extent.js'
 
 const messages = stamped([
   { role: 'user', content: 'One.' },
@@ -78,7 +79,7 @@ it('leaves a transcript alone that the fit is none of, whatever the fit is', () 
       const fitted = fitMessages(history, fit as unknown as Fit)
       expect(findHistoryProblem([...fitted])).toBeNull()
     }),
-    { numRuns: 500 },
+    { numRuns: sampled(500) },
   )
   const within = fc.record({ head: fc.nat({ max: 8 }), from: fc.nat({ max: 20 }), note: fc.constant(null) })
   fc.assert(

@@ -14,6 +14,7 @@ import {
 import { findHistoryProblem } from '../../support/history.js'
 import { textOf } from '../../support/play.js'
 import { counter, histories, nextFit, requestPoints, sizeOf, stamped } from './histories.js'
+import { sampled } from '../../support/extent.js'
 
 const windows = fc.integer({ min: 30, max: 1_200 })
 const strategies: [string, FitStrategy][] = [
@@ -64,7 +65,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
         fits++
         rule(messages, fit, fitMessages(messages, fit), window)
       }),
-      { numRuns: 200 },
+      { numRuns: sampled(200) },
     )
     expect(fits).toBeGreaterThan(10)
   }
@@ -143,7 +144,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
           fit = next
         }
       }),
-      { numRuns: 150 },
+      { numRuns: sampled(150) },
     )
     expect(refits).toBeGreaterThan(10)
   })
@@ -162,7 +163,7 @@ describe('sliding_window', () => {
         whole++
         expect(fit.from).toBeLessThanOrEqual(opening)
       }),
-      { numRuns: 200 },
+      { numRuns: sampled(200) },
     )
     expect(whole).toBeGreaterThan(10)
   })
@@ -246,7 +247,7 @@ describe('compact', () => {
         kept++
         expect(contains(fitMessages(messages, fit), first)).toBe(true)
       }),
-      { numRuns: 200 },
+      { numRuns: sampled(200) },
     )
     expect(kept).toBeGreaterThan(10)
   })

@@ -10,6 +10,7 @@ import {
 import { createSummaryRequest } from '../../../src/core/context/summary-request.js'
 import { textOf } from '../../support/play.js'
 import { counter, histories, nextFit, requestOf, requestPoints, sizeOf, stamped } from './histories.js'
+import { sampled } from '../../support/extent.js'
 
 const windows = fc.integer({ min: 150, max: 1_200 })
 
@@ -50,7 +51,7 @@ describe('summaries', () => {
         }
         expect(new Set(read).size).toBe(read.length)
       }),
-      { numRuns: 200 },
+      { numRuns: sampled(200) },
     )
     expect(summaries).toBeGreaterThan(20)
     expect(failures).toBeGreaterThan(20)

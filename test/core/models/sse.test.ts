@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { SseParser } from '../../../src/core/models/openai/sse-parser.js'
+import { sampled } from '../../support/extent.js'
 
 function parse(...pieces: string[]) {
   const events: unknown[] = []
@@ -69,7 +70,7 @@ test('the events are the same under any chunking', () => {
       }
       expect(parse(...pieces)).toEqual(parse(text))
     }),
-    { numRuns: 1000 },
+    { numRuns: sampled(1000) },
   )
 })
 

@@ -4,6 +4,7 @@ import { reasoningForms } from '../../../src/core/models/openai/echo-reasoning.j
 import { type ChatBodyOptions, createChatBodyBuilder } from '../../../src/core/models/openai/chat-body.js'
 import type { ChatRequest } from '../../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../../src/rehearsal/request-problem.js'
+import { sampled } from '../../support/extent.js'
 
 /** Any text: words, nothing, blanks, halves of surrogate pairs. */
 const anyText = fc.oneof(
@@ -96,7 +97,7 @@ test('whatever was said, what is sent is what every provider takes', () => {
         expect(findStrictProblem(sent(messages, { ...plain, echoReasoning, isMistral }, ...rest))).toBeNull()
       },
     ),
-    { numRuns: 500 },
+    { numRuns: sampled(500) },
   )
 })
 

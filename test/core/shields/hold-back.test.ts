@@ -8,6 +8,7 @@ import {
   type ShieldOutcome,
 } from '../../../src/core/shields/index.js'
 import { refusal } from './support.js'
+import { sampled } from '../../support/extent.js'
 
 const clear = (content: string): Promise<ShieldOutcome> =>
   Promise.resolve({ action: 'allow', message: null, content, findings: [] })
@@ -93,7 +94,7 @@ describe('what is released', () => {
           if (at !== -1) expect(released.length).toBeLessThanOrEqual(at)
         },
       ),
-      { numRuns: 150 },
+      { numRuns: sampled(150) },
     )
   })
 
@@ -132,7 +133,7 @@ describe('what is released', () => {
             expect(released + (held.remainder(content) ?? 'nothing')).toBe(content)
           },
         ),
-        { numRuns: 300 },
+        { numRuns: sampled(300) },
       )
     }
   })

@@ -1,5 +1,6 @@
 import { createAgent, createSession, defineGuard, type ModelProvider } from '../../../src/index.js'
 import { tool } from '../../support/tools.js'
+import { longTest } from '../../support/extent.js'
 
 /** A model that never comes to an end: now and then it repeats itself, and no call is like the one before. */
 function restless(): ModelProvider {
@@ -23,7 +24,7 @@ function restless(): ModelProvider {
   }
 }
 
-test('after a thousand steps guards remember as little as after ten', async () => {
+longTest('after a thousand steps guards remember as little as after ten', async () => {
   const recent = defineGuard({
     name: 'recent',
     initial: { batches: 0, last: [] as string[] },

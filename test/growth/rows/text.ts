@@ -110,7 +110,7 @@ const ofShield = (what: string, covers: readonly string[], shield: Shield): Row[
     row({
       name: `${what} in many ${shown(unit)}`,
       covers,
-      oneOf: 12,
+      oneOf: 24,
       from: 4_000,
       atMost: 64_000,
       prepare: (n) => many(unit, n),
@@ -128,7 +128,7 @@ const ofText = (
     row({
       name: `${name} of many ${shown(unit)}`,
       covers,
-      oneOf: 12,
+      oneOf: 24,
       from: 4_000,
       atMost: 64_000,
       prepare: (n) => many(unit, n),
@@ -199,7 +199,7 @@ const strangerRows: readonly Row[] = strangers.map(([name, schema]) =>
   row({
     name: `arguments against ${name}`,
     covers: [],
-    oneOf: 3,
+    oneOf: 6,
     from: 1_000,
     atMost: 64_000,
     prepare: (n) => [almost(n), almost(n, ' '), `http://${almost(n)}`, `a@${almost(n)}`],

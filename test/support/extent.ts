@@ -1,0 +1,10 @@
+import { test } from '@jest/globals'
+
+/** `STATEWRIGHT_TESTS=all` runs every test at its full size, as the build does. `npm test` alone runs a sample of the longest. */
+export const runsAll = process.env['STATEWRIGHT_TESTS'] === 'all'
+
+/** How many of `whole` runs, pieces or rows a test takes: all of them, or a fifth. */
+export const sampled = (whole: number): number => (runsAll ? whole : Math.ceil(whole / 5))
+
+/** A test that takes seconds and cannot be sampled: only the build runs it. */
+export const longTest = runsAll ? test : test.skip

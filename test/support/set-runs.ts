@@ -1,0 +1,4 @@
+import * as fc from 'fast-check'
+import { sampled } from './extent.js'
+
+fc.configureGlobal({ numRuns: sampled(100) })
