@@ -120,7 +120,7 @@ export const agentMachine = setup({
             },
 
             checkingLimits: {
-              description: 'The one safe point of the loop: every limit is checked here, in this order.',
+              description: 'The safe point before each request: every limit is checked here, in this order.',
               entry: 'deliverSteering',
               always: [
                 { guard: 'isPastDeadline', target: '#agent.TIMED_OUT' },

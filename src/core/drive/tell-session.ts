@@ -6,7 +6,7 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { Agents } from './define-agents.js'
 import { getListedDefinition } from './stranded-sessions.js'
 
-/** Tells a session something, as `agent.tell` of the agent that goes on with it; of none, where it is not here. */
+/** Tells a session something, as `agent.tell` of its agent does. Also for a session whose agent this process does not have. */
 export async function tellSession(
   agents: Agents,
   store: SessionStore,

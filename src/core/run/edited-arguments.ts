@@ -14,7 +14,8 @@ export interface EditedArguments {
 type EditedCall = Pick<PendingCall, 'callId' | 'name' | 'path' | 'hosted'>
 
 /**
- * What a person has changed is refused to that person: the model has not written it, and could not mend it.
+ * Checks the arguments that a person wrote in place of the model's. Wrong ones are refused to the person: the model did not
+ * write them and could not correct them.
  * @throws {UsageError} `invalid_input` for what cannot be written as JSON, or does not fit the tool's schema
  */
 export function parseEditedArguments(

@@ -4,14 +4,14 @@ import { leaseMs } from './log/heartbeat.js'
 import type { FoldedSession } from './fold-session.js'
 import type { Lease, SessionStore } from './store/store.js'
 
-/** Two clocks that are further apart do not tell the same kind of time, in milliseconds. */
+/** Clocks that differ by more milliseconds are not compared: one of them does not count from the epoch. */
 const maxSkewMs = 86_400_000
 
 /**
- * The time at which a run goes on that another process has left, by the clock of that process: a host whose clock is wrong
- * would take its deadline for past, or wait for hours before a retry. How much has passed since, the clock of the store
- * says, which all hosts have in common; where it tells no time, our own clock does, though never less than the log.
- * Undefined: nothing of the run waits for a time.
+ * The time at which a run goes on in this process, by the clock of the process that left it. A host whose clock is wrong
+ * would otherwise take the deadline for past, or wait hours before a retry. The clock of the store, which all hosts share,
+ * says how much time has passed since then; a store without a clock leaves that to our own clock, and the time is never
+ * before the last record. Undefined: the run has no deadline and no retry to wait for.
  */
 export async function getResumeTime(
   store: SessionStore,

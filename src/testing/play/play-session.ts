@@ -200,8 +200,8 @@ function sessionDiffersError(session: string, differences: readonly SessionDiffe
   const more = differences.length - told.length
   if (more > 0) told.push(`… and ${more} more.`)
   const advice =
-    `If that is meant, take a new recording: statewright sessions export ${session} --as test --update, with the ` +
-    'options that it was first taken with; or of a new session of the changed agent.'
+    `If the change is intended, take a new recording: statewright sessions export ${session} --as test --update, with the ` +
+    'options of the first recording; or record a new session of the changed agent.'
   return new ReplayError(
     'session_differs',
     [`Session '${session}' does not play as it was recorded.`, ...told, advice].join('\n\n'),

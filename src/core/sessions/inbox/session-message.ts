@@ -36,7 +36,7 @@ export type SessionMessage =
       isError?: boolean
     }
 
-/** What has become of what a session was told. */
+/** What happened to a message that a session was told. */
 export interface Receipt {
   /** The number of the message in the session's inbox. */
   message: number
