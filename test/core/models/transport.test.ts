@@ -180,10 +180,14 @@ describe("over Node's HTTP,", () => {
     await ask(server.baseURL, options)
     await ask(server.baseURL, { ...options, fetch: (input, init) => fetch(input, init) })
     const [direct, byFetch] = server.requests.map(({ url, headers, body }) => ({ url, headers, body }))
-    expect(Object.keys(byFetch?.headers ?? {})).toEqual(expect.arrayContaining(ofFetch))
-    for (const name of ofFetch) delete byFetch?.headers[name]
-    expect(direct).toEqual(byFetch)
-    expect(direct?.headers['user-agent']).toMatch(/^OpenAI\/JS/)
+    const names = Object.keys(byFetch?.headers ?? {})
+    expect(names).toEqual(expect.arrayContaining(ofFetch))
+    // What describes the client and its platform to OpenAI.
+    const ofClient = names.filter((name) => name.startsWith('x-stainless-'))
+    expect(ofClient.length).toBeGreaterThan(5)
+    for (const name of [...ofFetch, ...ofClient]) delete byFetch?.headers[name]
+    expect(byFetch?.headers['user-agent']).toMatch(/^OpenAI\/JS/)
+    expect(direct).toEqual({ ...byFetch, headers: { ...byFetch?.headers, 'user-agent': 'Statewright' } })
   })
 
   test.each(['stream', 'document'])('one connection carries one %s after the other', async (kind) => {

@@ -72,6 +72,11 @@ function isBrowser(): boolean {
   return scope.window?.document !== undefined && scope.navigator !== undefined
 }
 
+/** A variable without blanks around it; undefined where it is empty, or there is no environment. */
+export function getEnvironmentVariable(name: string): string | undefined {
+  return getEnvironment()[name]?.trim() || undefined
+}
+
 /** The environment where there is one; browsers and workers have none. */
 function getEnvironment(): Record<string, string | undefined> {
   const scope: { process?: { env?: Record<string, string | undefined> } } = globalThis

@@ -4,8 +4,9 @@ import { describeError } from '../../base/describe-error.js'
 import { toModelFailure } from '../to-model-failure.js'
 import { ModelError, type ModelRequest } from '../provider.js'
 import { exchangeOverNode, type ExchangeOptions } from './node-exchange.js'
-import { loadClient, type OwnClient } from './openai-client.js'
-import { findNodeHttp } from './node-http.js'
+import { loadClient, type OwnClient, refuseMissingCredentials } from './openai-client.js'
+import { findNodeHttp, type NodeHttp } from './node-http.js'
+import { createPlainClient, isPlainClientEnough, type RequestClient } from './plain-client.js'
 import type { OpenAIOptions } from './openai-options.js'
 import { readFetchAnswer } from './read-fetch-answer.js'
 import type { RequestBody } from './encode-body.js'
@@ -57,9 +58,29 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange 
     return await readFetchAnswer(response, { ...callbacks, format, signal })
   }
 
+  let plain: RequestClient | undefined
+  /** Node's HTTP and a client that needs no package; null where the `openai` client has to be loaded. */
+  const findPlainWay = (): { node: NodeHttp; own: RequestClient } | null => {
+    const node = isPlainClientEnough(options) ? findNodeHttp() : null
+    if (node === null) return null
+    refuseMissingCredentials(options)
+    return { node, own: (plain ??= createPlainClient(noted, path)) }
+  }
+
   return async (request, callbacks) => {
-    let client: OpenAI | undefined
+    let client: Pick<OpenAI, 'apiKey'> | undefined
     try {
+      const way = findPlainWay()
+      if (way !== null) {
+        client = way.own
+        return await exchangeOverNode(
+          way.node,
+          way.own,
+          bodies.encode(bodies.body(request)),
+          format,
+          callbacks,
+        )
+      }
       const own = options.client === undefined ? await load() : null
       client = own ?? options.client
       const body = bodies.body(request)

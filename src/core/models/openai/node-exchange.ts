@@ -3,7 +3,7 @@ import type { ModelResponse } from '../../../../machines/agent/model-response.js
 import type { CallAbort } from '../../base/abort.js'
 import type { ModelRequestOptions } from '../provider.js'
 import type { AnswerFormat } from './answer-format.js'
-import type { OwnClient } from './openai-client.js'
+import type { RequestClient } from './plain-client.js'
 import type { NodeHttp } from './node-http.js'
 import { postRequest } from './post-request.js'
 import { decompressResponse, readNodeAnswer, readText } from './read-node-answer.js'
@@ -24,7 +24,7 @@ export interface ExchangeOptions extends Pick<ModelRequestOptions, 'onActivity' 
  */
 export async function exchangeOverNode(
   node: NodeHttp,
-  client: OwnClient,
+  client: RequestClient,
   body: Uint8Array,
   format: AnswerFormat,
   { abort, ...callbacks }: ExchangeOptions,

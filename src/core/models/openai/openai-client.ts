@@ -4,19 +4,17 @@ import { ModelError } from '../provider.js'
 import { checkCredentials, isAllowedInBrowser } from './credentials.js'
 import type { OpenAIOptions } from './openai-options.js'
 import { type OutgoingRequest, createOutgoingRequest } from './post-request.js'
+import type { RequestClient } from './plain-client.js'
 import { parseJsonOr } from '../../base/parse-json.js'
 
 /** What servers that need no key are sent: the client insists on one. */
 const placeholderKey = 'no-key-needed'
 
 /** The client, with what a transport of ours asks of it. */
-export interface OwnClient extends OpenAIClient {
+export interface OwnClient extends OpenAIClient, RequestClient {
+  readonly apiKey: string | null
   /** Whether it was told (OPENAI_LOG) to log requests, which it can do only for those that it makes itself. */
   readonly logsRequests: boolean
-  /** Address and headers of the next request of this model. Kept for all of them, unless the key comes from a function. */
-  getOutgoing(): Promise<OutgoingRequest>
-  /** The error for a status, by the text of its body. */
-  statusError(status: number, text: string, headers: Headers): Error
 }
 
 /**
@@ -25,11 +23,7 @@ export interface OwnClient extends OpenAIClient {
  * @throws ModelError with the code of what `checkCredentials` refuses
  */
 export async function loadClient(options: OpenAIOptions, path: string): Promise<OwnClient> {
-  try {
-    checkCredentials(options)
-  } catch (error) {
-    throw toCredentialsError(error as ConfigError)
-  }
+  refuseMissingCredentials(options)
   const { OpenAI: Client } = await import('openai')
 
   // Under the same name, which is what the User-Agent says.
@@ -99,6 +93,15 @@ export async function loadClient(options: OpenAIOptions, path: string): Promise<
   } catch {
     // No key in the environment either. If that is not what was wrong, the next line throws it again.
     return build(placeholderKey)
+  }
+}
+
+/** @throws ModelError with the code of what `checkCredentials` refuses */
+export function refuseMissingCredentials(options: OpenAIOptions): void {
+  try {
+    checkCredentials(options)
+  } catch (error) {
+    throw toCredentialsError(error as ConfigError)
   }
 }
 

@@ -43,7 +43,7 @@ export class SentSecrets {
   }
 
   /** What a client sends that was made elsewhere, or has read its key in the environment. */
-  noteClient(client: OpenAI | undefined): void {
+  noteClient(client: Pick<OpenAI, 'apiKey'> | undefined): void {
     if (client === undefined) return
     this.#noteKey(client.apiKey)
     const options: unknown = Reflect.get(client, '_options')

@@ -1,0 +1,118 @@
+import { parseJsonOr } from '../../base/parse-json.js'
+import { getBaseURL, getEnvironmentVariable } from './credentials.js'
+import type { OpenAIOptions } from './openai-options.js'
+import { type OutgoingRequest, createOutgoingRequest } from './post-request.js'
+
+/** What a transport of ours asks of a client: where requests go, with which headers, and what a status means. */
+export interface RequestClient {
+  /** The key of the last request; null before the first of a function's. */
+  readonly apiKey: string | null
+  /** Address and headers of the next request. Kept for all of them, unless the key comes from a function. */
+  getOutgoing(): Promise<OutgoingRequest>
+  /** The error for a status, by the text of its body. */
+  statusError(status: number, text: string, headers: Headers): Error
+}
+
+/** What a server is sent that needs no key. */
+const placeholderKey = 'no-key-needed'
+
+/** As the `openai` client has it: ten minutes. */
+const defaultTimeoutMs = 600_000
+
+/** Variables that ask for what only the `openai` client does: it logs, and reads headers and other keys. */
+const clientVariables = ['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY']
+
+/** Whether requests can be made without the `openai` client, which takes a third of the first run to load. */
+export function isPlainClientEnough({ client, fetch }: OpenAIOptions): boolean {
+  return (
+    client === undefined &&
+    fetch === undefined &&
+    clientVariables.every((name) => getEnvironmentVariable(name) === undefined)
+  )
+}
+
+/** The address and the headers of the `openai` client, but for those that describe the client and its platform. */
+export function createPlainClient(options: OpenAIOptions, path: string): RequestClient {
+  const { apiKey } = options
+  let kept: Promise<OutgoingRequest> | undefined
+  let key: string | null =
+    typeof apiKey === 'function'
+      ? null
+      : apiKey || (getEnvironmentVariable('OPENAI_API_KEY') ?? placeholderKey)
+
+  const build = async (): Promise<OutgoingRequest> => {
+    if (typeof apiKey === 'function') key = await askForKey(apiKey)
+    const url = createRequestURL(options, path)
+    return createOutgoingRequest(url, createHeaders(options, key), options.timeoutMs ?? defaultTimeoutMs)
+  }
+  return {
+    get apiKey() {
+      return key
+    },
+    getOutgoing: () => {
+      if (typeof apiKey === 'function') return build()
+      kept ??= build().catch((error: unknown) => {
+        kept = undefined
+        throw error
+      })
+      return kept
+    },
+    statusError: createStatusError,
+  }
+}
+
+async function askForKey(apiKey: () => Promise<string>): Promise<string> {
+  let key: unknown
+  try {
+    key = await apiKey()
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`Failed to get token from 'apiKey' function: ${reason}`, { cause: error })
+  }
+  if (typeof key === 'string' && key !== '') return key
+  throw new Error(`Expected 'apiKey' function argument to return a string but it returned ${String(key)}`)
+}
+
+function createRequestURL(options: OpenAIOptions, path: string): string {
+  const baseURL = getBaseURL(options)
+  const url = new URL(baseURL.endsWith('/') ? baseURL + path.replace(/^\//, '') : baseURL + path)
+  const query = { ...Object.fromEntries(url.searchParams), ...options.query }
+  const pairs = Object.entries(query).filter(([, value]) => value !== undefined)
+  if (pairs.length > 0) url.search = pairs.map((pair) => pair.map(toQueryPart).join('=')).join('&')
+  return url.toString()
+}
+
+/** RFC 3986: only letters, digits and `-._~` stay. */
+function toQueryPart(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}
+
+/** `Headers` refuse values that no request can have, and trim the others. */
+function createHeaders(options: OpenAIOptions, key: string | null): Headers {
+  const headers = new Headers({ accept: 'application/json', 'user-agent': 'Statewright' })
+  const set = (name: string, value: string | null | undefined): void => {
+    if (value === null) headers.delete(name)
+    else if (value !== undefined) headers.set(name, value)
+  }
+  set('openai-organization', options.organization ?? getEnvironmentVariable('OPENAI_ORG_ID'))
+  set('openai-project', options.project ?? getEnvironmentVariable('OPENAI_PROJECT_ID'))
+  set('authorization', `Bearer ${key}`)
+  for (const [name, value] of Object.entries(options.headers ?? {})) set(name, value)
+  set('content-type', 'application/json')
+  return headers
+}
+
+/** With the whole body: the `openai` client drops what is not under `error`. */
+function createStatusError(status: number, text: string, headers: Headers): Error {
+  const body = parseJsonOr(text, undefined) as { error?: { message?: unknown } } | null | undefined
+  const said = body?.error?.message ?? body?.error ?? (body === undefined ? text : undefined)
+  const words = typeof said === 'string' ? said : said === undefined ? '' : JSON.stringify(said)
+  return Object.assign(new Error(`${status} ${words || 'status code (no body)'}`), {
+    status,
+    headers,
+    body: body ?? text,
+  })
+}

@@ -1,0 +1,120 @@
+import { jest } from '@jest/globals'
+import type { OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
+import { json, serve } from './server.js'
+
+// In a file of its own: the openai package is watched as it is loaded.
+let loads = 0
+const real = await import('openai')
+jest.unstable_mockModule('openai', () => {
+  loads += 1
+  return { ...real }
+})
+const { openaiChat } = await import('../../../src/core/models/openai/openai-chat.js')
+
+const completion = { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }
+const environment = { ...process.env }
+beforeEach(() => {
+  process.env = { ...environment }
+  for (const name of Object.keys(process.env)) if (name.startsWith('OPENAI_')) delete process.env[name]
+})
+afterAll(() => {
+  process.env = environment
+})
+
+const ask = (baseURL: string, options: Partial<OpenAIChatOptions> = {}) =>
+  openaiChat({ model: 'm', baseURL, ...options }).request(
+    { instructions: null, messages: [], nudges: [], tools: [], sampling: {}, extraBody: {}, stream: true },
+    {
+      signal: new AbortController().signal,
+      onDelta: () => undefined,
+      onActivity: () => undefined,
+    },
+  )
+
+/** The request as our client makes it, and as the openai client does; without what tells the two apart. */
+async function askBoth(
+  options: Partial<OpenAIChatOptions>,
+  suffix = '',
+): Promise<{ url: unknown; headers: Record<string, unknown> }[]> {
+  await using server = await serve(json(200, completion))
+  await ask(server.baseURL + suffix, options)
+  await ask(server.baseURL + suffix, { ...options, fetch: (input, init) => fetch(input, init) })
+  return server.requests.map(({ url, headers }) => {
+    const { 'user-agent': _agent, 'accept-encoding': _encoding, ...kept } = headers
+    const own = Object.entries(kept).filter(
+      ([name]) => !/^(x-stainless-.*|accept-language|sec-fetch-mode)$/.test(name),
+    )
+    return { url, headers: Object.fromEntries(own) as Record<string, unknown> }
+  })
+}
+
+test("requests over Node's HTTP do not load the openai client, and one with a fetch of the user does", async () => {
+  await using server = await serve(json(200, completion))
+  expect(await ask(server.baseURL, { apiKey: 'key-12345' })).toMatchObject({ text: 'Hello' })
+  expect(loads).toBe(0)
+  await ask(server.baseURL, { apiKey: 'key-12345', fetch: (input, init) => fetch(input, init) })
+  expect(loads).toBe(1)
+})
+
+const cases: [string, Partial<OpenAIChatOptions>, Record<string, string>, string?][] = [
+  ['no key', {}, {}],
+  ['a key of the environment', {}, { OPENAI_API_KEY: ' from-environment ' }],
+  ['an empty key', { apiKey: '' }, { OPENAI_API_KEY: 'from-environment' }],
+  ['a key with a line break', { apiKey: 'key-12345\n' }, {}],
+  [
+    'organization and project of the environment',
+    { apiKey: 'k' },
+    { OPENAI_ORG_ID: 'org', OPENAI_PROJECT_ID: 'p' },
+  ],
+  ['headers of its own', { apiKey: 'k', headers: { Authorization: 'Basic x', ACCEPT: 'text/plain' } }, {}],
+  ['another content type', { apiKey: 'k', headers: { 'Content-Type': 'text/plain' } }, {}],
+  ['marks in the query', { apiKey: 'k', query: { "a!'()*": 'ü &=+#/?', b: '' } }, {}],
+  ['an address that ends in a slash', { apiKey: 'k' }, {}, '/'],
+]
+
+test.each(cases)('address and headers are those of the openai client, with %s', async (...row) => {
+  const [, options, set, suffix] = row
+  Object.assign(process.env, set)
+  const [plain, byClient] = await askBoth(options, suffix)
+  expect(plain).toEqual(byClient)
+})
+
+test.each([
+  ['an object', 429, { error: { message: 'Slow down.', code: 'rate_limited' } }],
+  ['a text', 400, 'It is wrong.'],
+  ['an error that is a text', 400, { error: 'It is wrong.' }],
+  ['nothing', 500, ''],
+  ['other JSON', 404, { detail: 'Not here.' }],
+])('a status with %s is the same failure', async (_, status, body) => {
+  const failures = await Promise.all(
+    [{}, { fetch: (input: never, init: never) => fetch(input, init) }].map(async (options) => {
+      await using server = await serve(json(status, body))
+      const { failure } = (await ask(server.baseURL, options as never).catch((error: unknown) => error)) as {
+        failure: object
+      }
+      return failure
+    }),
+  )
+  expect(failures[0]).toEqual(failures[1])
+  expect(failures[0]).toMatchObject({ status })
+})
+
+test.each([
+  ['rejects', () => Promise.reject(new Error('No token today.')), 'No token today.'],
+  ['gives nothing', () => Promise.resolve(''), "Expected 'apiKey' function argument to return a string"],
+])('a key function that %s is the reason', async (_, apiKey, reason) => {
+  await using server = await serve(json(200, completion))
+  const asked = ask(server.baseURL, { apiKey: apiKey as () => Promise<string> })
+  await expect(asked).rejects.toThrow(reason)
+  expect(server.requests).toEqual([])
+})
+
+test.each(['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY'])(
+  '%s is what only the openai client reads',
+  async (name) => {
+    const { isPlainClientEnough } = await import('../../../src/core/models/openai/plain-client.js')
+    expect(isPlainClientEnough({ model: 'm' })).toBe(true)
+    process.env[name] = 'warn'
+    expect(isPlainClientEnough({ model: 'm' })).toBe(false)
+  },
+)
