@@ -18,6 +18,14 @@ import { RequestSpans } from './request-spans.js'
 import { createStretchEnd, toSpanEvent, failedStates, createStretchStart } from './stretch-attributes.js'
 import { StepSpans } from './step-spans.js'
 
+/** Deltas and progress come by the thousand: no span has them. */
+const untold: ReadonlySet<string> = new Set([
+  'stream_chunk',
+  'tool_call_delta',
+  'tool_progress',
+  'child_event',
+])
+
 /** One stretch of a run: from its start, or from an answer, to its next rest. */
 interface Stretch extends SpanPlace {
   readonly span: Span
@@ -67,8 +75,7 @@ export class RunSpans implements RunTelemetry {
 
   event(announcement: EmittedEvent): void {
     const { type } = announcement
-    // Deltas and progress are told by the thousand.
-    if (type === 'stream_chunk' || type === 'tool_progress' || type === 'child_event') return
+    if (untold.has(type)) return
     if (type === 'usage') {
       if (announcement.callId === undefined) this.#requests.pay(announcement.step)
       return

@@ -70,7 +70,8 @@ export class AttachedRuns {
     run.events$.subscribe({
       next: (event: AgentEvent) => {
         if (event.type === 'stream_chunk') this.#addChunk(sessionId, event)
-        else this.#onChange(sessionId)
+        // No log has the parts of a call: nothing changed that the page could read.
+        else if (event.type !== 'tool_call_delta') this.#onChange(sessionId)
         if (event.type !== 'state_changed') return
         if (isWorkState(event.to)) hasWorked = true
         else if (isOurs && hasWorked) detach()

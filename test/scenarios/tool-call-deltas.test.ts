@@ -156,6 +156,35 @@ it('a call without an id or a name waits for it, and one whose id may change com
   ])
 })
 
+/** The calls that stream, as an agent tells them whose provider writes this. */
+async function streamedFrom(write: Parameters<typeof scripted>[0]) {
+  const run = scripted(write).agent.run('Go.')
+  const events: AgentEvent[] = []
+  run.events$.subscribe((event) => events.push(event))
+  const { state } = await run.result
+  return { state, calls: streamed(events) }
+}
+
+it('blanks before the arguments are left out', async () => {
+  const { calls: told } = await streamedFrom((tell) => {
+    tell({ index: 0, id: 'c1', name: 'look', arguments: ' \n{} ' })
+    tell({ index: 0, id: '', name: '', arguments: '\n' })
+    tell({ index: 0, id: '', name: '', arguments: ' {"a":1}' })
+  })
+  expect(told).toEqual([{ callId: 'c1', name: 'look', index: 0, text: '{"a":1}' }])
+})
+
+it('parts that lack what a provider has to say fail no run', async () => {
+  const { state, calls: told } = await streamedFrom((tell) => {
+    tell({ index: 0 } as never)
+    tell({ index: 0, id: 'c1', name: 'look' } as never)
+    tell({ index: 'x', id: 'c2', name: 'look', arguments: '{}' } as never)
+    tell({ index: 0, id: null, name: 7, arguments: '{"a":1}' } as never)
+  })
+  expect(state).toBe('COMPLETED')
+  expect(told).toEqual([{ callId: 'c1', name: 'look', index: 0, text: '{"a":1}' }])
+})
+
 it('a watch gets them, but of an answer that is under way its calls whole', async () => {
   const opened = await stage([call('write', poem, { hang: 8 })], {
     store: memoryStore(),

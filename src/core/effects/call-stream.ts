@@ -31,7 +31,10 @@ export class CallStream {
     this.#ids = new Set()
   }
 
-  write({ index, id, name, arguments: added }: ToolCallDelta): void {
+  /** Ignores what a provider must not send: it is not worth a failed run. */
+  write({ index, ...given }: ToolCallDelta): void {
+    if (!Number.isInteger(index)) return
+    const [id, name, added] = [given.id, given.name, given.arguments].map(toText) as [string, string, string]
     const call = this.#getCall(index)
     if (call.state === 'whole') return
     if (call.state === 'streams') {
@@ -42,8 +45,14 @@ export class CallStream {
     call.name ||= name
     call.pending += added
     if (call.state === 'unnamed') this.#begin(index, call)
-    if (call.state !== 'empty' || isPlaceholder(call.pending)) return
-    const text = call.pending.replace(/^\s*\{\}\s*(?=\{)/, '')
+    if (call.state !== 'empty') return
+    const trimmed = call.pending.trim()
+    if (isPlaceholder(trimmed)) {
+      // A model may write blanks without end: they are not kept.
+      call.pending = trimmed
+      return
+    }
+    const text = withoutPlaceholder(call.pending.trimStart())
     call.pending = ''
     call.state = 'streams'
     this.#emit(index, call, text)
@@ -77,5 +86,15 @@ export class CallStream {
 
 /** Some providers send `{}` or `null` before the real arguments. */
 function isPlaceholder(text: string): boolean {
-  return /^\s*(\{\}|null)?\s*$/.test(text)
+  return text === '' || text === '{}' || text === 'null'
+}
+
+/** Without the `{}` that stands before the real arguments. */
+function withoutPlaceholder(text: string): string {
+  const rest = text.startsWith('{}') ? text.slice(2).trimStart() : ''
+  return rest.startsWith('{') ? rest : text
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }

@@ -70,6 +70,14 @@ const cases: [string, Partial<OpenAIChatOptions>, Record<string, string>, string
   ['another content type', { apiKey: 'k', headers: { 'Content-Type': 'text/plain' } }, {}],
   ['marks in the query', { apiKey: 'k', query: { "a!'()*": 'ü &=+#/?', b: '' } }, {}],
   ['an address that ends in a slash', { apiKey: 'k' }, {}, '/'],
+  [
+    'neither organization nor project',
+    { apiKey: 'k', organization: null, project: null } as never,
+    { OPENAI_ORG_ID: 'org', OPENAI_PROJECT_ID: 'p' },
+  ],
+  ['headers as Headers', { apiKey: 'k', headers: new Headers({ 'x-b': '2' }) } as never, {}],
+  ['headers as pairs', { apiKey: 'k', headers: [['x-c', '3']] } as never, {}],
+  ['lists and null in the query', { apiKey: 'k', query: { a: null, b: ['1', '2'] } } as never, {}],
 ]
 
 test.each(cases)('address and headers are those of the openai client, with %s', async (...row) => {
@@ -85,6 +93,8 @@ test.each([
   ['an error that is a text', 400, { error: 'It is wrong.' }],
   ['nothing', 500, ''],
   ['other JSON', 404, { detail: 'Not here.' }],
+  ['an empty message', 400, { error: { message: '', code: 'c' } }],
+  ['null', 400, null],
 ])('a status with %s is the same failure', async (_, status, body) => {
   const failures = await Promise.all(
     [{}, { fetch: (input: never, init: never) => fetch(input, init) }].map(async (options) => {
@@ -118,3 +128,14 @@ test.each(['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY'])(
     expect(isPlainClientEnough({ model: 'm' })).toBe(false)
   },
 )
+
+test('the error of a status has the fields of the one that the openai client throws', async () => {
+  const { createPlainClient } = await import('../../../src/core/models/openai/plain-client.js')
+  const own = createPlainClient({ model: 'm', apiKey: 'k' }, '/chat/completions')
+  const error = { message: 'Slow down.', code: 'rate_limited', param: null, type: 'requests' }
+  const headers = new Headers({ 'x-request-id': 'req-1' })
+  const thrown = own.statusError(429, JSON.stringify({ error }), headers)
+  const made = real.APIError.generate(429, { error }, undefined, headers)
+  const { status, code, param, type, requestID, message } = made
+  expect(thrown).toMatchObject({ status, code, param, type, requestID, message, error })
+})

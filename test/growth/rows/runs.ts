@@ -1,5 +1,7 @@
 import { otel } from '../../../src/otel/index.js'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
+import { CallStream } from '../../../src/core/effects/call-stream.js'
+import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
 import { memoryStore, secretsShield } from '../../../src/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, calling, stepping, streaming } from '../scripted.js'
@@ -68,5 +70,18 @@ export const runRows: readonly Row[] = [
     atMost: 80_000,
     prepare: (n) => 'word '.repeat(n / 5),
     run: (text) => agentOf(streaming(text), { shields: { output: [secretsShield()] } }).run('Tell.').result,
+  }),
+  row({
+    name: 'blanks that a model writes before the arguments of a call',
+    covers: [],
+    from: 20_000,
+    prepare: (n) => n,
+    run: (n) => {
+      const calls = new CallStream({ writeCall: () => undefined } as unknown as AnswerStream, undefined)
+      calls.write({ index: 0, id: 'c', name: 'look', arguments: `{}${' '.repeat(n)}x` })
+      calls.write({ index: 1, id: 'd', name: 'look', arguments: '' })
+      for (let at = 0; at < n; at += 10)
+        calls.write({ index: 1, id: '', name: '', arguments: ' '.repeat(10) })
+    },
   }),
 ]

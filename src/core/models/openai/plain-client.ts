@@ -22,13 +22,28 @@ const defaultTimeoutMs = 600_000
 /** Variables that ask for what only the `openai` client does: it logs, and reads headers and other keys. */
 const clientVariables = ['OPENAI_LOG', 'OPENAI_CUSTOM_HEADERS', 'OPENAI_ADMIN_KEY']
 
-/** Whether requests can be made without the `openai` client, which takes a third of the first run to load. */
-export function isPlainClientEnough({ client, fetch }: OpenAIOptions): boolean {
+/**
+ * Whether requests can be made without the `openai` client, which takes a third of the first run to load. It is loaded for
+ * what its own options take and ours do not: headers as a list or as `Headers`, values that are no text, `null`.
+ */
+export function isPlainClientEnough(options: OpenAIOptions): boolean {
+  const { client, fetch, organization, project, headers, query } = options
   return (
     client === undefined &&
     fetch === undefined &&
+    organization !== null &&
+    project !== null &&
+    isPlainRecord(headers, (value) => value === null || typeof value === 'string') &&
+    isPlainRecord(query, (value) => typeof value === 'string') &&
     clientVariables.every((name) => getEnvironmentVariable(name) === undefined)
   )
+}
+
+/** An object with such values, or nothing. A value may be undefined: it counts as left out. */
+function isPlainRecord(given: unknown, fits: (value: unknown) => boolean): boolean {
+  if (given === undefined) return true
+  if (typeof given !== 'object' || given === null || Symbol.iterator in given) return false
+  return Object.values(given).every((value) => value === undefined || fits(value))
 }
 
 /** The address and the headers of the `openai` client, but for those that describe the client and its platform. */
@@ -105,14 +120,27 @@ function createHeaders(options: OpenAIOptions, key: string | null): Headers {
   return headers
 }
 
-/** With the whole body: the `openai` client drops what is not under `error`. */
+/** The fields of the `openai` client's errors, with the whole body: the client drops what is not under `error`. */
 function createStatusError(status: number, text: string, headers: Headers): Error {
-  const body = parseJsonOr(text, undefined) as { error?: { message?: unknown } } | null | undefined
-  const said = body?.error?.message ?? body?.error ?? (body === undefined ? text : undefined)
+  const body = parseJsonOr(text, undefined) as { error?: ErrorBody } | null | undefined
+  const error = body?.error
+  const said = error?.message || error || (body === undefined ? text : undefined)
   const words = typeof said === 'string' ? said : said === undefined ? '' : JSON.stringify(said)
   return Object.assign(new Error(`${status} ${words || 'status code (no body)'}`), {
     status,
     headers,
     body: body ?? text,
+    error,
+    code: error?.code,
+    param: error?.param,
+    type: error?.type,
+    requestID: headers.get('x-request-id'),
   })
+}
+
+interface ErrorBody {
+  message?: unknown
+  code?: unknown
+  param?: unknown
+  type?: unknown
 }
