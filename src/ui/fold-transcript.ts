@@ -23,6 +23,8 @@ export interface Transcript {
   usage?: { totalTokens: number; cost: number | null }
   /** Why the run failed, as a sentence. */
   error?: string
+  /** How many items are calls whose arguments still stream. Absent: none. */
+  openCalls?: number
 }
 
 /** A message or a call of the transcript. */
@@ -102,8 +104,9 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     case 'tool_call': {
       const { id, function: asked } = event.call
       const call: CallItem = { type: 'call', id, ...asked, status: 'called' }
-      const at = before.items.findLastIndex((item) => isOpenCall(item) && item.id === id)
-      return { ...before, items: at < 0 ? [...before.items, call] : before.items.with(at, call) }
+      const at = findOpenCall(before, id)
+      if (at < 0) return { ...before, items: [...before.items, call] }
+      return setOpenCalls({ ...before, items: before.items.with(at, call) }, (before.openCalls ?? 0) - 1)
     }
     case 'tool_progress':
       return updateCall(before, event.callId, { progress: event.progress })
@@ -183,15 +186,22 @@ function addCallDelta(
   before: Transcript,
   { callId: id, name, delta }: Extract<AgentEvent, { type: 'tool_call_delta' }>,
 ): Transcript {
-  const { items } = before
-  const at = items.findLastIndex((item) => isOpenCall(item) && item.id === id)
+  const { items, openCalls = 0 } = before
+  const at = findOpenCall(before, id)
   const call = items[at]
   if (call?.type === 'call')
     return { ...before, items: items.with(at, { ...call, arguments: call.arguments + delta }) }
-  return {
-    ...before,
-    items: [...items, { type: 'call', id, name, arguments: delta, status: 'called', isOpen: true }],
-  }
+  const added: CallItem = { type: 'call', id, name, arguments: delta, status: 'called', isOpen: true }
+  return { ...before, items: [...items, added], openCalls: openCalls + 1 }
+}
+
+/** The place of a call whose arguments still stream; -1 for none. Looks only where there is one: transcripts are long. */
+function findOpenCall({ items, openCalls }: Transcript, id: string): number {
+  return openCalls === undefined ? -1 : items.findLastIndex((item) => isOpenCall(item) && item.id === id)
+}
+
+function setOpenCalls({ openCalls: _former, ...rest }: Transcript, count: number): Transcript {
+  return count > 0 ? { ...rest, openCalls: count } : rest
 }
 
 function isOpenCall(item: TranscriptItem): item is CallItem {
@@ -200,10 +210,11 @@ function isOpenCall(item: TranscriptItem): item is CallItem {
 
 /** Removes calls whose arguments still stream. */
 function withdrawCalls(before: Transcript, isMeant: (call: CallItem) => boolean): Transcript {
-  const isWithdrawn = (item: TranscriptItem): boolean => isOpenCall(item) && isMeant(item)
-  return before.items.some(isWithdrawn)
-    ? { ...before, items: before.items.filter((item) => !isWithdrawn(item)) }
-    : before
+  const { openCalls } = before
+  if (openCalls === undefined) return before
+  const items = before.items.filter((item) => !isOpenCall(item) || !isMeant(item))
+  const withdrawn = before.items.length - items.length
+  return withdrawn === 0 ? before : setOpenCalls({ ...before, items }, openCalls - withdrawn)
 }
 
 function toText(content: UserMessage['content']): string {
