@@ -1,4 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
@@ -47,15 +48,14 @@ export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void 
 
 /**
  * Puts answers into the inbox of a session, where the process that has the session reads them. An answer that another page
- * has given a moment before is left out.
- * @throws {UsageError} `already_answered`, `run_ended` when none is new
+ * has given a moment before is left out. Returns why none was taken; null when one was.
  */
 export async function tellAnswers(
   agent: Pick<Agent, 'tell'>,
   sessionId: string,
   answers: readonly CallAnswer[],
-): Promise<void> {
-  let refusal: unknown
+): Promise<unknown> {
+  let refusal: unknown = null
   let taken = 0
   for (const answer of answers) {
     try {
@@ -67,12 +67,24 @@ export async function tellAnswers(
       refusal ??= error
     }
   }
-  if (taken === 0 && refusal !== undefined) throw refusal
+  return taken === 0 ? refusal : null
+}
+
+const eventTypes = { approve: 'APPROVE', reject: 'REJECT', toolOutput: 'TOOL_OUTPUT' } as const
+
+/** Whether an event of an inbox is this answer: its sender may send it again. An edit of the arguments must be the same. */
+export function isAnswerTo(event: ControlEvent, answer: CallAnswer): boolean {
+  if (!('callId' in event) || event.type !== eventTypes[answer.type] || event.callId !== answer.callId)
+    return false
+  if (answer.fingerprint !== undefined && event.fingerprint !== answer.fingerprint) return false
+  if (event.type !== 'APPROVE' || answer.type !== 'approve') return true
+  const { editedInput } = answer
+  return event.arguments === (editedInput === undefined ? undefined : JSON.stringify(editedInput))
 }
 
 /** Whether one of the answered calls still waits. */
-export function isAnyOpen(context: AgentContext, answers: readonly CallAnswer[]): boolean {
-  const open = listAnswerableCalls(context)
+export function isAnyOpen(context: AgentContext | undefined, answers: readonly CallAnswer[]): boolean {
+  const open = context ? listAnswerableCalls(context) : []
   return answers.some(({ callId, fingerprint }) =>
     open.some((call) => call.callId === callId && (fingerprint ?? call.fingerprint) === call.fingerprint),
   )

@@ -1,13 +1,11 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import { type AgentState, type PendingCall, isWorkState } from '../../machines/agent/run-result.js'
+import type { AgentState, PendingCall, RunResult } from '../../machines/agent/run-result.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
-import type { Clock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
-import type { SessionStore } from '../core/sessions/store/store.js'
-import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen, tellAnswers } from './call-answers.js'
+import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
+import { type ChatInternals, ChatSessions, isWorking } from './chat-sessions.js'
 import { followRemoteRun, type StoredContext } from './follow-remote.js'
 import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
@@ -27,7 +25,7 @@ import {
   messageChangedError,
   answersPendingError,
 } from './chat-errors.js'
-import { type AnyRun, type Caller, findContext, findTurn, type LiveRun, LiveRuns } from './live-runs.js'
+import { type AnyRun, type Caller, findContext, findTurn, hasEnded, LiveRuns } from './live-runs.js'
 import { findClientId, isTurnOpening, toTurn } from './chat-turn.js'
 
 /** The current state of a session. */
@@ -39,22 +37,17 @@ export interface SessionView {
   state: AgentState | null
 }
 
-export interface ChatInternals {
-  store: SessionStore
-  clock: Clock
-  /** How `defineAgents` calls the agent. */
-  getLabel: () => AgentLabel | undefined
-}
-
 export class ChatService {
   readonly #agent: ChatAgent
-  readonly #internals: ChatInternals
+  readonly #clock: ChatInternals['clock']
+  readonly #sessions: ChatSessions
   readonly #liveRuns = new LiveRuns()
   readonly #queue = new SessionQueue()
 
   constructor(agent: ChatAgent, made: ChatInternals) {
     this.#agent = agent
-    this.#internals = made
+    this.#clock = made.clock
+    this.#sessions = new ChatSessions(agent, made)
   }
 
   /**
@@ -78,7 +71,8 @@ export class ChatService {
 
   /**
    * Subscribes to the answer that is under way, from its beginning; null when there is none. A run of another process is
-   * read from its log. A run whose process has died is resumed here with `mayContinue`; otherwise it is only watched.
+   * read from its log. A run whose process has died is resumed here with `mayContinue`, as is a run whose answers no process
+   * has read; otherwise it is only watched.
    */
   subscribe(
     sessionId: string,
@@ -88,8 +82,10 @@ export class ChatService {
     return this.#queue.run(sessionId, async () => {
       const live = this.#liveRuns.get(sessionId)
       if (live) return subscribeFromStart(live)
-      const stored = await this.#readStored(sessionId)
-      if (stored === null || !isWorking(stored.context.state)) return null
+      const stored = await this.#sessions.readStored(sessionId)
+      if (stored === null) return null
+      if (!isWorking(stored.context.state) && !(mayContinue && (await this.#isAnswered(sessionId, stored))))
+        return null
       return mayContinue
         ? this.#resumeOrFollow(sessionId, caller)
         : this.#followRemote(sessionId, stored, null)
@@ -107,7 +103,7 @@ export class ChatService {
     caller: Caller,
   ): Promise<Subscription> {
     return this.#queue.run(sessionId, async () => {
-      const context = this.#liveRuns.get(sessionId) ? null : await this.#readContext(sessionId)
+      const context = this.#liveRuns.get(sessionId) ? null : await this.#sessions.readContext(sessionId)
       if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
         throw new UsageError(
           'already_answered',
@@ -124,27 +120,39 @@ export class ChatService {
 
   /** A session at rest as a finished subscription; null when there is no such session. */
   async subscribeAtRest(sessionId: string): Promise<Subscription | null> {
-    const context = await this.#readContext(sessionId)
+    const context = await this.#sessions.readContext(sessionId)
     return context && createFinishedSubscription(toTurn(context))
   }
 
-  /** Cancels the run of a session that has not ended. */
-  cancelRun(sessionId: string, caller: Caller): Promise<void> {
-    return this.#queue.run(sessionId, async () => {
-      const why = 'The user has stopped it.'
-      const live = this.#liveRuns.get(sessionId)
-      if (live) return live.run.cancel(why)
-      try {
-        await this.#agent.tell(sessionId, { type: 'cancel', why })
-      } catch (error) {
-        if (hasCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return
-        if (!hasCode(error, 'no_inbox')) throw error
-        // The store has no inbox: resume the run here and cancel it.
-        const run = await this.#resumeWhenReleased(sessionId, caller)
-        run.cancel(why)
-        await run.result
-      }
-    })
+  /** Cancels the run of a session that has not ended. Settles when the hooks of a run at rest have. */
+  async cancelRun(sessionId: string, caller: Caller): Promise<void> {
+    const ended = await this.#queue.run(sessionId, () => this.#cancelRun(sessionId, caller))
+    if (ended) await caller.hooks.rest({ id: ended.runId, sessionId }, ended)
+  }
+
+  /** The result of a run that did not work in this process; null where a process that runs it cancels it. */
+  async #cancelRun(sessionId: string, caller: Caller): Promise<RunResult | null> {
+    const why = 'The user has stopped it.'
+    const live = this.#liveRuns.get(sessionId)
+    if (live) {
+      live.run.cancel(why)
+      return null
+    }
+    try {
+      const { status } = await this.#agent.tell(sessionId, { type: 'cancel', why })
+      if (status !== 'applied') return null
+      const { run } = await this.#agent.replay(sessionId)
+      return run?.state === 'CANCELLED' ? run : null
+    } catch (error) {
+      if (hasCode(error, 'run_ended', 'unknown_session', 'nothing_to_resume')) return null
+      if (!hasCode(error, 'no_inbox')) throw error
+    }
+    // The store has no inbox: resume the run here and cancel it.
+    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
+    const turn = findTurn(run)
+    run.cancel(why)
+    const result = await run.result
+    return turn && hasEnded(turn.state) ? null : result
   }
 
   /** The current state of a session; null when there is none. */
@@ -169,7 +177,7 @@ export class ChatService {
     const { clientId } = message
     const live = this.#liveRuns.get(sessionId)
     if (live && clientId !== undefined && live.clientIds.has(clientId)) return subscribeFromStart(live)
-    const context = await this.#readContext(sessionId)
+    const context = await this.#sessions.readContext(sessionId)
     const earlier = context && (await this.#findEarlierAnswer(sessionId, context, message, caller))
     if (earlier) return earlier
     if (live) throw runInProgressError(sessionId)
@@ -208,7 +216,7 @@ export class ChatService {
     } catch (error) {
       // Another process may have received the same message, or may be about to release the session.
       if (!isSessionTaken(error) || attempt >= maxAttempts) throw error
-      await waitForNextAttempt(this.#internals.clock)
+      await waitForNextAttempt(this.#clock)
       return this.#sendMessage(sessionId, message, caller, attempt + 1)
     }
     return subscribeFromStart(live)
@@ -247,24 +255,12 @@ export class ChatService {
       applyAnswers(live.run, checkAnswers(findContext(live.run), answers))
       return subscribeFromNow(live)
     }
-    const stored = await this.#readStored(sessionId)
+    const stored = await this.#sessions.readStored(sessionId)
     const newAnswers = checkAnswers(stored?.context, answers)
-    if (stored === null || !(await this.#canTell(sessionId)))
+    if (stored === null || !(await this.#sessions.canTell(sessionId)))
       return this.#answerHere(sessionId, newAnswers, caller)
-    await tellAnswers(this.#agent, sessionId, newAnswers)
-    const taken = await this.#resumeAnswered(sessionId, newAnswers, caller)
-    // The log has what any process makes of the answers.
-    const followed = this.#followRemote(sessionId, stored, taken ? null : caller, { showsTurn: false })
-    return { ...followed, closing: taken?.closing }
-  }
-
-  /** Whether an answer may be left for the run: it is this agent's, and the store has an inbox. */
-  async #canTell(sessionId: string): Promise<boolean> {
-    const { store, getLabel } = this.#internals
-    if (store.inbox === undefined) return false
-    const { agent: name, version } = (await store.get(sessionId))?.summary ?? {}
-    const definition = name === undefined ? null : { name, ...(version !== undefined && { version }) }
-    return acceptsDefinition(getLabel(), definition)
+    await this.#sessions.tell(sessionId, newAnswers)
+    return this.#resumeAnswered(sessionId, { stored, answers: newAnswers }, caller)
   }
 
   /** Resumes the run and answers it here; refused where it is another agent's. */
@@ -273,7 +269,7 @@ export class ChatService {
     answers: readonly CallAnswer[],
     caller: Caller,
   ): Promise<Subscription> {
-    const run = await this.#resumeWhenReleased(sessionId, caller)
+    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
     const resumed = this.#liveRuns.follow(run, findTurn(run), caller)
     try {
       applyAnswers(run, answers)
@@ -284,26 +280,37 @@ export class ChatService {
   }
 
   /**
-   * Resumes an answered run here, unless another process has the session and takes the answers. Null when no
-   * process has taken them: after three seconds they stay in the inbox of a process that does not read it.
+   * Resumes a run here whose answers are in its inbox, unless another process has the session and takes them. After three
+   * seconds they stay in the inbox of a process that does not read it; they are taken here when that process is gone.
    */
   async #resumeAnswered(
     sessionId: string,
-    answers: readonly CallAnswer[],
+    { stored, answers }: { stored: StoredContext; answers: readonly CallAnswer[] },
     caller: Caller,
-  ): Promise<Pick<LiveRun, 'closing'> | null> {
+  ): Promise<Subscription> {
+    // The log has what another process makes of the answers.
+    const follow = (by: Caller | null): Subscription =>
+      this.#followRemote(sessionId, stored, by, { showsTurn: false, isAnswered: by !== null })
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const run = await this.#agent.resume(sessionId, { context: caller.context } as never)
-        return this.#liveRuns.removeAtRest(this.#liveRuns.follow(run, findTurn(run), caller))
+        const run = await this.#sessions.resume(sessionId, caller)
+        const isTakenHere = isAnyOpen(findContext(run), answers)
+        const live = this.#liveRuns.removeAtRest(this.#liveRuns.follow(run, findTurn(run), caller))
+        if (isTakenHere) return subscribeFromNow(live, { isContinued: true })
+        return { ...follow(null), closing: live.closing }
       } catch (error) {
         if (!hasCode(error, 'session_busy')) throw error
       }
-      const context = await this.#readContext(sessionId)
-      if (context !== null && !isAnyOpen(context, answers)) return { closing: undefined }
-      if (attempt >= maxAttempts) return null
-      await waitForNextAttempt(this.#internals.clock)
+      const context = await this.#sessions.readContext(sessionId)
+      if (context !== null && !isAnyOpen(context, answers)) return follow(null)
+      if (attempt >= maxAttempts) return follow(caller)
+      await waitForNextAttempt(this.#clock)
     }
+  }
+
+  /** Whether a run rests, and has answers that no process has read. */
+  async #isAnswered(sessionId: string, { context }: StoredContext): Promise<boolean> {
+    return !isWorking(context.state) && this.#sessions.hasUnreadAnswer(sessionId, context)
   }
 
   async #resumeWith(
@@ -312,7 +319,7 @@ export class ChatService {
     { clientId }: Pick<IncomingMessage, 'clientId'>,
     apply: (run: AnyRun) => void,
   ): Promise<Subscription> {
-    const run = await this.#resumeWhenReleased(sessionId, caller)
+    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
     const turn = run.state === 'PAUSED' ? findTurn(run) : null
     apply(run)
     const live = this.#liveRuns.follow(run, turn, caller, clientId)
@@ -326,10 +333,12 @@ export class ChatService {
       return await this.#resumeInterrupted(sessionId, caller)
     } catch (error) {
       const isStranded = hasCode(error, 'stranded')
-      const stored = isStranded || hasCode(error, 'session_busy') ? await this.#readStored(sessionId) : null
+      const stored =
+        isStranded || hasCode(error, 'session_busy') ? await this.#sessions.readStored(sessionId) : null
       if (stored === null) throw error
-      return isWorking(stored.context.state)
-        ? this.#followRemote(sessionId, stored, isStranded ? null : caller)
+      const isAnswered = !isStranded && (await this.#isAnswered(sessionId, stored))
+      return isWorking(stored.context.state) || isAnswered
+        ? this.#followRemote(sessionId, stored, isStranded ? null : caller, { isAnswered })
         : createFinishedSubscription(toTurn(stored.context))
     }
   }
@@ -339,62 +348,33 @@ export class ChatService {
     sessionId: string,
     stored: StoredContext,
     caller: Caller | null,
-    { showsTurn = true } = {},
+    { showsTurn = true, isAnswered = false } = {},
   ): Subscription {
     const resumeHere = (by: Caller): Promise<void> =>
       this.#queue.run(sessionId, async () => {
-        if (this.#liveRuns.get(sessionId) || (await this.#internals.store.get(sessionId))?.holder !== null)
-          return
-        const stored = await this.#readContext(sessionId)
-        if (stored && isWorking(stored.state)) await this.#resumeInterrupted(sessionId, by)
+        if (this.#liveRuns.get(sessionId) || (await this.#sessions.isHeld(sessionId))) return
+        const stored = await this.#sessions.readStored(sessionId)
+        if (stored && (isWorking(stored.context.state) || (await this.#isAnswered(sessionId, stored))))
+          await this.#resumeInterrupted(sessionId, by)
       })
     return followRemoteRun(stored, {
       showsTurn,
-      clock: this.#internals.clock,
+      isAnswered,
+      clock: this.#clock,
       watch: (options) => this.#agent.watch(sessionId, options),
       ...(caller && { resumeHere: () => resumeHere(caller) }),
     })
   }
 
-  /** Resumes a run that was at work when its process ended. */
+  /** Resumes a run that was at work when its process ended, or whose answers no process has read. */
   async #resumeInterrupted(sessionId: string, caller: Caller): Promise<Subscription> {
-    const run = await this.#resumeWhenReleased(sessionId, caller)
+    const stored = await this.#sessions.readStored(sessionId)
+    const isAnswered = stored !== null && (await this.#isAnswered(sessionId, stored))
+    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
     const turn = findTurn(run)
-    if (turn && !isWorking(turn.state)) return createFinishedSubscription(turn)
+    if (turn && !isWorking(turn.state) && !isAnswered) return createFinishedSubscription(turn)
     const live = this.#liveRuns.follow(run, turn, caller, turn?.clientId)
     this.#liveRuns.removeAtRest(live)
     return subscribeFromStart(live)
   }
-
-  /** Retries while the process that wrote the rest still holds the session. */
-  async #resumeWhenReleased(sessionId: string, caller: Caller): Promise<AnyRun> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#agent.resume(sessionId, { context: caller.context } as never)
-      } catch (error) {
-        if (!hasCode(error, 'session_busy') || attempt >= maxAttempts) throw error
-        const context = await this.#readContext(sessionId)
-        if (context && isWorking(context.state)) throw error
-        await waitForNextAttempt(this.#internals.clock)
-      }
-    }
-  }
-
-  async #readContext(sessionId: string): Promise<AgentContext | null> {
-    return (await this.#readStored(sessionId))?.context ?? null
-  }
-
-  async #readStored(sessionId: string): Promise<StoredContext | null> {
-    try {
-      const { seq, snapshot } = await this.#agent.replay(sessionId)
-      return snapshot && { seq, context: snapshot.context as AgentContext }
-    } catch (error) {
-      if (isUnknownSession(error)) return null
-      throw error
-    }
-  }
-}
-
-function isWorking(state: AgentState | null): boolean {
-  return state === null || isWorkState(state)
 }

@@ -21,6 +21,8 @@ export interface RemoteRunOptions {
   clock: Clock
   /** Whether the page must be sent the turn as it was stored, too. */
   showsTurn: boolean
+  /** Whether the run rests, and has answers that it has not read: its rest is not the end of what is followed. */
+  isAnswered?: boolean
   /**
    * Resumes the run here when no process holds it any more; called again and again while a page is subscribed. Absent: the
    * run waits for a request with `mayContinue`, `runSession` or a host.
@@ -34,7 +36,7 @@ export interface RemoteRunOptions {
  */
 export function followRemoteRun(
   { seq, context }: StoredContext,
-  { watch, clock, showsTurn, resumeHere }: RemoteRunOptions,
+  { watch, clock, showsTurn, isAnswered = false, resumeHere }: RemoteRunOptions,
 ): Subscription {
   const buffer = new ReplayBuffer()
   const abort = new AbortController()
@@ -55,7 +57,9 @@ export function followRemoteRun(
     clock.clearTimeout(timer as never)
   }
   scheduleResume()
-  void copyEvents(watch({ after: seq, signal: abort.signal }), buffer).finally(unsubscribe)
+  const options = { after: seq, signal: abort.signal }
+  const events = isAnswered ? watchFromNextRecord(watch, options) : watch(options)
+  void copyEvents(events, buffer).finally(unsubscribe)
   const turn = toTurn(context)
   return {
     before: turn.before,
@@ -65,6 +69,15 @@ export function followRemoteRun(
     reader: buffer.createReader(),
     unsubscribe,
   }
+}
+
+/** As `watch`, from the moment at which the log grows. */
+async function* watchFromNextRecord(
+  watch: RemoteRunOptions['watch'],
+  options: WatchOptions,
+): AsyncGenerator<WatchedEvent> {
+  for await (const _ of watch({ ...options, until: 'never' })) break
+  yield* watch(options)
 }
 
 async function copyEvents(events: AsyncIterable<WatchedEvent>, buffer: ReplayBuffer): Promise<void> {

@@ -44,6 +44,8 @@ export interface LiveRun {
   /** The page's ids of the messages that the run got here. */
   clientIds: Set<string>
   hooks: RunHooks
+  /** Whether it has worked since this process started or resumed it. */
+  hasWorked: boolean
   /** Settles when the hooks of its rest have. */
   closing: Promise<void> | undefined
 }
@@ -62,12 +64,16 @@ export class LiveRuns {
     const failures = new EventFailures()
     const clientIds = new Set(clientId === undefined ? [] : [clientId])
     const { hooks } = caller
-    const live: LiveRun = { run, buffer, turn, clientIds, hooks, closing: undefined }
+    const live: LiveRun = { run, buffer, turn, clientIds, hooks, hasWorked: false, closing: undefined }
     this.#runs.set(run.sessionId, live)
     let hasBegun = turn !== null
     run.events$.subscribe({
       next: (event) => {
         hasBegun ||= event.type === 'state_changed'
+        if (event.type === 'state_changed' && isWorkState(event.to) && !live.hasWorked) {
+          live.hasWorked = true
+          run.started.then(() => hooks.start(run), ignore)
+        }
         const failure = failures.findFailure(event)
         // A run that is refused before it begins rejects the request that started it.
         if (failure && hasBegun && !buffer.isOver) caller.report(failure, run)
@@ -81,7 +87,7 @@ export class LiveRuns {
     return live
   }
 
-  /** Removes the run when it rests, and calls its hooks. */
+  /** Removes the run when it rests, and calls its hooks; none for a run that has only kept an answer and still waits. */
   removeAtRest(live: LiveRun): LiveRun {
     const { run, buffer, hooks } = live
     const end = (): void => {
@@ -90,16 +96,18 @@ export class LiveRuns {
     }
     run.result.then(end, end)
     // Its end was told by the process that came to it.
-    if (live.turn !== null && isFinalState(live.turn.state)) return live
-    run.started.then(() => hooks.start(run), ignore)
-    live.closing = run.result.then((result) => hooks.rest(run, result), ignore)
+    if (live.turn !== null && hasEnded(live.turn.state)) return live
+    live.closing = run.result.then((result) => {
+      if (live.hasWorked || !result.resumable) return hooks.rest(run, result)
+      return undefined
+    }, ignore)
     return live
   }
 }
 
 const ignore = (): void => undefined
 
-const isFinalState = (state: AgentState): boolean => !isWorkState(state) && !isRestState(state)
+export const hasEnded = (state: AgentState): boolean => !isWorkState(state) && !isRestState(state)
 
 export function findContext(run: Pick<AnyRun, 'snapshot'>): AgentContext | undefined {
   return (run.snapshot() as { context?: AgentContext } | undefined)?.context

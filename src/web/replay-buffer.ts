@@ -118,7 +118,9 @@ export class ReplayBuffer {
     const at = this.entries.length - 1
     this.#stepChunks.at.push(at)
     const key = getCallKey(callId)
-    this.#transient.set(key, [...(this.#transient.get(key) ?? []), at])
+    const known = this.#transient.get(key)
+    if (known) known.push(at)
+    else this.#transient.set(key, [at])
   }
 
   #startStep(stepId: string): void {

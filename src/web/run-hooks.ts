@@ -9,7 +9,7 @@ export interface HookContext {
   /** The id of its session. */
   session: string
   runId: string
-  /** What `authorize` returned for the request that made the run work. */
+  /** What `authorize` returned for the request that made the run work, or that stopped it while it waited. */
   principal: { prefix: string; context: unknown }
 }
 
@@ -19,15 +19,16 @@ export interface HookContext {
  *
  * @example
  * const hooks: HandlerHooks = {
- *   onRest: ({ state, usage }, { session }) => console.log(session, state, usage.totalTokens),
+ *   onFinish: ({ state, usage }, { session }) => console.log(session, state, usage.totalTokens),
  * }
  */
 export interface HandlerHooks {
-  /** A run begins, or continues after a rest. */
+  /** A run begins, or continues after a rest or an interruption. */
   onStart?: (at: HookContext) => unknown
   /**
-   * A run rests: it waits, or has ended. The response stays open until the returned promise settles, for 30 seconds at
-   * most; the page has the whole answer before.
+   * A run rests: it waits, or has ended. `usage` of the result is the run's total so far: bill in `onFinish`, or bill the
+   * difference. The response stays open until the returned promise settles, for 30 seconds at most. The page has the whole
+   * answer before, but `useChat` stays busy: do not return the promise of work that the page need not wait for.
    */
   onRest?: (result: RunResult, at: HookContext) => unknown
   /** A run has ended; called after `onRest`, and awaited with it. */

@@ -30,3 +30,13 @@ it.each(['-V1StGXR8_Z5jdHi6B-myT', '-', '--a'])(
 it.each(['.a', '..', 'a/b', 'a:b', ''])('%j is no id of a chat', async (id) => {
   expect((await asked(id, () => 'ann')).status).toBe(400)
 })
+
+it('an id has 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and 200 with its prefix and the colon', async () => {
+  const statusOf = async (id: string, prefix: string): Promise<number> =>
+    (await asked(id, () => prefix)).status
+  expect(await statusOf('Az09._@-', 'ann')).toBe(200)
+  expect(await statusOf('a'.repeat(128), 'ann')).toBe(200)
+  expect(await statusOf('a'.repeat(129), 'ann')).toBe(400)
+  expect(await statusOf('a'.repeat(100), 'p'.repeat(99))).toBe(200)
+  expect(await statusOf('a'.repeat(100), 'p'.repeat(100))).toBe(400)
+})

@@ -107,6 +107,30 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
     expect(names().slice(2)).toEqual(['onStart', 'onRest COMPLETED', 'onFinish COMPLETED'])
   })
 
+  it('stopping a run that waits ends it, for the person who stops it', async () => {
+    const { told, hooks, names } = noting()
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { inbox, ...rest } = memoryStore()
+    for (const store of [{ ...rest, inbox }, rest]) {
+      const { handler } = await opened([call('pay')], hooks, { tools: [pay], store })
+      const id = store === rest ? 'c1' : 'c2'
+      await (await handler(post({ ...say('u1', 'Pay.'), id, threadId: id }))).text()
+      told.length = 0
+      const stop = new Request(`http://chat.test${path}/${id}/stop`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-user': 'ben' },
+      })
+      const again = stop.clone() as Request
+      expect((await handler(stop)).status).toBe(204)
+      expect(names()).toEqual(['onRest CANCELLED', 'onFinish CANCELLED'])
+      expect(told.map(([, , { session, principal }]) => [session, principal.context])).toEqual(
+        [1, 2].map(() => [`team:${id}`, { user: 'ben' }]),
+      )
+      expect((await handler(again)).status).toBe(204)
+      expect(told).toHaveLength(2)
+    }
+  })
+
   it('the response stays open until they settle; the page has the answer before', async () => {
     const gate = latch()
     const { handler, theatre } = await opened([text('One.')], { onRest: () => gate.opened })

@@ -1,7 +1,7 @@
 import { SimulatedClock } from 'xstate'
 import { aguiHandler } from '../../src/agui/index.js'
 import { type Agent, memoryStore } from '../../src/index.js'
-import { type Authorize, chatHandler } from '../../src/ui/index.js'
+import { type Authorize, chatHandler, type HandlerHooks } from '../../src/ui/index.js'
 import { passing } from '../support/passing.js'
 import { again, type Stage, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
@@ -13,7 +13,8 @@ const protocols = [
   {
     name: 'useChat',
     path: '/api/chat',
-    serve: (agent: Agent, authorize: Authorize): Handler => chatHandler({ agent, authorize }),
+    serve: (agent: Agent, authorize: Authorize, hooks: HandlerHooks = {}): Handler =>
+      chatHandler({ agent, authorize, ...hooks }),
     body: (id: string, words: string) => ({
       id: 'c1',
       messages: [{ id, role: 'user', parts: [{ type: 'text', text: words }] }],
@@ -22,7 +23,8 @@ const protocols = [
   {
     name: 'AG-UI',
     path: '/api/agui',
-    serve: (agent: Agent, authorize: Authorize): Handler => aguiHandler({ agent, authorize }),
+    serve: (agent: Agent, authorize: Authorize, hooks: HandlerHooks = {}): Handler =>
+      aguiHandler({ agent, authorize, ...hooks }),
     body: (id: string, words: string) => ({
       threadId: 'c1',
       runId: 'r1',
@@ -99,6 +101,18 @@ describe.each(protocols)('a run whose process has died, over $name', ({ path, se
     const owner = serve(agent, person('ann', true))
     expect(await (await owner(at('/c1/stream'))).text()).toContain('Done.')
     expect([theatre.requests.length, users]).toEqual([3, ['ann']])
+  })
+
+  it('calls the hooks of the handler that continues it', async () => {
+    const { agent } = await interrupted()
+    const told: string[] = []
+    const hooks: HandlerHooks = {
+      onStart: () => told.push('onStart'),
+      onRest: ({ state }) => told.push(state),
+    }
+    const owner = serve(agent, person('ann', true), hooks)
+    expect(await (await owner(at('/c1/stream'))).text()).toContain('Done.')
+    expect(told).toEqual(['onStart', 'COMPLETED'])
   })
 
   it.each([

@@ -31,6 +31,10 @@ export class EventGate {
     for (const event of this.#waiting.splice(0)) actor.send(event)
   }
 
+  get hasPendingEvents(): boolean {
+    return this.#pending.length > 0
+  }
+
   onMachineEvent(event: AgentMachineEvent): void {
     const at = this.#pending.indexOf(event as ControlEvent)
     if (at !== -1) this.#pending.splice(at, 1)

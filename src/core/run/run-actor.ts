@@ -1,6 +1,6 @@
 import type { ShownAnswer } from '../live/answer-stream.js'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
-import { isWorkState } from '../../../machines/agent/run-result.js'
+import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/describe-error.js'
@@ -55,6 +55,8 @@ export class RunActor {
   #isReleased = false
   /** Events that are still being checked. */
   #sending: Promise<unknown> | undefined
+  /** Whether messages wait for the run in the rest that it was restored in: until it has taken them, it has no new rest. */
+  #leavesRest = false
 
   constructor(hub: EventHub) {
     this.#hub = hub
@@ -134,6 +136,8 @@ export class RunActor {
    * run.
    */
   next(reached: AgentSnapshot): void {
+    this.#leavesRest &&= this.#gate.hasPendingEvents
+    if (this.#leavesRest && reached.status === 'active' && isRestState(reached.context.state)) return
     this.#listener?.onSnapshot(reached)
     this.#watch?.(reached.context)
   }
@@ -150,12 +154,18 @@ export class RunActor {
     if (!this.#isReleased) this.#actor?.start()
   }
 
-  /** Resumes a run that was interrupted; a run at rest, or one that has ended, emits its state. */
+  /**
+   * Resumes a run that was interrupted, or that messages of its inbox make work: a moment later, so that a subscriber
+   * right after `resume()` misses nothing. A run at rest, or one that has ended, emits its state.
+   */
   resume(ended: (snapshot: AgentSnapshot) => void): void {
     const actor = this.#actor
     if (!actor) return
     const { status, context } = actor.getSnapshot()
-    if (status !== 'active' || !isWorkState(context.state)) {
+    const isAtRest = status === 'active' && !isWorkState(context.state)
+    // The session stays held: the messages are applied before any process may take it.
+    this.#leavesRest = isAtRest && this.#gate.hasPendingEvents
+    if (status !== 'active' || (isAtRest && !this.#leavesRest)) {
       actor.start()
       // XState does not notify subscribers of an actor that starts in a final state.
       if (status !== 'active') {

@@ -1,4 +1,10 @@
-import { defineAgents, memoryStore, type SessionStore, listStrandedSessions } from '../../../src/index.js'
+import {
+  type AgentEvent,
+  defineAgents,
+  memoryStore,
+  type SessionStore,
+  listStrandedSessions,
+} from '../../../src/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, scripted, stepping } from '../scripted.js'
 import { SessionActions } from '../../../src/studio/session-actions.js'
@@ -6,6 +12,7 @@ import { AttachedRuns } from '../../../src/studio/attached-runs.js'
 import { SessionLibrary } from '../../../src/studio/session-library.js'
 import { StudioViews } from '../../../src/studio/studio-views.js'
 import { chatHandler } from '../../../src/ui/index.js'
+import { ReplayBuffer } from '../../../src/web/replay-buffer.js'
 import { createSessionData } from '../../../src/studio/export-session.js'
 import { replaySession, createRecordedAgent, recordSession } from '../../../src/testing/index.js'
 
@@ -73,6 +80,20 @@ function studioOf(store: SessionStore): StudioViews {
   const actions = new SessionActions(undefined, undefined, library, new AttachedRuns(nobody, nobody))
   return new StudioViews(library, actions, { store: '', machine: undefined })
 }
+
+const createDelta = (seq: number): AgentEvent => ({
+  type: 'tool_call_delta',
+  stepId: 's1',
+  attempt: 1,
+  callId: `call_${seq % 2}`,
+  name: 'look',
+  index: seq % 2,
+  delta: 'x',
+  id: `${seq}`,
+  runId: 'r1',
+  seq,
+  at: 0,
+})
 
 const chat = ({ agent }: Kept) => chatHandler({ agent, authorize: 'none', path: '/chat' })
 
@@ -240,6 +261,18 @@ export const recordRows: readonly Row[] = [
       await (
         await chat(one)(page('', { method: 'POST', headers, body: said(`c${Math.random()}`, n) }))
       ).text()
+    },
+  }),
+  row({
+    name: 'a chat: the arguments of two calls that stream by turns',
+    covers: [],
+    from: 1000,
+    atMost: 16_000,
+    prepare: async (n) => Array.from({ length: n }, (_, seq) => createDelta(seq)),
+    run: (deltas) => {
+      const buffer = new ReplayBuffer()
+      for (const delta of deltas) buffer.push(delta)
+      return buffer.createReader().takeEvents()
     },
   }),
   row({

@@ -1,0 +1,113 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import { type AgentState, isWorkState } from '../../machines/agent/run-result.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import type { Clock } from '../core/base/clock.js'
+import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
+import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import { type CallAnswer, isAnswerTo, tellAnswers } from './call-answers.js'
+import type { ChatAgent } from './chat-agent.js'
+import { hasCode, isUnknownSession } from './chat-errors.js'
+import type { StoredContext } from './follow-remote.js'
+import type { AnyRun, Caller } from './live-runs.js'
+import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
+
+export interface ChatInternals {
+  store: SessionStore
+  clock: Clock
+  /** How `defineAgents` calls the agent. */
+  getLabel: () => AgentLabel | undefined
+}
+
+/** The sessions of an agent in its store: their state, their inboxes, and how their runs are resumed. */
+export class ChatSessions {
+  readonly #agent: ChatAgent
+  readonly #internals: ChatInternals
+
+  constructor(agent: ChatAgent, internals: ChatInternals) {
+    this.#agent = agent
+    this.#internals = internals
+  }
+
+  async readContext(sessionId: string): Promise<AgentContext | null> {
+    return (await this.readStored(sessionId))?.context ?? null
+  }
+
+  async readStored(sessionId: string): Promise<StoredContext | null> {
+    try {
+      const { seq, snapshot } = await this.#agent.replay(sessionId)
+      return snapshot && { seq, context: snapshot.context as AgentContext }
+    } catch (error) {
+      if (isUnknownSession(error)) return null
+      throw error
+    }
+  }
+
+  /** Whether a process has the session. */
+  async isHeld(sessionId: string): Promise<boolean> {
+    return (await this.#internals.store.get(sessionId))?.holder !== null
+  }
+
+  /** Whether an answer may be left for the run: it is this agent's, and the store has an inbox. */
+  async canTell(sessionId: string): Promise<boolean> {
+    const { store, getLabel } = this.#internals
+    if (store.inbox === undefined) return false
+    const { agent: name, version } = (await store.get(sessionId))?.summary ?? {}
+    const definition = name === undefined ? null : { name, ...(version !== undefined && { version }) }
+    return acceptsDefinition(getLabel(), definition)
+  }
+
+  /**
+   * Puts answers into the inbox of a session. An answer that is there already counts once: its sender tries again.
+   *
+   * @throws {UsageError} `already_answered`, `run_ended` when none of them is in the inbox afterwards
+   */
+  async tell(sessionId: string, answers: readonly CallAnswer[]): Promise<void> {
+    const refusal = await tellAnswers(this.#agent, sessionId, answers)
+    if (refusal === null) return
+    const unread = await this.#readUnread(sessionId)
+    if (!answers.some((answer) => unread.some((event) => isAnswerTo(event, answer)))) throw refusal
+  }
+
+  /** Whether the inbox has an answer to a call that waits: the process that took the request could not apply it. */
+  async hasUnreadAnswer(sessionId: string, context: AgentContext): Promise<boolean> {
+    const open = listAnswerableCalls(context)
+    if (open.length === 0) return false
+    const unread = await this.#readUnread(sessionId)
+    return unread.some(
+      (event) =>
+        'callId' in event &&
+        open.some(
+          ({ callId, fingerprint }) =>
+            callId === event.callId && fingerprint === (event.fingerprint ?? fingerprint),
+        ),
+    )
+  }
+
+  async #readUnread(sessionId: string) {
+    const found = (await this.#internals.store.inbox?.read(sessionId)) ?? []
+    return found.flatMap(({ text }) => parseInboxMessage(text) ?? [])
+  }
+
+  resume(sessionId: string, caller: Caller): Promise<AnyRun> {
+    return this.#agent.resume(sessionId, { context: caller.context } as never)
+  }
+
+  /** Retries while the process that wrote the rest still holds the session. */
+  async resumeWhenReleased(sessionId: string, caller: Caller): Promise<AnyRun> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.resume(sessionId, caller)
+      } catch (error) {
+        if (!hasCode(error, 'session_busy') || attempt >= maxAttempts) throw error
+        const context = await this.readContext(sessionId)
+        if (context && isWorking(context.state)) throw error
+        await waitForNextAttempt(this.#internals.clock)
+      }
+    }
+  }
+}
+
+export function isWorking(state: AgentState | null): boolean {
+  return state === null || isWorkState(state)
+}
