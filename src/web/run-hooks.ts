@@ -2,7 +2,6 @@ import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Clock } from '../core/base/clock.js'
 import { StatewrightError } from '../core/base/errors.js'
 import { type OnError, reportError } from './error-response.js'
-import type { AnyRun } from './live-runs.js'
 
 /** The run that a hook is called for. */
 export interface HookContext {
@@ -46,6 +45,11 @@ export interface RunHooksOptions {
   onError: OnError | undefined
 }
 
+interface HookedRun {
+  readonly id: string
+  readonly sessionId: string
+}
+
 /** The hooks of one request. Nothing here throws. */
 export class RunHooks {
   readonly #hooks: HandlerHooks
@@ -56,13 +60,13 @@ export class RunHooks {
     this.#options = options
   }
 
-  start(run: Pick<AnyRun, 'id' | 'sessionId'>): void {
+  start(run: HookedRun): void {
     const { onStart } = this.#hooks
     if (onStart) void this.#call(run, (at) => onStart(at))
   }
 
   /** Settles when the hooks have, or after 30 seconds. */
-  async rest(run: Pick<AnyRun, 'id' | 'sessionId'>, result: RunResult): Promise<void> {
+  async rest(run: HookedRun, result: RunResult): Promise<void> {
     const { onRest, onFinish } = this.#hooks
     const last = result.resumable ? undefined : onFinish
     if (!onRest && !last) return
@@ -80,7 +84,7 @@ export class RunHooks {
     if (outcome === 'late') this.#report(run, timeoutError())
   }
 
-  async #call(run: Pick<AnyRun, 'id' | 'sessionId'>, hook: (at: HookContext) => unknown): Promise<void> {
+  async #call(run: HookedRun, hook: (at: HookContext) => unknown): Promise<void> {
     try {
       await hook({ session: run.sessionId, runId: run.id, principal: this.#options.principal })
     } catch (error) {
@@ -88,7 +92,7 @@ export class RunHooks {
     }
   }
 
-  #report({ id: runId, sessionId: session }: Pick<AnyRun, 'id' | 'sessionId'>, error: unknown): void {
+  #report({ id: runId, sessionId: session }: HookedRun, error: unknown): void {
     reportError(this.#options.onError, error, { where: 'hook', session, runId, callId: null })
   }
 }

@@ -10,6 +10,9 @@ jest.unstable_mockModule('openai', () => {
   return { ...real }
 })
 const { openaiChat } = await import('../../../src/core/models/openai/openai-chat.js')
+// The first request loads two modules at once. Jest cannot link them at once, now and then.
+await import('../../../src/core/models/openai/chat-wire.js')
+await import('../../../src/core/models/openai/exchange.js')
 
 const completion = { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }
 const environment = { ...process.env }
