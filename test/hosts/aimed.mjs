@@ -39,9 +39,9 @@ const mostMs = 120_000
 /** Nobody may be without a process for longer. */
 const mostUnheldMs = 35_000
 
-/** A process for each session at work: what kills one interrupts no other. */
-const processes = 6
+/** A process for each session at work, also while each has had its own killed: what kills one interrupts no other. */
 const atOnce = 4
+const processes = 2 * atOnce
 
 export async function playAimed(name, server, times) {
   const marks = mkdtempSync(join(tmpdir(), 'statewright-marks-'))
@@ -62,6 +62,7 @@ export async function playAimed(name, server, times) {
   await stage.start(processes)
 
   const playOne = async ({ id, phase }) => {
+    while (!hosts.areReady(processes)) await sleep(20)
     await engine.begin(id)
     let isAnswered = false
     while (Date.now() - startedAt < mostMs) {

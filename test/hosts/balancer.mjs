@@ -38,11 +38,13 @@ export async function openBalancer(ports) {
       forwarded.once('close', () => open.set(port, open.get(port) - 1))
       forwarded.on('response', (answer) => stream.destroyed || stream.respond(answer))
       forwarded.on('error', fail)
+      // The stream of a process that was killed ends, too: without a response, Restate would wait for one for ever.
+      forwarded.on('end', () => (stream.headersSent ? stream.end() : fail()))
       forwarded.on('close', () => stream.writableEnded || fail())
       stream.on('error', () => forwarded.close(8))
       stream.on('close', () => forwarded.closed || forwarded.close(8))
       stream.pipe(forwarded)
-      forwarded.pipe(stream)
+      forwarded.pipe(stream, { end: false })
     } catch {
       fail()
     }

@@ -42,6 +42,11 @@ export class Processes {
     return up[Math.floor(Math.random() * up.length)]
   }
 
+  /** Whether so many are up. */
+  areReady(count) {
+    return [...this.#children.values()].filter((child) => child.isReady).length >= count
+  }
+
   kill() {
     if (this.#one()?.kill('SIGKILL')) this.counts.kills += 1
   }
