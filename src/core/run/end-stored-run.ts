@@ -1,5 +1,3 @@
-import { transition } from 'xstate'
-import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { Clock } from '../base/clock.js'
@@ -7,6 +5,7 @@ import { getChildSessionId } from '../sessions/child-session.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
+import { takeEvent } from '../sessions/take-event.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
@@ -61,7 +60,7 @@ export async function endStoredRun(
   const { run, lastEventNumber } = folded
   if (run === null) return folded
   const event: AgentMachineEvent = { now: clock.now(), ...ending }
-  const [next, actions] = transition(agentMachine, run, event)
+  const [next, actions] = takeEvent(run, event)
   const count =
     (lastEventNumber ?? 0) + actions.filter(({ type }) => (type as string) === 'xstate.emit').length
   log.setEventCounter(() => count)

@@ -1,4 +1,3 @@
-import { transition } from 'xstate'
 import { isWorkState } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { UsageError } from '../base/errors.js'
@@ -13,6 +12,7 @@ import {
 } from '../sessions/inbox/session-message.js'
 import { copyAsJson } from '../sessions/user-input.js'
 import { type FoldedRun, foldRecords, type FoldedSession } from '../sessions/fold-session.js'
+import { takeEvent } from '../sessions/take-event.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
@@ -23,7 +23,6 @@ import { toToolOutputEvent } from './tool-output-event.js'
 import { cancelStoredRun, type StoreParts } from './end-stored-run.js'
 import { parseEditedArguments } from './edited-arguments.js'
 import { notWaitingError, checkNotEnded, checkMessageFits } from './check-message.js'
-import { agentMachine } from '../../../machines/agent.machine.js'
 
 /** What the messages of an inbox will make of a run. */
 interface InboxForecast {
@@ -85,7 +84,7 @@ function applyMessage(run: FoldedRun, event: ControlEvent | null, id: string): F
   try {
     if (event === null) return run
     checkMessageFits(event, run, id)
-    return transition(agentMachine, run, event)[0]
+    return takeEvent(run, event)[0]
   } catch {
     // It will come to nothing.
     return run

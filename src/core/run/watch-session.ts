@@ -1,4 +1,4 @@
-import { createActor, initialTransition, transition } from 'xstate'
+import { createActor, initialTransition } from 'xstate'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import { type AnyTools, isRestState } from '../../../machines/agent/run-result.js'
 import { whenAborted } from '../base/abort.js'
@@ -17,6 +17,7 @@ import {
   type RunReducer,
   type FoldedSession,
 } from '../sessions/fold-session.js'
+import { takeEvent } from '../sessions/take-event.js'
 
 /** The events of a log's records: the machine is pure, so folding the records emits the same events again. */
 class LoggedEvents {
@@ -47,7 +48,7 @@ class LoggedEvents {
 
   readonly #folding: RunReducer = {
     start: (input) => this.#collect(initialTransition(agentMachine, input)),
-    step: (run, event) => this.#collect(transition(agentMachine, run, event)),
+    step: (run, event) => this.#collect(takeEvent(run, event)),
     restore: (state) =>
       createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
   }

@@ -1,5 +1,5 @@
 import { isWorkState } from '../../../machines/agent/run-result.js'
-import { createActor, initialTransition, type SnapshotFrom, transition } from 'xstate'
+import { createActor, initialTransition, type SnapshotFrom } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext, AgentInput, SessionState } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
@@ -13,6 +13,7 @@ import { createSessionState, toSessionState } from './session-state.js'
 import { restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
 import { completeInput } from './log/complete-context.js'
+import { takeEvent } from './take-event.js'
 
 /** The latest run of a session, as the pure machine sees it. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
@@ -58,7 +59,7 @@ export interface RunReducer {
 /** With nothing but the machine. */
 export const pureReducer: RunReducer = {
   start: (input) => initialTransition(agentMachine, input)[0],
-  step: (run, event) => transition(agentMachine, run, event)[0],
+  step: (run, event) => takeEvent(run, event)[0],
   restore: (state) =>
     createActor(agentMachine, { snapshot: state as never, input: undefined as never }).getSnapshot(),
 }

@@ -1,0 +1,44 @@
+import { type AnyMachineSnapshot, initialTransition, setup, transition } from 'xstate'
+import { agentMachine } from '../../../machines/agent.machine.js'
+import { createPureTransition } from '../../../src/core/interpreter/pure-transition.js'
+import { createRandom, EventPool, inputs } from './random-walk.js'
+import { findDifference } from './side-by-side.js'
+
+test('an event leads to the snapshot and the actions that the transition function of XState returns', () => {
+  const takeEvent = createPureTransition(agentMachine)
+  const random = createRandom(7)
+  const events = new EventPool(random)
+  let taken = 0
+  for (const input of Object.values(inputs)) {
+    let [snapshot] = initialTransition(agentMachine, input)
+    for (let length = 0; length < 40; length++) {
+      const event = events.draw(snapshot as unknown as AnyMachineSnapshot) as never
+      const [expected, actionsByXState] = transition(agentMachine, snapshot, event)
+      const [actual, actions] = takeEvent(snapshot, event)
+      expect(findDifference(expected, actual, 'snapshot')).toBeNull()
+      expect(actions.map(toShown)).toEqual(actionsByXState.map(toShown))
+      snapshot = actual
+      taken++
+    }
+  }
+  expect(taken).toBeGreaterThan(500)
+})
+
+/** Each has actors of its own as `self`. */
+function toShown({ type, params }: { type: string; params?: unknown }): unknown {
+  const { event, id, src } = (params ?? {}) as Record<string, unknown>
+  return { type, event, id, src }
+}
+
+test('it starts nothing', () => {
+  const begun: string[] = []
+  const machine = setup({
+    types: { events: {} as { type: 'GO' } },
+    actions: { note: () => void begun.push('action') },
+  }).createMachine({ initial: 'off', states: { off: { on: { GO: 'on' } }, on: { entry: 'note' } } })
+  const [first] = initialTransition(machine)
+  const [second, actions] = createPureTransition(machine)(first, { type: 'GO' })
+  expect(second.value).toBe('on')
+  expect(actions.map(({ type }) => type)).toEqual(['note'])
+  expect(begun).toEqual([])
+})
