@@ -30,6 +30,9 @@ export class AnswerReader {
   readonly #fold: AnswerFold
   #body: BodyReader | null = null
   #ended = false
+  /** What the present piece has added, and has not been told yet. */
+  #text = ''
+  #reasoning = ''
 
   constructor(url: string, options: ReadAnswerOptions) {
     this.#url = url
@@ -47,10 +50,17 @@ export class AnswerReader {
     return this.#fold.finished
   }
 
-  /** Takes the next piece of the body. @throws ModelError for errors in it, the signal's reason when it aborts. */
+  /**
+   * Takes the next piece of the body. All text that it brings is told at once: a piece often has several events.
+   * @throws ModelError for errors in it, the signal's reason when it aborts.
+   */
   push(text: string): void {
     const before = this.#body?.progress ?? 0
-    this.#push(text)
+    try {
+      this.#push(text)
+    } finally {
+      this.#tell()
+    }
     this.#options.onActivity((this.#body?.progress ?? 0) > before ? 'content' : 'keep_alive')
   }
 
@@ -58,6 +68,7 @@ export class AnswerReader {
   finish(): ModelResponse {
     this.#body?.end()
     this.#show(this.#fold.flush())
+    this.#tell()
     return this.#fold.getResponse(this.#ended)
   }
 
@@ -113,13 +124,25 @@ export class AnswerReader {
   }
 
   #show({ text, reasoning, calls, hosted, warnings }: Delta): void {
-    const { signal, onDelta, onToolCall, onHosted, onWarning } = this.#options
+    const { signal, onToolCall, onHosted, onWarning } = this.#options
     // A reader of the deltas may abort between two of them.
     if (signal.aborted) throw signal.reason
-    if (text !== '' || reasoning !== '') onDelta(text, reasoning)
+    // Of one delta, the reasoning comes before the text.
+    if (reasoning !== '' && this.#text !== '') this.#tell()
+    this.#text += text
+    this.#reasoning += reasoning
+    if (calls === undefined && hosted === undefined && warnings === undefined) return
+    this.#tell()
     if (calls !== undefined) for (const call of calls) onToolCall?.(call)
     if (hosted !== undefined) for (const call of hosted) onHosted?.(call)
     if (warnings !== undefined) for (const { code, message } of warnings) onWarning?.(code, message)
+  }
+
+  #tell(): void {
+    const [text, reasoning] = [this.#text, this.#reasoning]
+    if (text === '' && reasoning === '') return
+    this.#text = this.#reasoning = ''
+    if (!this.#options.signal.aborted) this.#options.onDelta(text, reasoning)
   }
 }
 
