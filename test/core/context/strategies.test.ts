@@ -14,7 +14,7 @@ import {
 import { findHistoryProblem } from '../../support/history.js'
 import { textOf } from '../../support/play.js'
 import { counter, histories, nextFit, requestPoints, sizeOf, stamped } from './histories.js'
-import { sampled } from '../../support/extent.js'
+import { runsAll, sampled } from '../../support/extent.js'
 
 const windows = fc.integer({ min: 30, max: 1_200 })
 const strategies: [string, FitStrategy][] = [
@@ -40,6 +40,9 @@ function leastSize(messages: readonly Message[]): number {
   const stays = [...indispensable(messages)].reduce((sum, message) => sum + counter.message(message), 0)
   return sizeOf([], null) + stays
 }
+
+/** That a rule was held against so many histories: in a sample, chance may leave few. */
+const fewest = runsAll ? 10 : 0
 
 function contains(fitted: readonly Message[], message: Message): boolean {
   return fitted.some(
@@ -67,7 +70,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
       }),
       { numRuns: sampled(200) },
     )
-    expect(fits).toBeGreaterThan(10)
+    expect(fits).toBeGreaterThan(fewest)
   }
 
   it('never goes beyond the window', () => {
@@ -146,7 +149,7 @@ describe.each(strategies)('%s', (_name, strategy) => {
       }),
       { numRuns: sampled(150) },
     )
-    expect(refits).toBeGreaterThan(10)
+    expect(refits).toBeGreaterThan(fewest)
   })
 })
 
@@ -165,7 +168,7 @@ describe('sliding_window', () => {
       }),
       { numRuns: sampled(200) },
     )
-    expect(whole).toBeGreaterThan(10)
+    expect(whole).toBeGreaterThan(fewest)
   })
 
   it('drops the oldest complete units of a turn that outgrows the window', () => {
@@ -249,7 +252,7 @@ describe('compact', () => {
       }),
       { numRuns: sampled(200) },
     )
-    expect(kept).toBeGreaterThan(10)
+    expect(kept).toBeGreaterThan(fewest)
   })
 })
 
