@@ -163,6 +163,7 @@ export type {
   SessionSummary,
   SyncSessionStore,
 } from './core/sessions/store/store.js'
+export type { DeepPartial } from './core/structured/partial-objects.js'
 export type { OutputMode, OutputOf, OutputOptions } from './core/structured/structured-output.js'
 export { StoreError, type StoreErrorCode } from './core/sessions/store/store-error.js'
 export { defineTool } from './core/tools/define-tool.js'

@@ -553,6 +553,17 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values).toEqual({ city: 'Paris', days: 2 })
     },
   },
+  'docs/structured-output.md › While it streams': {
+    turns: [says('{"city":"Paris","days":2}')],
+    own: ({ model }) => ({
+      agent: createAgent({ model, output: z.object({ city: z.string(), days: z.int() }) }),
+    }),
+    shows: ['object'],
+    expect: ({ said, values }) => {
+      expect(values.object).toEqual({ city: 'Paris', days: 2 })
+      expect(said.trim()).toMatch(/Paris 2$/)
+    },
+  },
   'docs/studio.md › Studio (2)': {
     turns: [says('Nothing.')],
     shows: ['studio', 'agent'],

@@ -83,15 +83,15 @@ describe('the core entry', () => {
     const { packages } = await bundle("export * from './src/index.ts'", { packages: 'external' })
     expect(packages).toEqual({
       first: ['rxjs/internal/Observable', 'xstate'],
-      later: ['@cfworker/json-schema', '@pydantic/genai-prices', 'openai', 're2js', 'zod'],
+      later: ['@cfworker/json-schema', '@pydantic/genai-prices', 'openai', 'partial-json', 're2js', 'zod'],
     })
   })
 
   // The guards that tell honest work from loops are part of the pure machine, so they load with it: 4 kB of it. So are
   // the tables that walk the chart, with their actors: another 5 kB.
-  it('is at most 85 kB in an app that has these packages, gzipped, and no prices are among them', async () => {
+  it('is at most 86 kB in an app that has these packages, gzipped, and no prices are among them', async () => {
     const { first, code } = await bundle(app, { external: shared })
-    expect(gzipSync(first).length).toBeLessThanOrEqual(85_000)
+    expect(gzipSync(first).length).toBeLessThanOrEqual(86_000)
     // A word that only the table of prices has; it is there, for whoever needs it.
     expect(first).not.toContain('input_mtok')
     expect(code).toContain('input_mtok')

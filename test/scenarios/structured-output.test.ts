@@ -398,10 +398,88 @@ describe('a run with an output schema', () => {
     }
   })
 
+  describe('while it streams', () => {
+    const slowly: Partial<Turn> = { chunkSize: 4 }
+
+    /** What is told of the object of a run with these turns, and how the run ends. */
+    async function partsOf(turns: Turn[], options: Partial<AgentOptions> = byFormat) {
+      const play = (await stage(turns, options)).run().skipBackOff()
+      const parts: unknown[] = []
+      const completed = new Promise<void>((complete) => {
+        play.run.object$.subscribe({ next: (part) => parts.push(part), complete })
+      })
+      const result = await play.end(turns.length)
+      await completed
+      return { parts, result }
+    }
+
+    it('is told in parts, the last of which is whole', async () => {
+      const { parts, result } = await partsOf([text(json, slowly)])
+      for (const part of parts)
+        expect(['{}', '{"city":"', json].some((start) => JSON.stringify(part).startsWith(start))).toBe(true)
+      expect(parts.at(-1)).toEqual(paris)
+      expect(result).toMatchObject({ object: paris })
+    })
+
+    it('is told anew after a retry and after a repair', async () => {
+      const { parts, result } = await partsOf([
+        text('{"city":"Rome","days":', { ...slowly, cutAfter: 4 }),
+        text(wrong, slowly),
+        text(json, slowly),
+      ])
+      expect(parts).toContainEqual({ city: 7, days: 3 })
+      expect(parts.at(-1)).toEqual(paris)
+      expect(
+        JSON.stringify(parts.slice(parts.findIndex((part) => 'days' in (part as object)))),
+      ).not.toContain('Rome')
+      expect(result).toMatchObject({ object: paris })
+    })
+
+    it('is told whole where the answer is a call', async () => {
+      expect((await partsOf([call('final_answer', json)], byTool)).parts).toEqual([paris])
+    })
+
+    it('has only what output shields have cleared', async () => {
+      const secret = defineShield({
+        name: 'no_paris',
+        check: (words) => ({ action: 'redact', content: words.replace('Paris', '…') }),
+      })
+      const { parts } = await partsOf([text(json, slowly)], { ...byFormat, shields: { output: [secret] } })
+      expect(JSON.stringify(parts)).not.toContain('Paris')
+      expect(parts.at(-1)).toEqual({ city: '…', days: 3 })
+    })
+
+    it('is told to a subscriber that comes in the middle from its beginning', async () => {
+      const play = (await stage([text(json, slowly)], byFormat)).run()
+      const parts: unknown[] = []
+      play.run.events$.subscribe((event) => {
+        if (event.type === 'stream_chunk' && event.text !== '' && parts.length === 0 && !isSubscribed) {
+          isSubscribed = true
+          play.run.object$.subscribe((part) => parts.push(part))
+        }
+      })
+      let isSubscribed = false as boolean
+      await play.end(1)
+      await new Promise(setImmediate)
+      expect(parts.at(-1)).toEqual(paris)
+    })
+
+    it('is told by no error where a subscriber throws: the run warns', async () => {
+      const play = (await stage([text(json, slowly)], byFormat)).run()
+      play.run.object$.subscribe(() => {
+        throw new Error('It broke.')
+      })
+      expect(await play.end(1)).toMatchObject({ object: paris })
+      expect(play.of('warning')).toMatchObject([{ code: 'subscriber_error' }])
+    })
+  })
+
   it('is typed by its schema', async () => {
     const theatre = await stage([text(json)])
     const model = openaiChat({ model: 'm', baseURL: theatre.rehearsal.url, apiKey: 'none' })
-    const { city, days } = objectOrThrow(await createAgent({ model, output }).run('Go.').result)
+    const run = createAgent({ model, output }).run('Go.')
+    run.object$.subscribe((part) => part satisfies { city?: string; days?: number })
+    const { city, days } = objectOrThrow(await run.result)
     expect(`${city satisfies string} ${days satisfies number}`).toBe('Paris 3')
   })
 })

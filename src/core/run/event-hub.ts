@@ -3,6 +3,7 @@ import type { Actor, Subscription } from 'xstate'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
 import { EventQueue } from './event-queue.js'
+import { ObjectStream } from './object-stream.js'
 import { SafeObservable } from './safe-observable.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import { findRuntime } from '../live/runtime.js'
@@ -34,6 +35,7 @@ export class EventHub {
   #events: Observable<AgentEvent> | undefined
   #text: Observable<string> | undefined
   #state: Observable<AgentState> | undefined
+  #objects: Observable<object> | undefined
   #end: 'open' | 'completed' | { error: unknown; warning: AgentEvent } = 'open'
   #news: { news: (listener: Listener) => void; to: readonly Listener[] }[] | undefined
   #isNotifying = false
@@ -102,6 +104,28 @@ export class EventHub {
       if (event.type === 'stream_chunk' && event.text !== '') next(event.text)
     })
     return this.#text
+  }
+
+  /** The object that the present answer has come to. */
+  get object$(): Observable<object> {
+    this.#objects ??= new SafeObservable<object>(this.#createReporter(), (subscriber) => {
+      const objects = new ObjectStream((object) => subscriber.next(object))
+      const answer = this.#actor && findRuntime(this.#actor)?.answer
+      if (answer) objects.read({ ...answer, finished: false })
+      return this.#addListener({
+        of: 'stream_chunk',
+        next: (event) => {
+          if (event.type === 'stream_chunk') objects.read(event)
+        },
+        complete: () =>
+          void objects.ready.then(
+            () => subscriber.complete(),
+            (error: unknown) => subscriber.error(error),
+          ),
+        refused: (error) => subscriber.error(error),
+      })
+    })
+    return this.#objects
   }
 
   get state$(): Observable<AgentState> {

@@ -30,6 +30,7 @@ import { toMessages, type UserInput } from '../sessions/user-input.js'
 import { describeError } from '../base/describe-error.js'
 import { createRefusalEvent, warnProcess, wrongStateError } from './refused-run.js'
 import { RestPromise, toUnsavedResult } from './rest-promise.js'
+import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
 
 const doNothing = (): void => undefined
@@ -97,13 +98,16 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#hub.events$ as Observable<AgentEvent<Tools>>
   }
 
-  /**
-   * The streamed text, piece by piece.
-   * @example run.text$.subscribe((text) => process.stdout.write(text))
-   */
+  /** The streamed text, piece by piece: `run.text$.subscribe((text) => process.stdout.write(text))`. */
   get text$(): Observable<string> {
     this.#isWatched = true
     return this.#hub.text$
+  }
+
+  /** With `output`: the object of the answer while it streams, not validated. Each value replaces the one before. */
+  get object$(): Observable<DeepPartial<Output>> {
+    this.#isWatched = true
+    return this.#hub.object$ as Observable<DeepPartial<Output>>
   }
 
   /**

@@ -64,6 +64,21 @@ export const runRows: readonly Row[] = [
     run: (text) => agentOf(streaming(text)).run('Tell.').result,
   }),
   row({
+    name: 'a streamed object whose parts are read',
+    covers: [],
+    from: 20_000,
+    atMost: 320_000,
+    prepare: (n) => JSON.stringify({ words: Array.from({ length: n / 20 }, (_, i) => `word ${i}`) }),
+    run: async (text) => {
+      const output = { type: 'object', properties: { words: { type: 'array' } } } as const
+      const run = agentOf(streaming(text), { output: { schema: output, mode: 'response_format' } }).run(
+        'Tell.',
+      )
+      run.object$.subscribe()
+      await run.result
+    },
+  }),
+  row({
     name: 'a streamed answer that shields look at',
     covers: [],
     from: 5_000,

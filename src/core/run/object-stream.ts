@@ -1,0 +1,27 @@
+import { loadOnce } from '../base/lazy-load.js'
+import type { AnswerPiece, PartialObjects } from '../structured/partial-objects.js'
+
+/** Only those who want objects in parts need it. */
+const loadPartialObjects = loadOnce(() => import('../structured/partial-objects.js'))
+
+/** Reads objects from the pieces of answers. Pieces wait until the parser is loaded. */
+export class ObjectStream {
+  readonly #waiting: AnswerPiece[] = []
+  #objects: PartialObjects | undefined
+  /** Settles when all pieces that waited are read; rejects when the parser cannot be loaded. */
+  readonly ready: Promise<void>
+
+  constructor(next: (object: object) => void) {
+    this.ready = loadPartialObjects().then(({ PartialObjects }) => {
+      this.#objects = new PartialObjects(next)
+      for (const piece of this.#waiting.splice(0)) this.#objects.read(piece)
+    })
+    // Where the run is refused, nothing awaits it.
+    this.ready.catch(() => undefined)
+  }
+
+  read(piece: AnswerPiece): void {
+    if (this.#objects) this.#objects.read(piece)
+    else this.#waiting.push(piece)
+  }
+}

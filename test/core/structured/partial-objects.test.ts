@@ -1,0 +1,80 @@
+import fc from 'fast-check'
+import { PartialObjects } from '../../../src/core/structured/partial-objects.js'
+
+/** What is told of an answer that streams in these pieces. */
+function read(...pieces: string[]): object[] {
+  const told: object[] = []
+  const objects = new PartialObjects((object) => told.push(object))
+  for (const text of pieces) objects.read({ stepId: 's1', text, finished: false })
+  objects.read({ stepId: 's1', text: '', finished: true })
+  return told
+}
+
+test('each piece gives the object so far', () => {
+  expect(read('{"city":"Pa', 'ris","days"', ':[1,', '2]}')).toEqual([
+    { city: 'Pa' },
+    { city: 'Paris' },
+    { city: 'Paris', days: [1] },
+    { city: 'Paris', days: [1, 2] },
+  ])
+})
+
+test('a long object is told whenever its text has grown by a twentieth, and at its end', () => {
+  const object = { words: Array.from({ length: 500 }, (_, i) => `word ${i}`) }
+  const told = read(...(JSON.stringify(object).match(/.{1,4}/g) ?? []))
+  // From 4 characters to 6,391: the logarithm of that to the base of 1.05, at most.
+  expect(told.length).toBeGreaterThan(50)
+  expect(told.length).toBeLessThan(155)
+  expect(told.at(-1)).toEqual(object)
+})
+
+test('a number or a word that is cut is left out, because it may go on', () => {
+  expect(read('{"days":1', '2,"isFar":tr', 'ue}')).toEqual([{}, { days: 12 }, { days: 12, isFar: true }])
+})
+
+test('an answer in a code fence counts, and one without an object does not', () => {
+  expect(read('```json\n{"a":', '1}\n```')).toEqual([{}, { a: 1 }])
+  expect(read('I cannot say.', ' Sorry.')).toEqual([])
+})
+
+test('a text that would set a prototype gives nothing', () => {
+  const [object, ...more] = read('{"__proto__":{"isAdmin":true}}')
+  expect([object, more]).toEqual([undefined, []])
+})
+
+/** Whether `part` may become `whole` when more comes. */
+function isPartOf(part: unknown, whole: unknown): boolean {
+  if (typeof part === 'string') return typeof whole === 'string' && whole.startsWith(part)
+  if (typeof part !== 'object' || part === null) return Object.is(part, whole)
+  if (typeof whole !== 'object' || whole === null || Array.isArray(part) !== Array.isArray(whole))
+    return false
+  return Object.entries(part).every(([key, value]) =>
+    isPartOf(value, (whole as Record<string, unknown>)[key]),
+  )
+}
+
+test('whatever the object and wherever its text is cut: each value is a part of the object, and the last is whole', () => {
+  const key = fc.string({ minLength: 1, maxLength: 4 }).filter((name) => name !== '__proto__')
+  const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small' },
+      fc.string({ unit: 'grapheme' }),
+      fc.integer(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.array(tie('value'), { maxLength: 4 }),
+      fc.dictionary(key, tie('value'), { maxKeys: 4, noNullPrototype: true }),
+    ),
+  }))
+  const whole = fc.dictionary(key, value, { maxKeys: 5, noNullPrototype: true })
+  fc.assert(
+    fc.property(whole, fc.array(fc.nat(300), { maxLength: 12 }), fc.boolean(), (object, cuts, isWide) => {
+      const text = JSON.stringify(object, null, isWide ? 2 : 0)
+      if (text.includes('__proto__')) return
+      const at = [0, ...cuts.filter((cut) => cut < text.length).sort((a, b) => a - b), text.length]
+      const told = read(...at.slice(1).map((end, i) => text.slice(at[i], end)))
+      for (const part of told) expect([part, isPartOf(part, object)]).toEqual([part, true])
+      expect(told.at(-1)).toEqual(object)
+    }),
+  )
+})
