@@ -12,12 +12,16 @@ export class ObjectStream {
   readonly ready: Promise<void>
 
   constructor(next: (object: object) => void) {
-    this.ready = loadPartialObjects().then(({ PartialObjects }) => {
-      this.#objects = new PartialObjects(next)
-      for (const piece of this.#waiting.splice(0)) this.#objects.read(piece)
-    })
+    this.ready = this.#load(next)
     // Where the run is refused, nothing awaits it.
     this.ready.catch(() => undefined)
+  }
+
+  async #load(next: (object: object) => void): Promise<void> {
+    const { PartialObjects } = await loadPartialObjects()
+    const objects = new PartialObjects(next)
+    for (const piece of this.#waiting.splice(0)) objects.read(piece)
+    this.#objects = objects
   }
 
   read(piece: AnswerPiece): void {
