@@ -20,7 +20,8 @@ export class ObjectStream {
   async #load(next: (object: object) => void): Promise<void> {
     const { PartialObjects } = await loadPartialObjects()
     const objects = new PartialObjects(next)
-    for (const piece of this.#waiting.splice(0)) objects.read(piece)
+    // A subscriber may cause the next piece.
+    for (let piece = this.#waiting.shift(); piece; piece = this.#waiting.shift()) objects.read(piece)
     this.#objects = objects
   }
 
