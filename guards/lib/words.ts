@@ -21,7 +21,7 @@ export function nameCalls(calls: readonly CallFact[]): NamedCalls {
       toEvidence(
         calls
           .slice(0, shownCalls)
-          .map((call) => `${truncateLine(call.name, 64)}(${call.shown})`)
+          .map((call) => `${formatName(call.name)}(${call.shown})`)
           .join('; '),
       ),
       240,
@@ -32,12 +32,14 @@ export function nameCalls(calls: readonly CallFact[]): NamedCalls {
 
 export function formatTools(calls: readonly CallFact[]): string {
   const names = [...new Set(calls.map((call) => call.name))]
-  const first = names
-    .slice(0, shownCalls)
-    .map((name) => truncateLine(name, 64))
-    .join(', ')
+  const first = names.slice(0, shownCalls).map(formatName).join(', ')
   const more = names.length - shownCalls
   return truncateLine(more > 0 ? `${first} and ${more} more` : first, 96)
+}
+
+/** Models also call tools without a name. */
+function formatName(name: string): string {
+  return name === '' ? "''" : truncateLine(name, 64)
 }
 
 export function formatTimes(count: number): string {

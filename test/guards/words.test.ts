@@ -1,0 +1,13 @@
+import { formatTools, nameCalls } from '../../guards/lib/words.js'
+import { createCallFact } from '../../guards/facts.js'
+
+const call = (name: string) => createCallFact(name, '{}', { polling: false, readOnly: false })
+
+test('tools are named once each, at most three of them', () => {
+  expect(formatTools(['look', 'look', 'read'].map(call))).toBe('look, read')
+  expect(formatTools(['a', 'b', 'c', 'd', 'e'].map(call))).toBe('a, b, c and 2 more')
+})
+
+test('a tool without a name is named by quotes: a sentence about it has no gap', () => {
+  expect(nameCalls([call(''), call('look')])).toMatchObject({ tools: "'', look", calls: "''({}); look({})" })
+})
