@@ -8,6 +8,7 @@ import {
   type RunResult,
   StatewrightError,
 } from '../../src/index.js'
+import { foldRecords, xstateReducer } from '../../src/core/sessions/fold-session.js'
 import { fold } from '../support/fold.js'
 import { agentOf } from './agent.js'
 import { attend, deeds, type Hands } from './deeds.js'
@@ -73,7 +74,7 @@ export async function play(plan: Plan, host: Host): Promise<Report> {
       const { context } = run.snapshot() as { context: AgentContext }
       if (!store) broken.push(...unlike('the journal', fold(journal.entries).context, context))
       else if (isReliable(plan) && !plan.moments.some(({ deed }) => deed === 'runs a second time at once')) {
-        const { run: kept, messages } = await timed(world, agent.replay('chaos'))
+        const { run: kept, messages, snapshot } = await timed(world, agent.replay('chaos'))
         broken.push(
           ...unlike(
             'the log',
@@ -81,6 +82,9 @@ export async function play(plan: Plan, host: Host): Promise<Report> {
             [context.state, context.reason, context.messages],
           ),
         )
+        const records = await timed(world, Promise.resolve(store.read('chaos', { from: 'snapshot' })))
+        const byXState = foldRecords(records, 'chaos', xstateReducer)
+        broken.push(...unlike('the log by XState', snapshot?.context, byXState.run?.context))
       }
     }
     world.calm = true

@@ -29,6 +29,7 @@ import { answered, type Script } from '../chaos/script.js'
 import { storeOf } from '../chaos/stores.js'
 import { skewClock, World } from '../chaos/world.js'
 import type { Plan } from '../chaos/plan.js'
+import { foldRecords, xstateReducer } from '../../src/core/sessions/fold-session.js'
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
 import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import { faults } from '../support/record-faults.js'
@@ -118,7 +119,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
       const hands: Hands = { world, agent, run, abort }
       const follow = (next: Run): void => void (run = hands.run = next)
       result = await lead(hands, cell, seen, broken, follow, elsewhere)
-      broken.push(...(await sameAsLog(agent, hands, world)))
+      broken.push(...(await sameAsLog(agent, hands, store)))
     }
     said = inShort(result)
     ended = `${result.state} ${result.reason}`
@@ -335,15 +336,20 @@ async function inLog(agent: Agent): Promise<AgentEvent[]> {
   return events
 }
 
-/** What the log leads to is what the run has come to. */
-async function sameAsLog(agent: Agent, { run }: Hands, world: World): Promise<string[]> {
+/** What the log leads to is what the run has come to, by the tables and by XState's own interpreter. */
+async function sameAsLog(agent: Agent, { run, world }: Hands, store: SessionStore): Promise<string[]> {
   const { context } = run.snapshot() as { context: AgentContext }
-  const { run: kept, messages } = await timed(world, agent.replay('chaos'), true)
-  return unlike(
-    'the log',
-    [kept?.state, kept?.reason, messages],
-    [context.state, context.reason, context.messages],
-  )
+  const { run: kept, messages, snapshot } = await timed(world, agent.replay('chaos'), true)
+  const records = await timed(world, Promise.resolve(store.read('chaos', { from: 'snapshot' })), true)
+  const byXState = foldRecords(records, 'chaos', xstateReducer)
+  return [
+    ...unlike(
+      'the log',
+      [kept?.state, kept?.reason, messages],
+      [context.state, context.reason, context.messages],
+    ),
+    ...unlike('the log by XState', snapshot?.context, byXState.run?.context),
+  ]
 }
 
 /** Of a sample, some. */

@@ -32,7 +32,7 @@ export function acquireSession(
   id: string,
   asked: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
 ): Promise<AcquiredSession> {
-  return openSession(store, id, { clock: parts.clock, definition, ...asked })
+  return openSession(store, id, { clock: parts.clock, definition, interpreter: parts.interpreter, ...asked })
 }
 
 /** What a run begins with. */

@@ -8,7 +8,8 @@ import { acquireLease, releaseLease } from './log/release-lease.js'
 import { leaseMs } from './log/heartbeat.js'
 import { SessionLog } from './log/session-log.js'
 import { getResumeTime } from './resume-time.js'
-import { type FoldedSession, foldRecords } from './fold-session.js'
+import type { Interpreter } from '../interpreter/interpreter.js'
+import { type FoldedSession, foldRecords, pureReducer, xstateReducer } from './fold-session.js'
 
 export interface OpenSessionOptions {
   clock: Clock
@@ -18,6 +19,8 @@ export interface OpenSessionOptions {
   name?: string | undefined
   /** The agent that begins what runs here. */
   definition?: (() => AgentDefinition) | undefined
+  /** What takes the events of the log. Default: `tables`. */
+  interpreter?: Interpreter | undefined
 }
 
 /** A session that was taken for one writer, and where it stands. */
@@ -33,14 +36,14 @@ export interface AcquiredSession {
 export async function openSession(
   store: SessionStore,
   sessionId: string,
-  { clock, holder, name, definition }: OpenSessionOptions,
+  { clock, holder, name, definition, interpreter }: OpenSessionOptions,
 ): Promise<AcquiredSession> {
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })
     // No other process writes to it from here on, so a head of 0 still means an empty log.
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
-    const folded = foldRecords(records, sessionId)
+    const folded = foldRecords(records, sessionId, interpreter === 'xstate' ? xstateReducer : pureReducer)
     const resumesAt = await getResumeTime(store, lease, folded, clock)
     const log = new SessionLog({ store, lease, folded, clock, holder, name, definition, resumesAt })
     return { log, folded }

@@ -111,12 +111,19 @@ async function openWhenFree(
   { name, sessionId, isUnwanted }: DelegateRequest,
 ) {
   const { clock } = host
+  const { interpreter } = host.parts
   const definition = () => host.definitionAs(createSubAgentLabel(name))
   const giveUpAt = readElapsed(clock) + leaseMs
   for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
-      return await openSession(store, sessionId, { clock, holder: `sub-agent ${name}`, name, definition })
+      return await openSession(store, sessionId, {
+        clock,
+        holder: `sub-agent ${name}`,
+        name,
+        definition,
+        interpreter,
+      })
     } catch (error) {
       const isBusy = error instanceof StoreError && error.code === 'session_busy'
       if (!isBusy || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error

@@ -1,6 +1,9 @@
+import { jest } from '@jest/globals'
 import { type AnyMachineSnapshot, initialTransition, setup, transition } from 'xstate'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import { createPureTransition } from '../../../src/core/interpreter/pure-transition.js'
+import { createAgent, memoryStore, type ModelProvider } from '../../../src/index.js'
+import { plainAnswer } from '../../support/manual-model.js'
 import { createRandom, EventPool, inputs } from './random-walk.js'
 import { findDifference } from './side-by-side.js'
 
@@ -42,3 +45,25 @@ test('it starts nothing', () => {
   expect(actions.map(({ type }) => type)).toEqual(['note'])
   expect(begun).toEqual([])
 })
+
+test.each(['tables', 'xstate'] as const)(
+  'the log of a session that an agent continues is read by the interpreter of the agent: %s',
+  async (interpreter) => {
+    const store = memoryStore()
+    const model: ModelProvider = {
+      provider: 'scripted',
+      model: 'scripted',
+      request: async () => ({ ...plainAnswer, text: 'Which one?', finishReason: 'stop' }),
+    }
+    const options = { model, store, interactive: true }
+    await createAgent(options).run('Go.', { session: 's' }).result
+    const byXState = jest.spyOn(agentMachine, 'transition')
+    try {
+      const run = await createAgent({ ...options, interpreter }).resume('s')
+      expect(run.state).toBe('WAITING_FOR_INPUT')
+      expect(byXState.mock.calls.length > 0).toBe(interpreter === 'xstate')
+    } finally {
+      byXState.mockRestore()
+    }
+  },
+)
