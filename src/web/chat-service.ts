@@ -6,7 +6,8 @@ import { UsageError } from '../core/base/errors.js'
 import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
 import { type ChatInternals, ChatSessions, isWorking } from './chat-sessions.js'
-import { followRemoteRun, type StoredContext } from './follow-remote.js'
+import { ContinuedRuns } from './continued-runs.js'
+import type { StoredContext } from './follow-remote.js'
 import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
 import { SessionQueue } from './session-queue.js'
@@ -42,12 +43,20 @@ export class ChatService {
   readonly #clock: ChatInternals['clock']
   readonly #sessions: ChatSessions
   readonly #liveRuns = new LiveRuns()
-  readonly #queue = new SessionQueue()
+  readonly #tasks = new SessionQueue()
+  readonly #continued: ContinuedRuns
 
   constructor(agent: ChatAgent, made: ChatInternals) {
     this.#agent = agent
     this.#clock = made.clock
     this.#sessions = new ChatSessions(agent, made)
+    this.#continued = new ContinuedRuns({
+      agent,
+      clock: made.clock,
+      sessions: this.#sessions,
+      liveRuns: this.#liveRuns,
+      tasks: this.#tasks,
+    })
   }
 
   /**
@@ -57,7 +66,7 @@ export class ChatService {
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `message_changed`, `already_said`
    */
   sendMessage(sessionId: string, message: IncomingMessage, caller: Caller): Promise<Subscription> {
-    return this.#queue.run(sessionId, () => this.#sendMessage(sessionId, message, caller))
+    return this.#tasks.run(sessionId, () => this.#sendMessage(sessionId, message, caller))
   }
 
   /**
@@ -66,7 +75,7 @@ export class ChatService {
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
    */
   answerCalls(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<Subscription> {
-    return this.#queue.run(sessionId, () => this.#answerCalls(sessionId, answers, caller))
+    return this.#tasks.run(sessionId, () => this.#answerCalls(sessionId, answers, caller))
   }
 
   /**
@@ -79,16 +88,16 @@ export class ChatService {
     caller: Caller,
     { mayContinue }: { mayContinue: boolean },
   ): Promise<Subscription | null> {
-    return this.#queue.run(sessionId, async () => {
+    return this.#tasks.run(sessionId, async () => {
       const live = this.#liveRuns.get(sessionId)
       if (live) return subscribeFromStart(live)
       const stored = await this.#sessions.readStored(sessionId)
       if (stored === null) return null
-      if (!isWorking(stored.context.state) && !(mayContinue && (await this.#isAnswered(sessionId, stored))))
+      if (!isWorking(stored.context.state) && !(mayContinue && (await this.#continued.isAnswered(sessionId, stored))))
         return null
       return mayContinue
-        ? this.#resumeOrFollow(sessionId, caller)
-        : this.#followRemote(sessionId, stored, null)
+        ? this.#continued.resumeOrFollow(sessionId, caller)
+        : this.#continued.followRemote(sessionId, stored, null)
     })
   }
 
@@ -102,7 +111,7 @@ export class ChatService {
     { messages, steer }: { messages: number; steer?: string | undefined },
     caller: Caller,
   ): Promise<Subscription> {
-    return this.#queue.run(sessionId, async () => {
+    return this.#tasks.run(sessionId, async () => {
       const context = this.#liveRuns.get(sessionId) ? null : await this.#sessions.readContext(sessionId)
       if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
         throw new UsageError(
@@ -111,7 +120,7 @@ export class ChatService {
           sessionId,
         )
       }
-      return this.#resumeWith(sessionId, caller, { clientId: undefined }, (run) => {
+      return this.#continued.resumeWith(sessionId, caller, { clientId: undefined }, (run) => {
         if (steer === undefined) run.resume()
         else run.steer(steer)
       })
@@ -126,7 +135,7 @@ export class ChatService {
 
   /** Cancels the run of a session that has not ended. Settles when the hooks of a run at rest have. */
   async cancelRun(sessionId: string, caller: Caller): Promise<void> {
-    const ended = await this.#queue.run(sessionId, () => this.#cancelRun(sessionId, caller))
+    const ended = await this.#tasks.run(sessionId, () => this.#cancelRun(sessionId, caller))
     if (ended) await caller.hooks.rest({ id: ended.runId, sessionId }, ended)
   }
 
@@ -187,11 +196,11 @@ export class ChatService {
         throw runInProgressError(sessionId)
       case 'WAITING_FOR_INPUT':
         if (context.reason !== 'message') throw answersPendingError(listAnswerableCalls(context))
-        return this.#resumeWith(sessionId, caller, message, (run) => {
+        return this.#continued.resumeWith(sessionId, caller, message, (run) => {
           run.reply([toInputMessage(message)])
         })
       case 'PAUSED':
-        return this.#resumeWith(sessionId, caller, message, (run) => {
+        return this.#continued.resumeWith(sessionId, caller, message, (run) => {
           run.steer(toText(message))
         })
       default:
@@ -241,7 +250,7 @@ export class ChatService {
     const live = this.#liveRuns.get(sessionId)
     if (live) return subscribeFromStart(live)
     return isWorking(context.state)
-      ? this.#resumeOrFollow(sessionId, caller)
+      ? this.#continued.resumeOrFollow(sessionId, caller)
       : createFinishedSubscription(toTurn(context))
   }
 
@@ -290,7 +299,7 @@ export class ChatService {
   ): Promise<Subscription> {
     // The log has what another process makes of the answers.
     const follow = (by: Caller | null): Subscription =>
-      this.#followRemote(sessionId, stored, by, { showsTurn: false, isAnswered: by !== null })
+      this.#continued.followRemote(sessionId, stored, by, { showsTurn: false, isAnswered: by !== null })
     for (let attempt = 1; ; attempt += 1) {
       try {
         const run = await this.#sessions.resume(sessionId, caller)
@@ -306,75 +315,5 @@ export class ChatService {
       if (attempt >= maxAttempts) return follow(caller)
       await waitForNextAttempt(this.#clock)
     }
-  }
-
-  /** Whether a run rests, and has answers that no process has read. */
-  async #isAnswered(sessionId: string, { context }: StoredContext): Promise<boolean> {
-    return !isWorking(context.state) && this.#sessions.hasUnreadAnswer(sessionId, context)
-  }
-
-  async #resumeWith(
-    sessionId: string,
-    caller: Caller,
-    { clientId }: Pick<IncomingMessage, 'clientId'>,
-    apply: (run: AnyRun) => void,
-  ): Promise<Subscription> {
-    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const turn = run.state === 'PAUSED' ? findTurn(run) : null
-    apply(run)
-    const live = this.#liveRuns.follow(run, turn, caller, clientId)
-    this.#liveRuns.removeAtRest(live)
-    return turn === null ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
-  }
-
-  /** Resumes a run that was at work; follows it when another process holds it or another agent started it. */
-  async #resumeOrFollow(sessionId: string, caller: Caller): Promise<Subscription> {
-    try {
-      return await this.#resumeInterrupted(sessionId, caller)
-    } catch (error) {
-      const isStranded = hasCode(error, 'stranded')
-      const stored =
-        isStranded || hasCode(error, 'session_busy') ? await this.#sessions.readStored(sessionId) : null
-      if (stored === null) throw error
-      const isAnswered = !isStranded && (await this.#isAnswered(sessionId, stored))
-      return isWorking(stored.context.state) || isAnswered
-        ? this.#followRemote(sessionId, stored, isStranded ? null : caller, { isAnswered })
-        : createFinishedSubscription(toTurn(stored.context))
-    }
-  }
-
-  /** `caller`: resumes the run when no process holds it any more; null: the run is only watched. */
-  #followRemote(
-    sessionId: string,
-    stored: StoredContext,
-    caller: Caller | null,
-    { showsTurn = true, isAnswered = false } = {},
-  ): Subscription {
-    const resumeHere = (by: Caller): Promise<void> =>
-      this.#queue.run(sessionId, async () => {
-        if (this.#liveRuns.get(sessionId) || (await this.#sessions.isHeld(sessionId))) return
-        const stored = await this.#sessions.readStored(sessionId)
-        if (stored && (isWorking(stored.context.state) || (await this.#isAnswered(sessionId, stored))))
-          await this.#resumeInterrupted(sessionId, by)
-      })
-    return followRemoteRun(stored, {
-      showsTurn,
-      isAnswered,
-      clock: this.#clock,
-      watch: (options) => this.#agent.watch(sessionId, options),
-      ...(caller && { resumeHere: () => resumeHere(caller) }),
-    })
-  }
-
-  /** Resumes a run that was at work when its process ended, or whose answers no process has read. */
-  async #resumeInterrupted(sessionId: string, caller: Caller): Promise<Subscription> {
-    const stored = await this.#sessions.readStored(sessionId)
-    const isAnswered = stored !== null && (await this.#isAnswered(sessionId, stored))
-    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const turn = findTurn(run)
-    if (turn && !isWorking(turn.state) && !isAnswered) return createFinishedSubscription(turn)
-    const live = this.#liveRuns.follow(run, turn, caller, turn?.clientId)
-    this.#liveRuns.removeAtRest(live)
-    return subscribeFromStart(live)
   }
 }
