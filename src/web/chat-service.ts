@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentState, PendingCall, RunResult } from '../../machines/agent/run-result.js'
-import type { Message } from '../../machines/agent/messages.js'
+import type { Message, UserMessage } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen } from './call-answers.js'
@@ -8,7 +8,8 @@ import type { ChatAgent } from './chat-agent.js'
 import { type ChatInternals, ChatSessions, isWorking } from './chat-sessions.js'
 import { ContinuedRuns } from './continued-runs.js'
 import type { StoredContext } from './follow-remote.js'
-import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
+import { type IncomingMessage, isText, toInputMessage, toText } from './incoming-message.js'
+import { MessageQueue, type QueuedAnswer, type WhenBusy } from './message-queue.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
 import { SessionQueue } from './session-queue.js'
 import {
@@ -26,17 +27,22 @@ import {
   messageChangedError,
   answersPendingError,
 } from './chat-errors.js'
-import { type AnyRun, type Caller, findContext, findTurn, hasEnded, LiveRuns } from './live-runs.js'
+import { type Caller, findContext, findTurn, hasEnded, LiveRuns } from './live-runs.js'
 import { findClientId, isTurnOpening, toTurn } from './chat-turn.js'
 
 /** The current state of a session. */
 export interface SessionView {
   messages: readonly Message[]
+  /** Messages that wait for their turns, in order. */
+  queued: readonly UserMessage[]
   pending: readonly PendingCall[]
   /** Calls that are approved while other calls still wait. */
   approved: readonly string[]
   state: AgentState | null
 }
+
+/** A message, and what becomes of it while the session works. */
+type SentMessage = IncomingMessage & { whenBusy: WhenBusy }
 
 export class ChatService {
   readonly #agent: ChatAgent
@@ -45,28 +51,36 @@ export class ChatService {
   readonly #liveRuns = new LiveRuns()
   readonly #tasks = new SessionQueue()
   readonly #continued: ContinuedRuns
+  readonly #messages: MessageQueue
 
   constructor(agent: ChatAgent, made: ChatInternals) {
     this.#agent = agent
     this.#clock = made.clock
     this.#sessions = new ChatSessions(agent, made)
-    this.#continued = new ContinuedRuns({
-      agent,
-      clock: made.clock,
-      sessions: this.#sessions,
-      liveRuns: this.#liveRuns,
+    const shared = { agent, clock: made.clock, sessions: this.#sessions, liveRuns: this.#liveRuns }
+    this.#continued = new ContinuedRuns({ ...shared, tasks: this.#tasks })
+    this.#messages = new MessageQueue({
+      ...shared,
       tasks: this.#tasks,
+      continued: this.#continued,
+      stored: made.getStored,
     })
   }
 
   /**
    * Sends a user message. It starts a run, or answers the run that waits for a message. A message with the same `clientId`
-   * does not start a second run: the caller is subscribed to the first answer.
+   * does not start a second run: the caller is subscribed to the first answer. While the session works, `whenBusy` says what
+   * becomes of the message: see `HandlerOptions`.
    *
-   * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `message_changed`, `already_said`
+   * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`
    */
-  sendMessage(sessionId: string, message: IncomingMessage, caller: Caller): Promise<Subscription> {
-    return this.#tasks.run(sessionId, () => this.#sendMessage(sessionId, message, caller))
+  sendMessage(
+    sessionId: string,
+    message: IncomingMessage,
+    caller: Caller,
+    { whenBusy }: { whenBusy: WhenBusy },
+  ): Promise<Subscription | QueuedAnswer> {
+    return this.#tasks.run(sessionId, () => this.#sendMessage(sessionId, { ...message, whenBusy }, caller))
   }
 
   /**
@@ -93,8 +107,12 @@ export class ChatService {
       if (live) return subscribeFromStart(live)
       const stored = await this.#sessions.readStored(sessionId)
       if (stored === null) return null
-      if (!isWorking(stored.context.state) && !(mayContinue && (await this.#continued.isAnswered(sessionId, stored))))
-        return null
+      const isAtRest = !isWorking(stored.context.state)
+      if (isAtRest && !(mayContinue && (await this.#continued.isAnswered(sessionId, stored)))) {
+        const isNext = mayContinue && !(await this.#messages.isEmpty(sessionId))
+        const begun = isNext ? await this.#messages.beginNext(sessionId, caller) : null
+        return begun && subscribeFromStart(begun)
+      }
       return mayContinue
         ? this.#continued.resumeOrFollow(sessionId, caller)
         : this.#continued.followRemote(sessionId, stored, null)
@@ -170,7 +188,8 @@ export class ChatService {
       const { messages, run, snapshot } = await this.#agent.replay(sessionId)
       const { calls = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
       const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
-      return { messages, pending: run?.pending ?? [], approved, state: run?.state ?? null }
+      const queued = await this.#messages.list(sessionId)
+      return { messages, queued, pending: run?.pending ?? [], approved, state: run?.state ?? null }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error
@@ -179,21 +198,21 @@ export class ChatService {
 
   async #sendMessage(
     sessionId: string,
-    message: IncomingMessage,
+    message: SentMessage,
     caller: Caller,
     attempt = 1,
-  ): Promise<Subscription> {
+  ): Promise<Subscription | QueuedAnswer> {
     const { clientId } = message
     const live = this.#liveRuns.get(sessionId)
     if (live && clientId !== undefined && live.clientIds.has(clientId)) return subscribeFromStart(live)
     const context = await this.#sessions.readContext(sessionId)
     const earlier = context && (await this.#findEarlierAnswer(sessionId, context, message, caller))
     if (earlier) return earlier
-    if (live) throw runInProgressError(sessionId)
+    if (live) return this.#sendWhileBusy(sessionId, message, caller)
     switch (context?.state) {
       case 'RUNNING':
       case 'WAITING_FOR_TOOL':
-        throw runInProgressError(sessionId)
+        return this.#sendWhileBusy(sessionId, message, caller)
       case 'WAITING_FOR_INPUT':
         if (context.reason !== 'message') throw answersPendingError(listAnswerableCalls(context))
         return this.#continued.resumeWith(sessionId, caller, message, (run) => {
@@ -204,16 +223,52 @@ export class ChatService {
           run.steer(toText(message))
         })
       default:
-        return this.#startRun(sessionId, message, caller, attempt)
+        // Messages that wait are said first.
+        return context && !(await this.#messages.isEmpty(sessionId))
+          ? this.#messages.add(sessionId, message, caller)
+          : this.#startRun(sessionId, message, caller, attempt)
     }
+  }
+
+  /** A run of this process or of another one works: the message waits for its end, steers it, or is refused. */
+  async #sendWhileBusy(
+    sessionId: string,
+    message: SentMessage,
+    caller: Caller,
+  ): Promise<Subscription | QueuedAnswer> {
+    const { whenBusy } = message
+    if (whenBusy === 'refuse' || !this.#sessions.hasInbox) throw runInProgressError(sessionId)
+    try {
+      if (whenBusy === 'steer' && isText(message)) return await this.#steer(sessionId, message)
+      return await this.#messages.add(sessionId, message, caller)
+    } catch (error) {
+      if (hasCode(error, 'interactive_run')) throw runInProgressError(sessionId)
+      // The run has ended meanwhile.
+      if (!hasCode(error, 'run_ended', 'not_waiting')) throw error
+      return this.#messages.add(sessionId, message, caller)
+    }
+  }
+
+  async #steer(sessionId: string, message: SentMessage): Promise<Subscription | QueuedAnswer> {
+    const { clientId: messageId } = message
+    await this.#agent.tell(sessionId, {
+      type: 'message',
+      when: 'now',
+      input: toText(message),
+      ...(messageId !== undefined && { messageId }),
+    })
+    const live = this.#liveRuns.get(sessionId)
+    if (live) return subscribeFromStart(live)
+    const stored = await this.#sessions.readStored(sessionId)
+    return stored ? this.#continued.followRemote(sessionId, stored, null) : { answer: Promise.resolve(null) }
   }
 
   async #startRun(
     sessionId: string,
-    message: IncomingMessage,
+    message: SentMessage,
     caller: Caller,
     attempt: number,
-  ): Promise<Subscription> {
+  ): Promise<Subscription | QueuedAnswer> {
     const run = this.#agent.run([toInputMessage(message)], {
       session: sessionId,
       context: caller.context,

@@ -63,3 +63,16 @@ export function toFrames(
     cancel: leave,
   }
 }
+
+/** The frames of an answer that has not begun. */
+export function toLaterFrames<Answer>(
+  answer: Promise<Answer>,
+  encode: (answer: Answer) => FrameSource,
+): FrameSource {
+  const source = answer.then(encode)
+  source.catch(() => undefined)
+  return {
+    next: async () => (await source).next(),
+    cancel: () => void source.then((frames) => frames.cancel?.()).catch(() => undefined),
+  }
+}

@@ -1,4 +1,4 @@
-import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { getStoredRuns, internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError } from '../core/base/errors.js'
 import type { ChatAgent } from './chat-agent.js'
 import { ChatService } from './chat-service.js'
@@ -29,6 +29,8 @@ export function getChatService(agent: ChatAgent): ChatService {
     store: internals.store,
     clock: internals.parts.clock,
     getLabel: () => internals.label,
+    getStored: () => getStoredRuns(internals),
+    inputShields: internals.parts.shields.input.length > 0,
   })
   serviceByAgent.set(agent, service)
   return service

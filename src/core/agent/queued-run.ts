@@ -13,14 +13,14 @@ export interface QueuedRunOptions {
 }
 
 /**
- * Begins the next run of a session with the first message of its queue. Null: no message waits, the session is at work or
- * waits, or another process has it.
+ * Takes a session whose next run begins with the first message of its queue; the returned function begins it, and whoever
+ * subscribes right after misses nothing. Null: no message waits, the session is at work or waits, or another process has it.
  */
 export async function beginQueuedRun(
   stored: StoredRuns,
   id: string,
   { findContext, afterCancel }: QueuedRunOptions,
-): Promise<Run | null> {
+): Promise<(() => Run) | null> {
   const runId = createId()
   const taken = await acquireSession(stored, id, { holder: `run ${runId}` }).catch(ignoreBusy)
   if (taken === null) return null
@@ -46,7 +46,7 @@ export async function beginQueuedRun(
       queued,
     }
     const origin = await beginAcquiredRun(stored, taken, start)
-    return stored.run({ runId, session, origin, signal: undefined, inspect: stored.inspect })
+    return () => stored.run({ runId, session, origin, signal: undefined, inspect: stored.inspect })
   } catch (error) {
     await log.close()
     throw error
