@@ -66,13 +66,19 @@ async function handlePost(chats: PageChatService, { grant, body, getFiles }: Pos
   if (!('answer' in sent)) return createAguiResponse(sent, page, read)
   // While the message waits for people, the page is shown what they are asked.
   const answer = sent.answer.then(async (found) => found ?? (await chats.subscribeAtRest(sessionId)))
-  return createSseResponse(
-    toLaterFrames(answer, (found) => {
-      if (found) return encodeFrames(found, page, read)
-      throw new UsageError('unknown_session', 'There is no such thread any more.', 'threadId')
-    }),
-  )
+  const encode = (found: Subscription | null): FrameSource => {
+    if (found) return encodeFrames(found, page, read)
+    throw new UsageError('unknown_session', 'There is no such thread any more.', 'threadId')
+  }
+  return createSseResponse(toLaterFrames(answer, encode, toErrorEvent))
 }
+
+const toErrorEvent = (message: string): AGUIEvent => ({
+  type: 'RUN_ERROR',
+  message,
+  code: 'internal',
+  timestamp: Date.now(),
+})
 
 async function handleInput(
   chats: PageChatService,

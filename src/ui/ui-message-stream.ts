@@ -73,12 +73,13 @@ export function createChatResponse(answer: Subscription, options: UIStreamOption
 export function createQueuedResponse({ answer }: QueuedAnswer, options: UIStreamOptions): Response {
   const encode = (found: Subscription | null): FrameSource =>
     found ? encodeFrames(found, options) : toFrames({ next: () => Promise.resolve(null) }, { leave: ignore, last })
-  return createSseResponse(toLaterFrames(answer, encode), streamHeaders)
+  return createSseResponse(toLaterFrames(answer, encode, toErrorChunk), streamHeaders)
 }
 
 const streamHeaders = { 'x-vercel-ai-ui-message-stream': 'v1' }
 const last = 'data: [DONE]\n\n'
 const ignore = (): void => undefined
+const toErrorChunk = (errorText: string): UIMessageChunk => ({ type: 'error', errorText })
 
 function encodeFrames(answer: Subscription, options: UIStreamOptions): FrameSource {
   const leave = (): void => answer.unsubscribe?.()

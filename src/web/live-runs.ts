@@ -30,7 +30,7 @@ export interface Caller {
   /** What tools get. */
   context: unknown
   /** Called for each failure of the run up to its next rest. Never throws. */
-  report(failure: EventFailure, run: Pick<AnyRun, 'id' | 'sessionId'>): void
+  report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
   hooks: RunHooks
   /** Whether it may continue what another request has begun. */
   mayContinue: boolean

@@ -26,7 +26,11 @@ export class PageChatService {
   async sendMessage(sessionId: string, message: IncomingMessage): Promise<Subscription | QueuedAnswer> {
     const sent = await this.#service.sendMessage(sessionId, message, this.#rights, this.#rights)
     if (!('answer' in sent)) return this.#mask(sessionId, sent)
-    return { answer: sent.answer.then((answer) => answer && this.#mask(sessionId, answer)) }
+    const answer = sent.answer.then((found) => found && this.#mask(sessionId, found))
+    answer.catch((error: unknown) =>
+      this.#rights.report({ where: 'run', error, callId: null }, { id: null, sessionId }),
+    )
+    return { answer }
   }
 
   async answerCalls(sessionId: string, answers: readonly CallAnswer[]): Promise<Subscription> {

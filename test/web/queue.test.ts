@@ -49,13 +49,23 @@ interface Shown {
   metadata?: { queued?: true }
 }
 
-async function history(handler: Handler): Promise<[role: string, words: string, queued?: true][]> {
+async function history(handler: Handler): Promise<(string | true)[][]> {
   const shown = (await (await handler(at('/c'))).json()) as Shown[]
   return shown.map((message) => [
     message.role,
     textOf(message as never),
-    ...(message.metadata?.queued ? ([true] as const) : []),
+    ...(message.metadata?.queued ? [true as const] : []),
   ])
+}
+
+/** As `until`, for what takes time to find out. */
+async function untilLater(condition: () => Promise<boolean>): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  for (let left = 200; !(await condition()); left -= 1) {
+    if (left === 0) throw new Error(`It never came true: ${String(condition)}`)
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await settled()
+  }
 }
 
 const wordsOf = (chat: Chat): string[] => chat.messages.map(textOf)
@@ -66,11 +76,11 @@ describe.each(stores)('a chat over %s', (_, kept) => {
     const chat = new Chat('c', handler)
     const first = chat.sendMessage({ text: 'One?' })
     await asked()
-    model.pending?.delta('Fir')
-    await until(() => chat.text === 'Fir')
+    model.pending?.delta('First')
+    await until(() => chat.lastMessage?.role === 'assistant')
     const second = chat.sendMessage({ text: 'Two?' })
     const third = chat.sendMessage({ text: 'Three?' })
-    await until(async () => (await history(handler)).length === 3)
+    await untilLater(async () => (await history(handler)).length === 3)
     expect(await history(handler)).toEqual([
       ['user', 'One?'],
       ['user', 'Two?', true],
@@ -100,7 +110,7 @@ describe.each(stores)('a chat over %s', (_, kept) => {
     const responses = [handler(said('u1', 'One?'))]
     await asked()
     responses.push(handler(said('u2', 'Two?')), handler(said('u2', 'Two?')))
-    await until(async () => (await history(handler)).length === 2)
+    await untilLater(async () => (await history(handler)).length === 2)
     answer('First.')
     await asked()
     answer('Second.')
@@ -150,7 +160,7 @@ describe.each(stores)('a chat over %s', (_, kept) => {
     answer('Paid.')
     await asked()
     answer('Second.')
-    await until(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
+    await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
   })
 
   it('says what was queued when its process has died, once a page may continue the chat', async () => {
@@ -284,6 +294,26 @@ it('does not show what input shields have not seen', async () => {
   expect(JSON.stringify(await history(handler))).not.toContain('secret')
 })
 
+it('tells the page and the operator when a queued message cannot be answered', async () => {
+  const errors: unknown[] = []
+  const onError = (error: unknown): unknown => errors.push((error as Error).message)
+  const store = memoryStore()
+  const { handler, asked, answer, model } = open(store, {}, { onError })
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const second = await handler(said('u2', 'Two?'))
+  Object.assign(model, {
+    check: () => {
+      throw new Error('The key of db.internal is missing.')
+    },
+  })
+  answer('First.')
+  await chunksOf(await first)
+  const [chunk] = await chunksOf(second)
+  expect(chunk).toMatchObject({ type: 'error', errorText: expect.not.stringContaining('db.internal') as string })
+  expect(errors).toEqual(['The key of db.internal is missing.'])
+})
+
 it('says what agent.tell queued for a page, too', async () => {
   const { handler, asked, answer, agent } = open(memoryStore())
   const first = handler(said('u1', 'One?'))
@@ -293,7 +323,8 @@ it('says what agent.tell queued for a page, too', async () => {
   await chunksOf(await first)
   await asked()
   answer('Second.')
-  await until(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
+  await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
+  await settled()
   expect(await runSession(agent, { session: 'c' })).toMatchObject({ turn: 2 })
 })
 
