@@ -1,5 +1,6 @@
 import { createId } from '../core/base/create-id.js'
 import { beginQueuedRun } from '../core/agent/queued-run.js'
+import { isQueueStopped } from '../core/sessions/inbox/queued-message.js'
 import type { StoredRuns } from '../core/agent/stored-runs.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import type { UserMessage } from '../../machines/agent/messages.js'
@@ -115,13 +116,13 @@ export class MessageQueue {
   async beginNext(
     sessionId: string,
     by: Caller,
-    { mayTakeOver = by.mayContinue, afterCancel = false } = {},
+    { mayTakeOver = by.mayContinue, afterStop = false } = {},
   ): Promise<LiveRun | null> {
     const { liveRuns, stored } = this.#parts
     if (liveRuns.get(sessionId)) return null
     let said: { messageId: string; caller: Caller } | undefined
     const start = await beginQueuedRun(stored(), sessionId, {
-      afterCancel,
+      afterStop,
       findContext: (messageId) => {
         const sender = this.#senders.get(sessionId)?.get(messageId) ?? (mayTakeOver ? by : undefined)
         if (sender) said = { messageId, caller: sender }
@@ -136,7 +137,7 @@ export class MessageQueue {
     return live
   }
 
-  /** A run has ended here: the next one begins, unless it was cancelled. */
+  /** A run has ended here: the next one begins, unless it was stopped. */
   async #beginNextLater(sessionId: string, by: Caller): Promise<void> {
     try {
       await this.#parts.tasks.run(sessionId, async () => {
@@ -151,16 +152,16 @@ export class MessageQueue {
   async #waitForAnswer(awaited: AwaitedMessage): Promise<Subscription | null> {
     const { tasks } = this.#parts
     // The person writes: after a stop, the queue goes on.
-    for (let afterCancel = true; ; afterCancel = false) {
+    for (let afterStop = true; ; afterStop = false) {
       // oxlint-disable-next-line no-await-in-loop -- one look after the other
-      const look = await tasks.run(awaited.sessionId, () => this.#look(awaited, afterCancel))
+      const look = await tasks.run(awaited.sessionId, () => this.#look(awaited, afterStop))
       if ('answer' in look) return look.answer
       // oxlint-disable-next-line no-await-in-loop -- as above
       await look.until
     }
   }
 
-  async #look(awaited: AwaitedMessage, afterCancel: boolean): Promise<Look> {
+  async #look(awaited: AwaitedMessage, afterStop: boolean): Promise<Look> {
     const { sessionId, messageId, caller } = awaited
     const { liveRuns, sessions, continued } = this.#parts
     const live = liveRuns.get(sessionId)
@@ -183,10 +184,10 @@ export class MessageQueue {
     if (await sessions.isHeld(sessionId)) return { until: this.#waitForPoll() }
     if (isWorking(context.state)) return this.#lookAtInterrupted(awaited)
     if (context.state === null || !hasEnded(context.state)) return { answer: null }
-    if (context.state === 'CANCELLED' && !afterCancel) return { answer: null }
+    if (isQueueStopped(context) && !afterStop) return { answer: null }
     awaited.idleLooks += 1
     const mayTakeOver = caller.mayContinue || awaited.idleLooks > maxIdleLooks
-    const begun = await this.beginNext(sessionId, caller, { mayTakeOver, afterCancel })
+    const begun = await this.beginNext(sessionId, caller, { mayTakeOver, afterStop })
     return begun ? lookAtLive(begun, messageId) : { until: this.#waitForPoll() }
   }
 

@@ -1,4 +1,5 @@
 import { createId } from '../base/create-id.js'
+import { isQueueStopped } from '../sessions/inbox/queued-message.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import { Session } from '../sessions/session.js'
 import type { Run } from '../run/run.js'
@@ -8,8 +9,8 @@ import { acquireSession, beginAcquiredRun, type StoredRuns } from './stored-runs
 export interface QueuedRunOptions {
   /** The app's own object for this message, by its id; undefined where the message is not to be said here. */
   findContext: (messageId: string) => { context: unknown } | undefined
-  /** Whether the run may begin although the one before it was cancelled. */
-  afterCancel: boolean
+  /** Whether the run may begin although the one before it was stopped. */
+  afterStop: boolean
 }
 
 /**
@@ -19,7 +20,7 @@ export interface QueuedRunOptions {
 export async function beginQueuedRun(
   stored: StoredRuns,
   id: string,
-  { findContext, afterCancel }: QueuedRunOptions,
+  { findContext, afterStop }: QueuedRunOptions,
 ): Promise<(() => Run) | null> {
   const runId = createId()
   const taken = await acquireSession(stored, id, { holder: `run ${runId}` }).catch(ignoreBusy)
@@ -28,7 +29,7 @@ export async function beginQueuedRun(
   const { run, name, state } = folded
   const { parts } = stored
   try {
-    const mayBegin = run?.status !== 'active' && (afterCancel || run?.context.state !== 'CANCELLED')
+    const mayBegin = run?.status !== 'active' && (afterStop || !run || !isQueueStopped(run.context))
     const queued = mayBegin ? await log.inbox.findNext((run?.context ?? state).messages) : null
     const found = queued && findContext(queued.messageId)
     if (!queued || !found) {

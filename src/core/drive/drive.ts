@@ -10,6 +10,7 @@ import { UsageError } from '../base/errors.js'
 import { createId } from '../base/create-id.js'
 import { releaseRun } from '../live/release-run.js'
 import type { Run } from '../run/run.js'
+import { isQueueStopped } from '../sessions/inbox/queued-message.js'
 import type { AcquiredSession } from '../sessions/open-session.js'
 import { strandedError } from '../sessions/session-errors.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
@@ -30,7 +31,7 @@ const heartbeatMs = 10_000
  *
  * - The first call for a session begins it with `input`; later calls ignore `input`. `turn` says which run is meant.
  * - When the run has ended, the messages that `agent.tell` queued are said, a run for each: the result is that of the last. After
- *   a cancelled run they wait, until `turn` asks for one more run.
+ *   a cancelled or poisoned run they wait, until `turn` asks for one more run.
  * - When `signal` aborts, nothing new begins. `runSession` waits for a tool call that must not repeat; it drops anything else, and the
  *   next call makes that again. Then the session is free, and the result has `stopped`.
  * - `retryable` of an error says whether another attempt makes sense: true for `session_busy`, false for `corrupt_log`.
@@ -199,9 +200,9 @@ class SessionDrive {
   }
 
   /** Whether the session may have a queued message, with which the next run begins. */
-  mayHaveNext({ state, stopped }: SessionResult): boolean {
+  mayHaveNext({ state, stopped, error }: SessionResult): boolean {
     const isOver = stopped === undefined && !isWorkState(state) && !isRestState(state)
-    return isOver && state !== 'CANCELLED' && this.#hasWorked && this.#acquired.log.inbox.mayHaveQueued
+    return isOver && !isQueueStopped({ state, error: error ?? null }) && this.#hasWorked && this.#acquired.log.inbox.mayHaveQueued
   }
 
   /** What this call begins a run with: its input, or the first queued message. Null: it begins none. */
@@ -218,7 +219,7 @@ class SessionDrive {
       )
     }
     if (turn > runs && input !== undefined) return { input }
-    const mayGoOn = turn > runs || (run?.status === 'done' && run.context.state !== 'CANCELLED')
+    const mayGoOn = turn > runs || (run?.status === 'done' && !isQueueStopped(run.context))
     const queued = mayGoOn ? await log.inbox.findNext((run?.context ?? folded.state).messages) : null
     if (queued) return { queued }
     if (turn <= runs) return null

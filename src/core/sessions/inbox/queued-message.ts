@@ -1,4 +1,4 @@
-import type { NewMessage } from '../../../../machines/agent/context.js'
+import type { AgentContext, NewMessage } from '../../../../machines/agent/context.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { UsageError } from '../../base/errors.js'
@@ -46,6 +46,14 @@ export function withMessageId([first, ...more]: readonly NewMessage[], messageId
 /** Whether a transcript has the message with this id. */
 export function isSaid(messages: readonly Pick<Message, 'role' | 'data'>[], messageId: string): boolean {
   return messages.some(({ role, data }) => role === 'user' && data?.['clientId'] === messageId)
+}
+
+/**
+ * Whether the queue waits until somebody asks for one more turn: the last run was stopped, or it has ended every process that
+ * went on with it.
+ */
+export function isQueueStopped({ state, error }: Pick<AgentContext, 'state' | 'error'>): boolean {
+  return state === 'CANCELLED' || error?.code === 'poisoned'
 }
 
 /** What tells the messages that wait from those that were said. */
