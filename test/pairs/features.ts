@@ -222,6 +222,7 @@ export const features = {
     shows: (event) => event.type === 'state_changed' && event.to === 'CANCELLED',
     told: 'cancel',
   },
+  'a message for the next turn': { shows: ({ type }) => type === 'message_queued', told: 'queue' },
   'answers from elsewhere': {
     shows: ({ type }) => type === 'approval_requested',
     calls: ['pay', 'pick'],

@@ -1,3 +1,5 @@
+import { getStoredRuns, internalsByAgent } from '../../src/core/agent/agent-internals.js'
+import { beginQueuedRun } from '../../src/core/agent/queued-run.js'
 import { createInspector } from '@statelyai/inspect'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -57,6 +59,7 @@ const harmless: Slots = {
   attachment: 'An attachment.',
   steering: 'Hurry.',
   reply: 'And then?',
+  queued: '',
   aside: 'Let me see.',
   reasoning: 'Two and two.',
   callName: 'echo',
@@ -160,8 +163,19 @@ class World {
     if (this.#engines) {
       await this.#drive(this.#engines, options, 2, 'And now?')
       await this.#engines.end()
-    } else
-      await this.#run(agent.run('And now?', { session: 's', ...this.#inspecting() }), options, 'the last')
+    } else await this.#run(await this.#second(agent), options, 'the last')
+  }
+
+  async #second(agent: Agent): Promise<Run> {
+    const { queued } = this.#slots
+    if (queued === '') return agent.run('And now?', { session: 's', ...this.#inspecting() })
+    await this.#teller?.tell('s', { type: 'message', when: 'next', input: queued })
+    const made = internalsByAgent.get(agent)
+    if (!made) throw new Error('createAgent made it.')
+    const findContext = () => ({ context: undefined })
+    const start = await beginQueuedRun(getStoredRuns(made), 's', { findContext, afterStop: true })
+    if (!start) throw new Error('The message waits.')
+    return start()
   }
 
   async exits(): Promise<Exits> {
