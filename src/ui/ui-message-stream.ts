@@ -72,7 +72,9 @@ export function createChatResponse(answer: Subscription, options: UIStreamOption
 /** The same for a message that was queued: its answer streams when its turn has begun, and is empty while it waits for people. */
 export function createQueuedResponse({ answer }: QueuedAnswer, options: UIStreamOptions): Response {
   const encode = (found: Subscription | null): FrameSource =>
-    found ? encodeFrames(found, options) : toFrames({ next: () => Promise.resolve(null) }, { leave: ignore, last })
+    found
+      ? encodeFrames(found, options)
+      : toFrames({ next: () => Promise.resolve(null) }, { leave: ignore, last })
   return createSseResponse(toLaterFrames(answer, encode, toErrorChunk), streamHeaders)
 }
 

@@ -71,7 +71,9 @@ export function toLaterFrames<Answer>(
   failure: (message: string) => object,
 ): FrameSource {
   const source = answer.then(encode).catch((): FrameSource => {
-    const frames = [formatSseFrame(failure('The message could not be answered. Read the chat again, and retry.'))]
+    const frames = [
+      formatSseFrame(failure('The message could not be answered. Read the chat again, and retry.')),
+    ]
     return { next: () => frames.shift() ?? null }
   })
   return {

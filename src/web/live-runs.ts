@@ -103,10 +103,11 @@ export class LiveRuns {
       buffer.end()
       if (this.#runs.get(run.sessionId) === live) this.#runs.delete(run.sessionId)
     }
-    run.result.then((result) => {
+    const rest = ({ resumable }: { resumable: boolean }): void => {
       end()
-      if (!result.resumable) this.#onEnd(live)
-    }, end)
+      if (!resumable) this.#onEnd(live)
+    }
+    run.result.then(rest, end)
     // Its end was told by the process that came to it.
     if (live.turn !== null && hasEnded(live.turn.state)) return live
     live.closing = run.result.then((result) => {

@@ -68,11 +68,7 @@ export class MessageQueue {
    *
    * @throws {UsageError} `queue_full`, `interactive_run`
    */
-  async add(
-    sessionId: string,
-    message: IncomingMessage,
-    caller: Caller,
-  ): Promise<QueuedAnswer> {
+  async add(sessionId: string, message: IncomingMessage, caller: Caller): Promise<QueuedAnswer> {
     const { clientId: messageId = createId(), content } = message
     const input = [toInputMessage({ content, clientId: messageId })]
     const senders = this.#senders.get(sessionId) ?? new Map<string, Caller>()

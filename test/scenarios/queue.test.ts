@@ -2,6 +2,7 @@ import { SimulatedClock } from 'xstate'
 import fc from 'fast-check'
 import {
   type AgentEvent,
+  type AgentOptions,
   createAgent,
   memoryStore,
   patternShield,
@@ -36,6 +37,8 @@ async function transcript(agent: ReturnType<typeof createAgent>, id = 's'): Prom
   return messages.filter(({ role }) => role !== 'system').map(({ content }) => content)
 }
 
+const textOf = (content: unknown): string => (typeof content === 'string' ? content : JSON.stringify(content))
+
 const inboxOf = async (store: SessionStore, id = 's') => (await store.inbox?.read(id)) ?? []
 
 /** An agent whose model answers each message with it, unless the test holds it. */
@@ -44,9 +47,10 @@ function echo(store: SessionStore, options: Partial<Parameters<typeof createAgen
   const agent = createAgent({ model, store, clock: new SimulatedClock(), ...options })
   let isHeld = false
   const pump = async (): Promise<void> => {
+    // oxlint-disable-next-line no-unmodified-loop-condition -- it is, when the work is done
     while (!isHeld) {
       const last = model.pending?.request.messages.at(-1)
-      if (model.pending) model.pending.answer({ text: `re: ${String(last?.content)}` })
+      if (model.pending) model.pending.answer({ text: `re: ${textOf(last?.content)}` })
       // oxlint-disable-next-line no-await-in-loop -- the model is asked one after the other
       await settled()
     }
@@ -55,7 +59,12 @@ function echo(store: SessionStore, options: Partial<Parameters<typeof createAgen
     agent,
     model,
     next: (input: UserInput, messageId?: string) =>
-      agent.tell('s', { type: 'message', when: 'next', input, ...(messageId !== undefined && { messageId }) }),
+      agent.tell('s', {
+        type: 'message',
+        when: 'next',
+        input,
+        ...(messageId !== undefined && { messageId }),
+      }),
     answering: async <Value>(work: Promise<Value>): Promise<Value> => {
       isHeld = false
       void pump()
@@ -82,9 +91,28 @@ describe.each(kinds)('a queue in a store that answers %s', (_, open) => {
     await settled()
     expect(await inboxOf(store)).toEqual([])
     const starts = (await store.read('s')).filter(({ type }) => type === 'start')
-    expect(starts.map(({ data }) => (JSON.parse(data) as { queued?: number }).queued)).toEqual([undefined, 1, 2])
+    expect(starts.map(({ data }) => (JSON.parse(data) as { queued?: number }).queued)).toEqual([
+      undefined,
+      1,
+      2,
+    ])
     const said = (await agent.replay('s')).messages.filter(({ role }) => role === 'user')
     expect(said.at(-1)?.data).toEqual({ clientId: 'page-3' })
+  })
+
+  it('leaves what is queued to the next call when it is stopped', async () => {
+    const store = open()
+    const stop = new AbortController()
+    const inspect: AgentOptions['inspect'] = (seen) => {
+      if (seen.type === '@xstate.event' && seen.event.type === 'xstate.done.actor.model') stop.abort()
+    }
+    const { agent, model, next, answering } = echo(store, { inspect })
+    const driven = runSession(agent, { session: 's', input: 'one', signal: stop.signal })
+    await until(() => model.pending !== null)
+    await next('two')
+    expect(await answering(driven)).toMatchObject({ turn: 1, stopped: true })
+    expect(await answering(runSession(agent, { session: 's' }))).toMatchObject({ turn: 2 })
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
   })
 
   it('keeps what is queued after the run has ended, and says it with the next call', async () => {
@@ -291,7 +319,7 @@ it('says every message once and in order, whatever comes between', async () => {
       expect(run?.state).toBe('COMPLETED')
       const { messages } = await agent.replay('s')
       const said = messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
-      expect(said.filter((text) => /^m\d/.test(String(text)))).toEqual(told)
+      expect(said.filter((text) => /^m\d/.test(textOf(text)))).toEqual(told)
       expect(await inboxOf(store)).toEqual([])
     }),
     { numRuns: 40 },

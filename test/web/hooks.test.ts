@@ -1,12 +1,19 @@
 import { aguiHandler } from '../../src/agui/index.js'
 import { type Agent, ConfigError, memoryStore } from '../../src/index.js'
-import { chatHandler, type ChatHandlerOptions, type ErrorContext, type HandlerHooks, type HookContext } from '../../src/ui/index.js'
+import {
+  chatHandler,
+  type ChatHandlerOptions,
+  type ErrorContext,
+  type HandlerHooks,
+  type HookContext,
+} from '../../src/ui/index.js'
 import { latch, type Stage, type StageOptions, stage, tick, until } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 
 type Handler = (request: Request) => Promise<Response>
-type Options = HandlerHooks & Pick<ChatHandlerOptions, 'whenBusy'> & { onError?: (error: unknown, at: ErrorContext) => void }
+type Options = HandlerHooks &
+  Pick<ChatHandlerOptions, 'whenBusy'> & { onError?: (error: unknown, at: ErrorContext) => void }
 
 const authorize = (request: Request) => ({
   prefix: 'team',

@@ -40,7 +40,10 @@ const json = { method: 'POST', headers: { 'content-type': 'application/json' } }
 const said = (id: string, words: string): Request =>
   at('', {
     ...json,
-    body: JSON.stringify({ id: 'c', messages: [{ id, role: 'user', parts: [{ type: 'text', text: words }] }] }),
+    body: JSON.stringify({
+      id: 'c',
+      messages: [{ id, role: 'user', parts: [{ type: 'text', text: words }] }],
+    }),
   })
 
 interface Shown {
@@ -260,7 +263,10 @@ it('leaves the message of another process to that process, which says it with it
   const person = (user: string): Partial<ChatHandlerOptions> => ({
     authorize: () => ({ prefix: 'team', context: { user } }),
   })
-  const [ann, ben] = [open(store, { tools: [pay] }, person('ann')), open(store, { tools: [pay] }, person('ben'))]
+  const [ann, ben] = [
+    open(store, { tools: [pay] }, person('ann')),
+    open(store, { tools: [pay] }, person('ben')),
+  ]
   const first = ann.handler(said('u1', 'One?'))
   await ann.asked()
   const second = await ben.handler(said('u2', 'Two?'))
@@ -310,7 +316,10 @@ it('tells the page and the operator when a queued message cannot be answered', a
   answer('First.')
   await chunksOf(await first)
   const [chunk] = await chunksOf(second)
-  expect(chunk).toMatchObject({ type: 'error', errorText: expect.not.stringContaining('db.internal') as string })
+  expect(chunk).toMatchObject({
+    type: 'error',
+    errorText: expect.not.stringContaining('db.internal') as string,
+  })
   expect(errors).toEqual(['The key of db.internal is missing.'])
 })
 

@@ -66,7 +66,9 @@ export async function runSession(
   let rest = await drive.driveToRest()
   const { turn: _turn, input: _input, answers: _answers, at: _at, ...others } = options
   /* oxlint-disable no-await-in-loop -- one turn after the other */
-  while (drive.mayHaveNext(rest) && !signal?.aborted) {
+  while (drive.mayHaveNext(rest)) {
+    // What is queued is for the next call.
+    if (signal?.aborted) return { ...rest, stopped: true }
     const taken = await acquire().catch(ignoreBusy)
     if (taken === null) return rest
     drive = new SessionDrive(choice, taken, others)
@@ -202,7 +204,12 @@ class SessionDrive {
   /** Whether the session may have a queued message, with which the next run begins. */
   mayHaveNext({ state, stopped, error }: SessionResult): boolean {
     const isOver = stopped === undefined && !isWorkState(state) && !isRestState(state)
-    return isOver && !isQueueStopped({ state, error: error ?? null }) && this.#hasWorked && this.#acquired.log.inbox.mayHaveQueued
+    return (
+      isOver &&
+      !isQueueStopped({ state, error: error ?? null }) &&
+      this.#hasWorked &&
+      this.#acquired.log.inbox.mayHaveQueued
+    )
   }
 
   /** What this call begins a run with: its input, or the first queued message. Null: it begins none. */

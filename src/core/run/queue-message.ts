@@ -50,7 +50,9 @@ export async function queueMessage(
 export function readSteeringInput(input: UserInput): string {
   const said = toMessages(input)
   const texts = said.flatMap(({ content }) =>
-    typeof content === 'string' ? [content] : content.map((part) => (part.type === 'text' ? part.text : null)),
+    typeof content === 'string'
+      ? [content]
+      : content.map((part) => (part.type === 'text' ? part.text : null)),
   )
   if (!texts.includes(null)) return texts.join('\n')
   throw new UsageError(

@@ -72,7 +72,11 @@ export class InboxReader implements InboxHolder {
   #onQueued: QueueListener | undefined
   #isClosed = false
 
-  constructor(store: SessionStore, sessionId: string, { clock, applied, keys, queued, found }: InboxReaderParts) {
+  constructor(
+    store: SessionStore,
+    sessionId: string,
+    { clock, applied, keys, queued, found }: InboxReaderParts,
+  ) {
     this.#store = store
     this.sessionId = sessionId
     this.#clock = clock
@@ -110,7 +114,7 @@ export class InboxReader implements InboxHolder {
   async findNext(messages: QueuePosition['messages']): Promise<QueuedMessage | null> {
     if (!this.mayHaveQueued) return null
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
-    const { waiting, said } = sortQueue(found, { queued: this.#queued, messages })
+    const { waiting, said } = sortQueue(found, { queued: this.#queued, messages }, 1)
     this.removeDurable(said)
     return waiting[0] ?? null
   }

@@ -3,7 +3,6 @@ import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { UsageError } from '../../base/errors.js'
 import type { InboxMessage } from '../store/inbox.js'
-import type { SessionStore } from '../store/store.js'
 
 /** A user message that waits in a session's inbox for the turn that says it. */
 export interface QueuedMessage {
@@ -45,7 +44,11 @@ export function withMessageId([first, ...more]: readonly NewMessage[], messageId
 
 /** Whether a transcript has the message with this id. */
 export function isSaid(messages: readonly Pick<Message, 'role' | 'data'>[], messageId: string): boolean {
-  return messages.some(({ role, data }) => role === 'user' && data?.['clientId'] === messageId)
+  return messages.some((message) => findMessageId(message) === messageId)
+}
+
+function findMessageId({ role, data }: Pick<Message, 'role' | 'data'>): unknown {
+  return role === 'user' ? data?.['clientId'] : undefined
 }
 
 /**
@@ -65,36 +68,29 @@ export interface QueuePosition {
 }
 
 /**
- * The messages that wait, in order, and those that are said already: a process that died could not remove them, or they
- * were queued twice.
+ * The messages that wait, in order and at most so many, and those before them that are said already: a process that died
+ * could not remove them, or they were queued twice.
  */
 export function sortQueue(
   found: readonly InboxMessage[],
   { queued, messages }: QueuePosition,
+  atMost = Infinity,
 ): { waiting: QueuedMessage[]; said: number[] } {
   const waiting: QueuedMessage[] = []
   const said: number[] = []
-  const seen = new Set<string>()
+  const known = new Set(messages.map(findMessageId))
   for (const one of found) {
+    if (waiting.length >= atMost) break
     if (!isQueuedText(one.text)) continue
     const parsed = one.message > queued ? parseQueuedMessage(one) : null
-    if (parsed === null || seen.has(parsed.messageId) || isSaid(messages, parsed.messageId)) {
+    if (parsed === null || known.has(parsed.messageId)) {
       said.push(one.message)
       continue
     }
-    seen.add(parsed.messageId)
+    known.add(parsed.messageId)
     waiting.push(parsed)
   }
   return { waiting, said }
-}
-
-/** The messages that wait for a session, in order. */
-export async function readQueue(
-  store: SessionStore,
-  sessionId: string,
-  position: QueuePosition,
-): Promise<QueuedMessage[]> {
-  return sortQueue((await store.inbox?.read(sessionId)) ?? [], position).waiting
 }
 
 /** @throws {UsageError} `queue_full` where one more message is too much for a session */
