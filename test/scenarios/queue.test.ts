@@ -170,6 +170,33 @@ describe.each(kinds)('a queue in a store that answers %s', (_, open) => {
     expect(rest).toMatchObject({ turn: 2, output: 're: two' })
   })
 
+  it('waits while the run is paused', async () => {
+    const store = open()
+    const { agent, model, next, answering } = echo(store, { tools: [tool('look')] })
+    const driven = runSession(agent, { session: 's', input: 'one' })
+    await until(() => model.pending !== null)
+    await agent.tell('s', { type: 'pause' })
+    await next('two')
+    await settled()
+    model.pending?.answer({ toolCalls: [call('a', 'look')] })
+    expect(await driven).toMatchObject({ turn: 1, state: 'PAUSED' })
+    expect(await inboxOf(store)).toHaveLength(1)
+    const answers = [{ type: 'resume' }] as const
+    expect(await answering(runSession(agent, { session: 's', answers }))).toMatchObject({ turn: 2 })
+  })
+
+  it('is begun by no run of agent.run, and its turns count', async () => {
+    const store = open()
+    const { agent, next, answering } = echo(store)
+    await answering(agent.run('one', { session: 's' }).result)
+    await next('two')
+    await answering(agent.run('three', { session: 's' }).result)
+    expect(await inboxOf(store)).toHaveLength(1)
+    expect(await answering(runSession(agent, { session: 's' }))).toMatchObject({ turn: 3, output: 're: two' })
+    const late = runSession(agent, { session: 's', turn: 3, input: 'too late' })
+    expect(await answering(late)).toMatchObject({ turn: 3, output: 're: two' })
+  })
+
   it('says a message once that is queued again, whether it waits or was said', async () => {
     const store = open()
     const { agent, model, next, answering } = echo(store)
@@ -263,6 +290,26 @@ describe.each(kinds)('a queue in a store that answers %s', (_, open) => {
     await answering(Promise.all([runSession(agent, { session: 's' }), readUntil('message_dequeued')]))
     expect(watched).toEqual(['b'])
   })
+})
+
+it('begins nothing after a run that has ended its processes', async () => {
+  let time = 0
+  const store = memoryStore({ now: () => time })
+  const { agent, model, next, answering } = echo(store)
+  for (let i = 0; i < 6; i += 1) {
+    // Nothing is heard of it any more, and its lease runs out.
+    void runSession(agent, { session: 's', input: 'one' }).catch(() => undefined)
+    await until(() => model.pending !== null)
+    if (i === 0) await next('two')
+    model.pending = null
+    time += 60_000
+  }
+  const rest = await runSession(agent, { session: 's' })
+  expect(rest).toMatchObject({ turn: 1, state: 'ERROR', error: { code: 'poisoned' } })
+  expect(await inboxOf(store)).toHaveLength(1)
+  expect(await runSession(agent, { session: 's' })).toMatchObject({ turn: 1, state: 'ERROR' })
+  const last = await answering(runSession(agent, { session: 's', turn: 2 }))
+  expect(last).toMatchObject({ turn: 2, output: 're: two' })
 })
 
 it('refuses what is no message', async () => {

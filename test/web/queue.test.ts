@@ -200,6 +200,45 @@ it('steers the run that works with whenBusy: steer', async () => {
   expect((await history(handler)).map(([role]) => role)).toEqual(['user', 'assistant'])
 })
 
+it('queues a picture with whenBusy: steer', async () => {
+  const { handler, asked, answer } = open(memoryStore(), {}, { whenBusy: 'steer' })
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const picture = { type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,iVBORw0KGgo=' }
+  const body = { id: 'c', messages: [{ id: 'u2', role: 'user', parts: [picture] }] }
+  const second = await handler(at('', { ...json, body: JSON.stringify(body) }))
+  answer('First.')
+  await chunksOf(await first)
+  await asked()
+  answer('Second.')
+  expect(JSON.stringify(await chunksOf(second))).toContain('Second.')
+})
+
+it('says the message of a process that has ended with the context of the next message', async () => {
+  const store = memoryStore()
+  const grant: Partial<ChatHandlerOptions> = { authorize: () => ({ prefix: 'team', context: {} }) }
+  const before = open(store, {}, grant)
+  const first = before.handler(said('u1', 'One?'))
+  await before.asked()
+  before.answer('First.')
+  await chunksOf(await first)
+  await before.agent.tell('team:c', { type: 'message', when: 'next', input: 'Two?' })
+  const { handler, answer, model, clock } = open(store, {}, grant)
+  expect((await handler(at('/c/stream'))).status).toBe(204)
+  const third = await handler(said('u3', 'Three?'))
+  await settled()
+  expect(model.pending).toBeNull()
+  for (const words of ['Second.', 'Third.']) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await until(() => {
+      clock.increment(1000)
+      return model.pending !== null
+    })
+    answer(words)
+  }
+  expect(JSON.stringify(await chunksOf(third))).toContain('Third.')
+})
+
 it.each(['refuse', 'queue'] as const)('refuses by whenBusy: %s what it must', async (whenBusy) => {
   const interactive = whenBusy === 'queue'
   const { handler, asked, answer } = open(memoryStore(), { interactive }, { whenBusy })

@@ -323,7 +323,7 @@ describe('the queue of DBOS', () => {
     expect(model.attempts).toHaveLength(1)
   })
 
-  test('says a queued message when the run before it has ended, and leaves it alone at a rest and after a stop', async () => {
+  test('says a queued message after the run before it, but not at a rest or after a stop', async () => {
     const { agents, agent, model, store } = program()
     const queue = new Queue()
     const own = dbosSessions(queue as unknown as DbosLike, agents)
