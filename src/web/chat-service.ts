@@ -63,7 +63,7 @@ export class ChatService {
       ...shared,
       tasks: this.#tasks,
       continued: this.#continued,
-      stored: made.getStored,
+      beginQueuedRun: made.beginQueuedRun,
     })
   }
 

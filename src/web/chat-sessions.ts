@@ -3,7 +3,7 @@ import { type AgentState, isWorkState } from '../../machines/agent/run-result.js
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Clock } from '../core/base/clock.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
-import type { StoredRuns } from '../core/agent/stored-runs.js'
+import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
@@ -19,8 +19,8 @@ export interface ChatInternals {
   clock: Clock
   /** Whether shields screen what users say. */
   inputShields: boolean
-  /** What its runs are begun with. */
-  getStored: () => StoredRuns
+  /** Begins the next run of a session with its first queued message. */
+  beginQueuedRun: AgentInternals['beginQueuedRun']
   /** How `defineAgents` calls the agent. */
   getLabel: () => AgentLabel | undefined
 }

@@ -1,4 +1,4 @@
-import { getStoredRuns, internalsByAgent } from '../core/agent/agent-internals.js'
+import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError } from '../core/base/errors.js'
 import type { ChatAgent } from './chat-agent.js'
 import { ChatService } from './chat-service.js'
@@ -29,7 +29,7 @@ export function getChatService(agent: ChatAgent): ChatService {
     store: internals.store,
     clock: internals.parts.clock,
     getLabel: () => internals.label,
-    getStored: () => getStoredRuns(internals),
+    beginQueuedRun: internals.beginQueuedRun,
     inputShields: internals.parts.shields.input.length > 0,
   })
   serviceByAgent.set(agent, service)

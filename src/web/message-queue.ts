@@ -1,7 +1,5 @@
 import { createId } from '../core/base/create-id.js'
-import { beginQueuedRun } from '../core/agent/queued-run.js'
 import { isQueueStopped } from '../core/sessions/inbox/queued-message.js'
-import type { StoredRuns } from '../core/agent/stored-runs.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import type { UserMessage } from '../../machines/agent/messages.js'
 import type { ChatAgent } from './chat-agent.js'
@@ -26,7 +24,7 @@ export interface MessageQueueParts {
   liveRuns: LiveRuns
   tasks: SessionQueue
   continued: ContinuedRuns
-  stored: () => StoredRuns
+  beginQueuedRun: ChatInternals['beginQueuedRun']
 }
 
 /** What becomes of a message of a page while its session works; see `HandlerOptions`. */
@@ -114,10 +112,10 @@ export class MessageQueue {
     by: Caller,
     { mayTakeOver = by.mayContinue, afterStop = false } = {},
   ): Promise<LiveRun | null> {
-    const { liveRuns, stored } = this.#parts
+    const { liveRuns, beginQueuedRun } = this.#parts
     if (liveRuns.get(sessionId)) return null
     let said: { messageId: string; caller: Caller } | undefined
-    const start = await beginQueuedRun(stored(), sessionId, {
+    const start = await beginQueuedRun(sessionId, {
       afterStop,
       findContext: (messageId) => {
         const sender = this.#senders.get(sessionId)?.get(messageId) ?? (mayTakeOver ? by : undefined)

@@ -1,5 +1,4 @@
-import { getStoredRuns, internalsByAgent } from '../../src/core/agent/agent-internals.js'
-import { beginQueuedRun } from '../../src/core/agent/queued-run.js'
+import { internalsByAgent } from '../../src/core/agent/agent-internals.js'
 import { createInspector } from '@statelyai/inspect'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -170,10 +169,8 @@ class World {
     const { queued } = this.#slots
     if (queued === '') return agent.run('And now?', { session: 's', ...this.#inspecting() })
     await this.#teller?.tell('s', { type: 'message', when: 'next', input: queued })
-    const made = internalsByAgent.get(agent)
-    if (!made) throw new Error('createAgent made it.')
     const findContext = () => ({ context: undefined })
-    const start = await beginQueuedRun(getStoredRuns(made), 's', { findContext, afterStop: true })
+    const start = await internalsByAgent.get(agent)?.beginQueuedRun('s', { findContext, afterStop: true })
     if (!start) throw new Error('The message waits.')
     return start()
   }
