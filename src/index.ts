@@ -140,7 +140,7 @@ export {
   type ShieldVerdict,
 } from './core/shields/index.js'
 export type { ForkEdit, ForkOptions } from './core/sessions/fork-edit.js'
-export type { Receipt, SessionMessage } from './core/sessions/inbox/session-message.js'
+export type { Receipt, SessionMessage, UserMessageToSend } from './core/sessions/inbox/session-message.js'
 export type { SessionSnapshot } from './core/sessions/replay-session.js'
 export { memoryStore, type MemoryStoreOptions } from './core/sessions/store/memory-store.js'
 export type {

@@ -104,6 +104,12 @@ export type EmittedEvent<Tools = AnyTools> =
   | StepStarted
   | StepProgress
   | StepCompleted
+  /**
+   * A user message waits for the next turn; the run that says it begins with the other event. Only live, never in the log.
+   * `messageId`: the sender's id, which is `data.clientId` of the message that is said.
+   */
+  | { type: 'message_queued'; messageId: string }
+  | { type: 'message_dequeued'; messageId: string }
   | { type: 'warning'; code: string; message: string }
   | { type: 'error'; code: string; message: string; recoverable: boolean }
   | { type: 'run_ended'; state: AgentState; reason: Reason }

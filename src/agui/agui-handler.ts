@@ -16,8 +16,9 @@ import { type AgentInput, readInput } from './read-input.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Message } from '../../machines/agent/messages.js'
 import type { SessionView } from '../web/chat-service.js'
-import { createSseResponse } from '../web/sse.js'
-import { toFrames, type EncodedStream, encodeEvents } from '../web/encode-stream.js'
+import type { QueuedAnswer } from '../web/message-queue.js'
+import { createSseResponse, type FrameSource } from '../web/sse.js'
+import { toFrames, toLaterFrames, type EncodedStream, encodeEvents } from '../web/encode-stream.js'
 import { AGUIEventFold, type RunStatus } from './agui-fold.js'
 import type { AGUIEvent } from './protocol.js'
 
@@ -30,7 +31,7 @@ export interface AGUIHandlerOptions extends HandlerOptions {
  * The server side of AG-UI, for any runtime that has `fetch`; the client side is `new HttpAgent({ url })`.
  *
  * - `POST path`: a `RunAgentInput`. Its last message starts a run, `resume` answers open interrupts; streamed
- * - `GET path/:threadId`: `{ messages, interrupts }`, the current thread, for a page that loads it
+ * - `GET path/:threadId`: `{ messages, queued, interrupts }`, the current thread, for a page that loads it
  * - `GET path/:threadId/stream`: the thread, and the answer that is under way, as events; 204 when there is none
  * - `POST path/:threadId/stop`: cancels it
  *
@@ -42,7 +43,7 @@ export interface AGUIHandlerOptions extends HandlerOptions {
  * const agent = createAgent({ model, store: memoryStore() })
  * const handler = aguiHandler({ agent, authorize: (request) => request.headers.get('x-user') })
  * const response = await handler(new Request('http://localhost/api/agui/new', { headers: { 'x-user': 'ann' } }))
- * console.log(await response.json()) // → { messages: [], interrupts: [] }
+ * console.log(await response.json()) // → { messages: [], queued: [], interrupts: [] }
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
 export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => Promise<Response> {
@@ -59,17 +60,31 @@ async function handlePost(chats: PageChatService, { grant, body, getFiles }: Pos
   const input = await readInput(body, getFiles(body['threadId']))
   const { threadId, runId, shown, state } = input
   const sessionId = toSessionId(grant, threadId)
-  const subscription = await handleInput(chats, sessionId, input)
-  return createAguiResponse(subscription, { threadId, runId, shown, state }, () =>
-    chats.readSession(sessionId),
-  )
+  const page = { threadId, runId, shown, state }
+  const read = (): Promise<SessionView | null> => chats.readSession(sessionId)
+  const sent = await handleInput(chats, sessionId, input)
+  if (!('answer' in sent)) return createAguiResponse(sent, page, read)
+  // While the message waits for people, the page is shown what they are asked.
+  const answer = sent.answer.then(async (found) => found ?? (await chats.subscribeAtRest(sessionId)))
+  const encode = (found: Subscription | null): FrameSource => {
+    if (found) return encodeFrames(found, page, read)
+    throw new UsageError('unknown_session', 'There is no such thread any more.', 'threadId')
+  }
+  return createSseResponse(toLaterFrames(answer, encode, toErrorEvent))
 }
+
+const toErrorEvent = (message: string): AGUIEvent => ({
+  type: 'RUN_ERROR',
+  message,
+  code: 'internal',
+  timestamp: Date.now(),
+})
 
 async function handleInput(
   chats: PageChatService,
   sessionId: string,
   input: AgentInput,
-): Promise<Subscription> {
+): Promise<Subscription | QueuedAnswer> {
   const { message, resume, outputs } = input
   if (message && resume.length === 0) return chats.sendMessage(sessionId, message)
   const session = await chats.readSession(sessionId)
@@ -106,8 +121,12 @@ async function streamChat(chats: PageChatService, { chatId, sessionId }: Chat): 
 async function readChat(chats: PageChatService, sessionId: string): Promise<Response> {
   const session = await chats.readSession(sessionId)
   const body = session
-    ? { messages: toAGUIMessages(session.messages), interrupts: listInterrupts(session) }
-    : { messages: [], interrupts: [] }
+    ? {
+        messages: toAGUIMessages(session.messages),
+        queued: toAGUIMessages(session.queued),
+        interrupts: listInterrupts(session),
+      }
+    : { messages: [], queued: [], interrupts: [] }
   return Response.json(body, { headers: { 'cache-control': 'no-store' } })
 }
 
@@ -129,13 +148,16 @@ function createAguiResponse(
   page: PageRequest,
   read: () => Promise<SessionView | null>,
 ): Response {
+  return createSseResponse(encodeFrames(subscription, page, read))
+}
+
+function encodeFrames(
+  subscription: Subscription,
+  page: PageRequest,
+  read: () => Promise<SessionView | null>,
+): FrameSource {
   const leave = (): void => subscription.unsubscribe?.()
-  return createSseResponse(
-    toFrames(encodeAguiEvents(subscription, page, read), {
-      leave,
-      closing: subscription.closing,
-    }),
-  )
+  return toFrames(encodeAguiEvents(subscription, page, read), { leave, closing: subscription.closing })
 }
 
 function encodeAguiEvents(

@@ -1,8 +1,9 @@
-import { isRestState } from '../../machines/agent/run-result.js'
+import { isRestState, isWorkState } from '../../machines/agent/run-result.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { getListedDefinition, listOpenSessions } from '../core/drive/stranded-sessions.js'
+import { isQueuedText } from '../core/sessions/inbox/queued-message.js'
 import type { UnreadInbox } from '../core/sessions/store/inbox.js'
-import type { SessionStore } from '../core/sessions/store/store.js'
+import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 
 interface InboxPollOptions {
   /** When a session is asked for again that has not heard its message by then, in milliseconds. */
@@ -38,12 +39,23 @@ export function createInboxPoll(
       tried.set(sessionId, { inbox, at: now })
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const listed = await store.get(sessionId)
-      if (!listed || listed.holder !== null || !isRestState(listed.summary?.state ?? null)) continue
+      if (!listed || listed.holder !== null || !(await canContinue(store, listed))) continue
       const begun = getListedDefinition(listed)
       // oxlint-disable-next-line no-await-in-loop -- as above
       if (begun === null || agents.findAgentFor(begun)) await found(sessionId, listed.head)
     }
   }
+}
+
+/**
+ * Whether a session was told something that it can take: an answer at its rest, or a queued message after its end. After a
+ * cancelled run, the queue waits for the user.
+ */
+async function canContinue(store: SessionStore, { id, summary }: ListedSession): Promise<boolean> {
+  const state = summary?.state ?? null
+  if (state === null || isWorkState(state) || state === 'CANCELLED') return false
+  const found = (await store.inbox?.read(id)) ?? []
+  return found.some(({ text }) => isQueuedText(text) !== isRestState(state))
 }
 
 async function listUnheard(store: SessionStore): Promise<UnreadInbox[]> {

@@ -22,6 +22,7 @@ export interface RestateContext {
   sleep(ms: number): DurablePromise<void>
   awakeable<Value>(): { id: string; promise: DurablePromise<Value> }
   resolveAwakeable(id: string, value: unknown): void
+  genericSend(call: { service: string; method: string; key: string; parameter: Uint8Array }): unknown
   get<Value>(name: string): Promise<Value | null>
   set(name: string, value: unknown): void
   clear(name: string): void

@@ -155,7 +155,11 @@ export function restateSessions(
   const tellHandler = async (context: RestateContext, message: SessionMessage): Promise<Receipt> => {
     const key = await context.run('key', () => Promise.resolve(createId()))
     try {
-      return await context.run('tell', () => told(context.key, message, key), retryOptions)
+      const receipt = await context.run('tell', () => told(context.key, message, key), retryOptions)
+      // Nothing runs that would say it; a run that waits for people comes first.
+      if (message.type === 'message' && receipt.status === 'waiting')
+        context.genericSend({ service: name, method: 'run', key: context.key, parameter: new Uint8Array() })
+      return receipt
     } finally {
       // Also where it was refused: a cancel may have been carried out by a process that is gone.
       const waiting = await context.get<string>('waiting')

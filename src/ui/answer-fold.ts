@@ -187,6 +187,8 @@ export class AnswerFold {
         return
       case 'step_progress':
       case 'step_completed':
+      case 'message_queued':
+      case 'message_dequeued':
         return
       default:
         this.#writeNote(event)

@@ -5,7 +5,7 @@ import type { PageChatService } from '../web/page-chat-service.js'
 import { type HandlerOptions, type PostRequest, createRequestHandler } from '../web/request-handler.js'
 import { isTurnOpening } from '../web/chat-turn.js'
 import type { Protocol } from './ui-message-chunks.js'
-import { createChatResponse } from './ui-message-stream.js'
+import { createChatResponse, createQueuedResponse } from './ui-message-stream.js'
 import { toUIMessages } from './ui-messages.js'
 import type { InputPart } from '../core/models/media.js'
 import { parseApprovalId } from '../web/approval-id.js'
@@ -76,11 +76,11 @@ async function handlePost(
 ): Promise<Response> {
   const input = readRequest(body, getFiles(body['id']))
   const sessionId = toSessionId(grant, input.chatId)
-  const subscription =
+  const sent =
     'message' in input
       ? await chats.sendMessage(sessionId, input.message)
       : await chats.answerCalls(sessionId, input.answers)
-  return createChatResponse(subscription, { protocol })
+  return 'answer' in sent ? createQueuedResponse(sent, { protocol }) : createChatResponse(sent, { protocol })
 }
 
 const noStore = { headers: { 'cache-control': 'no-store' } }
@@ -89,9 +89,10 @@ const noStore = { headers: { 'cache-control': 'no-store' } }
 async function readChat(chats: PageChatService, sessionId: string, protocol: Protocol): Promise<Response> {
   const session = await chats.readSession(sessionId)
   if (session === null) return Response.json([], noStore)
-  const { messages, pending, approved, state } = session
+  const { messages, queued, pending, approved, state } = session
   const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(isTurnOpening) + 1) : messages
-  return Response.json(toUIMessages(shown, pending, { protocol, approved }), noStore)
+  const waiting = toUIMessages(queued).map((message) => ({ ...message, metadata: { queued: true } }))
+  return Response.json([...toUIMessages(shown, pending, { protocol, approved }), ...waiting], noStore)
 }
 
 /** A page's request: a new message, or answers to pending calls. */

@@ -4,6 +4,7 @@ export type { ChatAgent } from '../web/chat-agent.js'
 export type { ErrorFormatter, ExposeOptions } from '../web/exposure.js'
 export type { FileIds } from '../web/page-files.js'
 export type { HandlerHooks, HookContext } from '../web/run-hooks.js'
+export type { WhenBusy } from '../web/message-queue.js'
 export type { ErrorContext, OnError } from '../web/error-response.js'
 export { chatHandler, type ChatHandlerOptions } from './chat-handler.js'
 export type {

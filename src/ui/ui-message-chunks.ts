@@ -40,8 +40,10 @@ interface NamedCall {
 /** Why a message ends, in the terms of the AI SDK. Only `ai` 7 has `interrupted`. */
 export type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'interrupted' | 'other'
 
-/** The metadata of an assistant message. */
+/** The metadata of a message. */
 export interface MessageMetadata {
+  /** Of a user message that waits for its turn. */
+  queued?: true
   /** The run's usage so far. */
   usage?: { inputTokens: number; outputTokens: number; totalTokens: number; cost: number | null }
 }

@@ -3,8 +3,9 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Subscription } from '../web/subscription.js'
 import type { AnyRun } from '../web/live-runs.js'
 import { subscribeToRun } from '../web/subscribe-to-run.js'
-import { createSseResponse } from '../web/sse.js'
-import { toFrames, type EncodedStream, encodeEvents } from '../web/encode-stream.js'
+import type { QueuedAnswer } from '../web/message-queue.js'
+import { createSseResponse, type FrameSource } from '../web/sse.js'
+import { toFrames, toLaterFrames, type EncodedStream, encodeEvents } from '../web/encode-stream.js'
 import { AnswerFold } from './answer-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-chunks.js'
 
@@ -65,13 +66,26 @@ export function toUIMessageStreamResponse(run: AnyRun, options: UIStreamOptions 
 
 /** Streams a subscription as an HTTP response. */
 export function createChatResponse(answer: Subscription, options: UIStreamOptions): Response {
+  return createSseResponse(encodeFrames(answer, options), streamHeaders)
+}
+
+/** The same for a message that was queued: its answer streams when its turn has begun, and is empty while it waits for people. */
+export function createQueuedResponse({ answer }: QueuedAnswer, options: UIStreamOptions): Response {
+  const encode = (found: Subscription | null): FrameSource =>
+    found
+      ? encodeFrames(found, options)
+      : toFrames({ next: () => Promise.resolve(null) }, { leave: ignore, last })
+  return createSseResponse(toLaterFrames(answer, encode, toErrorChunk), streamHeaders)
+}
+
+const streamHeaders = { 'x-vercel-ai-ui-message-stream': 'v1' }
+const last = 'data: [DONE]\n\n'
+const ignore = (): void => undefined
+const toErrorChunk = (errorText: string): UIMessageChunk => ({ type: 'error', errorText })
+
+function encodeFrames(answer: Subscription, options: UIStreamOptions): FrameSource {
   const leave = (): void => answer.unsubscribe?.()
-  const frames = toFrames(encodeChunks(answer, options), {
-    leave,
-    last: 'data: [DONE]\n\n',
-    closing: answer.closing,
-  })
-  return createSseResponse(frames, { 'x-vercel-ai-ui-message-stream': 'v1' })
+  return toFrames(encodeChunks(answer, options), { leave, last, closing: answer.closing })
 }
 
 function encodeChunks(

@@ -1,13 +1,15 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentState, PendingCall, RunResult } from '../../machines/agent/run-result.js'
-import type { Message } from '../../machines/agent/messages.js'
+import type { Message, UserMessage } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
 import { type ChatInternals, ChatSessions, isWorking } from './chat-sessions.js'
-import { followRemoteRun, type StoredContext } from './follow-remote.js'
-import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
+import { ContinuedRuns } from './continued-runs.js'
+import type { StoredContext } from './follow-remote.js'
+import { type IncomingMessage, isText, toInputMessage, toText } from './incoming-message.js'
+import { MessageQueue, type QueuedAnswer, type WhenBusy } from './message-queue.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
 import { SessionQueue } from './session-queue.js'
 import {
@@ -25,39 +27,60 @@ import {
   messageChangedError,
   answersPendingError,
 } from './chat-errors.js'
-import { type AnyRun, type Caller, findContext, findTurn, hasEnded, LiveRuns } from './live-runs.js'
+import { type Caller, findContext, findTurn, hasEnded, LiveRuns } from './live-runs.js'
 import { findClientId, isTurnOpening, toTurn } from './chat-turn.js'
 
 /** The current state of a session. */
 export interface SessionView {
   messages: readonly Message[]
+  /** Messages that wait for their turns, in order. */
+  queued: readonly UserMessage[]
   pending: readonly PendingCall[]
   /** Calls that are approved while other calls still wait. */
   approved: readonly string[]
   state: AgentState | null
 }
 
+/** A message, and what becomes of it while the session works. */
+type SentMessage = IncomingMessage & { whenBusy: WhenBusy }
+
 export class ChatService {
   readonly #agent: ChatAgent
   readonly #clock: ChatInternals['clock']
   readonly #sessions: ChatSessions
   readonly #liveRuns = new LiveRuns()
-  readonly #queue = new SessionQueue()
+  readonly #tasks = new SessionQueue()
+  readonly #continued: ContinuedRuns
+  readonly #messages: MessageQueue
 
   constructor(agent: ChatAgent, made: ChatInternals) {
     this.#agent = agent
     this.#clock = made.clock
     this.#sessions = new ChatSessions(agent, made)
+    const shared = { agent, clock: made.clock, sessions: this.#sessions, liveRuns: this.#liveRuns }
+    this.#continued = new ContinuedRuns({ ...shared, tasks: this.#tasks })
+    this.#messages = new MessageQueue({
+      ...shared,
+      tasks: this.#tasks,
+      continued: this.#continued,
+      beginQueuedRun: made.beginQueuedRun,
+    })
   }
 
   /**
    * Sends a user message. It starts a run, or answers the run that waits for a message. A message with the same `clientId`
-   * does not start a second run: the caller is subscribed to the first answer.
+   * does not start a second run: the caller is subscribed to the first answer. While the session works, `whenBusy` says what
+   * becomes of the message: see `HandlerOptions`.
    *
-   * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, `message_changed`, `already_said`
+   * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`
    */
-  sendMessage(sessionId: string, message: IncomingMessage, caller: Caller): Promise<Subscription> {
-    return this.#queue.run(sessionId, () => this.#sendMessage(sessionId, message, caller))
+  sendMessage(
+    sessionId: string,
+    message: IncomingMessage,
+    caller: Caller,
+    { whenBusy }: { whenBusy: WhenBusy },
+  ): Promise<Subscription | QueuedAnswer> {
+    return this.#tasks.run(sessionId, () => this.#sendMessage(sessionId, { ...message, whenBusy }, caller))
   }
 
   /**
@@ -66,7 +89,7 @@ export class ChatService {
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
    */
   answerCalls(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<Subscription> {
-    return this.#queue.run(sessionId, () => this.#answerCalls(sessionId, answers, caller))
+    return this.#tasks.run(sessionId, () => this.#answerCalls(sessionId, answers, caller))
   }
 
   /**
@@ -79,16 +102,20 @@ export class ChatService {
     caller: Caller,
     { mayContinue }: { mayContinue: boolean },
   ): Promise<Subscription | null> {
-    return this.#queue.run(sessionId, async () => {
+    return this.#tasks.run(sessionId, async () => {
       const live = this.#liveRuns.get(sessionId)
       if (live) return subscribeFromStart(live)
       const stored = await this.#sessions.readStored(sessionId)
       if (stored === null) return null
-      if (!isWorking(stored.context.state) && !(mayContinue && (await this.#isAnswered(sessionId, stored))))
-        return null
+      const isAtRest = !isWorking(stored.context.state)
+      if (isAtRest && !(mayContinue && (await this.#continued.isAnswered(sessionId, stored)))) {
+        const isNext = mayContinue && !(await this.#messages.isEmpty(sessionId))
+        const begun = isNext ? await this.#messages.beginNext(sessionId, caller) : null
+        return begun && subscribeFromStart(begun)
+      }
       return mayContinue
-        ? this.#resumeOrFollow(sessionId, caller)
-        : this.#followRemote(sessionId, stored, null)
+        ? this.#continued.resumeOrFollow(sessionId, caller)
+        : this.#continued.followRemote(sessionId, stored, null)
     })
   }
 
@@ -102,7 +129,7 @@ export class ChatService {
     { messages, steer }: { messages: number; steer?: string | undefined },
     caller: Caller,
   ): Promise<Subscription> {
-    return this.#queue.run(sessionId, async () => {
+    return this.#tasks.run(sessionId, async () => {
       const context = this.#liveRuns.get(sessionId) ? null : await this.#sessions.readContext(sessionId)
       if (context?.state !== 'PAUSED' || context.messages.length !== messages) {
         throw new UsageError(
@@ -111,7 +138,7 @@ export class ChatService {
           sessionId,
         )
       }
-      return this.#resumeWith(sessionId, caller, { clientId: undefined }, (run) => {
+      return this.#continued.resumeWith(sessionId, caller, { clientId: undefined }, (run) => {
         if (steer === undefined) run.resume()
         else run.steer(steer)
       })
@@ -126,7 +153,7 @@ export class ChatService {
 
   /** Cancels the run of a session that has not ended. Settles when the hooks of a run at rest have. */
   async cancelRun(sessionId: string, caller: Caller): Promise<void> {
-    const ended = await this.#queue.run(sessionId, () => this.#cancelRun(sessionId, caller))
+    const ended = await this.#tasks.run(sessionId, () => this.#cancelRun(sessionId, caller))
     if (ended) await caller.hooks.rest({ id: ended.runId, sessionId }, ended)
   }
 
@@ -161,7 +188,8 @@ export class ChatService {
       const { messages, run, snapshot } = await this.#agent.replay(sessionId)
       const { calls = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
       const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
-      return { messages, pending: run?.pending ?? [], approved, state: run?.state ?? null }
+      const queued = await this.#messages.list(sessionId)
+      return { messages, queued, pending: run?.pending ?? [], approved, state: run?.state ?? null }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error
@@ -170,41 +198,77 @@ export class ChatService {
 
   async #sendMessage(
     sessionId: string,
-    message: IncomingMessage,
+    message: SentMessage,
     caller: Caller,
     attempt = 1,
-  ): Promise<Subscription> {
+  ): Promise<Subscription | QueuedAnswer> {
     const { clientId } = message
     const live = this.#liveRuns.get(sessionId)
     if (live && clientId !== undefined && live.clientIds.has(clientId)) return subscribeFromStart(live)
     const context = await this.#sessions.readContext(sessionId)
     const earlier = context && (await this.#findEarlierAnswer(sessionId, context, message, caller))
     if (earlier) return earlier
-    if (live) throw runInProgressError(sessionId)
+    if (live) return this.#sendWhileBusy(sessionId, message, caller)
     switch (context?.state) {
       case 'RUNNING':
       case 'WAITING_FOR_TOOL':
-        throw runInProgressError(sessionId)
+        return this.#sendWhileBusy(sessionId, message, caller)
       case 'WAITING_FOR_INPUT':
         if (context.reason !== 'message') throw answersPendingError(listAnswerableCalls(context))
-        return this.#resumeWith(sessionId, caller, message, (run) => {
+        return this.#continued.resumeWith(sessionId, caller, message, (run) => {
           run.reply([toInputMessage(message)])
         })
       case 'PAUSED':
-        return this.#resumeWith(sessionId, caller, message, (run) => {
+        return this.#continued.resumeWith(sessionId, caller, message, (run) => {
           run.steer(toText(message))
         })
       default:
-        return this.#startRun(sessionId, message, caller, attempt)
+        // Messages that wait are said first.
+        return context && !(await this.#messages.isEmpty(sessionId))
+          ? this.#messages.add(sessionId, message, caller)
+          : this.#startRun(sessionId, message, caller, attempt)
     }
+  }
+
+  /** A run of this process or of another one works: the message waits for its end, steers it, or is refused. */
+  async #sendWhileBusy(
+    sessionId: string,
+    message: SentMessage,
+    caller: Caller,
+  ): Promise<Subscription | QueuedAnswer> {
+    const { whenBusy } = message
+    if (whenBusy === 'refuse' || !this.#sessions.hasInbox) throw runInProgressError(sessionId)
+    try {
+      if (whenBusy === 'steer' && isText(message)) return await this.#steer(sessionId, message)
+      return await this.#messages.add(sessionId, message, caller)
+    } catch (error) {
+      if (hasCode(error, 'interactive_run')) throw runInProgressError(sessionId)
+      // The run has ended meanwhile.
+      if (!hasCode(error, 'run_ended', 'not_waiting')) throw error
+      return this.#messages.add(sessionId, message, caller)
+    }
+  }
+
+  async #steer(sessionId: string, message: SentMessage): Promise<Subscription | QueuedAnswer> {
+    const { clientId: messageId } = message
+    await this.#agent.tell(sessionId, {
+      type: 'message',
+      when: 'now',
+      input: toText(message),
+      ...(messageId !== undefined && { messageId }),
+    })
+    const live = this.#liveRuns.get(sessionId)
+    if (live) return subscribeFromStart(live)
+    const stored = await this.#sessions.readStored(sessionId)
+    return stored ? this.#continued.followRemote(sessionId, stored, null) : { answer: Promise.resolve(null) }
   }
 
   async #startRun(
     sessionId: string,
-    message: IncomingMessage,
+    message: SentMessage,
     caller: Caller,
     attempt: number,
-  ): Promise<Subscription> {
+  ): Promise<Subscription | QueuedAnswer> {
     const run = this.#agent.run([toInputMessage(message)], {
       session: sessionId,
       context: caller.context,
@@ -241,7 +305,7 @@ export class ChatService {
     const live = this.#liveRuns.get(sessionId)
     if (live) return subscribeFromStart(live)
     return isWorking(context.state)
-      ? this.#resumeOrFollow(sessionId, caller)
+      ? this.#continued.resumeOrFollow(sessionId, caller)
       : createFinishedSubscription(toTurn(context))
   }
 
@@ -290,7 +354,7 @@ export class ChatService {
   ): Promise<Subscription> {
     // The log has what another process makes of the answers.
     const follow = (by: Caller | null): Subscription =>
-      this.#followRemote(sessionId, stored, by, { showsTurn: false, isAnswered: by !== null })
+      this.#continued.followRemote(sessionId, stored, by, { showsTurn: false, isAnswered: by !== null })
     for (let attempt = 1; ; attempt += 1) {
       try {
         const run = await this.#sessions.resume(sessionId, caller)
@@ -306,75 +370,5 @@ export class ChatService {
       if (attempt >= maxAttempts) return follow(caller)
       await waitForNextAttempt(this.#clock)
     }
-  }
-
-  /** Whether a run rests, and has answers that no process has read. */
-  async #isAnswered(sessionId: string, { context }: StoredContext): Promise<boolean> {
-    return !isWorking(context.state) && this.#sessions.hasUnreadAnswer(sessionId, context)
-  }
-
-  async #resumeWith(
-    sessionId: string,
-    caller: Caller,
-    { clientId }: Pick<IncomingMessage, 'clientId'>,
-    apply: (run: AnyRun) => void,
-  ): Promise<Subscription> {
-    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const turn = run.state === 'PAUSED' ? findTurn(run) : null
-    apply(run)
-    const live = this.#liveRuns.follow(run, turn, caller, clientId)
-    this.#liveRuns.removeAtRest(live)
-    return turn === null ? subscribeFromStart(live) : subscribeFromNow(live, { isContinued: true })
-  }
-
-  /** Resumes a run that was at work; follows it when another process holds it or another agent started it. */
-  async #resumeOrFollow(sessionId: string, caller: Caller): Promise<Subscription> {
-    try {
-      return await this.#resumeInterrupted(sessionId, caller)
-    } catch (error) {
-      const isStranded = hasCode(error, 'stranded')
-      const stored =
-        isStranded || hasCode(error, 'session_busy') ? await this.#sessions.readStored(sessionId) : null
-      if (stored === null) throw error
-      const isAnswered = !isStranded && (await this.#isAnswered(sessionId, stored))
-      return isWorking(stored.context.state) || isAnswered
-        ? this.#followRemote(sessionId, stored, isStranded ? null : caller, { isAnswered })
-        : createFinishedSubscription(toTurn(stored.context))
-    }
-  }
-
-  /** `caller`: resumes the run when no process holds it any more; null: the run is only watched. */
-  #followRemote(
-    sessionId: string,
-    stored: StoredContext,
-    caller: Caller | null,
-    { showsTurn = true, isAnswered = false } = {},
-  ): Subscription {
-    const resumeHere = (by: Caller): Promise<void> =>
-      this.#queue.run(sessionId, async () => {
-        if (this.#liveRuns.get(sessionId) || (await this.#sessions.isHeld(sessionId))) return
-        const stored = await this.#sessions.readStored(sessionId)
-        if (stored && (isWorking(stored.context.state) || (await this.#isAnswered(sessionId, stored))))
-          await this.#resumeInterrupted(sessionId, by)
-      })
-    return followRemoteRun(stored, {
-      showsTurn,
-      isAnswered,
-      clock: this.#clock,
-      watch: (options) => this.#agent.watch(sessionId, options),
-      ...(caller && { resumeHere: () => resumeHere(caller) }),
-    })
-  }
-
-  /** Resumes a run that was at work when its process ended, or whose answers no process has read. */
-  async #resumeInterrupted(sessionId: string, caller: Caller): Promise<Subscription> {
-    const stored = await this.#sessions.readStored(sessionId)
-    const isAnswered = stored !== null && (await this.#isAnswered(sessionId, stored))
-    const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const turn = findTurn(run)
-    if (turn && !isWorking(turn.state) && !isAnswered) return createFinishedSubscription(turn)
-    const live = this.#liveRuns.follow(run, turn, caller, turn?.clientId)
-    this.#liveRuns.removeAtRest(live)
-    return subscribeFromStart(live)
   }
 }

@@ -3,6 +3,8 @@ import { type AgentState, isWorkState } from '../../machines/agent/run-result.js
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Clock } from '../core/base/clock.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
+import type { AgentInternals } from '../core/agent/agent-internals.js'
+import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { type CallAnswer, isAnswerTo, tellAnswers } from './call-answers.js'
@@ -15,6 +17,10 @@ import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
 export interface ChatInternals {
   store: SessionStore
   clock: Clock
+  /** Whether shields screen what users say. */
+  inputShields: boolean
+  /** Begins the next run of a session with its first queued message. */
+  beginQueuedRun: AgentInternals['beginQueuedRun']
   /** How `defineAgents` calls the agent. */
   getLabel: () => AgentLabel | undefined
 }
@@ -82,6 +88,25 @@ export class ChatSessions {
             callId === event.callId && fingerprint === (event.fingerprint ?? fingerprint),
         ),
     )
+  }
+
+  /** Whether the store has an inbox. */
+  get hasInbox(): boolean {
+    return this.#internals.store.inbox !== undefined
+  }
+
+  /** Whether shields screen what users say. */
+  get inputShields(): boolean {
+    return this.#internals.inputShields
+  }
+
+  /** The messages that wait for their turns. */
+  async readQueue(sessionId: string): Promise<QueuedMessage[]> {
+    const { store } = this.#internals
+    const found = ((await store.inbox?.read(sessionId)) ?? []).filter(({ text }) => isQueuedText(text))
+    const context = found.length > 0 ? await this.readContext(sessionId) : null
+    // What is in the transcript is not waiting.
+    return context ? sortQueue(found, { queued: 0, messages: context.messages }).waiting : []
   }
 
   async #readUnread(sessionId: string) {

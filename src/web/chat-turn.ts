@@ -52,6 +52,26 @@ export function toTurn(context: AgentContext): Turn {
   }
 }
 
+/** The turn that a page's message opened, when other turns have followed it; null when there is none. */
+export function findPastTurn(context: AgentContext, clientId: string): Turn | null {
+  const all = maskMessages(context)
+  const at = all.findLastIndex((message) => isTurnOpening(message) && findClientId(message) === clientId)
+  const opening = all[at]
+  const next = all.findIndex((message, i) => i > at && isTurnOpening(message))
+  if (!opening || next < 0) return null
+  return {
+    messageId: toAnswerId(opening),
+    clientId,
+    before: all.slice(0, at + 1),
+    messages: all.slice(at + 1, next),
+    settled: [],
+    pending: [],
+    state: 'COMPLETED',
+    reason: 'end_turn',
+    error: null,
+  }
+}
+
 /** The id of the page's message that answers a user message. */
 export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
 

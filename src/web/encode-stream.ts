@@ -63,3 +63,21 @@ export function toFrames(
     cancel: leave,
   }
 }
+
+/** The frames of an answer that has not begun; `failure`: what a page is sent when it cannot begin. */
+export function toLaterFrames<Answer>(
+  answer: Promise<Answer>,
+  encode: (answer: Answer) => FrameSource,
+  failure: (message: string) => object,
+): FrameSource {
+  const source = answer.then(encode).catch((): FrameSource => {
+    const frames = [
+      formatSseFrame(failure('The message could not be answered. Read the chat again, and retry.')),
+    ]
+    return { next: () => frames.shift() ?? null }
+  })
+  return {
+    next: async () => (await source).next(),
+    cancel: () => void source.then((frames) => frames.cancel?.()),
+  }
+}

@@ -29,6 +29,8 @@ export function getChatService(agent: ChatAgent): ChatService {
     store: internals.store,
     clock: internals.parts.clock,
     getLabel: () => internals.label,
+    beginQueuedRun: internals.beginQueuedRun,
+    inputShields: internals.parts.shields.input.length > 0,
   })
   serviceByAgent.set(agent, service)
   return service

@@ -11,6 +11,11 @@ export function toInputMessage({ content, clientId }: IncomingMessage): UserInpu
   return { content, ...(clientId !== undefined && { clientId }) }
 }
 
+/** Whether a message is text alone. */
+export function isText({ content }: IncomingMessage): boolean {
+  return typeof content === 'string' || content.every(({ type }) => type === 'text')
+}
+
 /** The text parts of a message. */
 export function toText({
   content,

@@ -30,8 +30,10 @@ export interface Caller {
   /** What tools get. */
   context: unknown
   /** Called for each failure of the run up to its next rest. Never throws. */
-  report(failure: EventFailure, run: Pick<AnyRun, 'id' | 'sessionId'>): void
+  report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
   hooks: RunHooks
+  /** Whether it may continue what another request has begun. */
+  mayContinue: boolean
 }
 
 /** A run at work in this process. */
@@ -43,7 +45,7 @@ export interface LiveRun {
   turn: Turn | null
   /** The page's ids of the messages that the run got here. */
   clientIds: Set<string>
-  hooks: RunHooks
+  caller: Caller
   /** Whether it has worked since this process started or resumed it. */
   hasWorked: boolean
   /** Settles when the hooks of its rest have. */
@@ -53,6 +55,12 @@ export interface LiveRun {
 /** The runs at work in this process, by session. A run is removed at its next rest. */
 export class LiveRuns {
   readonly #runs = new Map<string, LiveRun>()
+  #onEnd: (live: LiveRun) => void = ignore
+
+  /** Told of each run that has ended here. */
+  onEnd(listener: (live: LiveRun) => void): void {
+    this.#onEnd = listener
+  }
 
   get(sessionId: string): LiveRun | undefined {
     return this.#runs.get(sessionId)
@@ -64,7 +72,7 @@ export class LiveRuns {
     const failures = new EventFailures()
     const clientIds = new Set(clientId === undefined ? [] : [clientId])
     const { hooks } = caller
-    const live: LiveRun = { run, buffer, turn, clientIds, hooks, hasWorked: false, closing: undefined }
+    const live: LiveRun = { run, buffer, turn, clientIds, caller, hasWorked: false, closing: undefined }
     this.#runs.set(run.sessionId, live)
     let hasBegun = turn !== null
     run.events$.subscribe({
@@ -89,12 +97,17 @@ export class LiveRuns {
 
   /** Removes the run when it rests, and calls its hooks; none for a run that has only kept an answer and still waits. */
   removeAtRest(live: LiveRun): LiveRun {
-    const { run, buffer, hooks } = live
+    const { run, buffer } = live
+    const { hooks } = live.caller
     const end = (): void => {
       buffer.end()
       if (this.#runs.get(run.sessionId) === live) this.#runs.delete(run.sessionId)
     }
-    run.result.then(end, end)
+    const rest = ({ resumable }: { resumable: boolean }): void => {
+      end()
+      if (!resumable) this.#onEnd(live)
+    }
+    run.result.then(rest, end)
     // Its end was told by the process that came to it.
     if (live.turn !== null && hasEnded(live.turn.state)) return live
     live.closing = run.result.then((result) => {

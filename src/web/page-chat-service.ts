@@ -2,13 +2,15 @@ import type { CallAnswer } from './call-answers.js'
 import type { ChatService, SessionView } from './chat-service.js'
 import type { IncomingMessage } from './incoming-message.js'
 import { type ExposeOptions, PageView } from './exposure.js'
+import type { QueuedAnswer, WhenBusy } from './message-queue.js'
 import type { Subscription } from './subscription.js'
 import type { Caller } from './live-runs.js'
 
 /** What one request may do with the sessions of an agent, and what its page may see. */
 export interface PageRights extends Caller {
-  mayContinue: boolean
   expose: ExposeOptions
+  /** What becomes of a message while the session works. */
+  whenBusy: WhenBusy
 }
 
 /** The chat service for one request: content that its page may not see is masked. */
@@ -21,8 +23,14 @@ export class PageChatService {
     this.#rights = rights
   }
 
-  async sendMessage(sessionId: string, message: IncomingMessage): Promise<Subscription> {
-    return this.#mask(sessionId, await this.#service.sendMessage(sessionId, message, this.#rights))
+  async sendMessage(sessionId: string, message: IncomingMessage): Promise<Subscription | QueuedAnswer> {
+    const sent = await this.#service.sendMessage(sessionId, message, this.#rights, this.#rights)
+    if (!('answer' in sent)) return this.#mask(sessionId, sent)
+    const answer = sent.answer.then((found) => found && this.#mask(sessionId, found))
+    answer.catch((error: unknown) =>
+      this.#rights.report({ where: 'run', error, callId: null }, { id: null, sessionId }),
+    )
+    return { answer }
   }
 
   async answerCalls(sessionId: string, answers: readonly CallAnswer[]): Promise<Subscription> {

@@ -7,6 +7,7 @@ import type { ChatAgent } from './chat-agent.js'
 import { getChatService } from './get-chat-service.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
 import { type HandlerHooks, hookNames, RunHooks } from './run-hooks.js'
+import type { WhenBusy } from './message-queue.js'
 import { PageChatService, type PageRights } from './page-chat-service.js'
 import { createPageFiles, type PageFileOptions, type PageFiles } from './page-files.js'
 import { type OnError, toErrorResponse, type FailedRequest, reportError } from './error-response.js'
@@ -23,6 +24,12 @@ export interface HandlerOptions extends PageFileOptions, HandlerHooks {
   maxBodyBytes?: number
   /** What a page may see of errors, retries, usage and models. Default: the codes of errors only. */
   expose?: ExposeOptions
+  /**
+   * What becomes of a message while the previous answer is under way. `'queue'`: it waits, and is answered next; `'steer'`: the
+   * run that works reads its text at the next safe point (files wait as with `'queue'`); `'refuse'`: 409 `run_in_progress`.
+   * A store without an inbox and an interactive agent refuse it. Default: `'queue'`.
+   */
+  whenBusy?: WhenBusy
   /** Receives each error that pages do not see in full. Default: a warning of the process. */
   onError?: OnError
 }
@@ -67,7 +74,14 @@ export function createRequestHandler(
   options: HandlerOptions,
   protocol: ChatProtocol,
 ): (request: Request) => Promise<Response> {
-  const { agent, authorize, path = protocol.path, maxBodyBytes, onError } = checkOptions(options, protocol)
+  const {
+    agent,
+    authorize,
+    path = protocol.path,
+    maxBodyBytes,
+    whenBusy = 'queue',
+    onError,
+  } = checkOptions(options, protocol)
   const expose = checkExpose(options.expose)
   const getPageFiles = createPageFiles(options)
   const service = getChatService(agent)
@@ -86,7 +100,7 @@ export function createRequestHandler(
     const { prefix, context, mayContinue } = grant
     sender.prefix = prefix
     const hooks = new RunHooks(options, { principal: { prefix, context }, clock, onError })
-    const chats = new PageChatService(service, { context, mayContinue, expose, report, hooks })
+    const chats = new PageChatService(service, { context, mayContinue, expose, whenBusy, report, hooks })
     if (request.method === 'POST') checkContentType(request)
     if (route.to === 'say') {
       const body = await readJson(request, maxBodyBytes)
@@ -121,6 +135,7 @@ const optionNames = [
   'path',
   'maxBodyBytes',
   'expose',
+  'whenBusy',
   'onError',
   'fileAddresses',
   'fileIds',
@@ -130,7 +145,7 @@ const optionNames = [
 const noContentResponse = (): Response => new Response(null, { status: 204 })
 
 function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerOptions {
-  const { authorize, path = '/', maxBodyBytes = 1 } = options ?? {}
+  const { authorize, path = '/', maxBodyBytes = 1, whenBusy = 'queue' } = options ?? {}
   const configError = (message: string, key: string): ConfigError =>
     new ConfigError('invalid_config', message, key)
   if (authorize !== 'none' && typeof authorize !== 'function') {
@@ -143,6 +158,8 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
     throw configError(`path must be where the handler is mounted, such as '${protocol.path}'.`, 'path')
   if (!Number.isSafeInteger(maxBodyBytes) || maxBodyBytes < 1)
     throw configError('maxBodyBytes must be a whole number from 1.', 'maxBodyBytes')
+  if (!['queue', 'steer', 'refuse'].includes(whenBusy))
+    throw configError("whenBusy must be 'queue', 'steer' or 'refuse'.", 'whenBusy')
   for (const hook of ['onError', ...hookNames] as const)
     if (options[hook] !== undefined && typeof options[hook] !== 'function')
       throw configError(`${hook} must be a function.`, hook)

@@ -389,7 +389,7 @@ describe('what a request may do', () => {
     const as = async (user: string): Promise<unknown> =>
       (await chat.handler(new Request(`${base}/ann`, { headers: { 'x-user': user } }))).json()
     expect(await as('ann')).toMatchObject({ messages: [{ id: 'u1' }, { content: 'Hello.' }] })
-    expect(await as('bob')).toEqual({ messages: [], interrupts: [] })
+    expect(await as('bob')).toEqual({ messages: [], queued: [], interrupts: [] })
   })
 
   it('is nothing where authorize throws, and the page is not told why', async () => {

@@ -181,6 +181,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['result'],
     expect: completed('result'),
   },
+  'docs/control.md › Queue messages': {
+    turns: [says('Hello.'), says('Seven.')],
+    own: ({ model }) => ({ agent: createAgent({ model, store: memoryStore() }) }),
+    expect: ({ said }) => {
+      expect(said).toBe('waiting\n2\n')
+    },
+  },
   'docs/control.md › Watch a session': {
     turns: pays,
     own: (stage) => may(stage),

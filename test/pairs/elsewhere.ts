@@ -8,6 +8,7 @@ import type { World } from '../chaos/world.js'
 export const tellings = {
   steer: { type: 'steer', text: 'Told from elsewhere.' },
   cancel: { type: 'cancel', why: 'Enough.' },
+  queue: { type: 'message', when: 'next', input: 'Told from elsewhere.' },
 } as const satisfies Record<string, SessionMessage>
 
 /** Says it to the session. Undefined: it was refused, as it is where the run cannot take it. */

@@ -222,6 +222,12 @@ export const features = {
     shows: (event) => event.type === 'state_changed' && event.to === 'CANCELLED',
     told: 'cancel',
   },
+  // A drive says it in a run of its own, and here one run is led.
+  'a message for the next turn': {
+    shows: ({ type }) => type === 'message_queued',
+    told: 'queue',
+    never: ['driven', 'driven and stopped', 'clocks that differ'],
+  },
   'answers from elsewhere': {
     shows: ({ type }) => type === 'approval_requested',
     calls: ['pay', 'pick'],

@@ -51,6 +51,8 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   step_completed: 'exit: events',
   warning: 'exit: events',
   error: 'exit: events',
+  message_queued: 'no words',
+  message_dequeued: 'no words',
   run_ended: 'exit: events',
 }
 
@@ -204,6 +206,7 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
   resume: 'other: told from another process',
   steer: 'entrance: steering',
   reply: 'entrance: a reply',
+  message: 'entrance: a queued message',
   approve: 'entrance: edited arguments',
   reject: 'entrance: why a person refuses a call',
   toolOutput: 'entrance: what a client hands in',

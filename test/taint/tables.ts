@@ -16,6 +16,8 @@ export interface Slots {
   attachment: string
   steering: string
   reply: string
+  /** What the second run begins with, where it was queued. */
+  queued: string
   /** Words beside the calls of the first answer. */
   aside: string
   reasoning: string
@@ -103,6 +105,8 @@ export const entrances: Readonly<Record<string, Entrance>> = {
     isUnseen: true,
   },
   'a reply': { points: ['input'], plant: { reply: says }, needs: ['an interactive run'] },
+  // What drives says it with its own options.
+  'a queued message': { points: ['input'], plant: { queued: says }, conflicts: ['driven'] },
   'words beside calls': { points: ['output'], plant: { aside: says } },
   reasoning: { points: ['output'], plant: { reasoning: says } },
   'the answer': { points: ['output'], plant: { answer: [says] } },

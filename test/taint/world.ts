@@ -1,3 +1,4 @@
+import { internalsByAgent } from '../../src/core/agent/agent-internals.js'
 import { createInspector } from '@statelyai/inspect'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -57,6 +58,7 @@ const harmless: Slots = {
   attachment: 'An attachment.',
   steering: 'Hurry.',
   reply: 'And then?',
+  queued: '',
   aside: 'Let me see.',
   reasoning: 'Two and two.',
   callName: 'echo',
@@ -160,8 +162,17 @@ class World {
     if (this.#engines) {
       await this.#drive(this.#engines, options, 2, 'And now?')
       await this.#engines.end()
-    } else
-      await this.#run(agent.run('And now?', { session: 's', ...this.#inspecting() }), options, 'the last')
+    } else await this.#run(await this.#second(agent), options, 'the last')
+  }
+
+  async #second(agent: Agent): Promise<Run> {
+    const { queued } = this.#slots
+    if (queued === '') return agent.run('And now?', { session: 's', ...this.#inspecting() })
+    await this.#teller?.tell('s', { type: 'message', when: 'next', input: queued })
+    const findContext = () => ({ context: undefined })
+    const start = await internalsByAgent.get(agent)?.beginQueuedRun('s', { findContext, afterStop: true })
+    if (!start) throw new Error('The message waits.')
+    return start()
   }
 
   async exits(): Promise<Exits> {

@@ -302,8 +302,8 @@ it('a run that another agent holds is stopped, too', async () => {
   expect((await other(at('/nobody/stop', stopping))).status).toBe(204)
 })
 
-it('a message that comes while an answer is under way is refused', async () => {
-  const { handler } = await opened([text('Never', { hang: 1 })])
+it('a message that comes while an answer is under way is refused by whenBusy: refuse', async () => {
+  const { handler } = await opened([text('Never', { hang: 1 })], {}, { whenBusy: 'refuse' })
   const first = await handler(said('c1', 'u1', 'Hi.'))
   expect((await refusal(await handler(said('c1', 'u2', 'And?')))).slice(0, 2)).toEqual([
     409,

@@ -1,12 +1,19 @@
 import { aguiHandler } from '../../src/agui/index.js'
 import { type Agent, ConfigError, memoryStore } from '../../src/index.js'
-import { chatHandler, type ErrorContext, type HandlerHooks, type HookContext } from '../../src/ui/index.js'
+import {
+  chatHandler,
+  type ChatHandlerOptions,
+  type ErrorContext,
+  type HandlerHooks,
+  type HookContext,
+} from '../../src/ui/index.js'
 import { latch, type Stage, type StageOptions, stage, tick, until } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 
 type Handler = (request: Request) => Promise<Response>
-type Options = HandlerHooks & { onError?: (error: unknown, at: ErrorContext) => void }
+type Options = HandlerHooks &
+  Pick<ChatHandlerOptions, 'whenBusy'> & { onError?: (error: unknown, at: ErrorContext) => void }
 
 const authorize = (request: Request) => ({
   prefix: 'team',
@@ -194,7 +201,7 @@ describe.each(protocols)('the hooks of a handler, over $name', ({ path, serve, s
 
   it('a request that is refused calls none', async () => {
     const { told, hooks } = noting()
-    const { handler, theatre } = await opened([text('One.', { hang: 1 })], hooks)
+    const { handler, theatre } = await opened([text('One.', { hang: 1 })], { ...hooks, whenBusy: 'refuse' })
     const first = await handler(post(say('u1', 'Go.')))
     expect((await handler(post(say('u2', 'Again.')))).status).toBe(409)
     await first.body?.cancel()

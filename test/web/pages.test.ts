@@ -119,6 +119,7 @@ async function played(
   const handler = serve({
     agent,
     authorize: () => canaries.prefix,
+    whenBusy: 'refuse',
     ...(expose && { expose }),
     onError: (error, at) => errors.push({ error, at }),
   })

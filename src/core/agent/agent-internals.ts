@@ -3,7 +3,9 @@ import type { AgentLabel } from '../sessions/agent-definition.js'
 import { noStoreError } from '../sessions/session-errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
+import type { Run } from '../run/run.js'
 import type { Agent } from './agent-options.js'
+import type { QueuedRunOptions } from './queued-run.js'
 import type { StoredRuns } from './stored-runs.js'
 
 /** The parts of an agent that its public interface does not show. */
@@ -15,6 +17,8 @@ export interface AgentInternals {
   /** What its runs in a store are begun and brought back with. Absent without a store. */
   stored: StoredRuns | undefined
   parts: AgentParts
+  /** See `beginQueuedRun`. */
+  beginQueuedRun: (id: string, options: QueuedRunOptions) => Promise<(() => Run) | null>
 }
 
 /** Only for agents that `createAgent` made: another implementation of the interface has no internals. */

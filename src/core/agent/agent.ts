@@ -42,7 +42,8 @@ import { checkInspector } from '../run/safe-inspector.js'
 import { getFeatures } from './agent-features.js'
 import { createDefinitionFactory } from './definition-factory.js'
 import { createStoreMethods } from './store-methods.js'
-import { type AgentInternals, internalsByAgent, getStoredRuns } from './agent-internals.js'
+import { internalsByAgent, getStoredRuns } from './agent-internals.js'
+import { createInternals } from './create-internals.js'
 import type * as Stored from './stored-runs.js'
 import { readConversation, addHistory } from '../sessions/input-history.js'
 import { type AgentMachine, createJournaledMachine } from '../live/journaled-machine.js'
@@ -156,7 +157,7 @@ export function createAgent(options: AgentOptions): Agent {
     run,
   }
 
-  const made: AgentInternals = { tools, store: given, parts, label: undefined, stored: undefined }
+  const made = createInternals({ tools, store: given, parts })
   if (store)
     made.stored = {
       ...host,

@@ -7,6 +7,7 @@ import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import type { Inspector } from '../run/safe-inspector.js'
 import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../sessions/agent-definition.js'
 import { type InputConversation, sessionNotEmptyError, addHistory } from '../sessions/input-history.js'
+import type { QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import { nothingToResumeError, refuseUnfinishedRun, strandedError } from '../sessions/session-errors.js'
 import { Session } from '../sessions/session.js'
@@ -42,6 +43,8 @@ export interface RunStart {
   said: InputConversation
   config: AgentConfig
   context: unknown
+  /** The queued message that `said` is. */
+  queued?: QueuedMessage | undefined
 }
 
 /** A run of a session in the store begins where its log ends. */
@@ -58,7 +61,7 @@ export async function beginRun(stored: StoredRuns, start: RunStart): Promise<Run
 export async function beginAcquiredRun(
   stored: StoredRuns,
   { log, folded }: AcquiredSession,
-  { runId, session, said, config, context }: RunStart,
+  { runId, session, said, config, context, queued }: RunStart,
 ): Promise<RunOrigin> {
   try {
     refuseUnfinishedRun(folded, session.id)
@@ -69,7 +72,9 @@ export async function beginAcquiredRun(
     const bound = stored.bind(runId, session.id, state, said.newMessages, { config }, binding)
     await stored.ready(bound)
     log.addInitialState(state)
-    return { input: bound, log }
+    if (queued === undefined) return { input: bound, log }
+    log.setQueued(queued.message)
+    return { input: bound, log, queuedId: queued.messageId }
   } catch (error) {
     await log.close()
     throw error

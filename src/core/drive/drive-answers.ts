@@ -6,7 +6,7 @@ import type { Run } from '../run/run.js'
 import { checkMessage, isAnswer, type SessionMessage } from '../sessions/inbox/session-message.js'
 
 /** What is said to a session at its rest. */
-export type SessionAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' }>
+export type SessionAnswer = Exclude<SessionMessage, { type: 'pause' | 'reply' | 'message' }>
 
 const answerTypes: readonly SessionAnswer['type'][] = [
   'cancel',

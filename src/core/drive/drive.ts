@@ -1,6 +1,6 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import { type RunResult, isWorkState } from '../../../machines/agent/run-result.js'
+import { type RunResult, isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { type AgentInternals, internalsByAgent, getStoredRuns } from '../agent/agent-internals.js'
 import { beginAcquiredRun, resumeAcquiredRun, type StoredRuns, acquireSession } from '../agent/stored-runs.js'
@@ -10,7 +10,7 @@ import { UsageError } from '../base/errors.js'
 import { createId } from '../base/create-id.js'
 import { releaseRun } from '../live/release-run.js'
 import type { Run } from '../run/run.js'
-import { readConversation } from '../sessions/input-history.js'
+import { isQueueStopped } from '../sessions/inbox/queued-message.js'
 import type { AcquiredSession } from '../sessions/open-session.js'
 import { strandedError } from '../sessions/session-errors.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
@@ -20,6 +20,7 @@ import { applyAnswers } from './drive-answers.js'
 import { type Agents, type AnyAgent, listLabels } from './define-agents.js'
 import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
 import { type SessionResult, createDriveRest } from './drive-rest.js'
+import { type RunBeginning, readBeginning } from './run-beginning.js'
 
 /** How often `heartbeat` is called, in milliseconds. */
 const heartbeatMs = 10_000
@@ -29,6 +30,8 @@ const heartbeatMs = 10_000
  * a session, as often as it likes: finished work is not repeated.
  *
  * - The first call for a session begins it with `input`; later calls ignore `input`. `turn` says which run is meant.
+ * - When the run has ended, the messages that `agent.tell` queued are said, a run for each: the result is that of the last. After
+ *   a cancelled or poisoned run they wait, until `turn` asks for one more run.
  * - When `signal` aborts, nothing new begins. `runSession` waits for a tool call that must not repeat; it drops anything else, and the
  *   next call makes that again. Then the session is free, and the result has `stopped`.
  * - `retryable` of an error says whether another attempt makes sense: true for `session_busy`, false for `corrupt_log`.
@@ -54,11 +57,31 @@ export async function runSession(
       'signal',
     )
   const choice = new AgentChoice(agent, options.agent)
-  const taken = await acquireSession(choice.stored, session, {
-    holder: 'runSession',
-    definition: () => choice.stored.definition(),
-  })
-  return new SessionDrive(choice, taken, options).driveToRest()
+  const acquire = (): Promise<AcquiredSession> =>
+    acquireSession(choice.stored, session, {
+      holder: 'runSession',
+      definition: () => choice.stored.definition(),
+    })
+  let drive = new SessionDrive(choice, await acquire(), options)
+  let rest = await drive.driveToRest()
+  const { turn: _turn, input: _input, answers: _answers, at: _at, ...others } = options
+  /* oxlint-disable no-await-in-loop -- one turn after the other */
+  while (drive.mayHaveNext(rest)) {
+    // What is queued is for the next call.
+    if (signal?.aborted) return { ...rest, stopped: true }
+    const taken = await acquire().catch(ignoreBusy)
+    if (taken === null) return rest
+    drive = new SessionDrive(choice, taken, others)
+    rest = await drive.driveToRest()
+  }
+  /* oxlint-enable no-await-in-loop */
+  return rest
+}
+
+/** Another process goes on with the session. */
+function ignoreBusy(error: unknown): null {
+  if (error instanceof StoreError && error.code === 'session_busy') return null
+  throw error
 }
 
 /** Which agent runs the session: the one that was passed, or the one that the log names. */
@@ -126,6 +149,8 @@ class SessionDrive {
   /** The time of its run. */
   readonly #time: RunClock
   #turn: number
+  /** Whether a run has worked in this call. */
+  #hasWorked = false
 
   constructor(choice: AgentChoice, taken: AcquiredSession, options: RunSessionOptions) {
     this.#choice = choice
@@ -139,7 +164,8 @@ class SessionDrive {
     const { log } = this.#acquired
     let begun: Run | null = null
     try {
-      if (this.#needsNewRun()) begun = await this.#begin()
+      const start = await this.#findStart()
+      if (start) begun = await this.#begin(start)
       const rest = begun ? null : await this.#findRest()
       if (rest) return rest
     } catch (error) {
@@ -175,12 +201,23 @@ class SessionDrive {
     return this.#choice.stored
   }
 
-  /** Whether this call begins a run. */
-  #needsNewRun(): boolean {
-    const { runs, run } = this.#acquired.folded
+  /** Whether the session may have a queued message, with which the next run begins. */
+  mayHaveNext({ state, stopped, error }: SessionResult): boolean {
+    const isOver = stopped === undefined && !isWorkState(state) && !isRestState(state)
+    return (
+      isOver &&
+      !isQueueStopped({ state, error: error ?? null }) &&
+      this.#hasWorked &&
+      this.#acquired.log.inbox.mayHaveQueued
+    )
+  }
+
+  /** What this call begins a run with: its input, or the first queued message. Null: it begins none. */
+  async #findStart(): Promise<RunBeginning | null> {
+    const { folded, log } = this.#acquired
+    const { runs, run } = folded
     const { session, turn = Math.max(1, runs), input } = this.#options
-    if (turn <= runs) return false
-    if (turn > runs + 1 || run?.status === 'active') {
+    if (turn > runs + 1 || (turn > runs && run?.status === 'active')) {
       const why = turn > runs + 1 ? `it has had ${runs}` : `its run ${runs} has not ended`
       throw new UsageError(
         'out_of_turn',
@@ -188,33 +225,44 @@ class SessionDrive {
         'turn',
       )
     }
-    if (input === undefined)
-      throw new UsageError(
-        'not_begun',
-        `Session '${session}' has no run ${turn} yet: call runSession with an input.`,
-        session,
-      )
-    return true
+    if (turn > runs && input !== undefined) return { input }
+    const mayGoOn = turn > runs || (run?.status === 'done' && !isQueueStopped(run.context))
+    const queued = mayGoOn ? await log.inbox.findNext((run?.context ?? folded.state).messages) : null
+    if (queued) return { queued }
+    if (turn <= runs) return null
+    throw new UsageError(
+      'not_begun',
+      `Session '${session}' has no run ${turn} yet, and no message in its queue: call runSession with an input.`,
+      session,
+    )
   }
 
-  async #begin(): Promise<Run> {
-    const { session: id, context, input } = this.#options
+  async #begin(start: RunBeginning): Promise<Run> {
+    const { session: id, context } = this.#options
     const { folded } = this.#acquired
     this.#choice.chooseForBegin(folded, id)
     const { parts } = this.#stored
     refuseInteractive(parts.config)
     parts.model.check?.()
-    const said = readConversation(typeof input === 'function' ? await input() : input, parts.clock.now())
     const [session, runId] = [new Session(id, folded.name), createId()]
+    const said = await readBeginning(start, parts.clock)
     this.#turn += 1
-    const start = { runId, session, said, config: parts.config, context }
-    const origin = await beginAcquiredRun(this.#stored, this.#acquired, start)
+    const { queued } = start
+    const origin = await beginAcquiredRun(this.#stored, this.#acquired, {
+      runId,
+      session,
+      said,
+      config: parts.config,
+      context,
+      queued,
+    })
     return this.#stored.run({ runId, session, origin, signal: undefined, inspect: this.#stored.inspect })
   }
 
   /** A run to its next rest, or to where it is stopped. */
   async #follow(run: Run, answers: RunSessionOptions['answers'] = []): Promise<SessionResult> {
     const { signal, heartbeat } = this.#options
+    this.#hasWorked = true
     const stops: (() => void)[] = []
     let isLeaving = false
     const left = new Promise<'left'>((resolve, reject) => {

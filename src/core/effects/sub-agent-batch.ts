@@ -269,6 +269,8 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   budget_warning: false,
   context_fitted: false,
   run_ended: false,
+  message_queued: false,
+  message_dequeued: false,
   user_message: true,
   stream_chunk: true,
   tool_call_delta: true,

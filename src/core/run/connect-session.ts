@@ -17,6 +17,7 @@ export function connectSession(
   if (!log) return
   const { actor } = run
   publishSession(log, run)
+  log.inbox.onQueued(({ messageId }) => actor.emit({ type: 'message_queued', messageId }))
   log.inbox.onMessage((message, event) => {
     try {
       const standing = actor.forecast

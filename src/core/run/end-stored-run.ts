@@ -2,6 +2,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { Clock } from '../base/clock.js'
 import { getChildSessionId } from '../sessions/child-session.js'
+import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
@@ -66,9 +67,9 @@ export async function endStoredRun(
   log.setEventCounter(() => count)
   log.append({ type: 'event', event })
   await log.rest(next.context)
-  // An end always wins: other messages are discarded.
-  const unheard = waiting ?? (await readInbox(store, log.sessionId))
-  const messages = unheard.map((one) => one.message)
+  // An end always wins: other messages are discarded. Queued ones wait for the next turn.
+  const found = waiting ?? (await readInbox(store, log.sessionId))
+  const messages = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
   await cancelChildren(parts, run.context)
   return { ...folded, run: next, lastEventNumber: count, head: log.head }

@@ -1,6 +1,7 @@
 import type { ShownAnswer } from '../live/answer-stream.js'
 import { type Actor, createActor, type SnapshotFrom, transition } from 'xstate'
 import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
+import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/describe-error.js'
@@ -243,7 +244,12 @@ export class RunActor {
   }
 
   warn(code: string, message: string): void {
-    if (this.#actor) findRuntime(this.#actor)?.emit({ type: 'warning', code, message })
+    this.emit({ type: 'warning', code, message })
+  }
+
+  /** Announces what is no event of the machine. */
+  emit(announcement: EmittedEvent): void {
+    if (this.#actor) findRuntime(this.#actor)?.emit(announcement)
   }
 
   /** A moment later: the inspector was called in the middle of a transition. */

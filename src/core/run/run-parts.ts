@@ -18,6 +18,8 @@ export interface RunOrigin {
   snapshot?: MachineState
   /** Where the run is written ahead, when its session is kept in a store. */
   log?: SessionLog
+  /** The id of the queued message that it begins with. */
+  queuedId?: string
 }
 
 /** The link of a sub-agent's run to the run above. */

@@ -79,14 +79,14 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     if (origin instanceof Promise) {
       origin.then((read) => {
         this.#createActor(parts, read)
-        return this.#startRun()
+        return this.#startRun(read)
       }, refuse)
       return
     }
     this.#createActor(parts, origin)
     // Later, so that a subscriber right after run() or resume() misses nothing.
     if (origin.snapshot) this.#resumeRun()
-    else Promise.resolve(ready).then(() => this.#startRun(), refuse)
+    else Promise.resolve(ready).then(() => this.#startRun(origin), refuse)
   }
 
   /**
@@ -299,8 +299,9 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     )
   }
 
-  #startRun(): void {
+  #startRun({ queuedId }: RunOrigin): void {
     this.#actor.start()
+    if (queuedId !== undefined) this.#actor.emit({ type: 'message_dequeued', messageId: queuedId })
     this.#started.reach(doNothing)
   }
 

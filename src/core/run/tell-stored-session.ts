@@ -16,6 +16,7 @@ import { takeEvent } from '../sessions/take-event.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
+import { queueMessage, readSteeringInput } from './queue-message.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, createToolSet } from '../tools/tool-set.js'
 import { getAwaitedCall } from './awaited-call.js'
@@ -126,7 +127,13 @@ export async function tellStoredSession(
       'store',
     )
   }
-  return serializeTells(store, id, () => tellNow(parts, inbox, id, message, telling))
+  return serializeTells(store, id, () => {
+    if (message.type !== 'message') return tellNow(parts, inbox, id, message, telling)
+    const { when, input, messageId: key = telling.key } = message
+    return when === 'next'
+      ? queueMessage(store, id, input, key)
+      : tellNow(parts, inbox, id, { type: 'steer', text: readSteeringInput(input) }, { ...telling, key })
+  })
 }
 
 /** The last message that this process is telling each session of a store: the next one is looked at behind it. */
@@ -145,11 +152,13 @@ function serializeTells(store: SessionStore, id: string, work: () => Promise<Rec
   return told
 }
 
+type EventMessage = Exclude<SessionMessage, { type: 'message' }>
+
 async function tellNow(
   parts: TellParts,
   inbox: SessionInbox,
   id: string,
-  message: SessionMessage,
+  message: EventMessage,
   telling: TellOptions,
 ): Promise<Receipt> {
   const { store } = parts
@@ -187,7 +196,7 @@ async function tellNow(
 
 interface TellRequest extends TellOptions {
   id: string
-  message: SessionMessage
+  message: EventMessage
   isHeld: boolean
   /** The number that this message has got: those before it are looked at. */
   before?: number
@@ -239,7 +248,7 @@ function staleAnswerError(id: string, at: number, head: number): UsageError {
 }
 
 /** For the call that it was found to fit, and for no other one. */
-function bindToMessage(message: SessionMessage, event: ControlEvent): SessionMessage {
+function bindToMessage(message: EventMessage, event: ControlEvent): EventMessage {
   if (!isAnswer(message) || !('messageId' in event) || event.messageId === undefined) return message
   return { ...message, messageId: event.messageId }
 }

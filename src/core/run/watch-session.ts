@@ -104,6 +104,8 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'step_progress',
   'step_completed',
   'child_event',
+  'message_queued',
+  'message_dequeued',
 ])
 
 /**

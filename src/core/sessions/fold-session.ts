@@ -40,6 +40,8 @@ export interface FoldedSession {
   lastEventNumber: number | null
   /** The last message of the session's inbox that is in the log; 0: none is. */
   inbox: number
+  /** The last queued message of the inbox that a run began with; 0: none has. */
+  queued: number
   /** The idempotency keys of the last messages that are in the log. */
   keys: readonly string[]
   /** What the telemetry of that run has left. */
@@ -100,6 +102,7 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
     resumeCount: 0,
     lastEventNumber: null,
     inbox: 0,
+    queued: 0,
     keys: [],
     link: null,
     snapshotSize: 0,
@@ -124,11 +127,12 @@ export function findSessionFault({
   runs,
   lastEventNumber,
   inbox,
+  queued,
   run,
   state,
 }: FoldedSession): string | null {
   if (name !== undefined && typeof name !== 'string') return 'its name is no text'
-  if (![runs, lastEventNumber ?? 0, inbox].every(Number.isSafeInteger))
+  if (![runs, lastEventNumber ?? 0, inbox, queued].every(Number.isSafeInteger))
     return 'the number of its runs, or of their events, is none'
   return run ? findContextFault(run.context) : findStateFault(state)
 }
@@ -188,6 +192,7 @@ function applyEntry(
       folded.definition = readDefinition(entry.definition)
       folded.resumeCount = 0
       folded.link = null
+      folded.queued = Math.max(folded.queued, entry.queued ?? 0)
       break
     }
     case 'event':
@@ -202,6 +207,7 @@ function applyEntry(
       folded.runs = entry.runs
       folded.definition = readDefinition(entry.definition)
       folded.inbox = entry.inbox ?? folded.inbox
+      folded.queued = entry.queued ?? folded.queued
       folded.keys = Array.isArray(entry.keys) ? entry.keys : folded.keys
       folded.run = restoreRun(entry.state, record.seq, sessionId, folding)
       folded.snapshotSize = record.data.length

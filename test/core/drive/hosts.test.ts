@@ -323,6 +323,34 @@ describe('the queue of DBOS', () => {
     expect(model.attempts).toHaveLength(1)
   })
 
+  test('says a queued message after the run before it, but not at a rest or after a stop', async () => {
+    const { agents, agent, model, store } = program()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents)
+    await untilItAsks(own, queue, model)
+    await agent.tell('s', { type: 'message', when: 'next', input: 'And then?' })
+    const found: string[] = []
+    const look = (): Promise<void> =>
+      createInboxPoll(agents, store, {
+        againMs: 0,
+        found: (session) => Promise.resolve(void found.push(session)),
+      })()
+    await look()
+    expect(found).toEqual([])
+    await agent.tell('s', { type: 'cancel' })
+    await look()
+    expect(found).toEqual([])
+    const driven = queue.drive({ session: 's', turn: 2, base: 'again', attempt: 0 })
+    ;(await asked(model))?.answer({ text: 'Nothing.' })
+    expect(await driven).toMatchObject({ turn: 2, output: 'Nothing.' })
+    await agent.tell('s', { type: 'message', when: 'next', input: 'Really?' })
+    await look()
+    expect(found).toEqual(['s'])
+    const last = queue.drive({ session: 's', base: 'found', attempt: 0 })
+    ;(await asked(model))?.answer({ text: 'Yes.' })
+    expect(await last).toMatchObject({ turn: 3, output: 'Yes.' })
+  })
+
   test('what is no drive is refused before it is there, and where somebody else has put it there', async () => {
     const { agents } = program()
     const queue = new Queue()
@@ -392,6 +420,7 @@ function restated(agents: ReturnType<typeof defineAgents>, options: RestateSessi
   const handlers: Record<string, Handler> = {}
   const state = new Map<string, unknown>()
   const waits: number[] = []
+  const sent: object[] = []
   const patience: number[] = []
   let settle: { answer: (value: unknown) => void; late: () => void } | undefined
   const restate = {
@@ -421,6 +450,7 @@ function restated(agents: ReturnType<typeof defineAgents>, options: RestateSessi
       sleep: (ms: number) => Promise.resolve(void waits.push(ms)),
       awakeable,
       resolveAwakeable: () => settle?.answer(null),
+      genericSend: (call: object) => sent.push(call),
       get: (name: string) => Promise.resolve(state.get(name) ?? null),
       set: (name: string, value: unknown) => state.set(name, value),
       clear: (name: string) => state.delete(name),
@@ -432,6 +462,7 @@ function restated(agents: ReturnType<typeof defineAgents>, options: RestateSessi
     context,
     state,
     waits,
+    sent,
     patience,
     late: () => settle?.late(),
     wake: () => settle?.answer(null),
@@ -458,6 +489,25 @@ describe('Restate', () => {
     expect(await tell(context('t'), { type: 'cancel' })).toMatchObject({ status: 'sent' })
     expect(await hanging).toMatchObject({ state: 'CANCELLED' })
     await expect(run(context('-'), { input: 'Pay.' })).rejects.toThrow('invalid_session')
+  })
+
+  test('says what is queued: by the run that works, and by a new one when none does', async () => {
+    const { agents, model } = program()
+    const { run, tell, context, sent } = restated(agents)
+    const running = run(context('s'), { input: 'Hello.' })
+    await asked(model)
+    const next = (input: string) => tell(context('s'), { type: 'message', when: 'next', input })
+    expect(await next('Two?')).toMatchObject({ status: 'sent' })
+    ;(await asked(model))?.answer({ text: 'One.' })
+    await settled()
+    ;(await asked(model))?.answer({ text: 'Two.' })
+    expect(await running).toMatchObject({ turn: 2, output: 'Two.' })
+    expect(sent).toEqual([])
+    expect(await next('Three?')).toMatchObject({ status: 'waiting' })
+    expect(sent).toMatchObject([{ service: 'session', method: 'run', key: 's' }])
+    const again = run(context('s'))
+    ;(await asked(model))?.answer({ text: 'Three.' })
+    expect(await again).toMatchObject({ turn: 3, output: 'Three.' })
   })
 
   test('a turn that is none is refused for good', async () => {

@@ -4,6 +4,7 @@ import {
   memoryStore,
   type SessionStore,
   listStrandedSessions,
+  runSession,
 } from '../../../src/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, scripted, stepping } from '../scripted.js'
@@ -145,6 +146,26 @@ export const recordRows: readonly Row[] = [
     atMost: 8_000,
     prepare: letters,
     run: ({ store }) => store.inbox?.read('s'),
+  }),
+  row({
+    name: 'saying what is queued',
+    covers: ['agent tell'],
+    from: 12,
+    atMost: 96,
+    prepare: async (n) => {
+      const store = memoryStore()
+      const agent = agentOf(
+        scripted(() => ({ text: 'Done.' })),
+        { store },
+      )
+      await agent.run('Look.', { session: 's' }).result
+      return { store, agent, n }
+    },
+    run: async ({ agent, n }) => {
+      for (let i = 0; i < n; i += 1)
+        await agent.tell('s', { type: 'message', when: 'next', input: `Look at ${i}.` })
+      return runSession(agent, { session: 's' })
+    },
   }),
   row({
     name: 'resuming a session',

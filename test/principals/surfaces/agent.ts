@@ -29,6 +29,12 @@ export const agentSurfaces: Surface[] = [
   operator('agent.tell', 'answer', ({ process, question }) =>
     process.agent.tell(session, { type: 'approve', ...question }),
   ),
+  operator(
+    'agent.tell',
+    'begin',
+    ({ process }) => process.agent.tell(session, { type: 'message', when: 'next', input: 'Again.' }),
+    { as: 'a queued message' },
+  ),
   operator('agent.tell', 'stop', ({ process }) => process.agent.tell(session, { type: 'cancel' })),
   operator('agent.watch', 'look', watched),
   operator('agent.replay', 'look', async ({ process }) => (await process.agent.replay(session)).messages),

@@ -3,11 +3,20 @@ import type { Clock } from '../../base/clock.js'
 import type { InboxMessage, InboxPosition } from '../store/inbox.js'
 import type { SessionStore } from '../store/store.js'
 import { type InboxHolder, inboxHolders } from './inbox-holders.js'
+import {
+  isQueuedText,
+  parseQueuedMessage,
+  type QueuedMessage,
+  type QueuePosition,
+  sortQueue,
+} from './queued-message.js'
 import { parseInboxMessage } from './session-message.js'
 import { addKey } from '../fold-session.js'
 
 /** Told of a message by its number; the event is null when the text is not one of ours. */
 type Listener = (message: number, event: ControlEvent | null) => void
+
+type QueueListener = (queued: QueuedMessage) => void
 
 interface ReadMessage {
   message: number
@@ -20,6 +29,8 @@ interface InboxReaderParts {
   /** The last message that is in its log, and the idempotency keys of the last ones. */
   applied: number
   keys: readonly string[]
+  /** The last queued message that a run began with. */
+  queued: number
   /** The last message of its inbox, as the store told it when the session was acquired. */
   found: number | undefined
 }
@@ -27,7 +38,7 @@ interface InboxReaderParts {
 /**
  * The inbox of one session, read by its holder: each message is handed over once, in order, and removed once what
  * it has come to is durable. A message that is in the log already was handed over by a process that died before it could
- * remove it.
+ * remove it. Queued messages stay where they are: the next turn begins with the first of them.
  */
 export class InboxReader implements InboxHolder {
   readonly sessionId: string
@@ -48,14 +59,24 @@ export class InboxReader implements InboxHolder {
   /** Those, and the keys of what was handed over. */
   readonly #seen: Set<string>
   #last = 0
+  /** The last queued message that is in the log. */
+  #queued: number
+  #hasQueued = false
+  /** The number of the last message that is there, as the store told it last; undefined where it tells nothing. */
+  #position: number | undefined
   /** Whether nothing was there when the session was acquired. */
   readonly #isEmpty: boolean
   #reading: Promise<void> | undefined
   #waiting: ReadMessage[] = []
   #listener: Listener | undefined
+  #onQueued: QueueListener | undefined
   #isClosed = false
 
-  constructor(store: SessionStore, sessionId: string, { clock, applied, keys, found }: InboxReaderParts) {
+  constructor(
+    store: SessionStore,
+    sessionId: string,
+    { clock, applied, keys, queued, found }: InboxReaderParts,
+  ) {
     this.#store = store
     this.sessionId = sessionId
     this.#clock = clock
@@ -64,6 +85,8 @@ export class InboxReader implements InboxHolder {
     this.#keys = keys
     this.#seen = new Set(keys)
     this.#lastDelivered = applied
+    this.#queued = queued
+    this.#position = found
     this.#isEmpty = found === 0 || !store.inbox
   }
 
@@ -72,16 +95,39 @@ export class InboxReader implements InboxHolder {
     if (!this.#isEmpty) await this.read()
   }
 
-  /** What was left for a run that has ended is not for the next one. */
+  /** What was left for a run that has ended is not for the next one. Queued messages are. */
   async discard(): Promise<void> {
     if (this.#isEmpty) return
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
     const last = found.at(-1)?.message ?? 0
     this.#lastDelivered = Math.max(this.#lastDelivered, last)
-    await this.#store.inbox?.remove(
-      this.sessionId,
-      found.map(({ message }) => message),
-    )
+    const unheard = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
+    if (unheard.length > 0) await this.#store.inbox?.remove(this.sessionId, unheard)
+  }
+
+  /** Whether messages may be queued: false only where the store has told that the inbox is empty. */
+  get mayHaveQueued(): boolean {
+    return this.#store.inbox !== undefined && this.#position !== 0
+  }
+
+  /** The first message that waits for the next turn; null when none does. `messages`: the transcript. */
+  async findNext(messages: QueuePosition['messages']): Promise<QueuedMessage | null> {
+    if (!this.mayHaveQueued) return null
+    const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
+    const { waiting, said } = sortQueue(found, { queued: this.#queued, messages }, 1)
+    this.removeDurable(said)
+    return waiting[0] ?? null
+  }
+
+  /** A run begins with this queued message: the log says so, though perhaps not durably yet. */
+  markSaid(message: number): void {
+    this.#queued = message
+    this.#done.push(message)
+  }
+
+  /** The last queued message that the log has. */
+  get queued(): number {
+    return this.#queued
   }
 
   /** The number of the last message that the log has. */
@@ -105,6 +151,11 @@ export class InboxReader implements InboxHolder {
     for (const message of this.#waiting.splice(0)) this.#deliver(message)
   }
 
+  /** Told of each message that is queued from now on, while the run has the session. */
+  onQueued(listener: QueueListener): void {
+    this.#onQueued = listener
+  }
+
   /** The session is ours: messages are asked for. */
   startPolling(): void {
     if (this.#store.inbox) inboxHolders.get(this.#store, this.#clock).add(this)
@@ -123,12 +174,15 @@ export class InboxReader implements InboxHolder {
 
   /** The answer to what was written may tell of messages. */
   noteAnswer(answer: InboxPosition | undefined | void): void {
-    if (answer) this.notify(answer.inbox)
+    if (!answer) return
+    this.#position = answer.inbox
+    this.notify(answer.inbox)
   }
 
   notify(inbox: number): void {
     if (inbox <= this.#last || this.#isClosed) return
     this.#last = inbox
+    this.#position = inbox
     this.read()?.catch(() => {
       // Told again with the next write, or by the next poll.
       this.#last = this.#lastDelivered
@@ -140,7 +194,8 @@ export class InboxReader implements InboxHolder {
     const { inbox } = this.#store
     if (!inbox) return undefined
     if (this.#reading) return this.#reading.then(() => this.read())
-    const found = inbox.read(this.sessionId)
+    // Queued messages stay, and are not read again with each new one.
+    const found = inbox.read(this.sessionId, this.#hasQueued ? this.#lastDelivered : 0)
     if (!(found instanceof Promise)) {
       this.#receive(found)
       return undefined
@@ -156,6 +211,10 @@ export class InboxReader implements InboxHolder {
   #receive(messages: readonly InboxMessage[]): void {
     if (this.#isClosed) return
     for (const found of messages) {
+      if (isQueuedText(found.text)) {
+        this.#receiveQueued(found)
+        continue
+      }
       // A process that died could not remove it.
       if (found.message <= this.#before) this.#remove([found.message])
       else if (found.message <= this.#applied) this.#done.push(found.message)
@@ -165,6 +224,15 @@ export class InboxReader implements InboxHolder {
         this.#receiveNew({ message: found.message, event: parseInboxMessage(found.text) })
       }
     }
+  }
+
+  #receiveQueued(found: InboxMessage): void {
+    const { message } = found
+    if (message <= this.#lastDelivered) return
+    this.#lastDelivered = message
+    this.#last = Math.max(this.#last, message)
+    this.#hasQueued = true
+    if (message > this.#queued) this.#onQueued?.(parseQueuedMessage(found))
   }
 
   /** A sender that did not learn of its delivery leaves the message once more. */

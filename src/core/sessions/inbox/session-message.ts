@@ -22,6 +22,7 @@ export type SessionMessage =
   | { type: 'steer'; text: string }
   /** The next user message of an interactive run. */
   | { type: 'reply'; input: UserInput }
+  | UserMessageToSend
   /** Lets a call run; `editedInput` replaces the arguments that the model gave. */
   | { type: 'approve'; callId: string; fingerprint?: string; messageId?: string; editedInput?: unknown }
   /** Refuses a call; the model reads why. */
@@ -36,14 +37,34 @@ export type SessionMessage =
       isError?: boolean
     }
 
+/**
+ * A user message for a session that may be at work.
+ *
+ * - `next`: it waits in the session's inbox, in order, until a turn begins with it. `runSession`, the handlers of chat pages
+ *   and the hosts begin that turn when the one before has ended. After a `cancel` they leave it until the user writes again
+ * - `now`: the model reads its text at the next safe point, as with `steer`
+ *
+ * `messageId`, 1 to 200 characters: a message that is sent twice with it is said once. It becomes `data.clientId` of the
+ * message. Default: a new id.
+ *
+ * @example
+ * const next: UserMessageToSend = { type: 'message', when: 'next', input: 'And in May?' }
+ */
+export interface UserMessageToSend {
+  type: 'message'
+  input: UserInput
+  when: 'next' | 'now'
+  messageId?: string
+}
+
 /** What happened to a message that a session was told. */
 export interface Receipt {
   /** The number of the message in the session's inbox. */
   message: number
   /**
    * - `sent`: a process holds the session: it reads the message at once when it is this process, else within a second
-   * - `waiting`: the session rests and no process holds it: the next resume applies the message first
-   * - `applied`: it is done; a `cancel` of a session that no process held
+   * - `waiting`: no process holds the session: the next resume applies the message first, or the next turn begins with it
+   * - `applied`: it is done: a `cancel` of a session that no process held, or a message that was told before
    */
   status: 'sent' | 'waiting' | 'applied'
 }
@@ -59,6 +80,7 @@ const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   resume: [],
   steer: ['text'],
   reply: ['input'],
+  message: ['input', 'when', 'messageId'],
   approve: ['callId', 'fingerprint', 'editedInput', ...callKeys],
   reject: ['callId', 'fingerprint', 'why', ...callKeys],
   toolOutput: ['callId', 'fingerprint', 'value', 'isError', ...callKeys],
@@ -97,6 +119,7 @@ export function checkMessage(
   }
   if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
     throw invalid(`'${type}' needs callId, a string`, 'callId')
+  if (type === 'message') checkUserMessage(message, invalid)
   if (type === 'steer') {
     if (typeof message['text'] !== 'string') throw invalid('text must be a string', 'text')
     readSteeringText(message['text'])
@@ -104,8 +127,17 @@ export function checkMessage(
   return message as SessionMessage
 }
 
-/** Messages that are no answers, as the machine takes them. */
-export function toPublicEvent(message: Exclude<SessionMessage, Answer>): ControlEvent {
+function checkUserMessage(
+  { when, messageId }: Record<string, unknown>,
+  invalid: (what: string, key: string) => UsageError,
+): void {
+  if (when !== 'next' && when !== 'now') throw invalid("'message' needs when: 'next' or 'now'", 'when')
+  if (typeof messageId === 'string' && (messageId === '' || messageId.length > 200))
+    throw invalid('messageId must be a text of 1 to 200 characters', 'messageId')
+}
+
+/** Messages for the run that are no answers, as the machine takes them. */
+export function toPublicEvent(message: Exclude<SessionMessage, Answer | UserMessageToSend>): ControlEvent {
   switch (message.type) {
     case 'cancel':
       return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }) }

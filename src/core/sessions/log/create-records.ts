@@ -15,6 +15,13 @@ interface SessionFacts {
   definition: AgentDefinition | null
 }
 
+/** What the log has of the session's inbox: see `FoldedSession`. */
+interface InboxFacts {
+  applied?: number
+  queued?: number
+  keys?: readonly string[]
+}
+
 /** The first record of a log. `initialState`: what the session had when it came to the store. */
 export function createOpening(
   name: string | undefined,
@@ -34,7 +41,7 @@ export function createOpening(
 export function createSnapshot(
   state: MachineState,
   { name, runs, definition }: SessionFacts,
-  { applied = 0, keys = [] }: { applied?: number; keys?: readonly string[] } = {},
+  { applied = 0, queued = 0, keys = [] }: InboxFacts = {},
   link: string | null = null,
 ): Snapshot {
   return {
@@ -44,6 +51,7 @@ export function createSnapshot(
     runs,
     ...toDefinitionField(definition),
     ...(applied > 0 && { inbox: applied }),
+    ...(queued > 0 && { queued }),
     ...(keys.length > 0 && { keys: [...keys] }),
     state: toStoredState(state),
     ...toLinkField(link),

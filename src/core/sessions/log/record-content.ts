@@ -46,6 +46,8 @@ type Content =
       input: StartInput
       /** The agent that begins the run. Absent in the logs of earlier versions. */
       definition?: AgentDefinition
+      /** The number of the queued message of the session's inbox that the run begins with. */
+      queued?: number
     }
   | { type: 'event'; event: AgentMachineEvent }
   | {
@@ -57,6 +59,8 @@ type Content =
       definition?: AgentDefinition
       /** The last message of the session's inbox that is in the log. */
       inbox?: number
+      /** The last queued message of the inbox that a run began with. */
+      queued?: number
       /** The idempotency keys of the last messages that are in the log. */
       keys?: string[]
       state: MachineState

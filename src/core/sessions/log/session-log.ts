@@ -73,6 +73,8 @@ export class SessionLog implements Journal {
   #snapshotSize: number
   #tailSize: number
   #initialState: SessionState | undefined
+  /** The queued message that the run begins with. */
+  #queued: number | undefined
   #pending: RecordDraft[] = []
   #summary: SessionSummary | undefined
   #isFlushDue = false
@@ -108,6 +110,7 @@ export class SessionLog implements Journal {
     this.inbox = new InboxReader(store, lease.sessionId, {
       clock,
       applied: folded.inbox,
+      queued: folded.queued,
       keys: folded.keys,
       found: lease.inbox,
     })
@@ -170,6 +173,11 @@ export class SessionLog implements Journal {
     if (state.messages.length > 0 || state.usage.totalTokens > 0) this.#initialState = state
   }
 
+  /** The run that is about to start begins with this queued message: its start record says so. */
+  setQueued(message: number): void {
+    this.#queued = message
+  }
+
   setEventCounter(told: () => number): void {
     this.#getEventNumber = told
   }
@@ -191,8 +199,10 @@ export class SessionLog implements Journal {
       type: 'start',
       input: input satisfies StartInput,
       ...toDefinitionField(this.#definition),
+      ...(this.#queued !== undefined && { queued: this.#queued }),
       ...toLinkField(this.#link),
     })
+    if (this.#queued !== undefined) this.inbox.markSaid(this.#queued)
   }
 
   write(entry: RecordContent): void {

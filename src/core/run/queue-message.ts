@@ -1,0 +1,71 @@
+import { createId } from '../base/create-id.js'
+import { UsageError } from '../base/errors.js'
+import { notifyHolder } from '../sessions/inbox/inbox-holders.js'
+import {
+  checkQueueRoom,
+  formatQueuedMessage,
+  isSaid,
+  sortQueue,
+  withMessageId,
+} from '../sessions/inbox/queued-message.js'
+import type { Receipt } from '../sessions/inbox/session-message.js'
+import { foldRecords } from '../sessions/fold-session.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import { unknownSessionError } from '../sessions/store/store-refusals.js'
+import { toMessages, type UserInput } from '../sessions/user-input.js'
+
+/**
+ * Leaves a user message in the inbox of a session, for the turn that begins with it. A message that was queued or said
+ * before is not queued again.
+ * @throws {UsageError} `queue_full`, `invalid_input`, `interactive_run`
+ */
+export async function queueMessage(
+  store: SessionStore,
+  id: string,
+  input: UserInput,
+  givenId: string | undefined,
+): Promise<Receipt> {
+  const said = toMessages(input)
+  const own = said[0]?.data?.['clientId']
+  const messageId = givenId ?? (typeof own === 'string' ? own : createId())
+  const text = formatQueuedMessage(messageId, withMessageId(said, messageId))
+  const listed = await store.get(id)
+  if (listed === null) throw unknownSessionError(id)
+  const { run, queued, state } = foldRecords(await store.read(id, { from: 'snapshot' }), id)
+  const { messages } = run?.context ?? state
+  if (run?.status === 'active' && run.context.config.interactive) throw interactiveError(id)
+  const found = (await store.inbox?.read(id)) ?? []
+  const known = sortQueue(found, { queued, messages }).waiting.find((one) => one.messageId === messageId)
+  if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
+  if (isSaid(messages, messageId)) return { message: queued, status: 'applied' }
+  checkQueueRoom(found, text, id)
+  const put = await store.inbox?.put(id, text)
+  if (put === undefined) throw unknownSessionError(id)
+  if (put.holder === null) return { message: put.message, status: 'waiting' }
+  notifyHolder(store, id, put.message)
+  return { message: put.message, status: 'sent' }
+}
+
+/** The text of a message that is read at the next safe point. */
+export function readSteeringInput(input: UserInput): string {
+  const said = toMessages(input)
+  const texts = said.flatMap(({ content }) =>
+    typeof content === 'string'
+      ? [content]
+      : content.map((part) => (part.type === 'text' ? part.text : null)),
+  )
+  if (!texts.includes(null)) return texts.join('\n')
+  throw new UsageError(
+    'invalid_input',
+    "A message that is read now is text alone: send pictures and files with when: 'next'.",
+    'input',
+  )
+}
+
+function interactiveError(id: string): UsageError {
+  return new UsageError(
+    'interactive_run',
+    `Session '${id}' has an interactive run, which begins no turns: send it { type: 'reply', input } while it waits for a message.`,
+    id,
+  )
+}

@@ -1,0 +1,374 @@
+import { SimulatedClock } from 'xstate'
+import fc from 'fast-check'
+import {
+  type AgentEvent,
+  type AgentOptions,
+  createAgent,
+  memoryStore,
+  patternShield,
+  runSession,
+  StoreError,
+  UsageError,
+  type UserInput,
+} from '../../src/index.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
+import { distant } from '../support/distant.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { until } from '../support/play.js'
+import { tool } from '../support/tools.js'
+
+const kinds: [string, () => SessionStore][] = [
+  ['at once', memoryStore],
+  ['later', () => distant(memoryStore())],
+]
+
+async function refused(work: Promise<unknown>): Promise<string> {
+  const error = await work.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  if (error instanceof UsageError || error instanceof StoreError) return error.code
+  throw new Error(`It was not refused: ${String(error)}`)
+}
+
+/** What was said in a session, and answered. */
+async function transcript(agent: ReturnType<typeof createAgent>, id = 's'): Promise<unknown[]> {
+  const { messages } = await agent.replay(id)
+  return messages.filter(({ role }) => role !== 'system').map(({ content }) => content)
+}
+
+const textOf = (content: unknown): string => (typeof content === 'string' ? content : JSON.stringify(content))
+
+const inboxOf = async (store: SessionStore, id = 's') => (await store.inbox?.read(id)) ?? []
+
+/** An agent whose model answers each message with it, unless the test holds it. */
+function echo(store: SessionStore, options: Partial<Parameters<typeof createAgent>[0]> = {}) {
+  const model = new ManualModel()
+  const agent = createAgent({ model, store, clock: new SimulatedClock(), ...options })
+  let isHeld = false
+  const pump = async (): Promise<void> => {
+    // oxlint-disable-next-line no-unmodified-loop-condition -- it is, when the work is done
+    while (!isHeld) {
+      const last = model.pending?.request.messages.at(-1)
+      if (model.pending) model.pending.answer({ text: `re: ${textOf(last?.content)}` })
+      // oxlint-disable-next-line no-await-in-loop -- the model is asked one after the other
+      await settled()
+    }
+  }
+  return {
+    agent,
+    model,
+    next: (input: UserInput, messageId?: string) =>
+      agent.tell('s', {
+        type: 'message',
+        when: 'next',
+        input,
+        ...(messageId !== undefined && { messageId }),
+      }),
+    answering: async <Value>(work: Promise<Value>): Promise<Value> => {
+      isHeld = false
+      void pump()
+      try {
+        return await work
+      } finally {
+        isHeld = true
+      }
+    },
+  }
+}
+
+describe.each(kinds)('a queue in a store that answers %s', (_, open) => {
+  it('says what was queued while a run worked, in order, a run for each', async () => {
+    const store = open()
+    const { agent, model, next, answering } = echo(store)
+    const driven = runSession(agent, { session: 's', input: 'one' })
+    await until(() => model.pending !== null)
+    expect(await next('two')).toEqual({ message: 1, status: 'sent' })
+    expect(await next([{ content: 'three', clientId: 'page-3' }])).toEqual({ message: 2, status: 'sent' })
+    const rest = await answering(driven)
+    expect(rest).toMatchObject({ turn: 3, state: 'COMPLETED', output: 're: three' })
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two', 'three', 're: three'])
+    await settled()
+    expect(await inboxOf(store)).toEqual([])
+    const starts = (await store.read('s')).filter(({ type }) => type === 'start')
+    expect(starts.map(({ data }) => (JSON.parse(data) as { queued?: number }).queued)).toEqual([
+      undefined,
+      1,
+      2,
+    ])
+    const said = (await agent.replay('s')).messages.filter(({ role }) => role === 'user')
+    expect(said.at(-1)?.data).toEqual({ clientId: 'page-3' })
+  })
+
+  it('leaves what is queued to the next call when it is stopped', async () => {
+    const store = open()
+    const stop = new AbortController()
+    const inspect: AgentOptions['inspect'] = (seen) => {
+      if (seen.type === '@xstate.event' && seen.event.type === 'xstate.done.actor.model') stop.abort()
+    }
+    const { agent, model, next, answering } = echo(store, { inspect })
+    const driven = runSession(agent, { session: 's', input: 'one', signal: stop.signal })
+    await until(() => model.pending !== null)
+    await next('two')
+    expect(await answering(driven)).toMatchObject({ turn: 1, stopped: true })
+    expect(await answering(runSession(agent, { session: 's' }))).toMatchObject({ turn: 2 })
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
+  })
+
+  it('keeps what is queued after the run has ended, and says it with the next call', async () => {
+    const store = open()
+    const { agent, next, answering } = echo(store)
+    await answering(runSession(agent, { session: 's', input: 'one' }))
+    expect(await next('two')).toMatchObject({ status: 'waiting' })
+    expect(await answering(runSession(agent, { session: 's' }))).toMatchObject({ turn: 2, output: 're: two' })
+    expect(await answering(runSession(agent, { session: 's' }))).toMatchObject({ turn: 2, output: 're: two' })
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
+  })
+
+  it('begins nothing after a stop, until one more turn is asked for', async () => {
+    const store = open()
+    const { agent, model, next, answering } = echo(store)
+    const driven = runSession(agent, { session: 's', input: 'one' })
+    await until(() => model.pending !== null)
+    await next('two')
+    await next('three')
+    await agent.tell('s', { type: 'cancel' })
+    expect(await driven).toMatchObject({ turn: 1, state: 'CANCELLED' })
+    expect(await runSession(agent, { session: 's' })).toMatchObject({ turn: 1, state: 'CANCELLED' })
+    expect(await inboxOf(store)).toHaveLength(2)
+    const rest = await answering(runSession(agent, { session: 's', turn: 2 }))
+    expect(rest).toMatchObject({ turn: 3, output: 're: three' })
+    expect(await refused(runSession(agent, { session: 's', turn: 4 }))).toBe('not_begun')
+  })
+
+  it('keeps what is queued through a cancel of a session that no process has', async () => {
+    const store = open()
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { agent, model, next, answering } = echo(store, { tools: [pay] })
+    const driven = runSession(agent, { session: 's', input: 'one' })
+    await until(() => model.pending !== null)
+    model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
+    expect(await driven).toMatchObject({ state: 'WAITING_FOR_INPUT' })
+    expect(await next('two')).toMatchObject({ status: 'waiting' })
+    expect(await runSession(agent, { session: 's' })).toMatchObject({ state: 'WAITING_FOR_INPUT', turn: 1 })
+    expect(await agent.tell('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
+    expect(await inboxOf(store)).toHaveLength(1)
+    expect(await answering(runSession(agent, { session: 's', turn: 2 }))).toMatchObject({ output: 're: two' })
+  })
+
+  it('waits while an approval waits, and follows the run that goes on with it', async () => {
+    const store = open()
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { agent, model, next, answering } = echo(store, { tools: [pay] })
+    const driven = runSession(agent, { session: 's', input: 'one' })
+    await until(() => model.pending !== null)
+    await next('two')
+    model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
+    const { head } = await driven
+    const answers = [{ type: 'approve', callId: 'a' }] as const
+    const rest = await answering(runSession(agent, { session: 's', answers, at: head }))
+    expect(rest).toMatchObject({ turn: 2, output: 're: two' })
+  })
+
+  it('waits while the run is paused', async () => {
+    const store = open()
+    const { agent, model, next, answering } = echo(store, { tools: [tool('look')] })
+    const driven = runSession(agent, { session: 's', input: 'one' })
+    await until(() => model.pending !== null)
+    await agent.tell('s', { type: 'pause' })
+    await next('two')
+    await settled()
+    model.pending?.answer({ toolCalls: [call('a', 'look')] })
+    expect(await driven).toMatchObject({ turn: 1, state: 'PAUSED' })
+    expect(await inboxOf(store)).toHaveLength(1)
+    const answers = [{ type: 'resume' }] as const
+    expect(await answering(runSession(agent, { session: 's', answers }))).toMatchObject({ turn: 2 })
+  })
+
+  it('is begun by no run of agent.run, and its turns count', async () => {
+    const store = open()
+    const { agent, next, answering } = echo(store)
+    await answering(agent.run('one', { session: 's' }).result)
+    await next('two')
+    await answering(agent.run('three', { session: 's' }).result)
+    expect(await inboxOf(store)).toHaveLength(1)
+    expect(await answering(runSession(agent, { session: 's' }))).toMatchObject({ turn: 3, output: 're: two' })
+    const late = runSession(agent, { session: 's', turn: 3, input: 'too late' })
+    expect(await answering(late)).toMatchObject({ turn: 3, output: 're: two' })
+  })
+
+  it('says a message once that is queued again, whether it waits or was said', async () => {
+    const store = open()
+    const { agent, model, next, answering } = echo(store)
+    const driven = runSession(agent, { session: 's', input: [{ content: 'one', clientId: 'a' }] })
+    await until(() => model.pending !== null)
+    expect(await next('one', 'a')).toMatchObject({ status: 'applied' })
+    expect(await next('two', 'b')).toEqual({ message: 1, status: 'sent' })
+    expect(await next('two', 'b')).toEqual({ message: 1, status: 'sent' })
+    // Two processes have left it at once.
+    await store.inbox?.put('s', (await inboxOf(store))[0]?.text ?? '')
+    await answering(driven)
+    expect(await next('two', 'b')).toMatchObject({ status: 'applied' })
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
+    await settled()
+    expect(await answering(runSession(agent, { session: 's' }))).toMatchObject({ turn: 2 })
+    await settled()
+    expect(await inboxOf(store)).toEqual([])
+  })
+
+  it('does not say a message again whose process died before it could remove it', async () => {
+    const store = open()
+    const { agent, next, answering } = echo(store)
+    await answering(runSession(agent, { session: 's', input: 'one' }))
+    await next('two')
+    const remove = store.inbox?.remove.bind(store.inbox)
+    Object.assign(store.inbox ?? {}, { remove: () => undefined })
+    await answering(runSession(agent, { session: 's' }))
+    await settled()
+    expect(await inboxOf(store)).toHaveLength(1)
+    Object.assign(store.inbox ?? {}, { remove })
+    expect(await answering(runSession(agent, { session: 's' }))).toMatchObject({ turn: 2 })
+    await settled()
+    expect(await inboxOf(store)).toEqual([])
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
+  })
+
+  it('takes 100 messages of 10 MB, and refuses more', async () => {
+    const store = open()
+    const { agent, model, next } = echo(store)
+    const driven = runSession(agent, { session: 's', input: 'one' })
+    await until(() => model.pending !== null)
+    expect(await refused(next('x'.repeat(10_000_001)))).toBe('queue_full')
+    for (let i = 0; i < 100; i += 1) await next(`${i}`)
+    expect(await refused(next('one too many'))).toBe('queue_full')
+    await agent.tell('s', { type: 'cancel' })
+    await driven
+  })
+
+  it('steers the run that works with a message for now', async () => {
+    const store = open()
+    const { agent, model, answering } = echo(store, { tools: [tool('look')] })
+    const driven = runSession(agent, { session: 's', input: 'one' })
+    await until(() => model.pending !== null)
+    const now = { type: 'message', when: 'now', input: 'Mind the gap.', messageId: 'k' } as const
+    expect(await agent.tell('s', now)).toMatchObject({ status: 'sent' })
+    await settled()
+    await agent.tell('s', now)
+    model.pending?.answer({ toolCalls: [call('a', 'look')] })
+    expect(await answering(driven)).toMatchObject({ turn: 1, state: 'COMPLETED' })
+    const { messages } = await agent.replay('s')
+    expect(messages.filter(({ content }) => content === 'Mind the gap.')).toHaveLength(1)
+    expect(await agent.tell('s', now)).toMatchObject({ status: 'applied' })
+    expect(await refused(agent.tell('s', { ...now, messageId: 'other' }))).toBe('run_ended')
+  })
+
+  it('tells of what is queued, and of what is said', async () => {
+    const store = open()
+    const { agent, model, next, answering } = echo(store)
+    const seen: unknown[] = []
+    const run = agent.run('one', { session: 's' })
+    run.events$.subscribe((event: AgentEvent) => {
+      if (event.type === 'message_queued') seen.push(event.messageId)
+    })
+    await until(() => model.pending !== null)
+    await next('two', 'b')
+    await settled()
+    await answering(run.result)
+    expect(seen).toEqual(['b'])
+    const watch = agent.watch('s', { until: 'never' })[Symbol.asyncIterator]()
+    const watched: unknown[] = []
+    const readUntil = async (type: AgentEvent['type']): Promise<void> => {
+      for (;;) {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        const { value } = await watch.next()
+        const event = value as AgentEvent | undefined
+        if (event?.type === 'message_dequeued') watched.push(event.messageId)
+        if (event?.type === type) return
+      }
+    }
+    await readUntil('run_ended')
+    await answering(Promise.all([runSession(agent, { session: 's' }), readUntil('message_dequeued')]))
+    expect(watched).toEqual(['b'])
+  })
+})
+
+it('begins nothing after a run that has ended its processes', async () => {
+  let time = 0
+  const store = memoryStore({ now: () => time })
+  const { agent, model, next, answering } = echo(store)
+  for (let i = 0; i < 6; i += 1) {
+    // Nothing is heard of it any more, and its lease runs out.
+    void runSession(agent, { session: 's', input: 'one' }).catch(() => undefined)
+    await until(() => model.pending !== null)
+    if (i === 0) await next('two')
+    model.pending = null
+    time += 60_000
+  }
+  const rest = await runSession(agent, { session: 's' })
+  expect(rest).toMatchObject({ turn: 1, state: 'ERROR', error: { code: 'poisoned' } })
+  expect(await inboxOf(store)).toHaveLength(1)
+  expect(await runSession(agent, { session: 's' })).toMatchObject({ turn: 1, state: 'ERROR' })
+  const last = await answering(runSession(agent, { session: 's', turn: 2 }))
+  expect(last).toMatchObject({ turn: 2, output: 're: two' })
+})
+
+it('refuses what is no message', async () => {
+  const store = memoryStore()
+  const { agent, model, next, answering } = echo(store)
+  expect(await refused(next('one'))).toBe('unknown_session')
+  await answering(runSession(agent, { session: 's', input: 'one' }))
+  const tell = (message: object) => refused(agent.tell('s', message as never))
+  expect(await tell({ type: 'message', input: 'x' })).toBe('invalid_input')
+  expect(await tell({ type: 'message', when: 'later', input: 'x' })).toBe('invalid_input')
+  expect(await tell({ type: 'message', when: 'next', input: ' ' })).toBe('invalid_input')
+  expect(await tell({ type: 'message', when: 'next', input: 'x', messageId: '' })).toBe('invalid_input')
+  const picture = [{ type: 'image_url', image_url: { url: 'https://a.example/b.png' } }]
+  expect(await tell({ type: 'message', when: 'now', input: picture })).toBe('invalid_input')
+  expect(model.pending).toBeNull()
+})
+
+it('tells a sender that an interactive run takes replies', async () => {
+  const store = memoryStore()
+  const { agent, next, answering } = echo(store, { interactive: true })
+  await answering(agent.run('one', { session: 's' }).result)
+  expect(await refused(next('two'))).toBe('interactive_run')
+})
+
+it('screens a queued message when it is said', async () => {
+  const store = memoryStore()
+  const shield = patternShield({ patterns: [/secret/], action: 'redact' })
+  const { agent, model, next, answering } = echo(store, { shields: { input: [shield] } })
+  const driven = runSession(agent, { session: 's', input: 'one' })
+  await until(() => model.pending !== null)
+  await next('the secret')
+  await answering(driven)
+  expect(JSON.stringify(model.attempts.map(({ request }) => request.messages))).not.toContain('secret')
+})
+
+it('says every message once and in order, whatever comes between', async () => {
+  const step = fc.constantFrom('tell', 'repeat', 'drive', 'stop', 'ask')
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+      const store = memoryStore()
+      const { agent, next, answering } = echo(store)
+      await answering(runSession(agent, { session: 's', input: 'start' }))
+      const told: string[] = []
+      for (const each of steps) {
+        const { run } = await agent.replay('s')
+        if (each === 'tell') await next(`m${told.push(`m${told.length}`) - 1}`, `m${told.length - 1}`)
+        else if (each === 'repeat' && told.length > 0) await next('again', told.at(-1))
+        else if (each === 'drive') await answering(runSession(agent, { session: 's' }))
+        else if (each === 'stop') await agent.tell('s', { type: 'cancel' }).catch(() => undefined)
+        else if (each === 'ask' && run) await answering(agent.run('asked', { session: 's' }).result)
+      }
+      const { run } = await agent.replay('s')
+      await answering(runSession(agent, { session: 's' }))
+      expect(run?.state).toBe('COMPLETED')
+      const { messages } = await agent.replay('s')
+      const said = messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+      expect(said.filter((text) => /^m\d/.test(textOf(text)))).toEqual(told)
+      expect(await inboxOf(store)).toEqual([])
+    }),
+    { numRuns: 40 },
+  )
+})

@@ -1,0 +1,417 @@
+import { SimulatedClock } from 'xstate'
+import { aguiHandler } from '../../src/agui/index.js'
+import {
+  type Agent,
+  type AgentOptions,
+  createAgent,
+  memoryStore,
+  patternShield,
+  runSession,
+  type SessionStore,
+} from '../../src/index.js'
+import { type Authorize, chatHandler, type ChatHandlerOptions } from '../../src/ui/index.js'
+import { Chat, chunksOf, type Handler, protocol, textOf } from '../ui/client.js'
+import { distant } from '../support/distant.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { until } from '../support/play.js'
+import { clientTool, tool } from '../support/tools.js'
+
+const stores = [
+  ['a store that answers at once', () => memoryStore()],
+  ['a store that answers by promises', () => distant(memoryStore())],
+] as const
+
+type AnyOptions = Partial<AgentOptions>
+
+/** An agent whose model the test answers, behind a handler; several of one store are several processes. */
+function open(store: SessionStore, options: AnyOptions = {}, more: Partial<ChatHandlerOptions> = {}) {
+  const model = new ManualModel()
+  const clock = new SimulatedClock()
+  const agent = createAgent({ model, store, clock, ...options }) as Agent
+  const handler = chatHandler({ agent, authorize: 'none', protocol, ...more })
+  const asked = (): Promise<unknown> => until(() => model.pending !== null)
+  const answer = (text: string): void => model.pending?.answer({ text })
+  return { model, clock, agent, handler, asked, answer }
+}
+
+const at = (path: string, init?: RequestInit): Request =>
+  new Request(`http://chat.test/api/chat${path}`, init)
+const json = { method: 'POST', headers: { 'content-type': 'application/json' } }
+const said = (id: string, words: string): Request =>
+  at('', {
+    ...json,
+    body: JSON.stringify({
+      id: 'c',
+      messages: [{ id, role: 'user', parts: [{ type: 'text', text: words }] }],
+    }),
+  })
+
+interface Shown {
+  id: string
+  role: string
+  metadata?: { queued?: true }
+}
+
+async function history(handler: Handler): Promise<(string | true)[][]> {
+  const shown = (await (await handler(at('/c'))).json()) as Shown[]
+  return shown.map((message) => [
+    message.role,
+    textOf(message as never),
+    ...(message.metadata?.queued ? [true as const] : []),
+  ])
+}
+
+/** As `until`, for what takes time to find out. */
+async function untilLater(condition: () => Promise<boolean>): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  for (let left = 200; !(await condition()); left -= 1) {
+    if (left === 0) throw new Error(`It never came true: ${String(condition)}`)
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await settled()
+  }
+}
+
+const wordsOf = (chat: Chat): string[] => chat.messages.map(textOf)
+
+describe.each(stores)('a chat over %s', (_, kept) => {
+  it('answers a message that came too early when its turn comes, and useChat shows both in order', async () => {
+    const { handler, asked, answer, model } = open(kept())
+    const chat = new Chat('c', handler)
+    const first = chat.sendMessage({ text: 'One?' })
+    await asked()
+    model.pending?.delta('First')
+    await until(() => chat.lastMessage?.role === 'assistant')
+    const second = chat.sendMessage({ text: 'Two?' })
+    const third = chat.sendMessage({ text: 'Three?' })
+    await untilLater(async () => (await history(handler)).length === 3)
+    expect(await history(handler)).toEqual([
+      ['user', 'One?'],
+      ['user', 'Two?', true],
+      ['user', 'Three?', true],
+    ])
+    answer('First.')
+    await asked()
+    answer('Second.')
+    await asked()
+    answer('Third.')
+    await Promise.all([first, second, third])
+    expect(chat.errors).toEqual([])
+    expect(wordsOf(chat)).toEqual(['One?', 'First.', 'Two?', 'Three?', 'Second.', 'Third.'])
+    expect((await history(handler)).map(([, words]) => words)).toEqual([
+      'One?',
+      'First.',
+      'Two?',
+      'Second.',
+      'Three?',
+      'Third.',
+    ])
+    expect(chat.status).toBe('ready')
+  })
+
+  it('answers a message once that is sent again while it waits, and says who is next to every page', async () => {
+    const { handler, asked, answer, model } = open(kept())
+    const responses = [handler(said('u1', 'One?'))]
+    await asked()
+    responses.push(handler(said('u2', 'Two?')), handler(said('u2', 'Two?')))
+    await untilLater(async () => (await history(handler)).length === 2)
+    answer('First.')
+    await asked()
+    answer('Second.')
+    const chunks = await Promise.all((await Promise.all(responses)).map(chunksOf))
+    expect(chunks[1]).toEqual(chunks[2])
+    expect(model.attempts).toHaveLength(2)
+  })
+
+  it('says nothing after a stop until the person writes, then everything in order', async () => {
+    const { handler, asked, answer } = open(kept())
+    const first = handler(said('u1', 'One?'))
+    await asked()
+    const second = await handler(said('u2', 'Two?'))
+    expect((await handler(at('/c/stop', json))).status).toBe(204)
+    await chunksOf(await first)
+    expect(await chunksOf(second)).toEqual([])
+    expect((await handler(at('/c/stream'))).status).toBe(204)
+    expect((await history(handler)).at(-1)).toEqual(['user', 'Two?', true])
+    const third = handler(said('u3', 'Three?'))
+    await asked()
+    answer('Second.')
+    await asked()
+    answer('Third.')
+    expect(JSON.stringify(await chunksOf(await third))).toContain('Third.')
+    expect((await history(handler)).slice(-4).map(([, words]) => words)).toEqual([
+      'Two?',
+      'Second.',
+      'Three?',
+      'Third.',
+    ])
+  })
+
+  it('keeps a message while an approval waits, and says it when the run has ended', async () => {
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { handler, asked, answer, model } = open(kept(), { tools: [pay] })
+    const chat = new Chat('c', handler)
+    const first = chat.sendMessage({ text: 'Pay.' })
+    await asked()
+    const second = await handler(said('u2', 'Two?'))
+    model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
+    await first
+    expect(await chunksOf(second)).toEqual([])
+    expect((await history(handler)).at(-1)).toEqual(['user', 'Two?', true])
+    const part = chat.lastMessage?.parts.find((each) => 'approval' in each) as { approval: { id: string } }
+    await chat.addToolApprovalResponse({ id: part.approval.id, approved: true })
+    await asked()
+    answer('Paid.')
+    await asked()
+    answer('Second.')
+    await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
+  })
+
+  it('says what was queued when its process has died, once a page may continue the chat', async () => {
+    const store = kept()
+    const before = open(store)
+    const first = before.handler(said('u1', 'One?'))
+    await before.asked()
+    before.answer('First.')
+    await chunksOf(await first)
+    await before.agent.tell('c', { type: 'message', when: 'next', input: 'Two?' })
+    const { handler, asked, answer } = open(store)
+    const stream = handler(at('/c/stream'))
+    await asked()
+    answer('Second.')
+    expect(JSON.stringify(await chunksOf(await stream))).toContain('Second.')
+  })
+})
+
+it('steers the run that works with whenBusy: steer', async () => {
+  const { handler, asked, answer, model } = open(
+    memoryStore(),
+    { tools: [tool('look')] },
+    { whenBusy: 'steer' },
+  )
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const second = handler(said('u2', 'Mind the gap.'))
+  await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'look')] })
+  await asked()
+  expect(JSON.stringify(model.pending?.request.messages)).toContain('Mind the gap.')
+  answer('Done.')
+  await Promise.all([chunksOf(await first), chunksOf(await second)])
+  expect((await history(handler)).map(([role]) => role)).toEqual(['user', 'assistant'])
+})
+
+it('queues a picture with whenBusy: steer', async () => {
+  const { handler, asked, answer } = open(memoryStore(), {}, { whenBusy: 'steer' })
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const picture = { type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,iVBORw0KGgo=' }
+  const body = { id: 'c', messages: [{ id: 'u2', role: 'user', parts: [picture] }] }
+  const second = await handler(at('', { ...json, body: JSON.stringify(body) }))
+  answer('First.')
+  await chunksOf(await first)
+  await asked()
+  answer('Second.')
+  expect(JSON.stringify(await chunksOf(second))).toContain('Second.')
+})
+
+it('says the message of a process that has ended with the context of the next message', async () => {
+  const store = memoryStore()
+  const grant: Partial<ChatHandlerOptions> = { authorize: () => ({ prefix: 'team', context: {} }) }
+  const before = open(store, {}, grant)
+  const first = before.handler(said('u1', 'One?'))
+  await before.asked()
+  before.answer('First.')
+  await chunksOf(await first)
+  await before.agent.tell('team:c', { type: 'message', when: 'next', input: 'Two?' })
+  const { handler, answer, model, clock } = open(store, {}, grant)
+  expect((await handler(at('/c/stream'))).status).toBe(204)
+  const third = await handler(said('u3', 'Three?'))
+  await settled()
+  expect(model.pending).toBeNull()
+  for (const words of ['Second.', 'Third.']) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await until(() => {
+      clock.increment(1000)
+      return model.pending !== null
+    })
+    answer(words)
+  }
+  expect(JSON.stringify(await chunksOf(third))).toContain('Third.')
+})
+
+it.each(['refuse', 'queue'] as const)('refuses by whenBusy: %s what it must', async (whenBusy) => {
+  const interactive = whenBusy === 'queue'
+  const { handler, asked, answer } = open(memoryStore(), { interactive }, { whenBusy })
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const second = await handler(said('u2', 'Two?'))
+  expect(second.status).toBe(409)
+  expect(await second.json()).toMatchObject({ error: { code: 'run_in_progress' } })
+  answer('First.')
+  await chunksOf(await first)
+})
+
+it('answers 429 when too many wait', async () => {
+  const { handler, asked, agent } = open(memoryStore())
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  for (let i = 0; i < 100; i += 1)
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await agent.tell('c', { type: 'message', when: 'next', input: 'x' })
+  const refused = await handler(said('u2', 'Two?'))
+  expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'queue_full' } }])
+  await handler(at('/c/stop', json))
+  await chunksOf(await first)
+})
+
+it('gives tools the context of the request that sent the message', async () => {
+  const users: unknown[] = []
+  const pay = tool('pay', (_input, { context }) => {
+    users.push((context as { user?: string } | undefined)?.user)
+    return 'paid'
+  })
+  const authorize: Authorize = (request) => {
+    const user = request.headers.get('x-user') ?? 'ann'
+    return { prefix: 'team', context: { user } }
+  }
+  const { handler, asked, answer, model } = open(memoryStore(), { tools: [pay] }, { authorize })
+  const from = (user: string, request: Request): Request => {
+    request.headers.set('x-user', user)
+    return request
+  }
+  const first = handler(from('ann', said('u1', 'One?')))
+  await asked()
+  const second = handler(from('ben', said('u2', 'Two?')))
+  await second
+  answer('First.')
+  await asked()
+  model.pending?.answer({ toolCalls: [call('a', 'pay')] })
+  await asked()
+  answer('Second.')
+  await Promise.all([chunksOf(await first), chunksOf(await second)])
+  expect(users).toEqual(['ben'])
+})
+
+it('leaves the message of another process to that process, which says it with its own context', async () => {
+  const store = memoryStore()
+  const users: unknown[] = []
+  const pay = tool('pay', (_input, { context }) => {
+    users.push((context as { user?: string } | undefined)?.user)
+    return 'paid'
+  })
+  const person = (user: string): Partial<ChatHandlerOptions> => ({
+    authorize: () => ({ prefix: 'team', context: { user } }),
+  })
+  const [ann, ben] = [
+    open(store, { tools: [pay] }, person('ann')),
+    open(store, { tools: [pay] }, person('ben')),
+  ]
+  const first = ann.handler(said('u1', 'One?'))
+  await ann.asked()
+  const second = await ben.handler(said('u2', 'Two?'))
+  ann.answer('First.')
+  await chunksOf(await first)
+  await settled()
+  expect(ann.model.pending).toBeNull()
+  await until(() => {
+    ben.clock.increment(1000)
+    return ben.model.pending !== null
+  })
+  ben.model.pending?.answer({ toolCalls: [call('a', 'pay')] })
+  await ben.asked()
+  ben.answer('Second.')
+  await chunksOf(second)
+  expect(users).toEqual(['ben'])
+})
+
+it('does not show what input shields have not seen', async () => {
+  const shields = { input: [patternShield({ patterns: [/secret/], action: 'redact' })] }
+  const { handler, asked, answer } = open(memoryStore(), { shields })
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const second = handler(said('u2', 'the secret'))
+  await second
+  expect(JSON.stringify(await history(handler))).not.toContain('secret')
+  answer('First.')
+  await asked()
+  answer('Second.')
+  await Promise.all([chunksOf(await first), chunksOf(await second)])
+  expect(JSON.stringify(await history(handler))).not.toContain('secret')
+})
+
+it('tells the page and the operator when a queued message cannot be answered', async () => {
+  const errors: unknown[] = []
+  const onError = (error: unknown): unknown => errors.push((error as Error).message)
+  const store = memoryStore()
+  const { handler, asked, answer, model } = open(store, {}, { onError })
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const second = await handler(said('u2', 'Two?'))
+  Object.assign(model, {
+    check: () => {
+      throw new Error('The key of db.internal is missing.')
+    },
+  })
+  answer('First.')
+  await chunksOf(await first)
+  const [chunk] = await chunksOf(second)
+  expect(chunk).toMatchObject({
+    type: 'error',
+    errorText: expect.not.stringContaining('db.internal') as string,
+  })
+  expect(errors).toEqual(['The key of db.internal is missing.'])
+})
+
+it('says what agent.tell queued for a page, too', async () => {
+  const { handler, asked, answer, agent } = open(memoryStore())
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  await agent.tell('c', { type: 'message', when: 'next', input: 'Two?' })
+  answer('First.')
+  await chunksOf(await first)
+  await asked()
+  answer('Second.')
+  await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
+  await settled()
+  expect(await runSession(agent, { session: 'c' })).toMatchObject({ turn: 2 })
+})
+
+it('answers in AG-UI, too', async () => {
+  const model = new ManualModel()
+  const agent = createAgent({
+    model,
+    store: memoryStore(),
+    clock: new SimulatedClock(),
+    tools: [clientTool('open')],
+  })
+  const handler = aguiHandler({ agent, authorize: 'none' })
+  const post = (id: string, words: string) =>
+    handler(
+      new Request('http://chat.test/api/agui', {
+        ...json,
+        body: JSON.stringify({
+          threadId: 'c',
+          runId: id,
+          messages: [{ id, role: 'user', content: words }],
+        }),
+      }),
+    )
+  const read = async () =>
+    (await (await handler(new Request('http://chat.test/api/agui/c'))).json()) as Record<
+      'messages' | 'queued',
+      { content: string }[]
+    >
+  const first = post('u1', 'One?')
+  await until(() => model.pending !== null)
+  const second = post('u2', 'Two?')
+  await second
+  expect((await read()).queued.map(({ content }) => content)).toEqual(['Two?'])
+  model.pending?.answer({ text: 'First.' })
+  await until(() => model.pending !== null)
+  model.pending?.answer({ text: 'Second.' })
+  const texts = await Promise.all([(await first).text(), (await second).text()])
+  expect(texts[1]).toContain('RUN_STARTED')
+  expect(texts[1]).toContain('Second.')
+  expect(texts[1]).toContain('RUN_FINISHED')
+  expect((await read()).messages.map(({ content }) => content)).toEqual(['One?', 'First.', 'Two?', 'Second.'])
+})
