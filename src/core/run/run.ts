@@ -110,10 +110,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#hub.object$ as Observable<DeepPartial<Output>>
   }
 
-  /**
-   * The present state, then every change of it.
-   * @example run.state$.subscribe((state) => console.log(state))
-   */
+  /** The present state, then every change of it: `run.state$.subscribe((state) => console.log(state))`. */
   get state$(): Observable<AgentState> {
     this.#isWatched = true
     return this.#hub.state$
@@ -143,8 +140,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
 
   /**
    * The result of the run at its next rest: a final state, PAUSED or WAITING_FOR_INPUT. Never rejects for what an agent
-   * does;
-   * `orThrow(result)` if you like exceptions. Rejects with a ConfigError when the run is refused before it starts.
+   * does: `orThrow(result)` throws for that. Rejects with a ConfigError when the run is refused before it starts.
    * @example const { state, reason, output } = await run.result // COMPLETED end_turn …
    */
   get result(): Promise<RunResult<Output, Tools>> {
