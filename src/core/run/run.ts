@@ -98,19 +98,22 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     return this.#hub.events$ as Observable<AgentEvent<Tools>>
   }
 
-  /** The streamed text, piece by piece: `run.text$.subscribe((text) => process.stdout.write(text))`. */
+  /** The streamed text. @example run.text$.subscribe((text) => process.stdout.write(text)) */
   get text$(): Observable<string> {
     this.#isWatched = true
     return this.#hub.text$
   }
 
-  /** With `output`: the object of the answer while it streams, not validated. Each value replaces the one before. */
+  /**
+   * With `output`: the object of the answer while it streams, not validated. Each value replaces the one before.
+   * @example run.object$.subscribe((plan) => console.log(plan))
+   */
   get object$(): Observable<DeepPartial<Output>> {
     this.#isWatched = true
     return this.#hub.object$ as Observable<DeepPartial<Output>>
   }
 
-  /** The present state, then every change of it: `run.state$.subscribe((state) => console.log(state))`. */
+  /** The present state, then every change. @example run.state$.subscribe((state) => console.log(state)) */
   get state$(): Observable<AgentState> {
     this.#isWatched = true
     return this.#hub.state$
