@@ -64,7 +64,7 @@ interface Look {
 function look(store: SyncSessionStore, { asked, paid }: Process): Look {
   const records = store.read(session)
   return {
-    sessions: store.list().length,
+    sessions: store.list({ children: true }).length,
     records: records.length,
     starts: records.filter(({ type }) => type === 'start').length,
     answers: records.filter(({ data }) => data.includes('"xstate.done.actor.model"')).length,

@@ -155,6 +155,7 @@ const rowOfSection: Rows<keyof AgentConfigInput> = {
 
 const rowOfRunOption: Rows<keyof RunOptions> = {
   session: 'no: the app’s own words',
+  tags: 'no: the app’s own words',
   attachments: 'entrance: an attachment',
   signal: 'no words',
   limits: 'no words',
@@ -212,6 +213,7 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
 /** What a drive is given, and says. */
 const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
   session: 'no: the app’s own words',
+  tags: 'no: the app’s own words',
   input: 'entrance: the user’s text',
   turn: 'no words',
   answers: 'other: driven',

@@ -176,7 +176,7 @@ class World {
       requests: this.#rehearsal?.requests.map(({ body, sent }) => [body, sent]),
       replayed: { messages: replayed.messages, run: replayed.run },
       read: (await agent.readSession('s')).toJSON(),
-      listed: await options.store?.list(),
+      listed: await options.store?.list({ children: true }),
       chat: this.#chat(replayed),
       inspected: this.#inspected,
       chart: agent.machine.config,
@@ -538,7 +538,7 @@ class World {
   /** Records that hold it have to say so; the state of the machine, which is never shown, may. */
   async #ofStore(store: SessionStore): Promise<Exits> {
     const exits: Exits = {}
-    for (const { id } of await store.list()) {
+    for (const { id } of await store.list({ children: true })) {
       // A sub-agent's own session is as its own shields let it through.
       if (id !== 's') continue
       for (const { seq, type, data } of await store.read(id)) {

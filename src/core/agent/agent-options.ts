@@ -10,6 +10,7 @@ import type { ForkOptions } from '../sessions/fork-edit.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionSnapshot } from '../sessions/replay-session.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
+import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOptions } from '../structured/structured-output.js'
 import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
@@ -111,6 +112,8 @@ export interface AgentOptions<
 export interface RunOptions {
   /** A session, or the id of one: in the agent's store, or kept in its memory. Default: a new one. */
   session?: Session | string
+  /** What `store.list({ tags })` finds the session by. They replace the session's tags of the same name. Needs a `store`. */
+  tags?: SessionTags
   /** Documents that go with the input, marked as data: what `loadAttachment` gave. */
   attachments?: readonly RunAttachment[]
   /** Cancels the run when it aborts. */
@@ -257,7 +260,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   createInput(
     input: RunInput,
-    ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect'>, Context>
+    ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect' | 'tags'>, Context>
   ): AgentInput
   /**
    * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without

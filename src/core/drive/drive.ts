@@ -198,7 +198,7 @@ class SessionDrive {
   }
 
   async #begin(): Promise<Run> {
-    const { session: id, context, input } = this.#options
+    const { session: id, context, input, tags } = this.#options
     const { folded } = this.#acquired
     this.#choice.chooseForBegin(folded, id)
     const { parts } = this.#stored
@@ -207,7 +207,7 @@ class SessionDrive {
     const said = readConversation(typeof input === 'function' ? await input() : input, parts.clock.now())
     const [session, runId] = [new Session(id, folded.name), createId()]
     this.#turn += 1
-    const start = { runId, session, said, config: parts.config, context }
+    const start = { runId, session, said, config: parts.config, context, tags }
     const origin = await beginAcquiredRun(this.#stored, this.#acquired, start)
     return this.#stored.run({ runId, session, origin, signal: undefined, inspect: this.#stored.inspect })
   }

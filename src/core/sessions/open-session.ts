@@ -16,6 +16,8 @@ export interface OpenSessionOptions {
   holder: string
   /** The name of a session that does not exist yet. */
   name?: string | undefined
+  /** The session of the run that calls the sub-agent whose session this is. */
+  parent?: string | undefined
   /** The agent that begins what runs here. */
   definition?: (() => AgentDefinition) | undefined
 }
@@ -33,7 +35,7 @@ export interface AcquiredSession {
 export async function openSession(
   store: SessionStore,
   sessionId: string,
-  { clock, holder, name, definition }: OpenSessionOptions,
+  { clock, holder, name, parent, definition }: OpenSessionOptions,
 ): Promise<AcquiredSession> {
   let lease: Lease | undefined
   try {
@@ -42,7 +44,7 @@ export async function openSession(
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const folded = foldRecords(records, sessionId)
     const resumesAt = await getResumeTime(store, lease, folded, clock)
-    const log = new SessionLog({ store, lease, folded, clock, holder, name, definition, resumesAt })
+    const log = new SessionLog({ store, lease, folded, clock, holder, name, parent, definition, resumesAt })
     return { log, folded }
   } catch (error) {
     if (lease) await releaseLease(store, lease, clock)

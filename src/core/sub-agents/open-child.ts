@@ -108,7 +108,7 @@ function createChildRun(
 async function openWhenFree(
   store: SessionStore,
   host: ChildHost,
-  { name, sessionId, isUnwanted }: DelegateRequest,
+  { name, sessionId, parentSessionId: parent, isUnwanted }: DelegateRequest,
 ) {
   const { clock } = host
   const definition = () => host.definitionAs(createSubAgentLabel(name))
@@ -116,7 +116,13 @@ async function openWhenFree(
   for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
-      return await openSession(store, sessionId, { clock, holder: `sub-agent ${name}`, name, definition })
+      return await openSession(store, sessionId, {
+        clock,
+        holder: `sub-agent ${name}`,
+        name,
+        parent,
+        definition,
+      })
     } catch (error) {
       const isBusy = error instanceof StoreError && error.code === 'session_busy'
       if (!isBusy || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error

@@ -7,7 +7,8 @@ import {
   isProcessGone,
   getProcessIdentity,
 } from '../../core/sessions/store/process-identity.js'
-import { checkSessionId, resolveRange } from '../../core/sessions/store/session-id.js'
+import { checkSessionId } from '../../core/sessions/store/session-id.js'
+import { resolveRange } from '../../core/sessions/store/read-range.js'
 import { checkListOptions } from '../../core/sessions/store/list-options.js'
 import {
   sessionBusyError,

@@ -11,6 +11,7 @@ import { inboxChecks } from './inbox-checks.js'
 import { leaseChecks } from './lease-checks.js'
 import { listChecks } from './list-checks.js'
 import { logChecks } from './log-checks.js'
+import { ownerChecks } from './owner-checks.js'
 import { type Ability, leaseRequest, type StoreCheckSpec } from './store-scene.js'
 import { type CheckTime, createGivenTime, createOwnTime } from './check-time.js'
 
@@ -61,6 +62,7 @@ export const storeChecks: readonly StoreCheckSpec[] = [
   ...logChecks,
   ...leaseChecks,
   ...listChecks,
+  ...ownerChecks,
   ...inboxChecks,
   ...crowdChecks,
   ...anyOrderChecks,

@@ -147,7 +147,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
           const pages: ListedSession[] = []
           // A store that begins anew with each page would go on for ever.
           while (pages.length <= wanted.length) {
-            const page = await store.list({ state, agent, limit: 3, cursor: pages.at(-1) })
+            const page = await store.list({ state, agent, limit: 3, after: pages.at(-1) })
             pages.push(...page)
             if (page.length < 3) break
           }
@@ -168,8 +168,8 @@ export const listChecks: readonly StoreCheckSpec[] = [
         ['agent', 7],
         ['limit', 0],
         ['limit', 1.5],
-        ['cursor', 's'],
-        ['cursor', { id: 's' }],
+        ['after', 's'],
+        ['after', { id: 's' }],
       ] as const) {
         const asks = `list(${formatValue({ [key]: value })})`
         const error = await expectRefusal(asks, 'invalid_option', () => store.list({ [key]: value }))

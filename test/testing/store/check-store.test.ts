@@ -244,7 +244,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   ],
   [
     'begins anew with each page',
-    (inner) => ({ list: ({ cursor: _cursor, ...options } = {}) => inner.list(options) }),
+    (inner) => ({ list: ({ after: _after, ...options } = {}) => inner.list(options) }),
     [['the list is told by state and agent, page by page, and nothing twice', /by pages of three should be/]],
   ],
   [
