@@ -262,6 +262,7 @@ const rowOfMethod: Rows<Exclude<keyof Agent, 'machine'>> = {
   fork: 'other: forks and replays of every record',
   readSession: 'exit: read',
   deleteSession: 'no words',
+  deleteSessions: 'no words',
   createInput: 'no: it is for the bare machine, which has no exits of its own',
   config: 'no words',
   asTool: 'other: a sub-agent',

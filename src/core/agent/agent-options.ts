@@ -28,6 +28,7 @@ import type { Telemetry } from '../telemetry/telemetry.js'
 import type { RunInput } from '../sessions/input-history.js'
 import type { Journal } from '../sessions/journal.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
+import type { SessionOwner } from '../run/delete-sessions.js'
 import type { Run } from '../run/run.js'
 import type { WatchedEvent, WatchOptions } from '../run/watch-session.js'
 import type { Session } from '../sessions/session.js'
@@ -243,6 +244,16 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * @throws {StoreError | UsageError} `session_busy` while a run has it, or a sub-agent's session; the session is still there
    */
   deleteSession(sessionId: string): Promise<boolean>
+  /**
+   * Deletes all sessions of an owner out of the store, as `deleteSession` does, in batches. It cancels runs at work first. Returns how
+   * many sessions were deleted, those of sub-agents included. When it fails, the same call deletes the rest.
+   *
+   * @example const erase = (user: string) => agent.deleteSessions({ tags: { user } }) // or { prefix: user }
+   *
+   * @throws {UsageError} `no_store`, `invalid_option` for an owner that is missing
+   * @throws {StoreError} `session_busy` for a session that is held for another half minute, …
+   */
+  deleteSessions(owner: SessionOwner): Promise<number>
   /**
    * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
    * your own. Its input is a text, messages, or the result of `createInput()`.

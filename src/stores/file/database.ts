@@ -109,6 +109,8 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Da
     useWriteAheadLog(database)
     // NORMAL survives the end of the process at any point, FULL that of the machine.
     database.exec(`PRAGMA log.synchronous = ${sync}; PRAGMA fullfsync = ${sync === 'full' ? 1 : 0};`)
+    // What is deleted is overwritten with zeros.
+    database.exec('PRAGMA log.secure_delete = ON')
     database.exec(`PRAGMA log.wal_autocheckpoint = ${checkpointPages}`)
     database.exec('BEGIN IMMEDIATE')
     migrate(database, file)
@@ -118,6 +120,12 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Da
     closeDatabase(database)
     throw error
   }
+}
+
+/** Empties the write-ahead log, which still has what was deleted. False while another process reads from it. */
+export function emptyWriteAheadLog(database: Database.Database): boolean {
+  const [row] = database.prepare('PRAGMA log.wal_checkpoint(TRUNCATE)').raw().all() as [[number]]
+  return row[0] === 0
 }
 
 /** Lets go of the files and their locks, whatever was going on. */

@@ -2,7 +2,7 @@ import type Database from 'libsql'
 import type { Listing } from '../../core/sessions/store/list-options.js'
 import type { ResolvedRange } from '../../core/sessions/store/read-range.js'
 import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
-import { closeDatabase } from './database.js'
+import { closeDatabase, emptyWriteAheadLog } from './database.js'
 import { prepareInboxStatements } from './inbox-statements.js'
 import { listSessions } from './list-sessions.js'
 import { headSql, type SessionRow, sessionColumns, readSessionRow, updatedAtSql } from './session-row.js'
@@ -106,6 +106,7 @@ export function prepareStatements(database: Database.Database) {
       untag.run([id, '[]'])
       removeSession.run([id])
     },
+    purge: (): boolean => emptyWriteAheadLog(database),
     close() {
       closeDatabase(database)
     },

@@ -162,6 +162,15 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
         return row.head > 0
       }),
 
+    purge() {
+      if (use((sql) => sql.purge())) return
+      throw new StoreError(
+        'store_unavailable',
+        `Another process has read from ${file} for seconds, so ${file}-wal still has deleted text. Call purge() again.`,
+        file,
+      )
+    },
+
     close() {
       open?.close()
       open = null

@@ -217,6 +217,25 @@ export const listChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
+    name: 'purging leaves what was not deleted as it is, also while somebody writes to it',
+    needs: 'purge',
+    async run({ store }) {
+      const held = await store.acquire('held', leaseRequest)
+      await store.append(held, createRecords(1, 2), createSummary('held'))
+      const lease = await store.acquire('gone', leaseRequest)
+      await store.append(lease, [createRecord(1)], createSummary('gone'))
+      await store.release(lease)
+      await store.delete('gone')
+      const before = await store.list()
+      await store.purge?.()
+      expectSame('the list after purging', await store.list(), before)
+      expectSame('a log after purging', await store.read('held'), createRecords(1, 2))
+      await store.append(held, [createRecord(3)])
+      await store.purge?.()
+      expectSame('the log after another append', await store.read('held'), createRecords(1, 3))
+    },
+  },
+  {
     name: 'deleting is refused while somebody writes to the session',
     async run({ store, time }) {
       const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })

@@ -30,6 +30,7 @@ it('the store in memory keeps every promise that it makes, and of what it leaves
   const notShared = 'shared is false: each store has sessions of its own'
   expect(reasons).toEqual([
     'the store has no renewAll',
+    'the store has no purge',
     'the inbox has no findUnread',
     notShared,
     notShared,

@@ -211,6 +211,16 @@ export interface SessionStore {
    */
   delete(sessionId: string): MaybePromise<boolean>
   /**
+   * Overwrites what deleted sessions have left where the store keeps its data. Asked after agents have deleted sessions. A store
+   * without it leaves nothing, or leaves this to its server.
+   *
+   * @example
+   * const store = memoryStore()
+   * await store.delete('ann')
+   * await store.purge?.()
+   */
+  purge?(): MaybePromise<void>
+  /**
    * Gives back what the store holds: files, connections. It is not used afterwards.
    *
    * @example
@@ -223,10 +233,11 @@ export interface SessionStore {
 
 /** A session store that answers at once: when `append` returns, its records are durable. */
 export type SyncSessionStore = {
-  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll'>]: (
+  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll' | 'purge'>]: (
     ...args: Parameters<SessionStore[Method]>
   ) => Awaited<ReturnType<SessionStore[Method]>>
 } & {
   readonly inbox: SyncSessionInbox
   renewAll?(leases: readonly Lease[], ttlMs: number): Lease[]
+  purge?(): void
 }
