@@ -249,6 +249,24 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [['the list is told by state and agent, page by page, and nothing twice', /by pages of three should be/]],
   ],
   [
+    'lists the sessions of everybody',
+    (inner) => ({ list: ({ prefix: _prefix, tags: _tags, ...options } = {}) => inner.list(options) }),
+    [
+      [
+        'the list is told by prefix, tags, parent and time, page by page, without the sessions of sub-agents',
+        /^the list of \{"prefix":"ann".* should be/,
+      ],
+      [
+        'a session is found by the tags of its last summary, whatever their text',
+        /^the list by .* should be/,
+      ],
+      [
+        'the list refuses an owner that is missing, and options that contradict each other',
+        /should be refused with a UsageError invalid_option/,
+      ],
+    ],
+  ],
+  [
     'keeps the first of an append that is refused',
     (inner) => ({
       append: (lease, records, ...asked) => {
