@@ -49,7 +49,7 @@ const unheld = async () => {
   const found = []
   let cursor
   do {
-    const page = await store.list({ state: ['RUNNING', 'WAITING_FOR_TOOL'], limit: 500, cursor })
+    const page = await store.list({ state: ['RUNNING', 'WAITING_FOR_TOOL'], limit: 500, after: cursor })
     found.push(...page.filter(({ holder }) => holder === null).map(({ id }) => id))
     cursor = page.length === 500 ? page.at(-1) : undefined
   } while (cursor)

@@ -151,6 +151,8 @@ export type {
   SessionInbox,
 } from './core/sessions/store/inbox.js'
 export type { ListOptions } from './core/sessions/store/list-options.js'
+export type { SessionOwner } from './core/run/delete-sessions.js'
+export type { SessionTags } from './core/sessions/store/session-tags.js'
 export type {
   AcquireOptions,
   Appended,

@@ -14,7 +14,7 @@ export async function findSession(store: SessionStore, sessionId: string): Promi
   const id = checkSessionId(sessionId)
   const found = await store.get(id)
   if (found) return found
-  const entries = await store.list()
+  const entries = await store.list({ children: true })
   const near = idsNear(
     id,
     entries.map((entry) => entry.id),

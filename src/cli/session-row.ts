@@ -28,9 +28,9 @@ export async function readSessionRow(
 ): Promise<SessionInList | null> {
   const { summary, ...place } = entry
   try {
-    const { run, name, runs, state, definition } = await readSessionAt(store, entry.id)
+    const { run, name, tags, parent, runs, state, definition } = await readSessionAt(store, entry.id)
     if (run !== null) {
-      const now = createSummary(run.context, { name, runs, definition })
+      const now = createSummary(run.context, { name, tags, parent, runs, definition })
       return { ...now, ...place, state: toListedState(now.state, entry.holder) }
     }
     const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]

@@ -12,6 +12,7 @@ export type {
   SyncSessionInbox,
 } from '../core/sessions/store/inbox.js'
 export type { ListOptions } from '../core/sessions/store/list-options.js'
+export type { SessionTags } from '../core/sessions/store/session-tags.js'
 export type {
   AcquireOptions,
   Appended,

@@ -43,7 +43,7 @@ export class SessionLibrary {
    * other rows show what was known before.
    */
   async listRows(readingMs = 0): Promise<SessionRow[]> {
-    const listed = await this.#store.list()
+    const listed = await this.#store.list({ children: true })
     const ids = new Set(listed.map(({ id }) => id))
     for (const id of this.#summaries.keys()) if (!ids.has(id)) this.#summaries.delete(id)
     const rows = (): SessionRow[] => listed.map((entry) => this.#toRow(entry)).sort(compareStanding)

@@ -1,4 +1,5 @@
 import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { findTagsFault, type SessionTags } from '../core/sessions/store/session-tags.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 
 /**
@@ -6,11 +7,16 @@ import { checkSessionId } from '../core/sessions/store/session-id.js'
  *
  * - `prefix`: the request may read and answer the sessions whose ids begin with it and a colon
  * - `context`: the app's own object. Tools get it when a message or an answer of this request makes a run work
+ * - `tags`: what `store.list({ tags })` finds the session by when a message of this request begins a run
  * - `mayContinue`: whether opening a stream may continue a run that its process left unfinished. The run then works with
  *   this `context`, so say `true` only where that is the context of the person who started the run. Default: false,
  *   and a reader watches only
  */
-export type Grant = string | { prefix: string; context?: unknown; mayContinue?: boolean } | null | undefined
+export type Grant =
+  | string
+  | { prefix: string; context?: unknown; tags?: SessionTags; mayContinue?: boolean }
+  | null
+  | undefined
 
 /**
  * Called for each request before anything else of the request is read. `'none'`: every request may read, answer and
@@ -30,6 +36,8 @@ export interface AccessGrant {
   prefix: string
   /** What tools get. */
   context: unknown
+  /** Of the sessions whose runs the request begins. */
+  tags: SessionTags | undefined
   /** Whether opening a stream may continue a run that another request has started. */
   mayContinue: boolean
 }
@@ -39,7 +47,7 @@ export interface AccessGrant {
  * @throws a `Response`, as `authorize` threw it
  */
 export async function authorizeRequest(authorize: Authorize, request: Request): Promise<AccessGrant> {
-  if (authorize === 'none') return { prefix: '', context: undefined, mayContinue: true }
+  if (authorize === 'none') return { prefix: '', context: undefined, tags: undefined, mayContinue: true }
   let grant: Grant
   try {
     grant = await authorize(request)
@@ -49,7 +57,7 @@ export async function authorizeRequest(authorize: Authorize, request: Request): 
   }
   if (grant === null || grant === undefined)
     throw new StatewrightError('unauthorized', 'Sign in first: authorize() did not accept this request.')
-  const { prefix, context, mayContinue = false } = typeof grant === 'string' ? { prefix: grant } : grant
+  const { prefix, context, tags, mayContinue = false } = typeof grant === 'string' ? { prefix: grant } : grant
   if (typeof prefix !== 'string' || prefix === '')
     throw new StatewrightError('authorize_failed', 'authorize() returned no prefix.', 'authorize')
   if (typeof mayContinue !== 'boolean') {
@@ -59,7 +67,14 @@ export async function authorizeRequest(authorize: Authorize, request: Request): 
       'authorize',
     )
   }
-  return { prefix, context, mayContinue }
+  const tagsFault = tags === undefined ? null : findTagsFault(tags)
+  if (tagsFault !== null)
+    throw new StatewrightError(
+      'authorize_failed',
+      `authorize() returned tags, but it ${tagsFault}.`,
+      'authorize',
+    )
+  return { prefix, context, tags, mayContinue }
 }
 
 /** No colon: in a session id, the text before the last colon is the prefix. */

@@ -272,6 +272,7 @@ export class ChatService {
     const run = this.#agent.run([toInputMessage(message)], {
       session: sessionId,
       context: caller.context,
+      ...(caller.tags && { tags: caller.tags }),
     } as never)
     const live = this.#liveRuns.follow(run, null, caller, message.clientId)
     this.#liveRuns.removeAtRest(live)

@@ -1,6 +1,7 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import { type AgentState, isRestState, isWorkState } from '../../machines/agent/run-result.js'
 import type { Run } from '../core/run/run.js'
+import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { EventFailures, type EventFailure } from './event-failures.js'
 import { ReplayBuffer } from './replay-buffer.js'
 import type { RunHooks } from './run-hooks.js'
@@ -29,6 +30,8 @@ export type AnyRun = Pick<
 export interface Caller {
   /** What tools get. */
   context: unknown
+  /** Of the session, when the request begins a run. */
+  tags: SessionTags | undefined
   /** Called for each failure of the run up to its next rest. Never throws. */
   report(failure: EventFailure, run: { id: string | null; sessionId: string }): void
   hooks: RunHooks

@@ -117,10 +117,10 @@ export class MessageQueue {
     let said: { messageId: string; caller: Caller } | undefined
     const start = await beginQueuedRun(sessionId, {
       afterStop,
-      findContext: (messageId) => {
+      findSender: (messageId) => {
         const sender = this.#senders.get(sessionId)?.get(messageId) ?? (mayTakeOver ? by : undefined)
         if (sender) said = { messageId, caller: sender }
-        return sender && { context: sender.context }
+        return sender
       },
     })
     if (!start || !said) return null

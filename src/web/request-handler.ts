@@ -97,10 +97,18 @@ export function createRequestHandler(
   ): Promise<Response> {
     const route = parseRoute(request, path)
     const grant = await authorizeRequest(authorize, request)
-    const { prefix, context, mayContinue } = grant
+    const { prefix, context, tags, mayContinue } = grant
     sender.prefix = prefix
     const hooks = new RunHooks(options, { principal: { prefix, context }, clock, onError })
-    const chats = new PageChatService(service, { context, mayContinue, expose, whenBusy, report, hooks })
+    const chats = new PageChatService(service, {
+      context,
+      tags,
+      mayContinue,
+      expose,
+      whenBusy,
+      report,
+      hooks,
+    })
     if (request.method === 'POST') checkContentType(request)
     if (route.to === 'say') {
       const body = await readJson(request, maxBodyBytes)

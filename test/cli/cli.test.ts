@@ -74,7 +74,7 @@ describe('the command line', () => {
 
   test.each([
     ['resume', ['approve', 'reject', 'output', 'mcp', 'store', 'tools']],
-    ['sessions list', ['json', 'limit', 'store']],
+    ['sessions list', ['json', 'limit', 'prefix', 'tag', 'children', 'store']],
     ['sessions show', ['at', 'events']],
     ['sessions export', ['markdown', 'out', 'force']],
     ['sessions fork', ['at']],

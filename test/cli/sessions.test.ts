@@ -7,6 +7,8 @@ import { calls, type Kept, kept, toolsModule } from './kept.js'
 import { faults } from '../support/record-faults.js'
 import { removeFolders } from './support.js'
 import { longTest } from '../support/extent.js'
+import type { LogRecord } from '../../src/index.js'
+import { createSummary } from '../../src/testing/store/store-scene.js'
 
 afterEach(removeFolders)
 
@@ -63,6 +65,40 @@ describe('sessions list', () => {
     expect(out).not.toContain('done?')
     expect(out).toContain('1 older: --limit 0 shows all.')
     expect(rows((await run(['sessions', 'list', '--json', '--limit=0'])).out)).toHaveLength(2)
+  })
+
+  test('--prefix and --tag show the sessions of an owner, --children those of sub-agents, too', async () => {
+    const { run, withStore } = await two()
+    await withStore((store) => {
+      for (const [id, more] of [
+        ['ann:1', { tags: { user: 'ann', 'a=b': 'c' } }],
+        ['anna:1', { tags: { user: 'ann' } }],
+        ['ann:1:run.1.1', { parent: 'ann:1' }],
+      ] as const) {
+        const lease = store.acquire(id, { holder: 'the test', ttlMs: 1_000 })
+        store.append(lease, [{ ...(store.read('done')[0] as LogRecord) }], { ...createSummary(id), ...more })
+        store.release(lease)
+      }
+    })
+    const listed = async (...args: string[]) =>
+      rows((await run(['sessions', 'list', '--json', ...args])).out)
+        .map(({ id }) => String(id))
+        .sort()
+    expect(await listed()).toEqual(['ann:1', 'anna:1', 'done', 'waits'])
+    expect(await listed('--prefix', 'ann')).toEqual(['ann:1'])
+    expect(await listed('--prefix', 'ann', '--children')).toEqual(['ann:1', 'ann:1:run.1.1'])
+    expect(await listed('--tag', 'user=ann')).toEqual(['ann:1', 'anna:1'])
+    expect(await listed('--tag', 'user=ann', '--prefix=ann')).toEqual(['ann:1'])
+    for (const args of [
+      ['--tag', 'ann'],
+      ['--tag', '=ann'],
+      ['--tag', 'user='],
+      ['--prefix', 'ann:'],
+    ]) {
+      const { code, err } = await run(['sessions', 'list', ...args])
+      expect(code).toBe(2)
+      expect(err).toMatch(/NAME=VALUE|before a colon/)
+    }
   })
 
   test('a run that was at work, and that nobody works on any more, is interrupted', async () => {

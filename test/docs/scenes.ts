@@ -493,6 +493,17 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()[1]).toContain('My cat is called Ada.')
     },
   },
+  'docs/sessions.md › List sessions': {
+    turns: [says('On its way.')],
+    own: ({ model }) => {
+      const store = memoryStore()
+      return { store, agent: createAgent({ model, store }) }
+    },
+    shows: ['page', 'next'],
+    expect: ({ values }) => {
+      expect([values.page, values.next]).toEqual([[], []])
+    },
+  },
   'docs/shields.md › Shields': {
     turns: [says('It is Project Falcon.')],
     own: () => ({ client: moderating }),

@@ -31,6 +31,7 @@ const reasons: Record<string, readonly string[]> = {
     'store delete',
     'store close',
     'agent deleteSession',
+    'agent deleteSessions',
     'agent withObject',
     'run cancel',
     'run pause',

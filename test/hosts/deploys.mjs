@@ -42,7 +42,7 @@ export async function playDeploys(name, server, sessions) {
   const answered = new Set()
   const pending = new Set(ids)
   const look = async () => {
-    for (const { id, head, holder, summary } of await store.list()) {
+    for (const { id, head, holder, summary } of await store.list({ children: true })) {
       if (!pending.has(id) || isAtWork(summary?.state ?? 'RUNNING')) continue
       if (summary.state !== 'WAITING_FOR_INPUT') pending.delete(id)
       else if (holder === null && !answered.has(id)) {
@@ -63,7 +63,9 @@ export async function playDeploys(name, server, sessions) {
   for (const slot of [0, 1, 2]) {
     await sleep(600)
     await hosts.start(3 + slot, { isOnce: true })
-    inTheMiddle += (await store.list()).filter(({ id, holder }) => pending.has(id) && holder !== null).length
+    inTheMiddle += (await store.list({ children: true })).filter(
+      ({ id, holder }) => pending.has(id) && holder !== null,
+    ).length
     await hosts.end(slot)
     await look()
   }

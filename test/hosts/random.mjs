@@ -66,7 +66,7 @@ export async function playRandom(name, server, sessions) {
     }
     let listed
     try {
-      listed = await store.list()
+      listed = await store.list({ children: true })
     } catch {
       continue
     }

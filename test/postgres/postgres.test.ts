@@ -4,7 +4,7 @@ import pg from 'pg'
 import { getProcessIdentity } from '../../src/core/sessions/store/process-identity.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
-import type { Lease } from '../../src/stores/index.js'
+import type { Lease, ListOptions } from '../../src/stores/index.js'
 import { checkStore } from '../../src/testing/index.js'
 import { describeStore } from '../stores/conformance.js'
 import {
@@ -43,7 +43,7 @@ async function admin(sql: string): Promise<void> {
   }
 }
 
-describeStore('the store in Postgres', postgresPlace, { shared: true })
+describeStore('the store in Postgres', postgresPlace, { shared: true, lacks: ['the store has no purge'] })
 
 describe('the store in Postgres', () => {
   let place: ReturnType<typeof postgresPlace>
@@ -63,10 +63,10 @@ describe('the store in Postgres', () => {
     await first.close()
     const { schema } = place
     await admin(`
-      DROP TABLE "${schema}".inbox;
+      DROP TABLE "${schema}".inbox, "${schema}".tags;
       DROP INDEX "${schema}".listed, "${schema}".listed_by_state, "${schema}".listed_by_agent, "${schema}".listed_by_both,
-        "${schema}".held;
-      ALTER TABLE "${schema}".sessions DROP told, DROP inbox, DROP listed_at, DROP state, DROP agent;
+        "${schema}".held, "${schema}".children_of;
+      ALTER TABLE "${schema}".sessions DROP parent, DROP told, DROP inbox, DROP listed_at, DROP state, DROP agent;
       UPDATE "${schema}".schema_version SET version = 1;
       INSERT INTO "${schema}".sessions (id) VALUES ('never-written')`)
     const [store, at] = [place.open(), place.open()]
@@ -77,6 +77,39 @@ describe('the store in Postgres', () => {
     expect(await store.read('rests')).toEqual(createRecords(1, 2))
     expect(await store.inbox?.put('rests', '{}')).toEqual({ message: 1, holder: null })
     expect(await store.append(lease, [createRecord(2)])).toEqual({ inbox: 0 })
+    await store.close()
+    await at.close()
+  })
+
+  test('brings tables of the second version up to this one: sessions of sub-agents leave the list', async () => {
+    const second = place.open()
+    for (const [id, agent] of [
+      ['ann:1', 'support'],
+      ['ann:1:run.1.1', 'sub-agent research'],
+      ['old.1.1', 'sub-agent research'],
+    ] as const) {
+      const lease = await second.acquire(id, leaseRequest)
+      await second.append(lease, [createRecord(1)], { ...createSummary(id), agent })
+      await second.release(lease)
+    }
+    await second.close()
+    const { schema } = place
+    await admin(`
+      DROP TABLE "${schema}".tags;
+      DROP INDEX "${schema}".children_of;
+      ALTER TABLE "${schema}".sessions DROP parent;
+      UPDATE "${schema}".schema_version SET version = 2`)
+    const [store, at] = [place.open(), place.open()]
+    const ids = async (options: ListOptions) => (await store.list(options)).map(({ id }) => id).sort()
+    // Two processes at once.
+    const [first, listedThere] = await Promise.all([ids({}), at.list()])
+    expect([first, listedThere.length]).toEqual([['ann:1'], 1])
+    expect(await ids({ parent: 'ann:1' })).toEqual(['ann:1:run.1.1'])
+    expect(await ids({ children: true })).toEqual(['ann:1', 'ann:1:run.1.1', 'old.1.1'])
+    const lease = await store.acquire('ann:1', leaseRequest)
+    await store.append(lease, [createRecord(2)], { ...createSummary('ann:1'), tags: { user: 'ann' } })
+    await store.release(lease)
+    expect(await ids({ tags: { user: 'ann' } })).toEqual(['ann:1'])
     await store.close()
     await at.close()
   })

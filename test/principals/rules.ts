@@ -246,6 +246,13 @@ export const rules: Rule[] = [
     comes: 'refused: exit 2',
     because: 'a process has it',
   },
+  {
+    does: 'forget',
+    of: 'agent.deleteSessions',
+    standing: held,
+    comes: 'refused: session_busy, told',
+    because: 'it tells the holder to cancel the run, and this one hangs for longer than it waits',
+  },
   { does: 'forget', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
   { does: 'forget', comes: 'deleted', because: 'whoever runs the store may forget' },
 

@@ -167,7 +167,7 @@ export class World {
   /** Lets time go by until no process but the holder has the session, and what was begun has come to its rest. */
   async rest(): Promise<void> {
     const isFree = (): boolean =>
-      this.near.list().every(({ holder }) => holder === null) || this.holder !== undefined
+      this.near.list({ children: true }).every(({ holder }) => holder === null) || this.holder !== undefined
     for (let i = 0; i < 10_000; i += 1) {
       for (let quiet = 0; quiet < 5; quiet += 1) await settled()
       this.clock.increment(500)

@@ -107,7 +107,7 @@ describe('an answer to a call that the model makes again', () => {
 /** A store as it would be had the process died before the session's log had more than these. */
 function cutTo(store: SyncSessionStore, cut: Record<string, number>): SyncSessionStore {
   const copy = memoryStore()
-  for (const { id } of store.list()) {
+  for (const { id } of store.list({ children: true })) {
     const lease = copy.acquire(id, { holder: 'a copy', ttlMs: 1000 })
     copy.append(lease, store.read(id).slice(0, cut[id]))
     copy.release(lease)

@@ -36,7 +36,7 @@ async function threeDeep(store: Parameters<typeof distant>[0], look = tool('look
   return stage([ask(), text('Done.'), text('Again.')], { store, tools: [research(middle)] })
 }
 
-const idsIn = (store: SyncSessionStore): string[] => store.list().map(({ id }) => id)
+const idsIn = (store: SyncSessionStore): string[] => store.list({ children: true }).map(({ id }) => id)
 
 describe.each([
   ['memory', () => memoryStore()],
@@ -49,11 +49,11 @@ describe.each([
     const other = await threeDeep(near)
     await other.run('Go.', { session: 'annie' }).run.result
     const own = idsIn(near).filter((id) => id === 'ann' || id.startsWith('ann:'))
-    expect([own.length, near.list().length]).toEqual([3, 6])
+    expect([own.length, near.list({ children: true }).length]).toEqual([3, 6])
     for (const id of own) near.inbox?.put(id, '{"type":"CANCEL"}')
     expect(await top.agent.deleteSession('ann')).toBe(true)
     expect(idsIn(near).every((id) => id.startsWith('annie'))).toBe(true)
-    expect(near.list()).toHaveLength(3)
+    expect(near.list({ children: true })).toHaveLength(3)
     expect(own.flatMap((id) => near.inbox?.read(id) ?? [])).toEqual([])
     expect(own.flatMap((id) => near.read(id))).toEqual([])
     expect(await top.agent.deleteSession('ann')).toBe(false)
@@ -66,15 +66,15 @@ describe.each([
     const top = await threeDeep(near, look)
     const { run } = top.run('Go.', { session: 'ann' })
     await until(() => look.inputs.length === 1)
-    const before = near.list().map(({ id, head }) => `${id} ${head}`)
+    const before = near.list({ children: true }).map(({ id, head }) => `${id} ${head}`)
     await expect(top.agent.deleteSession('ann')).rejects.toMatchObject({ code: 'session_busy' })
-    expect(near.list().map(({ id, head }) => `${id} ${head}`)).toEqual(before)
+    expect(near.list({ children: true }).map(({ id, head }) => `${id} ${head}`)).toEqual(before)
     await top.agent.tell('ann', { type: 'cancel' })
     gate.open()
     await run.result
-    await until(() => near.list().every(({ holder }) => holder === null))
+    await until(() => near.list({ children: true }).every(({ holder }) => holder === null))
     expect(await top.agent.deleteSession('ann')).toBe(true)
-    expect(near.list()).toEqual([])
+    expect(near.list({ children: true })).toEqual([])
   })
 })
 
@@ -93,11 +93,11 @@ describe('an earlier version has named sub-agents’ sessions otherwise', () => 
       store.append(lease, records)
       store.release(lease)
     }
-    expect(store.list().length).toBeGreaterThan(1)
+    expect(store.list({ children: true }).length).toBeGreaterThan(1)
     const model = new ManualModel()
     const top = Object.keys(sessions).find((id) => !/\.\d+\.\d+$/.test(id)) as string
     expect(await createAgent({ model, store }).deleteSession(top)).toBe(true)
-    expect(store.list()).toEqual([])
+    expect(store.list({ children: true })).toEqual([])
   })
 })
 
@@ -108,9 +108,9 @@ it('a log that is damaged goes, with the sub-agents that it still tells of', asy
   const { read } = near
   near.read = (id, range) =>
     read(id, range).map((record) => (id === 'ann' && record.seq === 9 ? { ...record, data: '{' } : record))
-  expect(near.list()).toHaveLength(3)
+  expect(near.list({ children: true })).toHaveLength(3)
   expect(await top.agent.deleteSession('ann')).toBe(true)
-  expect(near.list()).toEqual([])
+  expect(near.list({ children: true })).toEqual([])
 })
 
 it('the id of a sub-agent’s session begins with that of the session above, unless there is no room for it', async () => {
@@ -118,7 +118,7 @@ it('the id of a sub-agent’s session begins with that of the session above, unl
   const top = await threeDeep(near)
   const long = 'a'.repeat(195)
   await top.run('Go.', { session: long }).run.result
-  expect(near.list()).toHaveLength(3)
+  expect(near.list({ children: true })).toHaveLength(3)
   const again = await threeDeep(near)
   await again.run('Go.', { session: 'ann' }).run.result
   const own = idsIn(near).filter((id) => id.startsWith('ann'))
@@ -128,7 +128,7 @@ it('the id of a sub-agent’s session begins with that of the session above, unl
     expect.stringMatching(/^ann:[0-9a-f]{12}\.\d+\.1:[0-9a-f]{12}\.\d+\.1$/),
   ])
   expect(await again.agent.deleteSession(long)).toBe(true)
-  expect(near.list()).toHaveLength(3)
+  expect(near.list({ children: true })).toHaveLength(3)
 })
 
 it('the session of a sub-agent goes on with the run above alone: no agent takes it for its own', async () => {

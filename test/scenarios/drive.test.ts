@@ -378,7 +378,7 @@ describe('runSession', () => {
     await asked(first.child.model)
     stop.abort()
     expect(await driving).toMatchObject({ stopped: true })
-    const held = store.list().filter(({ holder }) => holder !== null)
+    const held = store.list({ children: true }).filter(({ holder }) => holder !== null)
     expect(held).toEqual([])
 
     const second = team()
@@ -386,7 +386,10 @@ describe('runSession', () => {
     ;(await asked(second.child.model)).answer({ text: 'Found.' })
     ;(await asked(second.model)).answer({ text: 'Done.' })
     expect(await rest).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
-    expect(store.list().map(({ summary }) => summary?.state)).toEqual(['COMPLETED', 'COMPLETED'])
+    expect(store.list({ children: true }).map(({ summary }) => summary?.state)).toEqual([
+      'COMPLETED',
+      'COMPLETED',
+    ])
   })
 
   test('a drive that was stopped does not count as one that the session has killed', async () => {

@@ -41,11 +41,11 @@ async function asking() {
 
 test('a fork has the question of a sub-agent for itself: approved there, the call runs there, and once in its origin', async () => {
   const { store, agent, run, paid, approve } = await asking()
-  const before = store.list().map(({ id, head }) => [id, head])
+  const before = store.list({ children: true }).map(({ id, head }) => [id, head])
   const fork = await agent.fork('s')
   expect(
     store
-      .list()
+      .list({ children: true })
       .filter(({ id }) => before.some(([known]) => known === id))
       .map(({ id, head }) => [id, head]),
   ).toEqual(before)
@@ -68,8 +68,8 @@ test('a fork from before the answer asks it anew, also when its origin has gone 
 
 test('a fork whose sub-agent has no log any more is refused, and leaves nothing', async () => {
   const { store, agent } = await asking()
-  const child = store.list().find(({ id }) => id !== 's')?.id ?? ''
+  const child = store.list({ children: true }).find(({ id }) => id !== 's')?.id ?? ''
   store.delete(child)
   await expect(agent.fork('s')).rejects.toMatchObject({ code: 'nothing_to_resume', subject: 'c' })
-  expect(store.list().map(({ id }) => id)).toEqual(['s'])
+  expect(store.list({ children: true }).map(({ id }) => id)).toEqual(['s'])
 })

@@ -280,7 +280,7 @@ describe.each(kinds)('a session of a store that answers %s', (_, open) => {
     await agent.run('Again.', { session: 's' }).result
     expect(await agent.tell('s', { type: 'cancel' })).toMatchObject({ status: 'applied' })
     await tick()
-    const states = (await store.list()).map(({ summary }) => summary?.state)
+    const states = (await store.list({ children: true })).map(({ summary }) => summary?.state)
     expect(states.sort((a, b) => String(a).localeCompare(String(b)))).toEqual([
       'CANCELLED',
       'CANCELLED',
@@ -369,7 +369,9 @@ describe('what is told', () => {
     model.pending?.answer({ toolCalls: [callOf('a', 'look')] })
     const result = await run.result
     expect(result).toMatchObject({ state: 'BLOCKED', reason: 'shield' })
-    expect(JSON.stringify([result, store.inbox.read('s'), store.list()])).not.toContain(secret)
+    expect(JSON.stringify([result, store.inbox.read('s'), store.list({ children: true })])).not.toContain(
+      secret,
+    )
     const records = store.read('s').filter(({ data }) => data.includes(secret))
     expect(records.map(({ data }) => JSON.parse(data) as object)).toEqual([
       expect.objectContaining({

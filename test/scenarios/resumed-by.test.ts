@@ -218,7 +218,9 @@ describe('a run that ends every process that goes on with it', () => {
     const last = team()
     store.inbox.put('s', '{"type":"STEER","text":"Hurry."}')
     expect((await (await last.above.agent.resume('s')).result).error?.code).toBe('poisoned')
-    const standing = store.list().map(({ id, summary, holder }) => [id === 's', summary?.state, holder])
+    const standing = store
+      .list({ children: true })
+      .map(({ id, summary, holder }) => [id === 's', summary?.state, holder])
     expect(standing).toHaveLength(2)
     expect(standing).toContainEqual([true, 'ERROR', null])
     expect(standing).toContainEqual([false, 'CANCELLED', null])

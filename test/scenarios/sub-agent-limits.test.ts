@@ -168,7 +168,7 @@ describe('cancelling', () => {
     const result = await play.end(1)
     expect(result).toMatchObject({ state: 'CANCELLED' })
     expect(result.usage.totalTokens).toBeGreaterThan(before)
-    const sessions = store.list()
+    const sessions = store.list({ children: true })
     expect(sessions.map(({ summary, holder }) => [summary?.state, holder])).toEqual([
       ['CANCELLED', null],
       ['CANCELLED', null],
@@ -201,7 +201,10 @@ describe('cancelling', () => {
     play.run.cancel()
     await play.end(1)
     await tick()
-    expect(store.list().map(({ summary }) => summary?.state)).toEqual(['CANCELLED', 'CANCELLED'])
+    expect(store.list({ children: true }).map(({ summary }) => summary?.state)).toEqual([
+      'CANCELLED',
+      'CANCELLED',
+    ])
   })
 
   it('ends one that waits for somebody in another process', async () => {
@@ -217,7 +220,10 @@ describe('cancelling', () => {
     await resumed.result
     await tick()
     await tick()
-    expect(store.list().map(({ summary }) => summary?.state)).toEqual(['CANCELLED', 'CANCELLED'])
+    expect(store.list({ children: true }).map(({ summary }) => summary?.state)).toEqual([
+      'CANCELLED',
+      'CANCELLED',
+    ])
   })
 })
 

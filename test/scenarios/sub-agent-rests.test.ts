@@ -319,7 +319,7 @@ describe('a run that is killed in the middle', () => {
       expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
       expect(findHistoryProblem(result.messages)).toBeNull()
       expect(work.inputs.length + (moment.isDone ? 1 : 0)).toBeLessThanOrEqual(1)
-      const sessions = await kept.list()
+      const sessions = await kept.list({ children: true })
       expect(sessions).toHaveLength(2)
       const { id = '' } = sessions.find((session) => session.id !== 's') ?? {}
       expect(result.usage.totalTokens).toBe(200 + (await again(kept).replay(id)).usage.totalTokens)

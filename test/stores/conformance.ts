@@ -2,7 +2,11 @@ import { StoreChecker, storeChecks } from '../../src/testing/store/check-store.j
 import type { Place } from './support.js'
 
 /** What a store may leave out, by the reason that its checks are skipped with. */
-type Lack = 'the store has no renewAll' | 'the inbox has no findUnread' | 'the inbox has no listUnread'
+type Lack =
+  | 'the store has no renewAll'
+  | 'the store has no purge'
+  | 'the inbox has no findUnread'
+  | 'the inbox has no listUnread'
 
 /** What every session store does: the checks of `checkStore`. `shared`: several connections to a place see the same sessions. */
 export function describeStore(

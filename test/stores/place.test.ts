@@ -109,7 +109,8 @@ describe('the folder of a file store', () => {
     first.close()
     const old = new Database(join(dir, 'sessions.db'))
     old.exec(`
-      DROP TABLE inbox;
+      DROP TABLE inbox; DROP TABLE tags; DROP INDEX children_of;
+      ALTER TABLE sessions DROP COLUMN parent;
       DROP INDEX listed; DROP INDEX listed_by_state; DROP INDEX listed_by_agent; DROP INDEX listed_by_both; DROP INDEX held;
       ALTER TABLE sessions DROP COLUMN told;
       ALTER TABLE sessions DROP COLUMN state;
@@ -123,6 +124,34 @@ describe('the folder of a file store', () => {
     expect(store.list({ state: 'PAUSED' }).map(({ id }) => id)).toEqual(['a'])
     expect(store.read('b')).toEqual([createRecord(1), createRecord(2)])
     expect(store.inbox.put('b', '{}')).toEqual({ message: 1, holder: null })
+    store.close()
+  })
+
+  test('brings a folder of the second version up to this one: sessions of sub-agents leave the list', () => {
+    const second = fileStore({ dir })
+    for (const [id, agent] of [
+      ['ann:1', 'support'],
+      ['ann:1:run.1.1', 'sub-agent research'],
+      ['old.1.1', 'sub-agent research'],
+    ] as const) {
+      const lease = second.acquire(id, leaseRequest)
+      second.append(lease, [createRecord(1)], { ...createSummary(id), agent })
+      second.release(lease)
+    }
+    second.close()
+    const old = new Database(join(dir, 'sessions.db'))
+    old.exec(`
+      DROP TABLE tags; DROP INDEX children_of; ALTER TABLE sessions DROP COLUMN parent; PRAGMA user_version = 2`)
+    old.close()
+    const store = fileStore({ dir })
+    const ids = (options: Parameters<typeof store.list>[0]) => store.list(options).map(({ id }) => id)
+    expect(ids({})).toEqual(['ann:1'])
+    expect(ids({ parent: 'ann:1' })).toEqual(['ann:1:run.1.1'])
+    expect(ids({ children: true }).sort()).toEqual(['ann:1', 'ann:1:run.1.1', 'old.1.1'])
+    const lease = store.acquire('ann:1', leaseRequest)
+    store.append(lease, [createRecord(2)], { ...createSummary('ann:1'), tags: { user: 'ann' } })
+    store.release(lease)
+    expect(ids({ tags: { user: 'ann' } })).toEqual(['ann:1'])
     store.close()
   })
 

@@ -157,6 +157,7 @@ const rowOfSection: Rows<keyof AgentConfigInput> = {
 
 const rowOfRunOption: Rows<keyof RunOptions> = {
   session: 'no: the app’s own words',
+  tags: 'no: the app’s own words',
   attachments: 'entrance: an attachment',
   signal: 'no words',
   limits: 'no words',
@@ -215,6 +216,7 @@ const rowOfMessage: Rows<SessionMessage['type']> = {
 /** What a drive is given, and says. */
 const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
   session: 'no: the app’s own words',
+  tags: 'no: the app’s own words',
   input: 'entrance: the user’s text',
   turn: 'no words',
   answers: 'other: driven',
@@ -263,6 +265,7 @@ const rowOfMethod: Rows<Exclude<keyof Agent, 'machine'>> = {
   fork: 'other: forks and replays of every record',
   readSession: 'exit: read',
   deleteSession: 'no words',
+  deleteSessions: 'no words',
   createInput: 'no: it is for the bare machine, which has no exits of its own',
   config: 'no words',
   asTool: 'other: a sub-agent',

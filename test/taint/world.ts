@@ -169,8 +169,8 @@ class World {
     const { queued } = this.#slots
     if (queued === '') return agent.run('And now?', { session: 's', ...this.#inspecting() })
     await this.#teller?.tell('s', { type: 'message', when: 'next', input: queued })
-    const findContext = () => ({ context: undefined })
-    const start = await internalsByAgent.get(agent)?.beginQueuedRun('s', { findContext, afterStop: true })
+    const findSender = () => ({ context: undefined, tags: undefined })
+    const start = await internalsByAgent.get(agent)?.beginQueuedRun('s', { findSender, afterStop: true })
     if (!start) throw new Error('The message waits.')
     return start()
   }
@@ -187,7 +187,7 @@ class World {
       requests: this.#rehearsal?.requests.map(({ body, sent }) => [body, sent]),
       replayed: { messages: replayed.messages, run: replayed.run },
       read: (await agent.readSession('s')).toJSON(),
-      listed: await options.store?.list(),
+      listed: await options.store?.list({ children: true }),
       chat: this.#chat(replayed),
       inspected: this.#inspected,
       chart: agent.machine.config,
@@ -549,7 +549,7 @@ class World {
   /** Records that hold it have to say so; the state of the machine, which is never shown, may. */
   async #ofStore(store: SessionStore): Promise<Exits> {
     const exits: Exits = {}
-    for (const { id } of await store.list()) {
+    for (const { id } of await store.list({ children: true })) {
       // A sub-agent's own session is as its own shields let it through.
       if (id !== 's') continue
       for (const { seq, type, data } of await store.read(id)) {

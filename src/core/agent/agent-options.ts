@@ -10,6 +10,7 @@ import type { ForkOptions } from '../sessions/fork-edit.js'
 import type { Receipt, SessionMessage } from '../sessions/inbox/session-message.js'
 import type { SessionSnapshot } from '../sessions/replay-session.js'
 import type { ShieldsOptions } from '../shields/shield-set.js'
+import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOptions } from '../structured/structured-output.js'
 import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
@@ -27,6 +28,7 @@ import type { Telemetry } from '../telemetry/telemetry.js'
 import type { RunInput } from '../sessions/input-history.js'
 import type { Journal } from '../sessions/journal.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
+import type { SessionOwner } from '../run/delete-sessions.js'
 import type { Run } from '../run/run.js'
 import type { WatchedEvent, WatchOptions } from '../run/watch-session.js'
 import type { Session } from '../sessions/session.js'
@@ -111,6 +113,8 @@ export interface AgentOptions<
 export interface RunOptions {
   /** A session, or the id of one: in the agent's store, or kept in its memory. Default: a new one. */
   session?: Session | string
+  /** What `store.list({ tags })` finds the session by. They replace the session's tags of the same name. Needs a `store`. */
+  tags?: SessionTags
   /** Documents that go with the input, marked as data: what `loadAttachment` gave. */
   attachments?: readonly RunAttachment[]
   /** Cancels the run when it aborts. */
@@ -241,6 +245,16 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   deleteSession(sessionId: string): Promise<boolean>
   /**
+   * Deletes all sessions of an owner out of the store, as `deleteSession` does, in batches. It cancels runs at work first. Returns how
+   * many sessions were deleted, those of sub-agents included. When it fails, the same call deletes the rest.
+   *
+   * @example const erase = (user: string) => agent.deleteSessions({ tags: { user } }) // or { prefix: user }
+   *
+   * @throws {UsageError} `no_store`, `invalid_option` for an owner that is missing
+   * @throws {StoreError} `session_busy` for a session that is held for another half minute, …
+   */
+  deleteSessions(owner: SessionOwner): Promise<number>
+  /**
    * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
    * your own. Its input is a text, messages, or the result of `createInput()`.
    *
@@ -257,7 +271,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   createInput(
     input: RunInput,
-    ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect'>, Context>
+    ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect' | 'tags'>, Context>
   ): AgentInput
   /**
    * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without

@@ -7,7 +7,7 @@ import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/resolve-config.js'
 import { ConfigError } from '../base/errors.js'
 import { loadOnce } from '../base/lazy-load.js'
-import { refuseJournalWithStore, refuseStoredSession } from '../sessions/session-errors.js'
+import { refuseJournalWithStore, refuseStoredSession, refuseTags } from '../sessions/session-errors.js'
 import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
@@ -41,6 +41,7 @@ import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector } from '../run/safe-inspector.js'
 import { getFeatures } from './agent-features.js'
 import { createDefinitionFactory } from './definition-factory.js'
+import { createDeleteMethods } from './delete-methods.js'
 import { createStoreMethods } from './store-methods.js'
 import { internalsByAgent, getStoredRuns } from './agent-internals.js'
 import { createInternals } from './create-internals.js'
@@ -79,9 +80,6 @@ const optionNames = [
 
 /** What is looked at before a first request. */
 const loadRefusals = loadOnce(() => import('../effects/check-run-start.js'))
-
-/** Only those who forget a session need it. */
-const loadDeletion = loadOnce(() => import('../sessions/delete-session.js'))
 
 /** Only those who have a store need it. */
 const loadStored = loadOnce(() => import('./stored-runs.js'))
@@ -184,6 +182,7 @@ export function createAgent(options: AgentOptions): Agent {
       if (store && typeof options.session === 'string') refuseStoredSession(options.session)
       const { id, state } = sessionOf(options.session)
       const { context, journal } = options
+      refuseTags((options as RunOptions).tags)
       const said = readConversation(input, clock.now())
       return bind(
         createId(),
@@ -208,8 +207,12 @@ export function createAgent(options: AgentOptions): Agent {
       if (store) {
         refuseJournalWithStore(journal)
         checkSessionId(session.id)
-        return run({ ...handle, origin: begin({ runId, session, said: conversation, config, context }) })
+        return run({
+          ...handle,
+          origin: begin({ runId, session, said: conversation, config, context, tags: options.tags }),
+        })
       }
+      refuseTags(options.tags)
       try {
         session.acquire(runId)
         const state = addHistory(session.state, conversation, session.id)
@@ -236,15 +239,7 @@ export function createAgent(options: AgentOptions): Agent {
       const { resumeRun } = await loadStored()
       return resumeRun(stored, id, { signal, context, inspect: inspector })
     },
-    deleteSession: async (sessionId) => {
-      const id = checkSessionId(sessionId)
-      if (store) {
-        const { deleteSession } = await loadDeletion()
-        return (await deleteSession(store, clock, id)) > 0
-      }
-      sessions.get(id)?.acquire('that forgets it')
-      return sessions.delete(id)
-    },
+    ...createDeleteMethods(store, parts, sessions),
     ...createStoreMethods(store, parts),
   }
   internalsByAgent.set(agent, made)

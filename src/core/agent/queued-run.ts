@@ -3,12 +3,15 @@ import { isQueueStopped } from '../sessions/inbox/queued-message.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import { Session } from '../sessions/session.js'
 import type { Run } from '../run/run.js'
-import { acquireSession, beginAcquiredRun, type StoredRuns } from './stored-runs.js'
+import { acquireSession, beginAcquiredRun, type RunStart, type StoredRuns } from './stored-runs.js'
 
 /** What a queued run is begun with. */
 export interface QueuedRunOptions {
-  /** The app's own object for this message, by its id; undefined where the message is not to be said here. */
-  findContext: (messageId: string) => { context: unknown } | undefined
+  /**
+   * What the sender of the message with this id gives its run: the app's own object, and tags. Undefined where the message is
+   * not to be said here.
+   */
+  findSender: (messageId: string) => Pick<RunStart, 'context' | 'tags'> | undefined
   /** Whether the run may begin although the one before it was stopped. */
   afterStop: boolean
 }
@@ -20,7 +23,7 @@ export interface QueuedRunOptions {
 export async function beginQueuedRun(
   stored: StoredRuns,
   id: string,
-  { findContext, afterStop }: QueuedRunOptions,
+  { findSender, afterStop }: QueuedRunOptions,
 ): Promise<(() => Run) | null> {
   const runId = createId()
   const taken = await acquireSession(stored, id, { holder: `run ${runId}` }).catch(ignoreBusy)
@@ -31,7 +34,7 @@ export async function beginQueuedRun(
   try {
     const mayBegin = run?.status !== 'active' && (afterStop || !run || !isQueueStopped(run.context))
     const queued = mayBegin ? await log.inbox.findNext((run?.context ?? state).messages) : null
-    const found = queued && findContext(queued.messageId)
+    const found = queued && findSender(queued.messageId)
     if (!queued || !found) {
       await log.close()
       return null
@@ -44,6 +47,7 @@ export async function beginQueuedRun(
       said: { history: [], newMessages: queued.said },
       config: parts.config,
       context: found.context,
+      tags: found.tags,
       queued,
     }
     const origin = await beginAcquiredRun(stored, taken, start)

@@ -4,6 +4,7 @@ import type { RunOptions } from './agent-options.js'
 
 const optionNames = [
   'session',
+  'tags',
   'attachments',
   'signal',
   'limits',

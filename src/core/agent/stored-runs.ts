@@ -13,6 +13,7 @@ import { nothingToResumeError, refuseUnfinishedRun, strandedError } from '../ses
 import { Session } from '../sessions/session.js'
 import { toMachineState, type FoldedSession, getLastEventNumber } from '../sessions/fold-session.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
+import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 
@@ -45,6 +46,7 @@ export interface RunStart {
   context: unknown
   /** The queued message that `said` is. */
   queued?: QueuedMessage | undefined
+  tags: SessionTags | undefined
 }
 
 /** A run of a session in the store begins where its log ends. */
@@ -61,11 +63,12 @@ export async function beginRun(stored: StoredRuns, start: RunStart): Promise<Run
 export async function beginAcquiredRun(
   stored: StoredRuns,
   { log, folded }: AcquiredSession,
-  { runId, session, said, config, context, queued }: RunStart,
+  { runId, session, said, config, context, tags, queued }: RunStart,
 ): Promise<RunOrigin> {
   try {
     refuseUnfinishedRun(folded, session.id)
     if (folded.head > 0 && said.history.length > 0) throw sessionNotEmptyError(session.id)
+    if (tags !== undefined) log.addTags(tags)
     await log.inbox.discard()
     const state = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
     const binding = { context, journal: log, store: stored.store }

@@ -2,6 +2,7 @@ import { UsageError } from '../base/errors.js'
 import { expectKnownOptions } from '../config/known-options.js'
 import type { RunInput } from '../sessions/input-history.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
+import { findTagsFault, type SessionTags } from '../sessions/store/session-tags.js'
 import { checkAnswers, type SessionAnswer } from './drive-answers.js'
 
 /** The options of `runSession`. */
@@ -13,6 +14,8 @@ export interface RunSessionOptions {
    * keeps its arguments an id in place of a text.
    */
   input?: RunInput | (() => RunInput | Promise<RunInput>)
+  /** As in `agent.run`, for the run that `input` begins. */
+  tags?: SessionTags
   /** Which run of the session `input` begins: 1, 2, … Default: the first, or whichever is the latest. */
   turn?: number
   /**
@@ -43,6 +46,7 @@ export interface RunSessionOptions {
 const optionNames = [
   'session',
   'input',
+  'tags',
   'turn',
   'answers',
   'at',
@@ -59,8 +63,10 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
     throw driveOptionError('options', 'the options must be { session, input, … }')
   const given = options as RunSessionOptions
   expectKnownOptions('runSession', given, optionNames)
-  const { session, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs } = given
+  const { session, tags, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs } = given
   checkSessionId(session)
+  const tagsFault = tags === undefined ? null : findTagsFault(tags)
+  if (tagsFault !== null) throw driveOptionError('tags', `tags ${tagsFault}`)
   if (turn !== undefined && !(Number.isSafeInteger(turn) && turn >= 1))
     throw driveOptionError('turn', 'turn must be a whole number from 1')
   if (at !== undefined && !Number.isSafeInteger(at))

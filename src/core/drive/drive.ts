@@ -238,7 +238,7 @@ class SessionDrive {
   }
 
   async #begin(start: RunBeginning): Promise<Run> {
-    const { session: id, context } = this.#options
+    const { session: id, context, tags } = this.#options
     const { folded } = this.#acquired
     this.#choice.chooseForBegin(folded, id)
     const { parts } = this.#stored
@@ -254,6 +254,7 @@ class SessionDrive {
       said,
       config: parts.config,
       context,
+      tags,
       queued,
     })
     return this.#stored.run({ runId, session, origin, signal: undefined, inspect: this.#stored.inspect })

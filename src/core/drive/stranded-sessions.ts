@@ -26,7 +26,7 @@ export async function* listOpenSessions(
   let cursor: ListedSession | undefined
   do {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    const page = await store.list({ state, limit: pageSize, ...(cursor && { cursor }) })
+    const page = await store.list({ state, limit: pageSize, after: cursor })
     // A store of one's own may know nothing of pages, and gives all at once.
     yield* page.filter(({ summary }) => summary?.state && state.includes(summary.state))
     cursor = page.length === pageSize ? page.at(-1) : undefined

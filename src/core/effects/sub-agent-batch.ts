@@ -147,6 +147,7 @@ export class SubAgentBatch {
       name: tool.name,
       message: delegate.messageFor(input),
       sessionId: getChildSessionId(context, call.id),
+      parentSessionId: context.sessionId,
       isBegun,
       parent: self,
       actorId: `${tool.name} ${call.id}`,

@@ -38,6 +38,7 @@ export async function cancelAbandonedChild(
       name: call.name,
       message: '',
       sessionId: getChildSessionId(context, call.id),
+      parentSessionId: context.sessionId,
       isBegun: true,
       parent: runtime.scope.self as AnyActorRef,
       actorId: `${call.name} ${call.id}`,

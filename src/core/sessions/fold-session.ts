@@ -5,6 +5,7 @@ import type { AgentContext, AgentInput, SessionState } from '../../../machines/a
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { StatewrightError } from '../base/errors.js'
 import { type AgentDefinition, readDefinition } from './agent-definition.js'
+import { isTags, type SessionTags } from './store/session-tags.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
 import type { RecordContent, MachineState } from './log/record-content.js'
@@ -27,6 +28,10 @@ export interface FoldedSession {
   /** When that record was written, by the time of the run; milliseconds since the epoch. */
   at: number
   name: string | undefined
+  /** What runs have given the session to be found by. */
+  tags: SessionTags
+  /** Of a sub-agent's session: the session of the run that called it, unless an earlier version made it. */
+  parent: string | undefined
   runs: number
   /** What the next run starts from. */
   state: SessionState
@@ -95,6 +100,8 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
     check: '',
     at: 0,
     name: undefined,
+    tags: {},
+    parent: undefined,
     runs: 0,
     state: createSessionState(),
     run: null,
@@ -124,6 +131,8 @@ function findLastSoundRecord(records: readonly LogRecord[], sessionId: string): 
 /** What keeps a session from going on from there; null when nothing does. */
 export function findSessionFault({
   name,
+  tags,
+  parent,
   runs,
   lastEventNumber,
   inbox,
@@ -132,6 +141,8 @@ export function findSessionFault({
   state,
 }: FoldedSession): string | null {
   if (name !== undefined && typeof name !== 'string') return 'its name is no text'
+  if (!isTags(tags) || (parent !== undefined && typeof parent !== 'string'))
+    return 'its tags or its parent are no texts'
   if (![runs, lastEventNumber ?? 0, inbox, queued].every(Number.isSafeInteger))
     return 'the number of its runs, or of their events, is none'
   return run ? findContextFault(run.context) : findStateFault(state)
@@ -182,6 +193,8 @@ function applyEntry(
   switch (entry.type) {
     case 'opened':
       folded.name = entry.name
+      folded.tags = entry.tags ?? folded.tags
+      folded.parent = entry.parent
       folded.state = entry.state ?? folded.state
       break
     case 'start': {
@@ -190,6 +203,7 @@ function applyEntry(
       folded.runs += 1
       folded.lastEventNumber = null
       folded.definition = readDefinition(entry.definition)
+      folded.tags = entry.tags ?? folded.tags
       folded.resumeCount = 0
       folded.link = null
       folded.queued = Math.max(folded.queued, entry.queued ?? 0)
@@ -204,6 +218,8 @@ function applyEntry(
       break
     case 'snapshot':
       folded.name = entry.name
+      folded.tags = entry.tags ?? {}
+      folded.parent = entry.parent
       folded.runs = entry.runs
       folded.definition = readDefinition(entry.definition)
       folded.inbox = entry.inbox ?? folded.inbox

@@ -43,23 +43,28 @@ interface ForkOrigin {
   sessionId: string
   folded: FoldedSession
   beginning: ForkStart
+  /** Of a sub-agent's session: the fork of the session above it. */
+  parent?: string
 }
 
 async function writeFork(
   parts: ForkParts,
   id: string,
-  { sessionId, folded, beginning }: ForkOrigin,
+  { sessionId, folded, beginning, parent }: ForkOrigin,
 ): Promise<void> {
-  const { head, name, runs, definition } = folded
+  const { head, name, tags, runs, definition } = folded
+  const identity = { name, tags, parent }
   const { state, run, edit } = beginning
   const context: AgentContext | null = run && { ...run.context, sessionId: id, runId: createId() }
   if (context) await copyChildren(parts, { sessionId, folded, beginning }, context)
-  const { log } = await openSession(parts.store, id, { clock: parts.clock, holder: 'a fork', name })
-  log.write(createOpening(name, state, { sessionId, seq: head, ...(edit && { edit }) }))
+  const { log } = await openSession(parts.store, id, { clock: parts.clock, holder: 'a fork', name, parent })
+  log.addTags(tags)
+  log.write(createOpening(identity, state, { sessionId, seq: head, ...(edit && { edit }) }))
   if (run && context) {
-    log.write(createSnapshot({ ...run.machine, context }, { name, runs, definition }))
+    log.write(createSnapshot({ ...run.machine, context }, { ...identity, runs, definition }))
     await log.rest(context)
   } else {
+    log.setFirstSummary(state)
     await log.close()
   }
 }
@@ -82,6 +87,7 @@ async function copyChildren(
       sessionId: getChildSessionId(from, call.id),
       folded: child,
       beginning: keepUnchanged(child),
+      parent: fork.sessionId,
     }
     // oxlint-disable-next-line no-await-in-loop -- as above
     await writeFork(parts, getChildSessionId(fork, call.id), origin)

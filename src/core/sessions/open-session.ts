@@ -17,6 +17,8 @@ export interface OpenSessionOptions {
   holder: string
   /** The name of a session that does not exist yet. */
   name?: string | undefined
+  /** The session of the run that calls the sub-agent whose session this is. */
+  parent?: string | undefined
   /** The agent that begins what runs here. */
   definition?: (() => AgentDefinition) | undefined
   /** What takes the events of the log. Default: `tables`. */
@@ -36,7 +38,7 @@ export interface AcquiredSession {
 export async function openSession(
   store: SessionStore,
   sessionId: string,
-  { clock, holder, name, definition, interpreter }: OpenSessionOptions,
+  { clock, holder, name, parent, definition, interpreter }: OpenSessionOptions,
 ): Promise<AcquiredSession> {
   let lease: Lease | undefined
   try {
@@ -45,7 +47,7 @@ export async function openSession(
     const records = lease.head === 0 ? [] : await store.read(sessionId, { from: 'snapshot' })
     const folded = foldRecords(records, sessionId, interpreter === 'xstate' ? xstateReducer : pureReducer)
     const resumesAt = await getResumeTime(store, lease, folded, clock)
-    const log = new SessionLog({ store, lease, folded, clock, holder, name, definition, resumesAt })
+    const log = new SessionLog({ store, lease, folded, clock, holder, name, parent, definition, resumesAt })
     return { log, folded }
   } catch (error) {
     if (lease) await releaseLease(store, lease, clock)

@@ -73,6 +73,16 @@ export function refuseJournalWithStore(journal: unknown): void {
   )
 }
 
+/** Without a store, and in an actor of one's own, no list of sessions exists that tags could be for. */
+export function refuseTags(tags: unknown): void {
+  if (tags === undefined) return
+  throw new UsageError(
+    'invalid_option',
+    'tags are for store.list(): give the agent a store, and begin the run with agent.run().',
+    'tags',
+  )
+}
+
 /** An actor of one's own neither reads nor writes the store: a conversation that is there would begin anew in silence. */
 export function refuseStoredSession(sessionId: string): never {
   throw new UsageError(

@@ -1,26 +1,20 @@
-import type { AgentContext } from '../../../machines/agent/context.js'
+import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
 import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import type { Message } from '../../../machines/agent/messages.js'
-import type { AgentDefinition } from './agent-definition.js'
+import { type SessionFacts, toIdentityFields } from './log/create-records.js'
 import type { SessionSummary } from './store/store.js'
 
 /** Enough of the first message to recognise a session by. */
 const titleLength = 80
 
-/** What the context of the latest run does not know. */
-interface SummaryParts {
-  name: string | undefined
-  runs: number
-  definition: AgentDefinition | null
-}
-
+/** `facts`: what the context of the latest run does not know. */
 export function createSummary(
   context: AgentContext,
-  { name, runs, definition }: SummaryParts,
+  { runs, definition, ...identity }: SessionFacts,
 ): SessionSummary {
   const { session } = context.usage
   return {
-    ...(name !== undefined && { name }),
+    ...toIdentityFields(identity),
     title: createTitle(maskMessages(context)),
     state: context.state,
     reason: context.reason,
@@ -30,6 +24,23 @@ export function createSummary(
     messages: context.messages.length,
     totalTokens: session.totalTokens,
     cost: session.cost,
+  }
+}
+
+/** Of a session in which no run has started. */
+export function createFirstSummary(
+  { messages, usage }: SessionState,
+  { runs, definition: _none, ...identity }: SessionFacts,
+): SessionSummary {
+  return {
+    ...toIdentityFields(identity),
+    title: createTitle(messages),
+    state: null,
+    reason: null,
+    runs,
+    messages: messages.length,
+    totalTokens: usage.totalTokens,
+    cost: usage.cost,
   }
 }
 

@@ -108,7 +108,7 @@ function createChildRun(
 async function openWhenFree(
   store: SessionStore,
   host: ChildHost,
-  { name, sessionId, isUnwanted }: DelegateRequest,
+  { name, sessionId, parentSessionId: parent, isUnwanted }: DelegateRequest,
 ) {
   const { clock } = host
   const { interpreter } = host.parts
@@ -121,6 +121,7 @@ async function openWhenFree(
         clock,
         holder: `sub-agent ${name}`,
         name,
+        parent,
         definition,
         interpreter,
       })

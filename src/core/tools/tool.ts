@@ -111,6 +111,8 @@ export interface DelegateRequest {
   message: string
   /** Where its log is kept: the same when the call is carried out again after a crash. */
   sessionId: string
+  /** The session of the run. */
+  parentSessionId: string
   /** The call has been under way before. */
   isBegun: boolean
   /** The actor that it is a child of, and its id there. */

@@ -10,7 +10,7 @@ const busyMs = 5000
 const checkpointPages = 4000
 
 /** In `user_version` of the database. */
-const schemaVersion = 2
+const schemaVersion = 3
 
 /**
  * What version 2 has more: an inbox beside each log, and what sessions are listed by. `summed_up_at` is when a session was
@@ -32,7 +32,32 @@ const version2Sql = `
   CREATE INDEX log.listed_by_agent ON sessions (agent, summed_up_at DESC, id) WHERE token IS NULL;
   CREATE INDEX log.listed_by_both ON sessions (agent, state, summed_up_at DESC, id) WHERE token IS NULL;
   CREATE INDEX log.held ON sessions (id) WHERE token IS NOT NULL;
+`
+
+/**
+ * What version 3 has more: tags, in the order in which sessions are listed, and whose sub-agent a session is of. `listed_at` is
+ * `summed_up_at` of the session; while a process writes to it, it is older.
+ */
+const version3Sql = `
+  CREATE TABLE log.tags (
+    session_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    listed_at INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (session_id, name)
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX log.tagged ON tags (name, value, listed_at DESC, session_id);
+  ALTER TABLE log.sessions ADD COLUMN parent TEXT;
+  CREATE INDEX log.children_of ON sessions (parent, summed_up_at DESC, id)
+    WHERE token IS NULL AND parent IS NOT NULL;
   PRAGMA log.user_version = ${schemaVersion};
+`
+
+/** The id of a sub-agent's session begins with its parent's and a colon; in the first versions it did not, so nobody is found. */
+const version3MigrationSql = `
+  UPDATE log.sessions SET parent =
+    CASE WHEN instr(id, ':') = 0 THEN '' ELSE rtrim(rtrim(id, replace(id, ':', '')), ':') END
+  WHERE agent LIKE 'sub-agent %';
 `
 
 /** What a folder of version 1 has to be given for it. */
@@ -84,6 +109,8 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Da
     useWriteAheadLog(database)
     // NORMAL survives the end of the process at any point, FULL that of the machine.
     database.exec(`PRAGMA log.synchronous = ${sync}; PRAGMA fullfsync = ${sync === 'full' ? 1 : 0};`)
+    // What is deleted is overwritten with zeros.
+    database.exec('PRAGMA log.secure_delete = ON')
     database.exec(`PRAGMA log.wal_autocheckpoint = ${checkpointPages}`)
     database.exec('BEGIN IMMEDIATE')
     migrate(database, file)
@@ -93,6 +120,12 @@ export function openDatabase(file: string, sync: 'normal' | 'full'): Database.Da
     closeDatabase(database)
     throw error
   }
+}
+
+/** Empties the write-ahead log, which still has what was deleted. False while another process reads from it. */
+export function emptyWriteAheadLog(database: Database.Database): boolean {
+  const [row] = database.prepare('PRAGMA log.wal_checkpoint(TRUNCATE)').raw().all() as [[number]]
+  return row[0] === 0
 }
 
 /** Lets go of the files and their locks, whatever was going on. */
@@ -162,9 +195,13 @@ function migrate(database: Database.Database, file: string): void {
       file,
     )
   }
-  if (version === 1) {
-    database.exec(version2Sql)
-    database.exec(version2MigrationSql)
+  if (version >= 1) {
+    if (version === 1) {
+      database.exec(version2Sql)
+      database.exec(version2MigrationSql)
+    }
+    database.exec(version3Sql)
+    database.exec(version3MigrationSql)
     return
   }
   if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all().length > 0) {
@@ -176,4 +213,5 @@ function migrate(database: Database.Database, file: string): void {
   }
   database.exec(version1Sql)
   database.exec(version2Sql)
+  database.exec(version3Sql)
 }

@@ -1,8 +1,8 @@
 import type Database from 'libsql'
 import type { Listing } from '../../core/sessions/store/list-options.js'
-import type { ResolvedRange } from '../../core/sessions/store/session-id.js'
+import type { ResolvedRange } from '../../core/sessions/store/read-range.js'
 import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
-import { closeDatabase } from './database.js'
+import { closeDatabase, emptyWriteAheadLog } from './database.js'
 import { prepareInboxStatements } from './inbox-statements.js'
 import { listSessions } from './list-sessions.js'
 import { headSql, type SessionRow, sessionColumns, readSessionRow, updatedAtSql } from './session-row.js'
@@ -34,7 +34,9 @@ export function prepareStatements(database: Database.Database) {
     INSERT INTO records (session_id, seq, at, type, data, checksum, written_at)
     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM sessions
     WHERE id = ?1 AND token = ?8 AND expires_at > ?7 AND ${headSql} = ?2 - 1`)
-  const sumUp = one('UPDATE sessions SET summed_up_at = ?, summary = ?, state = ?, agent = ? WHERE id = ?')
+  const sumUp = one(
+    'UPDATE sessions SET summed_up_at = ?, summary = ?, state = ?, agent = ?, parent = ? WHERE id = ?',
+  )
   const read = one(
     `SELECT ${recordColumns} FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq`,
   ).raw()
@@ -43,6 +45,12 @@ export function prepareStatements(database: Database.Database) {
   const removeRecords = one('DELETE FROM records WHERE session_id = ?')
   const removeMessages = one('DELETE FROM inbox WHERE session_id = ?')
   const removeSession = one('DELETE FROM sessions WHERE id = ?')
+  const tag = one(`
+    INSERT INTO tags (session_id, name, value) VALUES (?, ?, ?)
+    ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value`)
+  const untag = one('DELETE FROM tags WHERE session_id = ? AND name NOT IN (SELECT value FROM json_each(?))')
+  const relist = one(`
+    UPDATE tags SET listed_at = (SELECT summed_up_at FROM sessions WHERE id = session_id) WHERE session_id = ?`)
   const removeUnwritten = one(`DELETE FROM sessions WHERE id = ? AND ${headSql} = 0 AND token IS NULL`)
 
   return {
@@ -70,7 +78,8 @@ export function prepareStatements(database: Database.Database) {
     /** Whether it was the session's latest. */
     release({ sessionId, token }: Lease): boolean {
       const isOurs = release.run([sessionId, token]).changes > 0
-      removeUnwritten.run([sessionId])
+      relist.run([sessionId])
+      if (removeUnwritten.run([sessionId]).changes > 0) untag.run([sessionId, '[]'])
       return isOurs
     },
     insert(sessionId: string, { seq, at, type, data, check }: LogRecord, time: number) {
@@ -81,7 +90,10 @@ export function prepareStatements(database: Database.Database) {
       return follow.run([sessionId, seq, at, type, data, check, time, token]).changes > 0
     },
     sumUp(sessionId: string, time: number, summary: SessionSummary) {
-      sumUp.run([time, JSON.stringify(summary), summary.state, summary.agent ?? null, sessionId])
+      const { state, agent = null, parent = null, tags = {} } = summary
+      sumUp.run([time, JSON.stringify(summary), state, agent, parent, sessionId])
+      untag.run([sessionId, JSON.stringify(Object.keys(tags))])
+      for (const [name, value] of Object.entries(tags)) tag.run([sessionId, name, value])
     },
     read(sessionId: string, { from, to }: ResolvedRange): LogRecord[] {
       const first =
@@ -91,8 +103,10 @@ export function prepareStatements(database: Database.Database) {
     remove(id: string) {
       removeRecords.run([id])
       removeMessages.run([id])
+      untag.run([id, '[]'])
       removeSession.run([id])
     },
+    purge: (): boolean => emptyWriteAheadLog(database),
     close() {
       closeDatabase(database)
     },

@@ -7,7 +7,8 @@ import {
   isProcessGone,
   getProcessIdentity,
 } from '../../core/sessions/store/process-identity.js'
-import { checkSessionId, resolveRange } from '../../core/sessions/store/session-id.js'
+import { checkSessionId } from '../../core/sessions/store/session-id.js'
+import { resolveRange } from '../../core/sessions/store/read-range.js'
 import { checkListOptions } from '../../core/sessions/store/list-options.js'
 import {
   sessionBusyError,
@@ -160,6 +161,15 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
         sql.remove(sessionId)
         return row.head > 0
       }),
+
+    purge() {
+      if (use((sql) => sql.purge())) return
+      throw new StoreError(
+        'store_unavailable',
+        `Another process has read from ${file} for seconds, so ${file}-wal still has deleted text. Call purge() again.`,
+        file,
+      )
+    },
 
     close() {
       open?.close()

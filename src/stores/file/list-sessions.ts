@@ -1,4 +1,4 @@
-import type { Listing } from '../../core/sessions/store/list-options.js'
+import { type Listing, toIdRange } from '../../core/sessions/store/list-options.js'
 import { type SessionRow, sessionColumns, readSessionRow } from './session-row.js'
 import type { Prepare } from './sql-values.js'
 
@@ -6,31 +6,34 @@ import type { Prepare } from './sql-values.js'
 const heldWrittenAtSql = `max(summed_up_at, coalesce(
   (SELECT written_at FROM records WHERE session_id = id ORDER BY seq DESC LIMIT 1), 0))`
 
+/** Up to so many sessions, to sort those of an owner is faster than to go through all in their order. */
+const fewSessions = 1000
+
+/** A condition, with its values. */
+type Condition = readonly [sql: string, ...values: unknown[]]
+
+/** Where sessions are looked for: an index that has them in the order of a list, or has few of them. */
+interface Source {
+  from: string
+  time: string
+  id: string
+  conditions: readonly Condition[]
+}
+
 /**
  * The sessions of a list, the one written last first. Those that no process writes to stand in an index in this order, one for
  * each state that is asked for; the few others are looked at one by one.
  */
-export function listSessions(one: Prepare, { states, agent, limit, cursor }: Listing): SessionRow[] {
+export function listSessions(one: Prepare, listing: Listing): SessionRow[] {
+  const { states, limit } = listing
+  const sources = [createRestingSource(one, listing), createHeldSource(listing)]
   const found: SessionRow[] = []
   for (const state of states === null ? [null] : new Set(states)) {
-    for (const [held, time] of [
-      ['IS NULL', 'summed_up_at'],
-      ['IS NOT NULL', heldWrittenAtSql],
-    ] as const) {
-      const conditions = [`token ${held}`]
-      const values: unknown[] = []
-      const where = (condition: string, ...given: unknown[]): void => {
-        conditions.push(condition)
-        values.push(...given)
-      }
-      if (held === 'IS NOT NULL') where('EXISTS (SELECT 1 FROM records WHERE session_id = id)')
-      if (agent !== null) where('agent = ?', agent)
-      if (state !== null) where('state = ?', state)
-      if (cursor !== null) {
-        where(`${time} <= ?`, cursor.updatedAt)
-        where(`(${time} < ? OR id > ?)`, cursor.updatedAt, cursor.id)
-      }
-      const sql = `SELECT ${sessionColumns} FROM sessions WHERE ${conditions.join(' AND ')} ORDER BY ${time} DESC, id LIMIT ?`
+    for (const { from, time, id, conditions } of sources) {
+      const all = [...conditions, ...createConditions(listing, { time, id, state })]
+      const where = all.map(([condition]) => condition).join(' AND ')
+      const sql = `SELECT ${sessionColumns} FROM ${from} WHERE ${where} ORDER BY ${time} DESC, ${id} LIMIT ?`
+      const values = all.flatMap(([, ...given]) => given)
       found.push(
         ...one(sql)
           .raw()
@@ -40,4 +43,87 @@ export function listSessions(one: Prepare, { states, agent, limit, cursor }: Lis
     }
   }
   return found.sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)).slice(0, limit)
+}
+
+function createHeldSource({ prefix, tags }: Listing): Source {
+  const id = 'id'
+  const conditions: Condition[] = [
+    ['token IS NOT NULL AND EXISTS (SELECT 1 FROM records WHERE session_id = id)'],
+    ...tags.map((tag) => toTagCondition(tag)),
+    ...(prefix === null ? [] : [toPrefixCondition(prefix, id)]),
+  ]
+  return { from: 'sessions INDEXED BY held', time: heldWrittenAtSql, id, conditions }
+}
+
+function createRestingSource(one: Prepare, { prefix, tags, parent }: Listing): Source {
+  const resting: Condition = ['token IS NULL']
+  const [tag, ...otherTags] = sortByCount(one, tags)
+  if (tag) {
+    const id = 't.session_id'
+    const conditions: Condition[] = [
+      ['t.name = ? AND t.value = ?', ...tag],
+      resting,
+      ...otherTags.map((other) => toTagCondition(other)),
+      ...(prefix === null ? [] : [toPrefixCondition(prefix, id)]),
+    ]
+    return { from: 'tags t CROSS JOIN sessions ON id = t.session_id', time: 't.listed_at', id, conditions }
+  }
+  const [time, id] = ['summed_up_at', 'id']
+  if (prefix === null || parent !== null) {
+    // A plus keeps an index out.
+    const conditions = prefix === null ? [resting] : [resting, toPrefixCondition(prefix, '+id')]
+    return { from: parent === null ? 'sessions' : 'sessions INDEXED BY children_of', time, id, conditions }
+  }
+  const range = toIdRange(prefix)
+  return countUpTo(one, 'sessions WHERE id >= ? AND id < ?', range) < fewSessions
+    ? {
+        from: 'sessions INDEXED BY sqlite_autoindex_sessions_1',
+        time,
+        id,
+        conditions: [resting, toPrefixCondition(prefix, id)],
+      }
+    : { from: 'sessions', time, id, conditions: [resting, toPrefixCondition(prefix, '+id')] }
+}
+
+/** What is asked of a session besides its owner. */
+function createConditions(
+  { agent, parent, children, since, before, after }: Listing,
+  { time, id, state }: { time: string; id: string; state: string | null },
+): Condition[] {
+  const conditions: Condition[] = []
+  if (agent !== null) conditions.push(['agent = ?', agent])
+  if (state !== null) conditions.push(['state = ?', state])
+  if (parent !== null) conditions.push(['parent = ?', parent])
+  else if (!children) conditions.push(['parent IS NULL'])
+  if (since !== null) conditions.push([`${time} >= ?`, since])
+  if (before !== null) conditions.push([`${time} < ?`, before])
+  if (after !== null) {
+    conditions.push([`${time} <= ?`, after.updatedAt])
+    conditions.push([`(${time} < ? OR ${id} > ?)`, after.updatedAt, after.id])
+  }
+  return conditions
+}
+
+const toTagCondition = (tag: Listing['tags'][number]): Condition => [
+  'EXISTS (SELECT 1 FROM tags o WHERE o.session_id = id AND o.name = ? AND o.value = ?)',
+  ...tag,
+]
+
+const toPrefixCondition = (prefix: string, id: string): Condition => [
+  `${id} >= ? AND ${id} < ?`,
+  ...toIdRange(prefix),
+]
+
+/** The rarest tag first: its sessions are looked through. */
+function sortByCount(one: Prepare, tags: Listing['tags']): Listing['tags'] {
+  if (tags.length <= 1) return tags
+  return tags
+    .map((tag) => ({ tag, count: countUpTo(one, 'tags WHERE name = ? AND value = ?', tag) }))
+    .sort((a, b) => a.count - b.count)
+    .map(({ tag }) => tag)
+}
+
+function countUpTo(one: Prepare, which: string, values: readonly unknown[]): number {
+  const [row] = one(`SELECT count(*) FROM (SELECT 1 FROM ${which} LIMIT ${fewSessions})`).raw().all(values)
+  return (row as [number])[0]
 }

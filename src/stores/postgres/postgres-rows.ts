@@ -30,6 +30,9 @@ export function toAppendValues(group: readonly PendingAppend[], time: number | n
   const records = group.flatMap(({ lease, records: own }) =>
     own.map((record) => ({ sessionId: lease.sessionId, ...record })),
   )
+  const tags = group.flatMap(({ lease, summary }) =>
+    Object.entries(summary?.tags ?? {}).map(([name, value]) => ({ sessionId: lease.sessionId, name, value })),
+  )
   return [
     group.map(({ lease }) => lease.sessionId),
     time,
@@ -46,6 +49,10 @@ export function toAppendValues(group: readonly PendingAppend[], time: number | n
     records.map(({ data }) => data),
     records.map(({ check }) => check),
     group.map(({ isLast }) => isLast),
+    group.map(({ summary }) => summary?.parent ?? null),
+    tags.map(({ sessionId }) => sessionId),
+    tags.map(({ name }) => name),
+    tags.map(({ value }) => value),
   ]
 }
 

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 
-const schemaVersion = 2
+const schemaVersion = 3
 
 /**
  * Makes the tables that are not there yet. Nothing is asked for that a user without the right to create would need
@@ -17,6 +17,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
     const version = await currentVersion(client, schema)
     if (version === null) await client.query(createVersion1Sql(schema))
     if (version === null || version < 2) await client.query(createVersion2Sql(schema))
+    if (version === null || version < 3) await client.query(createVersion3Sql(schema))
     await client.query('COMMIT')
     client.release()
   } catch (error) {
@@ -97,3 +98,23 @@ const createVersion2Sql = (schema: string): string => `
   CREATE INDEX listed_by_both ON "${schema}".sessions (agent, state, listed_at DESC, id) WHERE token IS NULL;
   CREATE INDEX held ON "${schema}".sessions (state) WHERE token IS NOT NULL;
   UPDATE "${schema}".schema_version SET version = 2;`
+
+/**
+ * What version 3 has more: tags, in the order in which sessions are listed, and whose sub-agent a session is of. `listed_at` is
+ * that of the session; while a process writes to it, it is older. The id of a sub-agent's session begins with its parent's and a
+ * colon; in the first versions it did not, so nobody is found.
+ */
+const createVersion3Sql = (schema: string): string => `
+  CREATE TABLE "${schema}".tags (
+    session_id text COLLATE "C" NOT NULL REFERENCES "${schema}".sessions ON DELETE CASCADE,
+    name text COLLATE "C" NOT NULL,
+    value text COLLATE "C" NOT NULL,
+    listed_at bigint NOT NULL,
+    PRIMARY KEY (session_id, name)
+  );
+  CREATE INDEX tagged ON "${schema}".tags (name, value, listed_at DESC, session_id);
+  ALTER TABLE "${schema}".sessions ADD COLUMN parent text COLLATE "C";
+  UPDATE "${schema}".sessions SET parent = coalesce(substring(id FROM '^(.*):'), '') WHERE agent LIKE 'sub-agent %';
+  CREATE INDEX children_of ON "${schema}".sessions (parent, listed_at DESC, id)
+    WHERE token IS NULL AND parent IS NOT NULL;
+  UPDATE "${schema}".schema_version SET version = 3;`

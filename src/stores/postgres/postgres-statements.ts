@@ -10,11 +10,12 @@ export function createStatements(schema: string) {
   const sessions = `"${schema}".sessions`
   const records = `"${schema}".records`
   const inbox = `"${schema}".inbox`
+  const tags = `"${schema}".tags`
   const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
   const expiry = (ttl: string) => `least(${now} + ${ttl}::bigint, ${Number.MAX_SAFE_INTEGER})`
   const isHeld = `(s.token IS NOT NULL AND s.expires_at > ${now})`
 
-  const entry = `id, created_at, updated_at, head, summary, holder, process, ${isHeld} AS held`
+  const entry = `s.id, created_at, updated_at, head, summary, holder, process, ${isHeld} AS held`
 
   return {
     /** $3 token, $4 holder, $5 process, $6 milliseconds; $7 the token of a holder that is gone, or null. */
@@ -45,21 +46,28 @@ export function createStatements(schema: string) {
 
     /** $1 session, $2 token. A session without records is forgotten. */
     release: `
-      WITH forgotten AS (DELETE FROM ${sessions} WHERE id = $1 AND token = $2 AND head = 0)
-      UPDATE ${sessions} SET token = NULL, listed_at = updated_at WHERE id = $1 AND token = $2 AND head > 0
-      RETURNING inbox`,
+      WITH forgotten AS (
+        DELETE FROM ${sessions} WHERE id = $1 AND token = $2 AND head = 0
+      ), freed AS (
+        UPDATE ${sessions} SET token = NULL, listed_at = updated_at WHERE id = $1 AND token = $2 AND head > 0
+        RETURNING id, listed_at, inbox
+      ), relisted AS (
+        UPDATE ${tags} t SET listed_at = f.listed_at FROM freed f WHERE t.session_id = f.id
+      )
+      SELECT inbox FROM freed`,
 
     /**
      * Of many sessions at once, each by itself all or none. $1 sessions, $3 tokens, $4 the heads that the records follow, or
-     * null without records, $5 how many there are, $6 new summaries, or null, $7 and $8 their states and agents; $9 the
-     * records' sessions, then their columns; $15 whether the session is given free with it, which one without records is
-     * not. Rows are locked in one order, because another statement may lock several.
+     * null without records, $5 how many there are, $6 new summaries, or null, $7, $8 and $16 their states, agents and parents;
+     * $9 the records' sessions, then their columns; $15 whether the session is given free with it, which one without records
+     * is not; $17 the sessions of the summaries' tags, then their columns. Rows are locked in one order, because another statement may lock several.
      */
     append: `
       WITH asked AS (
         SELECT *, ${now} AS at FROM unnest(
-          $1::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[], $15::boolean[]
-        ) AS a (id, token, follows, added, summary, state, agent, is_last)
+          $1::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[], $15::boolean[],
+          $16::text[]
+        ) AS a (id, token, follows, added, summary, state, agent, is_last, parent)
       ), locked AS MATERIALIZED (
         SELECT s.id FROM ${sessions} s JOIN asked a ON s.id = a.id ORDER BY s.id FOR UPDATE OF s
       ), advanced AS (
@@ -71,15 +79,28 @@ export function createStatements(schema: string) {
           listed_at = CASE WHEN a.is_last AND s.head + a.added > 0 THEN a.at ELSE s.listed_at END,
           summary = coalesce(a.summary, s.summary),
           state = CASE WHEN a.summary IS NULL THEN s.state ELSE a.state END,
-          agent = CASE WHEN a.summary IS NULL THEN s.agent ELSE a.agent END
+          agent = CASE WHEN a.summary IS NULL THEN s.agent ELSE a.agent END,
+          parent = CASE WHEN a.summary IS NULL THEN s.parent ELSE a.parent END
         FROM asked a JOIN locked l ON l.id = a.id
         WHERE s.id = a.id AND s.token = a.token AND ${isHeld} AND (a.follows IS NULL OR s.head = a.follows)
-        RETURNING s.id, s.inbox, s.token IS NULL AS released
+        RETURNING s.id, s.inbox, s.listed_at, s.token IS NULL AS released, a.summary IS NOT NULL AS retold
       ), added AS (
         INSERT INTO ${records} (session_id, seq, at, type, data, checksum)
         SELECT r.* FROM unnest($9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[])
           AS r (session_id, seq, at, type, data, checksum)
         WHERE r.session_id IN (SELECT id FROM advanced)
+      ), given AS (
+        SELECT g.*, a.listed_at FROM unnest($17::text[], $18::text[], $19::text[]) AS g (session_id, name, value)
+        JOIN advanced a ON a.id = g.session_id
+      ), tagged AS (
+        INSERT INTO ${tags} (session_id, name, value, listed_at) SELECT session_id, name, value, listed_at FROM given
+        ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value, listed_at = excluded.listed_at
+      ), untagged AS (
+        DELETE FROM ${tags} t USING advanced a WHERE t.session_id = a.id AND a.retold
+          AND NOT EXISTS (SELECT FROM given g WHERE g.session_id = t.session_id AND g.name = t.name)
+      ), relisted AS (
+        UPDATE ${tags} t SET listed_at = a.listed_at FROM advanced a
+        WHERE t.session_id = a.id AND a.released AND NOT a.retold
       )
       SELECT id, inbox, released FROM advanced`,
 
@@ -95,7 +116,12 @@ export function createStatements(schema: string) {
 
     /** The sessions of a list: what is asked of them, for one state or any. `$1` is null. */
     list: (asked: Listing): { text: string; values: unknown[] } =>
-      createListStatement(sessions, entry, asked),
+      createListStatement({ sessions, tags }, entry, asked),
+
+    /** $1 names, $2 values. The rarest first, as far as a thousand sessions tell. */
+    sortTags: `
+      SELECT a.name, a.value FROM unnest($1::text[], $2::text[]) AS a (name, value)
+      ORDER BY (SELECT count(*) FROM (SELECT FROM ${tags} t WHERE t.name = a.name AND t.value = a.value LIMIT 1000) c)`,
 
     /** $3 text. The session's row is locked until this ends: messages are numbered in the order in which they become visible. */
     put: `

@@ -10,8 +10,9 @@ import {
   isProcessGone,
   getProcessIdentity,
 } from '../../core/sessions/store/process-identity.js'
-import { checkSessionId, isSessionId, resolveRange } from '../../core/sessions/store/session-id.js'
-import { checkListOptions } from '../../core/sessions/store/list-options.js'
+import { checkSessionId, isSessionId } from '../../core/sessions/store/session-id.js'
+import { resolveRange } from '../../core/sessions/store/read-range.js'
+import { checkListOptions, type Listing } from '../../core/sessions/store/list-options.js'
 import {
   sessionBusyError,
   checkFollows,
@@ -101,6 +102,14 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
   const time = () => (now ? Math.floor(now()) : null)
   const sessionOf = async (id: string) => (await query<SessionRow>(sql.session, [id, time()]))[0]
+
+  /** The sessions of the first are looked through. */
+  const sortTags = async (tags: Listing['tags']): Promise<Listing['tags']> => {
+    if (tags.length <= 1) return tags
+    const columns = [tags.map(([name]) => name), tags.map(([, value]) => value)]
+    const rows = await query<{ name: string; value: string }>(sql.sortTags, columns)
+    return rows.map(({ name, value }) => [name, value])
+  }
 
   const write = async (group: readonly PendingAppend[]): Promise<void> => {
     const rows = await query<AppendedRow>(sql.append, toAppendValues(group, time()))
@@ -205,7 +214,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
     async list(options) {
       const listing = checkListOptions(options)
       if (listing.states?.length === 0) return []
-      const { text, values } = sql.list(listing)
+      const { text, values } = sql.list({ ...listing, tags: await sortTags(listing.tags) })
       return (await query<EntryRow>(text, [null, time(), ...values])).map(toListedSession)
     },
 

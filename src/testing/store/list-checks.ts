@@ -147,7 +147,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
           const pages: ListedSession[] = []
           // A store that begins anew with each page would go on for ever.
           while (pages.length <= wanted.length) {
-            const page = await store.list({ state, agent, limit: 3, cursor: pages.at(-1) })
+            const page = await store.list({ state, agent, limit: 3, after: pages.at(-1) })
             pages.push(...page)
             if (page.length < 3) break
           }
@@ -168,8 +168,8 @@ export const listChecks: readonly StoreCheckSpec[] = [
         ['agent', 7],
         ['limit', 0],
         ['limit', 1.5],
-        ['cursor', 's'],
-        ['cursor', { id: 's' }],
+        ['after', 's'],
+        ['after', { id: 's' }],
       ] as const) {
         const asks = `list(${formatValue({ [key]: value })})`
         const error = await expectRefusal(asks, 'invalid_option', () => store.list({ [key]: value }))
@@ -214,6 +214,25 @@ export const listChecks: readonly StoreCheckSpec[] = [
       expectSame('the log of a session that began anew', await store.read('s'), [createRecord(1)])
       const again = (await store.list()).find(({ id }) => id === 's')
       expectSame('the summary of a session that began anew', again?.summary, null)
+    },
+  },
+  {
+    name: 'purging leaves what was not deleted as it is, also while somebody writes to it',
+    needs: 'purge',
+    async run({ store }) {
+      const held = await store.acquire('held', leaseRequest)
+      await store.append(held, createRecords(1, 2), createSummary('held'))
+      const lease = await store.acquire('gone', leaseRequest)
+      await store.append(lease, [createRecord(1)], createSummary('gone'))
+      await store.release(lease)
+      await store.delete('gone')
+      const before = await store.list()
+      await store.purge?.()
+      expectSame('the list after purging', await store.list(), before)
+      expectSame('a log after purging', await store.read('held'), createRecords(1, 2))
+      await store.append(held, [createRecord(3)])
+      await store.purge?.()
+      expectSame('the log after another append', await store.read('held'), createRecords(1, 3))
     },
   },
   {

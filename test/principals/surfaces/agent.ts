@@ -41,6 +41,12 @@ export const agentSurfaces: Surface[] = [
   operator('agent.readSession', 'look', ({ process }) => process.agent.readSession(session)),
   operator('agent.fork', 'fork', ({ process }) => process.agent.fork(session)),
   operator('agent.deleteSession', 'forget', ({ process }) => process.agent.deleteSession(session)),
+  operator('agent.deleteSessions', 'forget', async ({ process, world }) => {
+    const deleting = process.agent.deleteSessions({ prefix: session.split(':')[0] ?? session })
+    // It waits for the end of a run that it has cancelled.
+    await world.passing(deleting)
+    return deleting
+  }),
   operator(
     'runSession',
     'begin',

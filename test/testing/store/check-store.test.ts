@@ -30,6 +30,7 @@ it('the store in memory keeps every promise that it makes, and of what it leaves
   const notShared = 'shared is false: each store has sessions of its own'
   expect(reasons).toEqual([
     'the store has no renewAll',
+    'the store has no purge',
     'the inbox has no findUnread',
     notShared,
     notShared,
@@ -244,8 +245,26 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
   ],
   [
     'begins anew with each page',
-    (inner) => ({ list: ({ cursor: _cursor, ...options } = {}) => inner.list(options) }),
+    (inner) => ({ list: ({ after: _after, ...options } = {}) => inner.list(options) }),
     [['the list is told by state and agent, page by page, and nothing twice', /by pages of three should be/]],
+  ],
+  [
+    'lists the sessions of everybody',
+    (inner) => ({ list: ({ prefix: _prefix, tags: _tags, ...options } = {}) => inner.list(options) }),
+    [
+      [
+        'the list is told by prefix, tags, parent and time, page by page, without the sessions of sub-agents',
+        /^the list of \{"prefix":"ann".* should be/,
+      ],
+      [
+        'a session is found by the tags of its last summary, whatever their text',
+        /^the list by .* should be/,
+      ],
+      [
+        'the list refuses an owner that is missing, and options that contradict each other',
+        /should be refused with a UsageError invalid_option/,
+      ],
+    ],
   ],
   [
     'keeps the first of an append that is refused',

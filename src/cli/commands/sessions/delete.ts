@@ -35,6 +35,7 @@ export const deleteCommand: Command = {
         return io.signal.aborted ? exitCodes.cancelled : exitCodes.completed
       }
       const deleted = await deleteSession(store, systemClock, id)
+      await store.purge?.()
       if (deleted === 0)
         throw new CliError('unknown_session', `Session '${id}' was deleted by another program.`, id)
       const below = deleted === 1 ? '' : `, and ${formatCount(deleted - 1)} of its sub-agents`

@@ -1,3 +1,4 @@
+import type { ListOptions } from '../../../core/sessions/store/list-options.js'
 import { badUsageError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
@@ -15,6 +16,9 @@ const defaultLimit = 20
 const options = {
   json: { about: 'print one line of JSON for each session' },
   limit: { value: 'N', about: `how many, newest first; 0 is all (default: ${defaultLimit})` },
+  prefix: { value: 'TEXT', about: 'only sessions whose ids begin with it and a colon' },
+  tag: { value: 'NAME=VALUE', about: 'only sessions with this tag; may be repeated' },
+  children: { about: 'the sessions of sub-agents, too' },
   ...sessionOptionSpecs,
 }
 
@@ -25,12 +29,19 @@ export const listCommand: Command = {
   options,
   notes: ["The run of an 'interrupted' session was at work when its process ended: statewright resume ID."],
   execute: async (args, io) => {
-    const { positionals, has, text } = parseOptions(args, options)
+    const { positionals, has, text, all } = parseOptions(args, options)
     if (positionals.length > 0)
       throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
     const limit = parseWholeNumber('--limit', text('limit'), 0) ?? defaultLimit
+    const prefix = text('prefix')
+    const tags = all('tag').map(parseTag)
+    const asked: ListOptions = {
+      ...(prefix !== undefined && { prefix }),
+      ...(tags.length > 0 && { tags: Object.fromEntries(tags) }),
+      children: has('children'),
+    }
     await withSessionStore(text('store'), io, async (store) => {
-      const entries = await store.list()
+      const entries = await store.list(asked)
       const shown = limit === 0 ? entries : entries.slice(0, limit)
       const rows: SessionInList[] = []
       for (const entry of shown) {
@@ -43,6 +54,13 @@ export const listCommand: Command = {
     })
     return exitCodes.completed
   },
+}
+
+function parseTag(text: string): [name: string, value: string] {
+  const at = text.indexOf('=')
+  if (at < 1 || at === text.length - 1)
+    throw badUsageError(`--tag must be NAME=VALUE, such as user=ann (is '${text}').`, '--tag')
+  return [text.slice(0, at), text.slice(at + 1)]
 }
 
 function withDates({ id, createdAt, updatedAt, ...rest }: SessionInList): object {

@@ -1,15 +1,29 @@
 import type { SessionState } from '../../../../machines/agent/context.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import { toLinkField } from '../journal.js'
+import { hasTags, type SessionTags } from '../store/session-tags.js'
 import { type MachineState, logVersion, type RecordContent } from './record-content.js'
 import { toStoredState } from './stored-state.js'
 
 type Opening = Extract<RecordContent, { type: 'opened' }>
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
 
-/** What the records of a session have in common. */
-interface SessionFacts {
+/** What a session is known by. */
+export interface SessionIdentity {
   name: string | undefined
+  tags: SessionTags
+  /** Of a sub-agent's session: the session of the run that called it. */
+  parent: string | undefined
+}
+
+interface IdentityFields {
+  name?: string
+  tags?: SessionTags
+  parent?: string
+}
+
+/** What the records of a session have in common. */
+export interface SessionFacts extends SessionIdentity {
   runs: number
   /** The agent that began the latest run; null where the log does not say. */
   definition: AgentDefinition | null
@@ -24,14 +38,14 @@ interface InboxFacts {
 
 /** The first record of a log. `initialState`: what the session had when it came to the store. */
 export function createOpening(
-  name: string | undefined,
+  identity: SessionIdentity,
   initialState: SessionState | undefined,
   forkedFrom?: Opening['forkedFrom'],
 ): Opening {
   return {
     type: 'opened',
     version: logVersion,
-    ...(name !== undefined && { name }),
+    ...toIdentityFields(identity),
     ...(initialState && { state: initialState }),
     ...(forkedFrom && { forkedFrom }),
   }
@@ -40,14 +54,14 @@ export function createOpening(
 /** A record of the state that all records before it lead to, so that reading can begin there. */
 export function createSnapshot(
   state: MachineState,
-  { name, runs, definition }: SessionFacts,
+  { runs, definition, ...identity }: SessionFacts,
   { applied = 0, queued = 0, keys = [] }: InboxFacts = {},
   link: string | null = null,
 ): Snapshot {
   return {
     type: 'snapshot',
     version: logVersion,
-    ...(name !== undefined && { name }),
+    ...toIdentityFields(identity),
     runs,
     ...toDefinitionField(definition),
     ...(applied > 0 && { inbox: applied }),
@@ -56,6 +70,19 @@ export function createSnapshot(
     state: toStoredState(state),
     ...toLinkField(link),
   }
+}
+
+/** What is not there is left out. */
+export function toIdentityFields({ name, tags, parent }: SessionIdentity): IdentityFields {
+  return {
+    ...(name !== undefined && { name }),
+    ...toTagsField(tags),
+    ...(parent !== undefined && { parent }),
+  }
+}
+
+export function toTagsField(tags: SessionTags): { tags?: SessionTags } {
+  return hasTags(tags) ? { tags } : {}
 }
 
 export function toDefinitionField(definition: AgentDefinition | null): { definition?: AgentDefinition } {

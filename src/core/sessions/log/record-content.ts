@@ -2,6 +2,7 @@ import type { AgentInput, SessionState } from '../../../../machines/agent/contex
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import type { LoggedEdit } from '../fork-edit.js'
+import type { SessionTags } from '../store/session-tags.js'
 
 /**
  * The version of everything below. A log with a higher one is refused. In version 1, the states of RUNNING stood beside
@@ -36,6 +37,10 @@ type Content =
       type: 'opened'
       version: number
       name?: string
+      /** What the session is found by: from its first run, or from the session that it was forked from. */
+      tags?: SessionTags
+      /** Of a sub-agent's session: the session of the run that called it. */
+      parent?: string
       /** What the session had when it came here: stored elsewhere, or forked. */
       state?: SessionState
       /** The record of another session that it begins at, and what it has otherwise. */
@@ -48,12 +53,16 @@ type Content =
       definition?: AgentDefinition
       /** The number of the queued message of the session's inbox that the run begins with. */
       queued?: number
+      /** What the session is found by from here on, where the run changes it. */
+      tags?: SessionTags
     }
   | { type: 'event'; event: AgentMachineEvent }
   | {
       type: 'snapshot'
       version: number
       name?: string
+      tags?: SessionTags
+      parent?: string
       runs: number
       /** Of the latest run. */
       definition?: AgentDefinition

@@ -1,20 +1,21 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { Clock } from '../../base/clock.js'
-import { createOpening, createSnapshot, toDefinitionField } from './create-records.js'
+import { createOpening, createSnapshot } from './create-records.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
+import type { SessionTags } from '../store/session-tags.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { takenOverError, toStoreError } from '../store/store-refusals.js'
 import type { StoreError } from '../store/store-error.js'
-import type { AgentDefinition } from '../agent-definition.js'
 import { leaseMs } from './heartbeat.js'
 import { HeldLease } from './held-lease.js'
+import { CurrentFacts, type FirstFacts } from './session-facts.js'
 import { noLogListener, type LogListener } from './log-listener.js'
 import { acquireLease } from './release-lease.js'
 import type { RecordContent, StartInput } from './record-content.js'
 import { type RecordDraft, draftRecord, sealDraft } from './log-record.js'
 import { type FoldedRun, toMachineState, type FoldedSession } from '../fold-session.js'
-import { createSummary } from '../session-summary.js'
+import { createFirstSummary, createSummary } from '../session-summary.js'
 
 /**
  * A snapshot is taken when so many characters have come since the last one, and a quarter of its size: reading a log
@@ -22,17 +23,13 @@ import { createSummary } from '../session-summary.js'
  */
 const minSnapshotChars = 64_000
 
-export interface SessionLogParts {
+export interface SessionLogParts extends FirstFacts {
   store: SessionStore
   lease: Lease
   folded: FoldedSession
   clock: Clock
   /** Who writes, in words for people. */
   holder: string
-  /** The name of a session that does not exist yet. */
-  name: string | undefined
-  /** The agent that begins what runs here. */
-  definition?: (() => AgentDefinition) | undefined
   /** See `getResumeTime`. */
   resumesAt?: number | undefined
 }
@@ -53,10 +50,7 @@ export class SessionLog implements Journal {
   #at: number
   readonly #clock: Clock
   readonly #holder: string
-  readonly #name: string | undefined
-  readonly #createDefinition: (() => AgentDefinition) | undefined
-  /** The agent that began the run. */
-  #definition: AgentDefinition | null
+  readonly #facts: CurrentFacts
   readonly #lease: HeldLease
   /** True from a rest until the next entry: an answer can come while the rest is still being written. */
   #mayRelease = false
@@ -69,7 +63,6 @@ export class SessionLog implements Journal {
   #written: number
   /** The record with which the run began here; 0: it was there before. */
   #runStartedAt = 0
-  #runs: number
   #snapshotSize: number
   #tailSize: number
   #initialState: SessionState | undefined
@@ -91,20 +84,18 @@ export class SessionLog implements Journal {
   #getEventNumber = (): number | undefined => undefined
   #link: string | null
 
-  constructor({ store, lease, folded, clock, holder, name, definition, resumesAt }: SessionLogParts) {
+  constructor(parts: SessionLogParts) {
+    const { store, lease, folded, clock, holder, resumesAt } = parts
     this.resumesAt = resumesAt
     this.#at = folded.at
     this.sessionId = lease.sessionId
     this.store = store
     this.#clock = clock
     this.#holder = holder
-    this.#name = folded.name ?? name
-    this.#createDefinition = definition
-    this.#definition = folded.definition
+    this.#facts = new CurrentFacts(folded, parts)
     this.#head = folded.head
     this.#written = folded.head
     this.#last = { seq: folded.head, check: folded.check }
-    this.#runs = folded.runs
     this.#snapshotSize = folded.snapshotSize
     this.#tailSize = folded.tailSize
     this.inbox = new InboxReader(store, lease.sessionId, {
@@ -178,6 +169,11 @@ export class SessionLog implements Journal {
     this.#queued = message
   }
 
+  /** What the run that begins next gives the session to be found by. @throws {UsageError} `invalid_option` for too many */
+  addTags(tags: SessionTags): void {
+    this.#facts.addTags(tags, this.sessionId)
+  }
+
   setEventCounter(told: () => number): void {
     this.#getEventNumber = told
   }
@@ -191,14 +187,12 @@ export class SessionLog implements Journal {
       return
     }
     const { messages: _m, usage: _u, guardrails: _g, warnedOfBudget: _w, fit: _f, ...input } = entry.input
-    this.#runs += 1
-    if (this.#head === 0) this.write(createOpening(this.#name, this.#initialState))
-    this.#definition = this.#createDefinition?.() ?? null
+    if (this.#head === 0) this.write(createOpening(this.#facts.current, this.#initialState))
     this.#runStartedAt = this.#head + 1
     this.write({
       type: 'start',
       input: input satisfies StartInput,
-      ...toDefinitionField(this.#definition),
+      ...this.#facts.beginRun(),
       ...(this.#queued !== undefined && { queued: this.#queued }),
       ...toLinkField(this.#link),
     })
@@ -207,7 +201,8 @@ export class SessionLog implements Journal {
 
   write(entry: RecordContent): void {
     if (this.#failure) return
-    if (entry.type === 'snapshot') this.#definition = entry.definition ?? null
+    if (entry.type === 'snapshot') this.#facts.setDefinition(entry.definition ?? null)
+    if (entry.type === 'opened') this.#facts.markOpened()
     let record: RecordDraft
     try {
       record = draftRecord(this.#head + 1, this.#getRecordTime(entry), entry)
@@ -237,7 +232,7 @@ export class SessionLog implements Journal {
   onReached(run: FoldedRun): void {
     if (this.#tailSize < Math.max(minSnapshotChars, this.#snapshotSize / 4)) return
     const size = this.#tailSize
-    this.write(createSnapshot(toMachineState(run), this.#facts, this.inbox, this.#link))
+    this.write(createSnapshot(toMachineState(run), this.#facts.current, this.inbox, this.#link))
     this.#snapshotSize = this.#tailSize - size
     this.#tailSize = 0
   }
@@ -251,11 +246,12 @@ export class SessionLog implements Journal {
 
   /** What a list of sessions tells of this one, from the next write on. */
   setSummary(context: AgentContext): void {
-    this.#summary = createSummary(context, this.#facts)
+    this.#summary = createSummary(context, this.#facts.current)
   }
 
-  get #facts(): { name: string | undefined; runs: number; definition: AgentDefinition | null } {
-    return { name: this.#name, runs: this.#runs, definition: this.#definition }
+  /** The same for a session in which no run has started. */
+  setFirstSummary(state: SessionState): void {
+    this.#summary = createFirstSummary(state, this.#facts.current)
   }
 
   flush(): Promise<void> | undefined {

@@ -74,6 +74,7 @@ export function limitStoreTime(store: SessionStore, timeoutMs: number, clock: Cl
   if (store.renewAll) {
     limitedStore.renewAll = (leases, ttlMs) => limited('renewAll', store.renewAll?.(leases, ttlMs) ?? [])
   }
+  if (store.purge) limitedStore.purge = () => limited('purge', store.purge?.())
   if (inbox) {
     limitedStore = {
       ...limitedStore,

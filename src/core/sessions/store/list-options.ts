@@ -1,5 +1,8 @@
 import { type AgentState, agentStates } from '../../../../machines/agent/run-result.js'
 import { UsageError } from '../../base/errors.js'
+import { expectKnownOptions } from '../../config/known-options.js'
+import { isSessionId } from './session-id.js'
+import { findTagsFault, hasTags, type SessionTags } from './session-tags.js'
 
 /** Where a session stands in a list. */
 interface ListPosition {
@@ -8,69 +11,136 @@ interface ListPosition {
 }
 
 /**
- * Which sessions to list.
+ * Which sessions to list. Without `children` and `parent`, those of sub-agents are left out.
  *
  * @example
- * const options: ListOptions = { state: ['PAUSED', 'WAITING_FOR_INPUT'], limit: 50 }
+ * const options: ListOptions = { prefix: 'ann', state: ['PAUSED', 'WAITING_FOR_INPUT'], limit: 50 }
  * const page = await memoryStore().list(options)
- * const next = await memoryStore().list({ ...options, cursor: page.at(-1) })
+ * const next = await memoryStore().list({ ...options, after: page.at(-1) })
  */
 export interface ListOptions {
+  /** Those whose ids begin with this text and a colon: what `authorize` returns as `prefix`. Default: any. */
+  prefix?: string
+  /** Those that have all of these tags. Default: any. */
+  tags?: SessionTags
   /** Those whose latest run is in this state, or in one of these. Default: any. */
   state?: AgentState | readonly AgentState[] | undefined
   /** Those of the agent with this name. Default: any. */
   agent?: string | undefined
+  /** The sessions of the sub-agents that this session has called itself. */
+  parent?: string
+  /** Whether the sessions of sub-agents are listed, too. Default: false; with `parent`, they are what is listed. */
+  children?: boolean | undefined
+  /** Those written at this time or later; milliseconds since the epoch. Default: any. */
+  since?: number | undefined
+  /** Those written before this time; milliseconds since the epoch. Default: any. */
+  before?: number | undefined
   /** At most so many. Default: all. */
   limit?: number | undefined
   /** The last session of the page before: the list goes on after it. Fewer than `limit` are the last page. */
-  cursor?: ListPosition | undefined
+  after?: ListPosition | undefined
 }
 
 /** The same, checked, with every key; null is any. */
 export interface Listing {
+  prefix: string | null
+  tags: readonly (readonly [name: string, value: string])[]
   states: readonly AgentState[] | null
   agent: string | null
+  parent: string | null
+  children: boolean
+  since: number | null
+  before: number | null
   limit: number
-  cursor: ListPosition | null
+  after: ListPosition | null
 }
 
-const optionNames: readonly string[] = ['state', 'agent', 'limit', 'cursor'] satisfies (keyof ListOptions)[]
+type OptionName = keyof ListOptions
+
+const isTime = (value: unknown): boolean => Number.isSafeInteger(value)
+const timePhrase = 'is a time in whole milliseconds since the epoch'
+
+/** What each option has to be. */
+const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean, phrase: string]>> = {
+  prefix: [
+    (value: string) => isSessionId(value) && !value.endsWith(':'),
+    "is what ids begin with before a colon, such as 'ann'",
+  ],
+  tags: [
+    (value: SessionTags) => findTagsFault(value) === null && hasTags(value),
+    'is one or more tags, such as { user: "ann" }',
+  ],
+  state: [
+    (value: AgentState | AgentState[]) => [value].flat().every((one) => agentStates.includes(one)),
+    `is a state, or a list of them: ${agentStates.join(', ')}`,
+  ],
+  agent: [(value: unknown) => typeof value === 'string', 'is the name of an agent'],
+  parent: [isSessionId, 'is the id of a session'],
+  children: [(value: unknown) => typeof value === 'boolean', 'is true or false'],
+  since: [isTime, timePhrase],
+  before: [isTime, timePhrase],
+  limit: [(value: number) => isTime(value) && value >= 1, 'is a whole number from 1'],
+  after: [
+    (value: ListPosition | null) => Number.isFinite(value?.updatedAt) && typeof value?.id === 'string',
+    'is the last session of the page before: { updatedAt, id }',
+  ],
+}
+
+const optionNames = Object.keys(rules) as OptionName[]
+
+/** A list of the sessions of an owner must not become a list of all when the value is missing. */
+const ownerNames: readonly string[] = ['prefix', 'tags', 'parent'] satisfies OptionName[]
 
 /** @throws {UsageError} `invalid_option`, naming the key */
 export function checkListOptions(options: ListOptions = {}): Listing {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new UsageError('invalid_option', `list takes options: ${optionNames.join(', ')}.`, 'list')
-  for (const key of Object.keys(options))
-    if (!optionNames.includes(key))
-      throw listOptionError(key, `is no option. They are ${optionNames.join(', ')}`)
-  const { state, agent, limit, cursor } = options
-  const states: readonly AgentState[] | null =
-    state === undefined
-      ? null
-      : Array.isArray(state)
-        ? (state as readonly AgentState[])
-        : [state as AgentState]
-  if (states !== null && !states.every((one) => agentStates.includes(one)))
-    throw listOptionError('state', `is a state, or a list of them: ${agentStates.join(', ')}`)
-  if (agent !== undefined && typeof agent !== 'string')
-    throw listOptionError('agent', 'is the name of an agent')
-  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1))
-    throw listOptionError('limit', 'is a whole number from 1')
-  if (cursor !== undefined && !(Number.isFinite(cursor?.updatedAt) && typeof cursor?.id === 'string'))
-    throw listOptionError('cursor', 'is the last session of the page before: { updatedAt, id }')
-  return { states, agent: agent ?? null, limit: limit ?? Number.MAX_SAFE_INTEGER, cursor: cursor ?? null }
+  expectKnownOptions('list', options, optionNames)
+  for (const name of optionNames) {
+    const value = options[name]
+    const [is, phrase] = rules[name]
+    const isAsked = value !== undefined || (name in options && ownerNames.includes(name))
+    if (isAsked && !is(value as never)) throw listOptionError(name, phrase)
+  }
+  const {
+    prefix = null,
+    tags = {},
+    state,
+    agent = null,
+    parent = null,
+    since = null,
+    before = null,
+  } = options
+  const { children = parent !== null, limit = Number.MAX_SAFE_INTEGER, after = null } = options
+  if (parent !== null && !children)
+    throw listOptionError('children', 'is false, and parent asks for nothing else')
+  if (since !== null && before !== null && since >= before)
+    throw listOptionError('before', 'is a time after since')
+  const states = state === undefined ? null : [state].flat()
+  return { prefix, tags: Object.entries(tags), states, agent, parent, children, since, before, limit, after }
 }
 
+/** The ids that begin with a prefix and a colon, in the order of their bytes: from the first of them, up to the second. */
+export const toIdRange = (prefix: string): [from: string, to: string] => [`${prefix}:`, `${prefix};`]
+
 interface Listable extends ListPosition {
-  summary: { state: AgentState | null; agent?: string } | null
+  summary: { state: AgentState | null; agent?: string; tags?: SessionTags; parent?: string } | null
 }
 
 /** Whether a session stands in the list. */
-export function isListed({ states, agent, cursor }: Listing, { id, updatedAt, summary }: Listable): boolean {
+export function isListed(listing: Listing, { id, updatedAt, summary }: Listable): boolean {
+  const { prefix, tags, states, agent, parent, children, since, before, after } = listing
   if (states !== null && !(summary?.state && states.includes(summary.state))) return false
   if (agent !== null && summary?.agent !== agent) return false
-  return cursor === null || updatedAt < cursor.updatedAt || (updatedAt === cursor.updatedAt && id > cursor.id)
+  if (parent === null ? !children && summary?.parent !== undefined : summary?.parent !== parent) return false
+  if (prefix !== null && !id.startsWith(`${prefix}:`)) return false
+  if (!tags.every(([name, value]) => hasTag(summary?.tags, name, value))) return false
+  if ((since !== null && updatedAt < since) || (before !== null && updatedAt >= before)) return false
+  return after === null || updatedAt < after.updatedAt || (updatedAt === after.updatedAt && id > after.id)
 }
+
+const hasTag = (tags: SessionTags | undefined, name: string, value: string): boolean =>
+  tags !== undefined && Object.hasOwn(tags, name) && tags[name] === value
 
 function listOptionError(key: string, what: string): UsageError {
   return new UsageError('invalid_option', `list({ ${key} }): it ${what}.`, key)

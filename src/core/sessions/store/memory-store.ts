@@ -2,7 +2,8 @@ import { optionsRule, expectArgument } from '../../base/expect-argument.js'
 import { createId } from '../../base/create-id.js'
 import type { InboxMessage } from './inbox.js'
 import { checkListOptions, isListed } from './list-options.js'
-import { checkSessionId, resolveRange } from './session-id.js'
+import { checkSessionId } from './session-id.js'
+import { resolveRange } from './read-range.js'
 import {
   sessionBusyError,
   checkFollows,
@@ -124,9 +125,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
     list(options) {
       const listing = checkListOptions(options)
       return [...sessions]
-        .filter(([, { records }]) => records.length > 0)
+        .filter(
+          ([id, { records, updatedAt, summary }]) =>
+            records.length > 0 && isListed(listing, { id, updatedAt, summary }),
+        )
         .map(([id, kept]) => entryOf(id, kept))
-        .filter((listed) => isListed(listing, listed))
         .sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
         .slice(0, listing.limit)
     },

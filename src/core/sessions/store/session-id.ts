@@ -1,5 +1,4 @@
 import { UsageError } from '../../base/errors.js'
-import type { ReadRange } from './store.js'
 
 /** An id may become a file name, a column or an argument of a command: nothing in it may mean something there. */
 const idPattern = /^[A-Za-z0-9_:@][A-Za-z0-9._:@-]{0,199}$/
@@ -28,20 +27,4 @@ export const isSessionId = (id: unknown): id is string => typeof id === 'string'
 function describeId(id: unknown): string {
   if (typeof id !== 'string') return id === null ? 'null' : `A value of type ${typeof id}`
   return JSON.stringify(id.length > 60 ? `${id.slice(0, 60)}…` : id)
-}
-
-/** A range with whole numbers, or from the last snapshot; null: there is nothing in it. */
-export interface ResolvedRange {
-  from: number | 'snapshot'
-  to: number
-}
-
-export function resolveRange({
-  from = 1,
-  to = Number.MAX_SAFE_INTEGER,
-}: ReadRange = {}): ResolvedRange | null {
-  const last = Math.floor(Math.min(to, Number.MAX_SAFE_INTEGER))
-  if (from === 'snapshot') return last >= 1 ? { from, to: last } : null
-  const first = Math.ceil(Math.max(from, 1))
-  return first <= last ? { from: first, to: last } : null
 }

@@ -1,6 +1,7 @@
 import type { AgentState, Reason } from '../../../../machines/agent/run-result.js'
 import type { InboxPosition, SessionInbox, SyncSessionInbox } from './inbox.js'
 import type { ListOptions } from './list-options.js'
+import type { SessionTags } from './session-tags.js'
 
 /**
  * One record of a session's log. Stores keep records as they are: what `data` means, and whether `check` is right, is
@@ -53,6 +54,10 @@ export interface Appended extends InboxPosition {
 /** What a list of sessions tells; written beside the log whenever it changes. Plain JSON. */
 export interface SessionSummary {
   name?: string
+  /** What runs have given the session to be found by. Absent: nothing. */
+  tags?: SessionTags
+  /** Of a sub-agent's session: the session of the run that called it. */
+  parent?: string
   /** The beginning of the first user message. */
   title: string
   /** Of the latest run. Null: none has started. */
@@ -190,7 +195,7 @@ export interface SessionStore {
    */
   get(sessionId: string): MaybePromise<ListedSession | null>
   /**
-   * The sessions with at least one record, the one written last first. Default: all of them.
+   * The sessions with at least one record, the one written last first. Default: all of them but those of sub-agents.
    *
    * @example
    * for (const { id, summary } of await memoryStore().list({ limit: 20 })) console.log(id, summary?.state)
@@ -206,6 +211,16 @@ export interface SessionStore {
    */
   delete(sessionId: string): MaybePromise<boolean>
   /**
+   * Overwrites what deleted sessions have left where the store keeps its data. Asked after agents have deleted sessions. A store
+   * without it leaves nothing, or leaves this to its server.
+   *
+   * @example
+   * const store = memoryStore()
+   * await store.delete('ann')
+   * await store.purge?.()
+   */
+  purge?(): MaybePromise<void>
+  /**
    * Gives back what the store holds: files, connections. It is not used afterwards.
    *
    * @example
@@ -218,10 +233,11 @@ export interface SessionStore {
 
 /** A session store that answers at once: when `append` returns, its records are durable. */
 export type SyncSessionStore = {
-  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll'>]: (
+  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll' | 'purge'>]: (
     ...args: Parameters<SessionStore[Method]>
   ) => Awaited<ReturnType<SessionStore[Method]>>
 } & {
   readonly inbox: SyncSessionInbox
   renewAll?(leases: readonly Lease[], ttlMs: number): Lease[]
+  purge?(): void
 }

@@ -1,3 +1,4 @@
+import { isTags } from './session-tags.js'
 import type { SessionSummary } from './store.js'
 
 export const stringifySummary = (summary: SessionSummary | undefined): string | null =>
@@ -16,12 +17,11 @@ export function parseSummary(text: unknown): SessionSummary | null {
 
 function isSummary(value: unknown): value is SessionSummary {
   if (typeof value !== 'object' || value === null) return false
-  const { name, agent, title, state, reason, runs, messages, totalTokens, cost } = value as Record<
-    string,
-    unknown
-  >
+  const { name, agent, tags, parent, title, state, reason, runs, messages, totalTokens, cost } =
+    value as Record<string, unknown>
   return (
-    [name, agent].every((word) => word === undefined || typeof word === 'string') &&
+    [name, agent, parent].every((word) => word === undefined || typeof word === 'string') &&
+    (tags === undefined || isTags(tags)) &&
     typeof title === 'string' &&
     [state, reason].every((word) => word === null || typeof word === 'string') &&
     [runs, messages, totalTokens].every(Number.isFinite) &&

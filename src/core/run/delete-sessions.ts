@@ -1,0 +1,104 @@
+import { type Clock, readElapsed } from '../base/clock.js'
+import { StatewrightError, UsageError } from '../base/errors.js'
+import { expectKnownOptions } from '../config/known-options.js'
+import { deleteSession } from '../sessions/delete-session.js'
+import { leaseMs } from '../sessions/log/heartbeat.js'
+import { checkListOptions, isListed, type ListOptions } from '../sessions/store/list-options.js'
+import type { SessionTags } from '../sessions/store/session-tags.js'
+import type { ListedSession, SessionStore } from '../sessions/store/store.js'
+import type { StoreParts } from './end-stored-run.js'
+import { tellStoredSession } from './tell-stored-session.js'
+
+/**
+ * Whose sessions are meant: those with this prefix, those with these tags, or those that have both.
+ *
+ * @example const owner: SessionOwner = { tags: { user: 'ann' } }
+ */
+export type SessionOwner = { prefix: string; tags?: SessionTags } | { tags: SessionTags; prefix?: string }
+
+const pageSize = 100
+
+/** A process that was killed keeps its session for so long; a run that was cancelled ends sooner. In milliseconds. */
+const longestWaitMs = leaseMs + 5_000
+const retryMs = 100
+
+/**
+ * Deletes all sessions of an owner, page by page, until none is left. Runs at work are cancelled first. Returns how many
+ * sessions were deleted, sub-agents' included; after an error, the same call deletes the rest.
+ *
+ * @throws {UsageError} `invalid_option`
+ * @throws {StoreError} `session_busy` for a session that is still held half a minute after its run was cancelled, …
+ */
+export async function deleteSessions(parts: StoreParts, owner: SessionOwner): Promise<number> {
+  const asked = checkOwner(owner)
+  let deleted = 0
+  // A session takes its sub-agents' along. Sub-agents' sessions that are left are deleted by themselves.
+  for (const children of [false, true]) {
+    let found: number
+    do {
+      found = 0
+      // oxlint-disable-next-line no-await-in-loop -- each page follows the one before
+      for await (const { id } of listSessions(parts.store, { ...asked, children })) {
+        found += 1
+        deleted += await deleteWhenFree(parts, id)
+      }
+      // Sessions that were written meanwhile have moved to the front of the list.
+    } while (found > 0)
+  }
+  await parts.store.purge?.()
+  return deleted
+}
+
+function checkOwner(owner: SessionOwner): ListOptions {
+  if (typeof owner !== 'object' || owner === null || !('prefix' in owner || 'tags' in owner))
+    throw new UsageError(
+      'invalid_option',
+      "deleteSessions takes whose sessions to delete: { prefix: 'ann' } or { tags: { user: 'ann' } }.",
+      'owner',
+    )
+  expectKnownOptions('deleteSessions', owner, ['prefix', 'tags'])
+  checkListOptions(owner)
+  return owner
+}
+
+/** Page by page. What a store of one's own lists besides is somebody else's, and must not be deleted. */
+async function* listSessions(store: SessionStore, options: ListOptions): AsyncGenerator<ListedSession> {
+  const asked = checkListOptions(options)
+  let after: ListedSession | undefined
+  do {
+    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    const page = await store.list({ ...options, limit: pageSize, after })
+    yield* page.filter((entry) => isListed(asked, entry))
+    after = page.length === pageSize ? page.at(-1) : undefined
+  } while (after)
+}
+
+async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<number> {
+  const { store, clock } = parts
+  const giveUpAt = readElapsed(clock) + longestWaitMs
+  for (let isCancelled = false; ; isCancelled = true) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+      return await deleteSession(store, clock, sessionId)
+    } catch (error) {
+      const isBusy = error instanceof StatewrightError && error.code === 'session_busy'
+      if (!isBusy || readElapsed(clock) >= giveUpAt) throw error
+    }
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    if (!isCancelled) await cancelRun(parts, sessionId)
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await wait(clock)
+  }
+}
+
+async function cancelRun(parts: StoreParts, sessionId: string): Promise<void> {
+  try {
+    await tellStoredSession(parts, sessionId, { type: 'cancel', why: 'Its session is deleted.' })
+  } catch (error) {
+    // It has ended, or takes no messages: its session is free soon, or busy to the end.
+    if (!(error instanceof UsageError)) throw error
+  }
+}
+
+const wait = (clock: Clock): Promise<void> =>
+  new Promise((resolve) => void clock.setTimeout(resolve, retryMs))

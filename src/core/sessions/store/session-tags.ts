@@ -1,0 +1,65 @@
+import { UsageError } from '../../base/errors.js'
+
+/**
+ * What an app files a session under: at most 20 tags, with names of 1 to 64 characters and values of 1 to 200. The text is
+ * kept as it is, whatever the script; letter case counts.
+ *
+ * @example const tags: SessionTags = { user: 'ann', plan: 'pro' }
+ */
+export type SessionTags = Readonly<Record<string, string>>
+
+const maxTags = 20
+const maxNameLength = 64
+const maxValueLength = 200
+
+/** Databases cut or refuse text with NUL or half a surrogate pair. */
+const invalidTextPattern = /[\0\p{Cs}]/u
+
+/** What is wrong with tags that were given, as the end of a sentence; null: nothing is. */
+export function findTagsFault(tags: unknown): string | null {
+  if (typeof tags !== 'object' || tags === null || !isPlainObject(tags))
+    return 'must be an object of texts, such as { user: "ann" }'
+  const entries = Object.entries(tags as Record<string, unknown>)
+  if (entries.length > maxTags) return `has ${entries.length} tags: at most ${maxTags} are possible`
+  for (const [name, value] of entries) {
+    const shown = JSON.stringify(name.slice(0, maxNameLength))
+    if (!isText(name, maxNameLength))
+      return `has the name ${shown}: a name is a text of 1 to ${maxNameLength} characters`
+    if (!isText(value, maxValueLength))
+      return `has a wrong value for ${shown}: a value is a text of 1 to ${maxValueLength} characters`
+  }
+  return null
+}
+
+/**
+ * The tags of a session after a run has given some: they replace tags of the same name.
+ * @throws {UsageError} `invalid_option` for what are no tags, or too many together
+ */
+export function mergeTags(kept: SessionTags, given: SessionTags, sessionId: string): SessionTags {
+  const merged = { ...kept, ...given }
+  const fault = findTagsFault(given)
+  const faultOfAll = fault === null ? findTagsFault(merged) : null
+  if (fault !== null) throw new UsageError('invalid_option', `tags ${fault}.`, 'tags')
+  if (faultOfAll !== null)
+    throw new UsageError('invalid_option', `With these, session '${sessionId}' ${faultOfAll}.`, 'tags')
+  return merged
+}
+
+export const hasTags = (tags: SessionTags): boolean => Object.keys(tags).length > 0
+
+/** Whether a value that was read is what `findTagsFault` lets in, as far as its types go. */
+export const isTags = (value: unknown): value is SessionTags =>
+  typeof value === 'object' &&
+  value !== null &&
+  Object.values(value).every((each) => typeof each === 'string')
+
+const isText = (value: unknown, maxLength: number): boolean =>
+  typeof value === 'string' &&
+  value.length >= 1 &&
+  value.length <= maxLength &&
+  !invalidTextPattern.test(value)
+
+function isPlainObject(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
