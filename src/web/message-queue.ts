@@ -175,14 +175,20 @@ export class MessageQueue {
           : createFinishedSubscription(toTurn(context)),
       }
     }
-    if (await sessions.isHeld(sessionId)) return { until: this.#waitForPoll() }
+    if (await sessions.isHeld(sessionId)) {
+      awaited.idleLooks = 0
+      return { until: this.#waitForPoll() }
+    }
     if (isWorking(context.state)) return this.#lookAtInterrupted(awaited)
     if (context.state === null || !hasEnded(context.state)) return { answer: null }
     if (isQueueStopped(context) && !afterStop) return { answer: null }
     awaited.idleLooks += 1
-    const mayTakeOver = caller.mayContinue || awaited.idleLooks > maxIdleLooks
+    const isAbandoned = awaited.idleLooks > maxIdleLooks
+    // Without an object of the app, no rights are lent.
+    const mayTakeOver = caller.mayContinue || (isAbandoned && caller.context === undefined)
     const begun = await this.beginNext(sessionId, caller, { mayTakeOver, afterStop })
-    return begun ? lookAtLive(begun, messageId) : { until: this.#waitForPoll() }
+    if (begun) return lookAtLive(begun, messageId)
+    return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
   }
 
   /** Its process has died: whoever may continue it does so, and says what was queued after it. */

@@ -214,29 +214,63 @@ it('queues a picture with whenBusy: steer', async () => {
   expect(JSON.stringify(await chunksOf(second))).toContain('Second.')
 })
 
-it('says the message of a process that has ended with the context of the next message', async () => {
-  const store = memoryStore()
-  const grant: Partial<ChatHandlerOptions> = { authorize: () => ({ prefix: 'team', context: {} }) }
-  const before = open(store, {}, grant)
-  const first = before.handler(said('u1', 'One?'))
-  await before.asked()
-  before.answer('First.')
-  await chunksOf(await first)
-  await before.agent.tell('team:c', { type: 'message', when: 'next', input: 'Two?' })
-  const { handler, answer, model, clock } = open(store, {}, grant)
-  expect((await handler(at('/c/stream'))).status).toBe(204)
-  const third = await handler(said('u3', 'Three?'))
-  await settled()
-  expect(model.pending).toBeNull()
-  for (const words of ['Second.', 'Third.']) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+describe('a queued message whose process has ended', () => {
+  /** A chat whose message u2 waits in the store, opened by another process. */
+  async function abandoned(grant: { prefix: string; context?: unknown }) {
+    const store = memoryStore()
+    const before = open(store, {}, { authorize: () => grant })
+    const first = before.handler(said('u1', 'One?'))
+    await before.asked()
+    before.answer('First.')
+    await chunksOf(await first)
+    const message = { type: 'message', when: 'next', input: 'Two?', messageId: 'u2' } as const
+    await before.agent.tell('team:c', message)
+    const after = open(store, {}, { authorize: () => grant })
+    expect((await after.handler(at('/c/stream'))).status).toBe(204)
+    /** Lets seconds pass until the model is asked. */
+    const asked = () =>
+      until(() => {
+        after.clock.increment(1000)
+        return after.model.pending !== null
+      })
+    return { ...after, asked }
+  }
+
+  it('is said before the next message, where requests have no context', async () => {
+    const { handler, asked, answer } = await abandoned({ prefix: 'team' })
+    const third = await handler(said('u3', 'Three?'))
+    await asked()
+    answer('Second.')
+    await asked()
+    answer('Third.')
+    expect(JSON.stringify(await chunksOf(third))).toContain('Third.')
+  })
+
+  it('never gets the context of another message: it waits until its page sends it again', async () => {
+    const { handler, asked, answer, clock, model } = await abandoned({ prefix: 'team', context: {} })
+    const third = await handler(said('u3', 'Three?'))
+    let isOver = false
+    const chunks = chunksOf(third).finally(() => (isOver = true))
     await until(() => {
       clock.increment(1000)
-      return model.pending !== null
+      return isOver
     })
-    answer(words)
-  }
-  expect(JSON.stringify(await chunksOf(third))).toContain('Third.')
+    expect(await chunks).toEqual([])
+    expect(model.pending).toBeNull()
+    expect((await history(handler)).map((message) => message[1])).toEqual([
+      'One?',
+      'First.',
+      'Two?',
+      'Three?',
+    ])
+    const second = await handler(said('u2', 'Two?'))
+    await asked()
+    answer('Second.')
+    expect(JSON.stringify(await chunksOf(second))).toContain('Second.')
+    await asked()
+    answer('Third.')
+    await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Third.')
+  })
 })
 
 it.each(['refuse', 'queue'] as const)('refuses by whenBusy: %s what it must', async (whenBusy) => {
