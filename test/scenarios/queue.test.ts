@@ -334,6 +334,24 @@ it('tells a sender that an interactive run takes replies', async () => {
   expect(await refused(next('two'))).toBe('interactive_run')
 })
 
+it('leaves out a queued message that is damaged, and says the others', async () => {
+  const store = memoryStore()
+  const { agent, next, answering } = echo(store)
+  await answering(runSession(agent, { session: 's', input: 'one' }))
+  await next('two')
+  const damaged = [
+    '{"type":"MESSAGE",',
+    '{"type":"MESSAGE","messageId":5}',
+    '{"type":"MESSAGE","messageId":"x","said":[{"content":7}]}',
+  ]
+  for (const text of damaged) store.inbox?.put('s', text)
+  await next('three')
+  await answering(runSession(agent, { session: 's' }))
+  expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two', 'three', 're: three'])
+  await settled()
+  expect(await inboxOf(store)).toEqual([])
+})
+
 it('screens a queued message when it is said', async () => {
   const store = memoryStore()
   const shield = patternShield({ patterns: [/secret/], action: 'redact' })

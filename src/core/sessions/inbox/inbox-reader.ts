@@ -114,8 +114,8 @@ export class InboxReader implements InboxHolder {
   async findNext(messages: QueuePosition['messages']): Promise<QueuedMessage | null> {
     if (!this.mayHaveQueued) return null
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
-    const { waiting, said } = sortQueue(found, { queued: this.#queued, messages }, 1)
-    this.removeDurable(said)
+    const { waiting, settled } = sortQueue(found, { queued: this.#queued, messages }, 1)
+    this.removeDurable(settled)
     return waiting[0] ?? null
   }
 
@@ -232,7 +232,8 @@ export class InboxReader implements InboxHolder {
     this.#lastDelivered = message
     this.#last = Math.max(this.#last, message)
     this.#hasQueued = true
-    if (message > this.#queued) this.#onQueued?.(parseQueuedMessage(found))
+    const queued = message > this.#queued && this.#onQueued ? parseQueuedMessage(found) : null
+    if (queued) this.#onQueued?.(queued)
   }
 
   /** A sender that did not learn of its delivery leaves the message once more. */

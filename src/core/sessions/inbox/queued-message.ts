@@ -1,3 +1,4 @@
+import { isRecord } from '../../../../guards/lib/stored.js'
 import type { AgentContext, NewMessage } from '../../../../machines/agent/context.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { Message } from '../../../../machines/agent/messages.js'
@@ -30,9 +31,21 @@ export function formatQueuedMessage(messageId: string, said: readonly NewMessage
   return JSON.stringify({ type: 'MESSAGE', messageId, said })
 }
 
-export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedMessage {
-  const { messageId, said } = JSON.parse(text) as Pick<QueuedMessage, 'messageId' | 'said'>
-  return { message, messageId, at, said }
+/** Null for a text that is damaged. */
+export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedMessage | null {
+  try {
+    const { messageId, said } = JSON.parse(text) as Record<string, unknown>
+    if (typeof messageId !== 'string' || !Array.isArray(said) || said.length === 0) return null
+    return said.every(isNewMessage) ? { message, messageId, at, said } : null
+  } catch {
+    return null
+  }
+}
+
+function isNewMessage(value: unknown): value is NewMessage {
+  const { content, data } = (value ?? {}) as Record<string, unknown>
+  const isContent = typeof content === 'string' || (Array.isArray(content) && content.every(isRecord))
+  return isContent && (data === undefined || isRecord(data))
 }
 
 /** What a user says under this id: pages and `agent.tell` recognise the message by it. */
@@ -68,29 +81,29 @@ export interface QueuePosition {
 }
 
 /**
- * The messages that wait, in order and at most so many, and those before them that are said already: a process that died
- * could not remove them, or they were queued twice.
+ * The messages that wait, in order and at most so many, and those before them that can go: they are said already and a
+ * process that died could not remove them, they were queued twice, or they are damaged.
  */
 export function sortQueue(
   found: readonly InboxMessage[],
   { queued, messages }: QueuePosition,
   atMost = Infinity,
-): { waiting: QueuedMessage[]; said: number[] } {
+): { waiting: QueuedMessage[]; settled: number[] } {
   const waiting: QueuedMessage[] = []
-  const said: number[] = []
+  const settled: number[] = []
   const known = new Set(messages.map(findMessageId))
   for (const one of found) {
     if (waiting.length >= atMost) break
     if (!isQueuedText(one.text)) continue
     const parsed = one.message > queued ? parseQueuedMessage(one) : null
     if (parsed === null || known.has(parsed.messageId)) {
-      said.push(one.message)
+      settled.push(one.message)
       continue
     }
     known.add(parsed.messageId)
     waiting.push(parsed)
   }
-  return { waiting, said }
+  return { waiting, settled }
 }
 
 /** @throws {UsageError} `queue_full` where one more message is too much for a session */
