@@ -56,6 +56,43 @@ describe.each([
     expect(await agentOf(near).deleteSessions({ prefix: 'ann' })).toBe(0)
   })
 
+  it.each([
+    ['inherits its prefix', () => Object.create({ prefix: 'ann' }) as SessionOwner],
+    [
+      'has its prefix from a getter',
+      () =>
+        new (class {
+          get prefix(): string {
+            return 'ann'
+          }
+        })(),
+    ],
+    ['inherits its tags', () => Object.create({ tags: { user: 'ann' } }) as SessionOwner],
+    ['hides its prefix', () => Object.defineProperty({}, 'prefix', { value: 'ann' }) as SessionOwner],
+  ])('is all that is deleted, when the owner %s', async (__, owner) => {
+    const near = made()
+    write(near, 'ann:1', { tags: { user: 'ann' } })
+    write(near, 'bo:1', { tags: { user: 'bo' } })
+    expect(await agentOf(near).deleteSessions(owner())).toBe(1)
+    expect(idsIn(near)).toEqual(['bo:1'])
+  })
+
+  it('is all that is deleted, when the owner changes meanwhile', async () => {
+    const near = made()
+    for (let n = 0; n < 101; n += 1) write(near, `ann:${n}`)
+    write(near, 'bo:1')
+    const owner = { prefix: 'ann' }
+    const store: typeof near = {
+      ...near,
+      list: (options) => {
+        owner.prefix = 'bo'
+        return near.list(options)
+      },
+    }
+    await agentOf(store).deleteSessions(owner)
+    expect(idsIn(near)).toEqual(['bo:1'])
+  })
+
   it('is deleted by tags: chats, forks, sub-agents at every depth, messages and tags', async () => {
     const near = made()
     const lowest = await stage([text('Seen.')])

@@ -57,8 +57,9 @@ function checkOwner(owner: SessionOwner): ListOptions {
       'owner',
     )
   expectKnownOptions('deleteSessions', owner, ['prefix', 'tags'])
-  checkListOptions(owner)
-  return owner
+  const { prefix, tags } = checkListOptions(owner)
+  // A copy: keys that an object inherits would be lost with each page's options, and every owner's sessions be listed.
+  return { ...(prefix !== null && { prefix }), ...(tags.length > 0 && { tags: Object.fromEntries(tags) }) }
 }
 
 /** Page by page. What a store of one's own lists besides is somebody else's, and must not be deleted. */
