@@ -214,7 +214,11 @@ export class ChatService {
       case 'WAITING_FOR_TOOL':
         return this.#sendWhileBusy(sessionId, message, caller)
       case 'WAITING_FOR_INPUT':
-        if (context.reason !== 'message') throw answersPendingError(listAnswerableCalls(context))
+        if (context.reason !== 'message') {
+          if (message.whenBusy !== 'refuse' && this.#sessions.hasInbox)
+            return this.#messages.add(sessionId, message, caller)
+          throw answersPendingError(listAnswerableCalls(context))
+        }
         return this.#continued.resumeWith(sessionId, caller, message, (run) => {
           run.reply([toInputMessage(message)])
         })

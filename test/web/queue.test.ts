@@ -166,6 +166,46 @@ describe.each(stores)('a chat over %s', (_, kept) => {
     await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
   })
 
+  it.each(['queue', 'steer'] as const)(
+    'queues a message that comes while an approval waits, with whenBusy: %s',
+    async (whenBusy) => {
+      const pay = tool('pay', () => 'paid', { needsApproval: true })
+      const { handler, asked, answer, model } = open(kept(), { tools: [pay] }, { whenBusy })
+      const chat = new Chat('c', handler)
+      const first = chat.sendMessage({ text: 'Pay.' })
+      await asked()
+      model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
+      await first
+      expect(await chunksOf(await handler(said('u2', 'Two?')))).toEqual([])
+      expect(await chunksOf(await handler(said('u2', 'Two?')))).toEqual([])
+      expect((await history(handler)).filter(([, words]) => words === 'Two?')).toEqual([['user', 'Two?', true]])
+      expect(model.pending).toBeNull()
+      const part = chat.lastMessage?.parts.find((each) => 'approval' in each) as { approval: { id: string } }
+      await chat.addToolApprovalResponse({ id: part.approval.id, approved: true })
+      await asked()
+      answer('Paid.')
+      await asked()
+      answer('Second.')
+      await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
+      expect((await history(handler)).slice(-2)).toEqual([
+        ['user', 'Two?'],
+        ['assistant', 'Second.'],
+      ])
+    },
+  )
+
+  it('refuses a message that comes while an approval waits with whenBusy: refuse', async () => {
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { handler, asked, model } = open(kept(), { tools: [pay] }, { whenBusy: 'refuse' })
+    const first = handler(said('u1', 'Pay.'))
+    await asked()
+    model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
+    await chunksOf(await first)
+    const refused = await handler(said('u2', 'Two?'))
+    expect(refused.status).toBe(409)
+    expect(await refused.json()).toMatchObject({ error: { code: 'waiting_for_answers' } })
+  })
+
   it('says what was queued when its process has died, once a page may continue the chat', async () => {
     const store = kept()
     const before = open(store)
