@@ -178,7 +178,9 @@ describe.each(stores)('a chat over %s', (_, kept) => {
       await first
       expect(await chunksOf(await handler(said('u2', 'Two?')))).toEqual([])
       expect(await chunksOf(await handler(said('u2', 'Two?')))).toEqual([])
-      expect((await history(handler)).filter(([, words]) => words === 'Two?')).toEqual([['user', 'Two?', true]])
+      expect((await history(handler)).filter(([, words]) => words === 'Two?')).toEqual([
+        ['user', 'Two?', true],
+      ])
       expect(model.pending).toBeNull()
       const part = chat.lastMessage?.parts.find((each) => 'approval' in each) as { approval: { id: string } }
       await chat.addToolApprovalResponse({ id: part.approval.id, approved: true })
