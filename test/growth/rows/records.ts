@@ -151,7 +151,7 @@ export const recordRows: readonly Row[] = [
     name: 'saying what is queued',
     covers: ['agent tell'],
     from: 12,
-    atMost: 96,
+    atMost: 48,
     prepare: async (n) => {
       const store = memoryStore()
       const agent = agentOf(
