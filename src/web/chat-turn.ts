@@ -3,6 +3,8 @@ import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machine
 import type { AgentState, PendingCall, Reason, RunFailure } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
+import { messageChangedError } from './chat-errors.js'
+import { type IncomingMessage, toText } from './incoming-message.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
 
 /** The result of a call that is not in a message yet, because other calls of its batch still run or wait. */
@@ -79,6 +81,20 @@ export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer
 export function findClientId({ data }: Pick<Message, 'data'>): string | undefined {
   const id = data?.['clientId']
   return typeof id === 'string' ? id : undefined
+}
+
+/**
+ * The message that a page has sent under this id before; undefined when there is none.
+ * @throws {UsageError} `message_changed` when it had another text
+ */
+export function findSentMessage(
+  messages: readonly Message[],
+  { clientId, content }: { clientId: string; content: IncomingMessage['content'] },
+): UserMessage | undefined {
+  const earlier = messages.filter(isTurnOpening).find((message) => findClientId(message) === clientId)
+  if (earlier && earlier.data?.['withheld'] !== true && toText({ content }) !== toText(earlier))
+    throw messageChangedError(clientId)
+  return earlier
 }
 
 /** The content of a result without the note for the model that a person changed the call. */

@@ -33,7 +33,7 @@ export async function cancelStoredRun(
       const { run } = taken.folded
       const waiting = await readInbox(store, sessionId)
       const found = waiting.find((one) => one.message === message)
-      const cancel = found && parseInboxMessage(found.text)
+      const cancel = found && parseInboxMessage(found)
       if (run?.status === 'active' && cancel)
         await endStoredRun(parts, taken, { ...cancel, inbox: message }, waiting)
       return 'applied'
