@@ -1,4 +1,5 @@
-import { type LoggedEvent, take } from './events.js'
+import type { LoggedEvent } from './actors.js'
+import { take } from './events.js'
 import { Broken, type Rule, rules } from './rules.js'
 import { type Run, type Setup, type Usage, begin, hasEnded, nothing } from './run.js'
 import { settle } from './settle.js'
@@ -186,17 +187,15 @@ function narrow(runs: Run[], onwards: (run: Run) => Run[]): Run[] {
 }
 
 const createStanding = ({ at }: Entry): Standing => ({
-  ...{
-    seq: 0,
-    at,
-    isForked: false,
-    runs: [],
-    begun: 0,
-    ids: new Set<string>(),
-    told: 0,
-    inbox: 0,
-    queued: 0,
-  },
+  seq: 0,
+  at,
+  isForked: false,
+  runs: [],
+  begun: 0,
+  ids: new Set<string>(),
+  told: 0,
+  inbox: 0,
+  queued: 0,
   session: { usage: nothing, numbered: 0 },
   keys: new Set<string>(),
 })

@@ -59,7 +59,12 @@ export function readRun({ value, context }: StoredState, now: number, marks: boo
   return {
     ...rest,
     setup: { runId, now, input: [], tools, features, config },
-    ...{ place: String(place), reason, stop, ...usage, batch: context.batchNumber, kind: context.response },
+    place: String(place),
+    reason,
+    stop,
+    ...usage,
+    batch: context.batchNumber,
+    kind: context.response,
     recalled: context.retrieved !== null,
     steering: context.steering.length,
     uncleared: features['inputShields'] ? unheard.length : 0,
@@ -141,7 +146,9 @@ export function checkSnapshot(run: Run, seen: Run, { status, context }: StoredSt
 /** Sums of prices carry rounding errors. */
 const cut = (usage: Usage): unknown[] => [...amounts.map((key) => usage[key]), usage.cost?.toPrecision(9)]
 const sketch = ({ id, needs, started, done, unscreened, unchecked }: Call): unknown => ({
-  ...{ id, done, unscreened },
+  id,
+  done,
+  unscreened,
   ...(!done && { needs, started, unchecked }),
 })
 /** Whether a guard has refused a call is known now. */
