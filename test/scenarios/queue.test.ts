@@ -1,3 +1,4 @@
+import { checkSessionLog } from '../../src/testing/index.js'
 import { SimulatedClock } from 'xstate'
 import fc from 'fast-check'
 import {
@@ -360,6 +361,8 @@ it('begins nothing after a run that has ended its processes', async () => {
   }
   const rest = await runSession(agent, { session: 's' })
   expect(rest).toMatchObject({ turn: 1, state: 'ERROR', error: { code: 'poisoned' } })
+  // The clocks of the processes before were ahead: time does not run backwards.
+  expect(checkSessionLog(store.read('s'))).toBeNull()
   expect(await inboxOf(store)).toHaveLength(1)
   expect(await runSession(agent, { session: 's' })).toMatchObject({ turn: 1, state: 'ERROR' })
   const last = await answering(runSession(agent, { session: 's', turn: 2 }))
