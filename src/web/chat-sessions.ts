@@ -6,6 +6,8 @@ import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-defin
 import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
+import type { FoldedSession } from '../core/sessions/fold-session.js'
+import { readSessionAt } from '../core/sessions/replay-session.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { type CallAnswer, isAnswerTo, tellAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
@@ -43,6 +45,16 @@ export class ChatSessions {
     try {
       const { seq, snapshot } = await this.#agent.replay(sessionId)
       return snapshot && { seq, context: snapshot.context as AgentContext }
+    } catch (error) {
+      if (isUnknownSession(error)) return null
+      throw error
+    }
+  }
+
+  /** Where a session stands, with its branches; null when there is none. */
+  async readFolded(sessionId: string): Promise<FoldedSession | null> {
+    try {
+      return await readSessionAt(this.#internals.store, sessionId)
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error

@@ -89,5 +89,9 @@ export function createStoreMethods(
 }
 
 function bothGivenError(): UsageError {
-  return new UsageError('invalid_option', 'replay() takes a record (to) or a branch: give one of them.', 'branch')
+  return new UsageError(
+    'invalid_option',
+    'replay() takes a record (to) or a branch: give one of them.',
+    'branch',
+  )
 }

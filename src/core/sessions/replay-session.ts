@@ -49,7 +49,8 @@ export function toSessionSnapshot(
     usage: run?.context.usage.session ?? state.usage,
     run: run ? toCurrentResult(run.context) : null,
     snapshot: run ? toMachineState(run) : null,
-    ...(tree && branch !== undefined && { branches: { current: branch, points: listBranchPoints(tree, branch) } }),
+    ...(tree &&
+      branch !== undefined && { branches: { current: branch, points: listBranchPoints(tree, branch) } }),
   }
 }
 

@@ -6,7 +6,10 @@ import { type SessionFacts, toDefinitionField, toTagsField } from './create-reco
 import { branchLogVersion, type RecordContent } from './record-content.js'
 
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
-type StartFields = Pick<Extract<RecordContent, { type: 'start' }>, 'definition' | 'tags' | 'version' | 'branch'>
+type StartFields = Pick<
+  Extract<RecordContent, { type: 'start' }>,
+  'definition' | 'tags' | 'version' | 'branch'
+>
 
 /** What a log brings to a session that is new to the store. */
 export interface FirstFacts {
@@ -26,7 +29,14 @@ export class CurrentFacts {
   readonly #createDefinition: FirstFacts['definition']
 
   constructor({ name, tags, parent, runs, definition, branches }: FoldedSession, first: FirstFacts) {
-    this.#facts = { name: name ?? first.name, tags, parent: parent ?? first.parent, runs, definition, branches }
+    this.#facts = {
+      name: name ?? first.name,
+      tags,
+      parent: parent ?? first.parent,
+      runs,
+      definition,
+      branches,
+    }
     this.#createDefinition = first.definition
   }
 

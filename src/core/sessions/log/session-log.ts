@@ -191,7 +191,15 @@ export class SessionLog implements Journal {
       if (entry.event.inbox !== undefined) this.inbox.markApplied(entry.event.inbox, entry.event.key)
       return
     }
-    const { messages: _m, usage: _u, guardrails: _g, warnedOfBudget: _w, fit: _f, numbered: _n, ...input } = entry.input
+    const {
+      messages: _m,
+      usage: _u,
+      guardrails: _g,
+      warnedOfBudget: _w,
+      fit: _f,
+      numbered: _n,
+      ...input
+    } = entry.input
     if (this.#head === 0) this.write(createOpening(this.#facts.current, this.#initialState))
     this.#runStartedAt = this.#head + 1
     this.write({
