@@ -15,7 +15,7 @@ import { createChatResponse, createQueuedResponse } from './ui-message-stream.js
 import { toUIMessages } from './ui-messages.js'
 import type { InputPart } from '../core/models/media.js'
 import { parseApprovalId } from '../web/approval-id.js'
-import type { CallAnswer } from '../web/call-answers.js'
+import type { CallAnswer, PageAnswers } from '../web/call-answers.js'
 import type { IncomingMessage } from '../web/incoming-message.js'
 import type { PageFiles } from '../web/page-files.js'
 
@@ -88,7 +88,7 @@ async function handlePost(
   const sent =
     'message' in input
       ? await chats.sendMessage(sessionId, input.message)
-      : await chats.answerCalls(sessionId, input.answers)
+      : await chats.answerCalls(sessionId, input)
   return 'answer' in sent ? createQueuedResponse(sent, { protocol }) : createChatResponse(sent, { protocol })
 }
 
@@ -111,7 +111,7 @@ async function readChat(
 /** A page's request: a new message, answers to pending calls, or another answer to an earlier message. */
 type ChatRequest = { chatId: unknown } & (
   | { message: IncomingMessage }
-  | { answers: readonly CallAnswer[] }
+  | PageAnswers
   | { branching: BranchRequest }
 )
 
@@ -150,7 +150,7 @@ function readRequest(
   }
   if (role !== 'assistant') throw invalidInputError(`${at}.role must be user or assistant.`, `${at}.role`)
   const answers = readAnswers(read, at)
-  if (answers.length > 0) return { chatId, answers }
+  if (answers.length > 0) return { chatId, answers, ...(typeof id === 'string' && { messageId: id }) }
   throw invalidInputError(
     `${at} is the assistant's and answers no call: send a user message, or approve or reject a call.`,
     at,

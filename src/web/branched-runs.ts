@@ -1,8 +1,9 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import type { Message } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { sha256 } from '../../guards/lib/sha256.js'
 import { type BranchTree, getBranch, listBranchPoints, unbranched } from '../core/sessions/branch-tree.js'
-import { findClientId, findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
+import { findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
 import type { ChatAgent } from './chat-agent.js'
 import {
   alreadySentError,
@@ -14,7 +15,7 @@ import {
 import { type ChatInternals, type ChatSessions, isWorking } from './chat-sessions.js'
 import { toTurn } from './chat-turn.js'
 import type { ContinuedRuns } from './continued-runs.js'
-import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
+import { type IncomingMessage, isText, toInputMessage, toText } from './incoming-message.js'
 import { type Caller, hasEnded, type LiveRuns } from './live-runs.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
 import { createFinishedSubscription, type Subscription, subscribeFromStart } from './subscription.js'
@@ -25,6 +26,8 @@ export interface BranchRequest {
   from: string
   /** The message that stands in its place. Null: the same message. */
   edit: IncomingMessage | null
+  /** Whether an edit with the words of the message asks for another answer. Default: it is shown the answer that it has. */
+  isAgain?: boolean
   /** What tells the request from others. */
   key: string | undefined
   /** The branch that the page shows; undefined: the one that the session is on. */
@@ -59,11 +62,11 @@ export class BranchedRuns {
    * @throws {UsageError} `run_in_progress`, `waiting_for_answers`, and as `agent.branch`
    */
   async begin(sessionId: string, asked: BranchRequest, caller: Caller): Promise<Subscription> {
-    const request = { ...asked, key: createKey(asked) }
     const { clock, agent } = this.#parts
     for (let attempt = 1; ; attempt += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       const standing = await this.#readStanding(sessionId)
+      const request = completeRequest(asked, standing)
       // oxlint-disable-next-line no-await-in-loop -- as above
       const joined = standing && (await this.#join(sessionId, request, standing, caller))
       if (joined) return joined
@@ -71,6 +74,7 @@ export class BranchedRuns {
         if (request.branch !== undefined && request.branch !== standing?.tree.current) {
           // oxlint-disable-next-line no-await-in-loop -- as above
           await agent.selectBranch(sessionId, request.branch)
+          continue
         }
         // oxlint-disable-next-line no-await-in-loop -- as above
         return await this.#start(sessionId, request, caller)
@@ -155,9 +159,7 @@ export class BranchedRuns {
     const mayTakeOver = isLast && edit === null && !live && isWorking(state) && caller.mayContinue
     if (mayTakeOver && !(await sessions.isHeld(sessionId))) return show()
     this.#refuseUnfinished(sessionId, standing)
-    const message = messages[last]
-    const isSame = edit !== null && message?.role === 'user' && toText(edit) === toText(message)
-    return isLast && isSame && findClientId(message) === edit.clientId ? show() : null
+    return isLast && edit && isUnchanged(edit, messages[last]) ? show() : null
   }
 
   #refuseUnfinished(sessionId: string, { context }: Standing): void {
@@ -192,9 +194,26 @@ export class BranchedRuns {
   }
 }
 
-/** Of an edit, its words; of a request from a branch that the session is not on, that branch. */
+/** The request with its key, and without an edit that asks for the words that the message has. */
+function completeRequest(asked: BranchRequest, standing: Standing | null): BranchRequest {
+  const key = createKey(asked)
+  const { messages = [] } = standing?.context ?? {}
+  const message = messages[findTurnIndex(messages, asked.from)]
+  const isAgain = asked.isAgain === true && asked.edit !== null && isUnchanged(asked.edit, message)
+  return { ...asked, key, ...(isAgain && { edit: null }) }
+}
+
+/** What tells a request from others. Of an edit, its words; where a page shows another branch, that branch. */
 function createKey({ from, edit, key, branch }: BranchRequest): string | undefined {
   if (key !== undefined) return key
   if (edit) return `edit:${sha256(JSON.stringify([from, branch ?? null, edit.content])).slice(0, 32)}`
   return branch === undefined ? undefined : `branch:${branch}:${from}`
+}
+
+/** Whether an edit has the words of the message, and nothing else. */
+function isUnchanged(edit: IncomingMessage, message: Message | undefined): boolean {
+  if (message?.role !== 'user' || message.data?.['withheld'] === true) return false
+  const { content } = message
+  const isPlain = typeof content === 'string' || content.every(({ type }) => type === 'text')
+  return isPlain && isText(edit) && toText(edit) === toText(message)
 }

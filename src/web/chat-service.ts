@@ -4,7 +4,7 @@ import type { Message, UserMessage } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { UsageError } from '../core/base/errors.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
-import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen } from './call-answers.js'
+import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
 import { type ChatInternals, ChatSessions, isWorking } from './chat-sessions.js'
 import { ContinuedRuns } from './continued-runs.js'
@@ -104,7 +104,7 @@ export class ChatService {
    *
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
    */
-  answerCalls(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<Subscription> {
+  answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
     return this.#tasks.run(sessionId, () => this.#answerCalls(sessionId, answers, caller))
   }
 
@@ -336,11 +336,7 @@ export class ChatService {
       : createFinishedSubscription(toTurn(context))
   }
 
-  async #answerCalls(
-    sessionId: string,
-    answers: readonly CallAnswer[],
-    caller: Caller,
-  ): Promise<Subscription> {
+  async #answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
     const live = this.#liveRuns.get(sessionId)
     if (live) {
       applyAnswers(live.run, checkAnswers(findContext(live.run), answers))

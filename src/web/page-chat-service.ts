@@ -1,5 +1,5 @@
 import type { BranchRequest } from './branched-runs.js'
-import type { CallAnswer } from './call-answers.js'
+import type { PageAnswers } from './call-answers.js'
 import type { ChatService, SessionView } from './chat-service.js'
 import type { IncomingMessage } from './incoming-message.js'
 import { type ExposeOptions, PageView } from './exposure.js'
@@ -38,7 +38,7 @@ export class PageChatService {
     return this.#mask(sessionId, await this.#service.branch(sessionId, request, this.#rights))
   }
 
-  async answerCalls(sessionId: string, answers: readonly CallAnswer[]): Promise<Subscription> {
+  async answerCalls(sessionId: string, answers: PageAnswers): Promise<Subscription> {
     return this.#mask(sessionId, await this.#service.answerCalls(sessionId, answers, this.#rights))
   }
 

@@ -174,7 +174,7 @@ test('another process answers the request that the first one has begun before it
   model.pending?.answer({ text: 'One.' })
   await chunksOf(await answered)
   const before = near.read('c1').length
-  void handler(post(again('u1')))
+  const begun = handler(post(again('u1')))
   await until(() => model.pending !== null)
   const records = near.read('c1')
   for (let end = before; end <= records.length; end++) {
@@ -193,6 +193,8 @@ test('another process answers the request that the first one has begun before it
     expect(words(await shown(elsewhere, 1))).toEqual(['Hi.', 'One.'])
     expect(other.attempts).toHaveLength(1)
   }
+  model.pending?.answer({ text: 'Too late.' })
+  await chunksOf(await begun)
 })
 
 test('a page that comes in the middle follows the branch that is under way', async () => {
