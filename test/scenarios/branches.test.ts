@@ -28,7 +28,7 @@ const folders: string[] = []
 const openStores: SessionStore[] = []
 
 afterEach(async () => {
-  await Promise.all(openStores.splice(0).map((store) => store.close()))
+  await Promise.all(openStores.splice(0).map(async (store) => store.close()))
   await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })))
 })
 

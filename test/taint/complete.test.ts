@@ -263,7 +263,7 @@ const rowOfMethod: Rows<Exclude<keyof Agent, 'machine'>> = {
   watch: 'exit: watched',
   replay: 'exit: replayed',
   fork: 'other: forks and replays of every record',
-  branch: 'other: branches and their records',
+  branch: 'other: forks and replays of every record',
   listBranches: 'no words',
   selectBranch: 'no words',
   readSession: 'exit: read',

@@ -16,7 +16,7 @@ const folders: string[] = []
 const stores: SessionStore[] = []
 
 afterEach(async () => {
-  await Promise.all(stores.splice(0).map((store) => store.close()))
+  await Promise.all(stores.splice(0).map(async (store) => store.close()))
   await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })))
 })
 
