@@ -81,7 +81,13 @@ export {
 export type { AsToolOptions } from './core/sub-agents/as-tool.js'
 export type { SubAgentTask } from './core/sub-agents/task-schema.js'
 export { createAgent } from './core/agent/agent.js'
-export type { Agent, AgentOptions, ResumeOptions, RunOptions } from './core/agent/agent-options.js'
+export type {
+  Agent,
+  AgentOptions,
+  BranchOptions,
+  ResumeOptions,
+  RunOptions,
+} from './core/agent/agent-options.js'
 export {
   type Agents,
   type AnyAgent,
@@ -141,7 +147,9 @@ export {
 } from './core/shields/index.js'
 export type { ForkEdit, ForkOptions } from './core/sessions/fork-edit.js'
 export type { Receipt, SessionMessage, UserMessageToSend } from './core/sessions/inbox/session-message.js'
+export type { BranchPoint } from './core/sessions/branch-tree.js'
 export type { SessionSnapshot } from './core/sessions/replay-session.js'
+export type { SessionBranch } from './core/sessions/select-branch.js'
 export { memoryStore, type MemoryStoreOptions } from './core/sessions/store/memory-store.js'
 export type {
   Delivery,

@@ -4,6 +4,7 @@ import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
 import type { Message, RetrievedSnippet, UserMessage } from './messages.js'
 import type { AgentState, Reason, RunFailure } from './run-result.js'
+import { parseMessageNumber } from './step-id.js'
 import type { BatchCall, ToolTraits } from './batch-calls.js'
 import type { UnclearedAnswer, ContinuedAnswer } from './screening.js'
 import { noUsage, type Usage } from './usage.js'
@@ -36,6 +37,8 @@ export interface SessionState {
   warnedOfBudget: boolean
   /** What requests leave out of the transcript; null while all of it fits. */
   fit: Fit | null
+  /** How many messages the session has numbered, where its branches have messages that the transcript does not hold. */
+  numbered?: number
 }
 
 /** Everything a run starts from. Plain JSON: it is the first entry of the journal. */
@@ -150,7 +153,7 @@ export function createContext(input: AgentInput): AgentContext {
     tools: input.tools,
     features: input.features,
     messages: input.messages,
-    numbered: input.messages.length,
+    numbered: Math.max(input.numbered ?? 0, countNumbered(input.messages)),
     fit: input.fit ?? null,
     inbox: input.input,
     retrieved: null,
@@ -225,6 +228,12 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     verdict: context.verdict,
   }
   return Object.assign(copy, patch)
+}
+
+/** How many messages a transcript has numbered: one that goes on from a branch has gaps in its numbers. */
+export function countNumbered(messages: readonly Message[]): number {
+  const last = messages.at(-1)
+  return Math.max(messages.length, (last && parseMessageNumber(last.id)) ?? 0)
 }
 
 /** What starts anew with each user message. */

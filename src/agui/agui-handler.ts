@@ -9,6 +9,7 @@ import {
   type PostRequest,
   createRequestHandler,
 } from '../web/request-handler.js'
+import { staleBranchError } from '../web/call-answers.js'
 import { readAnswers } from './read-answers.js'
 import { listInterrupts } from './approval-interrupts.js'
 import { toAGUIMessages } from './agui-messages.js'
@@ -30,8 +31,10 @@ export interface AGUIHandlerOptions extends HandlerOptions {
 /**
  * The server side of AG-UI, for any runtime that has `fetch`; the client side is `new HttpAgent({ url })`.
  *
- * - `POST path`: a `RunAgentInput`. Its last message starts a run, `resume` answers open interrupts; streamed
- * - `GET path/:threadId`: `{ messages, queued, interrupts }`, the current thread, for a page that loads it
+ * - `POST path`: a `RunAgentInput`. Its last message starts a run, `resume` answers open interrupts,
+ *   `forwardedProps.regenerateFrom` answers an earlier message anew, on a branch; streamed
+ * - `GET path/:threadId`: `{ messages, queued, interrupts }`, the current thread, for a page that loads it; with `branches` where it
+ *   has several, and as one of them with `?branch=2`
  * - `GET path/:threadId/stream`: the thread, and the answer that is under way, as events; 204 when there is none
  * - `POST path/:threadId/stop`: cancels it
  *
@@ -85,8 +88,10 @@ async function handleInput(
   sessionId: string,
   input: AgentInput,
 ): Promise<Subscription | QueuedAnswer> {
-  const { message, resume, outputs } = input
-  if (message && resume.length === 0) return chats.sendMessage(sessionId, message)
+  const { message, resume, outputs, regenerateFrom: from, branch, runId } = input
+  if (from !== undefined && resume.length === 0)
+    return chats.branch(sessionId, { from, edit: message, isAgain: true, key: `run:${runId}`, branch })
+  if (message && resume.length === 0) return chats.sendMessage(sessionId, { ...message, branch })
   const session = await chats.readSession(sessionId)
   if (!session)
     throw new UsageError('unknown_session', 'There is no such thread: send a message first.', 'threadId')
@@ -102,14 +107,25 @@ async function handleInput(
       'messages',
     )
   }
+  if (isOfOtherBranch(session, input)) throw staleBranchError('messages')
   const pageAnswers = readAnswers(session, { ...input, outputs })
   if (pageAnswers.type === 'goOn') return chats.resumePaused(sessionId, pageAnswers)
-  const subscription = await chats.answerCalls(sessionId, pageAnswers.answers)
+  const subscription = await chats.answerCalls(sessionId, pageAnswers)
   // From its beginning: the page's messages show what the page already has.
   const whole = await chats.subscribe(sessionId, { hasAnswered: true })
   if (whole === null) return subscription
   subscription.unsubscribe?.()
   return whole
+}
+
+/** Whether the page shows answers that the session's branch does not have: its calls may have the same names. */
+function isOfOtherBranch({ messages, points }: SessionView, { shown }: AgentInput): boolean {
+  if (points.length === 0) return false
+  const known = new Set(messages.map(({ id }) => id))
+  return shown.some(
+    ({ id, role, subagentRunId }) =>
+      role === 'assistant' && subagentRunId === undefined && /^m\d+$/.test(id) && !known.has(id),
+  )
 }
 
 async function streamChat(chats: PageChatService, { chatId, sessionId }: Chat): Promise<Response | null> {
@@ -118,16 +134,29 @@ async function streamChat(chats: PageChatService, { chatId, sessionId }: Chat): 
   return subscription && createAguiResponse(subscription, page, () => chats.readSession(sessionId))
 }
 
-async function readChat(chats: PageChatService, sessionId: string): Promise<Response> {
-  const session = await chats.readSession(sessionId)
+async function readChat(
+  chats: PageChatService,
+  sessionId: string,
+  branch: number | undefined,
+): Promise<Response> {
+  const session = await chats.readSession(sessionId, branch)
   const body = session
     ? {
         messages: toAGUIMessages(session.messages),
         queued: toAGUIMessages(session.queued),
         interrupts: listInterrupts(session),
+        ...(session.points.length > 0 && { branches: listBranches(session) }),
       }
     : { messages: [], queued: [], interrupts: [] }
   return Response.json(body, { headers: { 'cache-control': 'no-store' } })
+}
+
+/** Where branches part, by the messages that differ; by the last one where this branch has none yet. */
+function listBranches({ messages, points }: SessionView) {
+  return points.map(({ at, position, count, branches }) => {
+    const [shown = toAGUIMessages(messages).at(-1)] = toAGUIMessages(messages.slice(at))
+    return { messageId: shown?.id ?? '', position, count, branches }
+  })
 }
 
 /** The page that reads an answer, and its ids. */

@@ -1,5 +1,6 @@
 import { UsageError } from '../core/base/errors.js'
 import type { InputPart } from '../core/models/media.js'
+import { readBranch } from '../web/request-handler.js'
 import type { IncomingMessage } from '../web/incoming-message.js'
 import type { PageFiles } from '../web/page-files.js'
 
@@ -32,16 +33,21 @@ export interface AgentInput {
   message: IncomingMessage | null
   resume: readonly InterruptAnswer[]
   outputs: readonly PageOutput[]
+  /** The message that is answered once more, or whose edit is: `forwardedProps.regenerateFrom`. */
+  regenerateFrom: string | undefined
+  /** The branch that the page shows: `forwardedProps.branch`. */
+  branch: number | undefined
 }
 
 /**
  * Reads a `RunAgentInput`. Only the last message is read, or the results of client calls at the end: earlier messages are in
- * the log. The agent's own options decide what it may do, so `tools`, `context` and `forwardedProps` are not read.
+ * the log. The agent's own options decide what it may do, so `tools` and `context` are not read, and of `forwardedProps` only
+ * `regenerateFrom` and `branch`.
  *
  * @throws {UsageError} `invalid_input`, naming the place
  */
 export async function readInput(
-  { threadId, runId, messages = [], state, resume = [] }: Fields,
+  { threadId, runId, messages = [], state, resume = [], forwardedProps }: Fields,
   files: PageFiles,
 ): Promise<AgentInput> {
   if (typeof threadId !== 'string') throw invalidInputError('threadId must be a text.', 'threadId')
@@ -59,12 +65,24 @@ export async function readInput(
       ? [{ id, role, ...(typeof of === 'string' && { subagentRunId: of }) }]
       : [],
   )
-  const input = { threadId, runId, shown, state, resume: resumed }
+  const { regenerateFrom, branch } = readBranching(forwardedProps)
+  const input = { threadId, runId, shown, state, resume: resumed, regenerateFrom, branch: readBranch(branch) }
+  // Its last message is the edit of that one, or is still the former answer.
+  if (regenerateFrom !== undefined && (last?.['role'] !== 'user' || last['id'] !== regenerateFrom))
+    return { ...input, message: null, outputs: [] }
   if (last?.['role'] === 'user') return { ...input, message: await readMessage(last, at, files), outputs: [] }
   const from = read.findLastIndex(({ role }) => role !== 'tool') + 1
   const outputs = read.slice(from).map((message, i) => readOutput(message, `messages[${from + i}]`))
   if (outputs.length + resumed.length > 0) return { ...input, message: null, outputs }
   throw invalidInputError('The last message must be the user’s, or resume must have answers.', at)
+}
+
+function readBranching(forwarded: unknown): { regenerateFrom: string | undefined; branch: unknown } {
+  const isGiven = typeof forwarded === 'object' && forwarded !== null
+  const { regenerateFrom, branch } = isGiven ? (forwarded as Fields) : {}
+  if (regenerateFrom === undefined || isShortText(regenerateFrom)) return { regenerateFrom, branch }
+  const at = 'forwardedProps.regenerateFrom'
+  throw invalidInputError(`${at} must be the id of a message, a text of 1 to 200 characters.`, at)
 }
 
 async function readMessage({ id, content }: Fields, at: string, files: PageFiles): Promise<IncomingMessage> {

@@ -4,6 +4,7 @@ import { isRestState } from '../../machines/agent/run-result.js'
 import { describeEventType } from '../core/chart/state-labels.js'
 import { formatMessageText } from '../core/format/message-text.js'
 import { shorten } from '../core/format/format-words.js'
+import type { RecordContent } from '../core/sessions/log/record-content.js'
 import { listActivePaths, type SessionStep } from './session-step.js'
 import type { RecordRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
@@ -43,13 +44,25 @@ function formatLabel({ entry, before, after }: SessionStep): string {
     case 'start': {
       const { features, input } = entry.input
       const words = features.inputShields ? '' : input.map((message) => formatMessageText(message)).join(' ')
-      return toShownText(shorten(`run ${after.standing.runs}: ${words}`.replace(/: $/, ''), 90))
+      return toShownText(
+        shorten(
+          `run ${after.standing.runs}${toBranchWords(after.standing, entry)}: ${words}`.replace(/: $/, ''),
+          90,
+        ),
+      )
     }
     case 'snapshot':
-      return 'snapshot'
+      return entry.selected === undefined ? 'snapshot' : `back on branch ${entry.selected}`
     default:
       return formatEventLabel(entry.event, before.standing.run?.context ?? null)
   }
+}
+
+function toBranchWords(
+  { branches }: SessionStep['after']['standing'],
+  { branch }: Extract<RecordContent, { type: 'start' }>,
+): string {
+  return branch && branches ? `, branch ${branches.current}` : ''
 }
 
 function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null): string {

@@ -4,6 +4,8 @@ import type { AgentState, UnansweredCall, Reason } from '../../machines/agent/ru
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { toApprovalId } from '../web/approval-id.js'
 import { toAnswerId, isSteering, getShownContent, type Turn } from '../web/chat-turn.js'
+import type { BranchPoint } from '../core/sessions/branch-tree.js'
+import { toBranchesPart } from './branches-part.js'
 import { ChildFold } from './child-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-chunks.js'
 import {
@@ -26,6 +28,8 @@ export interface AnswerFoldOptions {
   showsTurn: boolean
   /** Approval requests that are answered already. */
   answered?: ReadonlySet<string>
+  /** Where the answer parts from other branches. */
+  point?: BranchPoint | undefined
 }
 
 /**
@@ -49,11 +53,12 @@ export class AnswerFold {
   #error: string | null = null
   /** Approval requests that the page has. */
   readonly #asked = new Set<string>()
+  readonly #point: BranchPoint | undefined
   /** Approval requests that the page must not get. */
   readonly #answered: ReadonlySet<string>
 
   constructor(
-    { protocol, turn, showsTurn, answered }: AnswerFoldOptions,
+    { protocol, turn, showsTurn, answered, point }: AnswerFoldOptions,
     write: (chunk: UIMessageChunk) => void,
   ) {
     this.#protocol = protocol
@@ -62,6 +67,7 @@ export class AnswerFold {
     this.#children = new ChildFold(write)
     this.#messageId = turn?.messageId ?? null
     this.#answered = answered ?? this.#asked
+    this.#point = point
     if (turn === null) return
     this.#state = turn.state
     this.#reason = turn.reason
@@ -123,6 +129,7 @@ export class AnswerFold {
     this.#hasStarted = true
     this.#messageId ??= `${this.#runId}.answer`
     this.#write({ type: 'start', messageId: this.#messageId })
+    if (this.#point) this.#write(toBranchesPart(this.#point))
     for (const event of this.#pendingEvents.splice(0)) this.#writeEvent(event)
   }
 

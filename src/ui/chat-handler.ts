@@ -2,14 +2,20 @@ import { isWorkState } from '../../machines/agent/run-result.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { toSessionId } from '../web/authorize.js'
 import type { PageChatService } from '../web/page-chat-service.js'
-import { type HandlerOptions, type PostRequest, createRequestHandler } from '../web/request-handler.js'
+import {
+  type HandlerOptions,
+  type PostRequest,
+  createRequestHandler,
+  readBranch,
+} from '../web/request-handler.js'
+import type { BranchRequest } from '../web/branched-runs.js'
 import { isTurnOpening } from '../web/chat-turn.js'
 import type { Protocol } from './ui-message-chunks.js'
 import { createChatResponse, createQueuedResponse } from './ui-message-stream.js'
 import { toUIMessages } from './ui-messages.js'
 import type { InputPart } from '../core/models/media.js'
 import { parseApprovalId } from '../web/approval-id.js'
-import type { CallAnswer } from '../web/call-answers.js'
+import type { CallAnswer, PageAnswers } from '../web/call-answers.js'
 import type { IncomingMessage } from '../web/incoming-message.js'
 import type { PageFiles } from '../web/page-files.js'
 
@@ -23,8 +29,9 @@ export interface ChatHandlerOptions extends HandlerOptions {
 /**
  * The server's side of `useChat`, for any runtime that has `fetch`:
  *
- * - `POST path`: the last message starts a run, answers pending calls, or continues a run; streamed
- * - `GET path/:id`: the chat as messages, for `useChat({ messages })`
+ * - `POST path`: the last message starts a run, answers pending calls, or continues a run; streamed. `regenerate()` and an edit
+ *   of an earlier message begin a branch: the former answer stays in the log
+ * - `GET path/:id`: the chat as messages, for `useChat({ messages })`; `?branch=2`: as that branch has it
  * - `GET path/:id/stream`: the answer that is under way, from its beginning; 204 when there is none
  * - `POST path/:id/stop`: cancels it
  *
@@ -61,7 +68,7 @@ function createProtocolHandler(
     path: '/api/chat',
     options: ['protocol'],
     handlePost: (chats, sent) => handlePost(chats, sent, protocol),
-    readChat: (chats, sessionId) => readChat(chats, sessionId, protocol),
+    readChat: (chats, sessionId, branch) => readChat(chats, { sessionId, branch }, protocol),
     streamChat: async (chats, { sessionId }) => {
       const subscription = await chats.subscribe(sessionId)
       return subscription && createChatResponse(subscription, { protocol })
@@ -76,27 +83,37 @@ async function handlePost(
 ): Promise<Response> {
   const input = readRequest(body, getFiles(body['id']))
   const sessionId = toSessionId(grant, input.chatId)
+  if ('branching' in input)
+    return createChatResponse(await chats.branch(sessionId, input.branching), { protocol })
   const sent =
     'message' in input
       ? await chats.sendMessage(sessionId, input.message)
-      : await chats.answerCalls(sessionId, input.answers)
+      : await chats.answerCalls(sessionId, input)
   return 'answer' in sent ? createQueuedResponse(sent, { protocol }) : createChatResponse(sent, { protocol })
 }
 
 const noStore = { headers: { 'cache-control': 'no-store' } }
 
 /** An answer that is under way is left out: the stream has it, from its beginning. */
-async function readChat(chats: PageChatService, sessionId: string, protocol: Protocol): Promise<Response> {
-  const session = await chats.readSession(sessionId)
+async function readChat(
+  chats: PageChatService,
+  { sessionId, branch }: { sessionId: string; branch: number | undefined },
+  protocol: Protocol,
+): Promise<Response> {
+  const session = await chats.readSession(sessionId, branch)
   if (session === null) return Response.json([], noStore)
-  const { messages, queued, pending, approved, state } = session
+  const { messages, queued, pending, approved, state, points } = session
   const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(isTurnOpening) + 1) : messages
   const waiting = toUIMessages(queued).map((message) => ({ ...message, metadata: { queued: true } }))
-  return Response.json([...toUIMessages(shown, pending, { protocol, approved }), ...waiting], noStore)
+  return Response.json([...toUIMessages(shown, pending, { protocol, approved, points }), ...waiting], noStore)
 }
 
-/** A page's request: a new message, or answers to pending calls. */
-type ChatRequest = { chatId: unknown } & ({ message: IncomingMessage } | { answers: readonly CallAnswer[] })
+/** A page's request: a new message, answers to pending calls, or another answer to an earlier message. */
+type ChatRequest = { chatId: unknown } & (
+  | { message: IncomingMessage }
+  | PageAnswers
+  | { branching: BranchRequest }
+)
 
 type Fields = Record<string, unknown>
 
@@ -105,26 +122,61 @@ type Fields = Record<string, unknown>
  *
  * @throws {UsageError} `invalid_input`, naming the place
  */
-function readRequest({ id: chatId, messages, trigger }: Fields, files: PageFiles): ChatRequest {
-  if (trigger !== undefined && trigger !== 'submit-message')
+function readRequest(
+  { id: chatId, messages, trigger, messageId, branch: given }: Fields,
+  files: PageFiles,
+): ChatRequest {
+  const isAgain = trigger === 'regenerate-message'
+  if (trigger !== undefined && trigger !== 'submit-message' && !isAgain)
     throw invalidInputError(
-      `trigger is ${JSON.stringify(trigger)}, which is not supported: answers are not replaced. Send a new message.`,
+      `trigger is ${JSON.stringify(trigger)}, which is not supported: it is 'submit-message' or 'regenerate-message'.`,
       'trigger',
     )
+  if (messageId !== undefined && !isShortText(messageId))
+    throw invalidInputError('messageId must be a text of 1 to 200 characters.', 'messageId')
   if (!Array.isArray(messages) || messages.length === 0)
     throw invalidInputError('messages must be a list that ends with the new message.', 'messages')
+  const branch = readBranch(given)
   const at = `messages[${messages.length - 1}]`
   const { role, parts, id } = expectFields(messages.at(-1), at)
+  if (isAgain) return { chatId, branching: readAgain({ role, id, messageId, branch, at }) }
   if (!Array.isArray(parts)) throw invalidInputError(`${at}.parts must be a list.`, `${at}.parts`)
   const read = parts.map((part, i) => expectFields(part, `${at}.parts[${i}]`))
-  if (role === 'user') return { chatId, message: readMessage(read, { id, at, files }) }
+  if (role === 'user') {
+    const message = readMessage(read, { id, at, files })
+    if (messageId === undefined)
+      return { chatId, message: { ...message, ...(branch !== undefined && { branch }) } }
+    return { chatId, branching: { from: messageId, edit: message, key: undefined, branch } }
+  }
   if (role !== 'assistant') throw invalidInputError(`${at}.role must be user or assistant.`, `${at}.role`)
   const answers = readAnswers(read, at)
-  if (answers.length > 0) return { chatId, answers }
+  if (answers.length > 0) return { chatId, answers, ...(typeof id === 'string' && { messageId: id }) }
   throw invalidInputError(
     `${at} is the assistant's and answers no call: send a user message, or approve or reject a call.`,
     at,
   )
+}
+
+/** The last message is the user's that is answered anew; `messageId` may name the answer that the page has removed. */
+function readAgain({
+  role,
+  id,
+  messageId,
+  branch,
+  at,
+}: Record<'role' | 'id', unknown> & {
+  messageId: string | undefined
+  branch: number | undefined
+  at: string
+}): BranchRequest {
+  if (role !== 'user' || !isShortText(id))
+    throw invalidInputError(`${at} must be the user message that is answered anew, with its id.`, at)
+  const key = messageId === undefined || messageId === id ? undefined : `answer:${messageId}`
+  return { from: id, edit: null, key, branch }
+}
+
+function isShortText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= 200
 }
 
 function readMessage(

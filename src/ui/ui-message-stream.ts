@@ -89,11 +89,11 @@ function encodeFrames(answer: Subscription, options: UIStreamOptions): FrameSour
 }
 
 function encodeChunks(
-  { turn, showsTurn, answeredQuestions, reader }: Subscription,
+  { turn, showsTurn, answeredQuestions, reader, point }: Subscription,
   { protocol = 'v7' }: UIStreamOptions,
 ): EncodedStream<UIMessageChunk> {
   const chunks: UIMessageChunk[] = []
-  const fold = new AnswerFold({ protocol, turn, showsTurn, answered: answeredQuestions }, (chunk) => {
+  const fold = new AnswerFold({ protocol, turn, showsTurn, answered: answeredQuestions, point }, (chunk) => {
     chunks.push(chunk)
   })
   const takeChunks = (): UIMessageChunk[] => chunks.splice(0)

@@ -14,13 +14,16 @@ import {
   toUserParts,
 } from './ui-parts.js'
 import { getAnswerText } from './text-fold.js'
+import { toBranchesPart } from './branches-part.js'
+import type { BranchPoint } from '../core/sessions/branch-tree.js'
 
 /**
  * Converts a transcript into messages for `useChat`: one assistant message for each user message, with the ids that the
  * stream uses. Open approval requests come from `pending`, so that they survive a reload.
  *
  * `messages`: those of a result, of `agent.replay` or of a session; `pending`: of a result in WAITING_FOR_INPUT; `protocol`:
- * `'v6'` for the client of `ai` 6; `approved`: ids of calls that are approved while others still wait.
+ * `'v6'` for the client of `ai` 6; `approved`: ids of calls that are approved while others still wait; `points`: where branches
+ * part, of `agent.replay`: the message that differs gets a part `data-branches`.
  *
  * @example
  * const { messages, run } = await agent.replay('ann')
@@ -29,7 +32,7 @@ import { getAnswerText } from './text-fold.js'
 export function toUIMessages(
   messages: readonly Message[],
   pending: readonly PendingCall[] = [],
-  options: { protocol?: Protocol; approved?: readonly string[] } = {},
+  options: { protocol?: Protocol; approved?: readonly string[]; points?: readonly BranchPoint[] } = {},
 ): UIMessage[] {
   expectArgument(
     'toUIMessages(messages)',
@@ -38,7 +41,7 @@ export function toUIMessages(
   )
   expectArgument('toUIMessages(messages, pending)', pending, listRule('a list of calls: result.pending'))
   expectArgument('toUIMessages(messages, pending, options)', options, optionsRule)
-  const { protocol = 'v7', approved = [] } = options
+  const { protocol = 'v7', approved = [], points = [] } = options
   const shown: UIMessage[] = []
   /** The id of the message that answers the last user message. */
   let answerId: string | null = null
@@ -49,7 +52,11 @@ export function toUIMessages(
     shown.push(begun)
     return begun
   }
-  for (const message of messages) {
+  const isPoint = new Map(points.map((point) => [point.at, point]))
+  let point: BranchPoint | undefined
+  for (const [i, message] of messages.entries()) {
+    // What is not shown has no part: the next message that is gets it.
+    point = isPoint.get(i) ?? point
     if (message.role === 'system' || (message.internal && message.role !== 'tool')) continue
     if (message.role === 'assistant') addAnswer(answer(message).parts, message)
     else if (message.role === 'tool') addResult(answer(message).parts, message)
@@ -69,7 +76,12 @@ export function toUIMessages(
         parts: toUserParts(message.content),
       })
     }
+    if (point) shown.at(-1)?.parts.push(toBranchesPart(point))
+    point = undefined
   }
+  // A branch may have no answer yet.
+  const [open] = points.filter(({ at }) => at === messages.length)
+  if (open) shown.at(-1)?.parts.push(toBranchesPart(open))
   const last = shown.at(-1)
   if (last?.role !== 'assistant') return shown
   for (const call of pending) addQuestion(last.parts, call)

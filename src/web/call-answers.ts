@@ -6,6 +6,8 @@ import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { hasCode } from './chat-errors.js'
 import { getAwaitedCall } from '../core/run/awaited-call.js'
 import { toOutputValue } from '../core/run/tool-output-event.js'
+import { UsageError } from '../core/base/errors.js'
+import { toTurn } from './chat-turn.js'
 import type { AnyRun } from './live-runs.js'
 
 /** An answer to one pending call. */
@@ -15,6 +17,13 @@ export type CallAnswer = { callId: string; fingerprint?: string | undefined } & 
   | { type: 'toolOutput'; value: unknown; isError?: boolean }
 )
 
+/** What a page answers. */
+export interface PageAnswers {
+  answers: readonly CallAnswer[]
+  /** The id of the page's message that has the calls. An id that is not ours says nothing. */
+  messageId?: string | undefined
+}
+
 /**
  * Returns the answers to apply. A page repeats its earlier answers with each new one: they are left out when there is a
  * new one.
@@ -23,7 +32,7 @@ export type CallAnswer = { callId: string; fingerprint?: string | undefined } & 
  */
 export function checkAnswers(
   context: AgentContext | undefined,
-  answers: readonly CallAnswer[],
+  { answers, messageId = '' }: PageAnswers,
 ): readonly CallAnswer[] {
   const open = new Set((context ? listAnswerableCalls(context) : []).map(({ callId }) => callId))
   const isNew = (answer: CallAnswer): boolean => open.has(answer.callId)
@@ -33,7 +42,18 @@ export function checkAnswers(
   const selected = answers.filter((answer) => isNew(answer) || !hasNew || !isKnown(answer))
   for (const { callId, fingerprint, type } of selected)
     getAwaitedCall(context, callId, type === 'toolOutput' ? 'client' : 'approval', { fingerprint })
+  if (context && /^m\d+\.answer$/.test(messageId) && toTurn(context).messageId !== messageId)
+    throw staleBranchError(messageId)
   return selected
+}
+
+/** On another branch, calls may look the same. */
+export function staleBranchError(subject: string): UsageError {
+  return new UsageError(
+    'stale_answer',
+    'The answer was meant for another branch of the chat: read the chat again.',
+    subject,
+  )
 }
 
 export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void {

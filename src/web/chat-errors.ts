@@ -10,7 +10,7 @@ export function messageChangedError(clientId: string): UsageError {
   )
 }
 
-export function alreadySentError(clientId: string): UsageError {
+export function alreadySentError(clientId?: string): UsageError {
   return new UsageError(
     'already_said',
     'This message was already answered, and other messages follow it: read the history, and send a new message.',

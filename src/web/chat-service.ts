@@ -3,7 +3,8 @@ import type { AgentState, PendingCall, RunResult } from '../../machines/agent/ru
 import type { Message, UserMessage } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { UsageError } from '../core/base/errors.js'
-import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen } from './call-answers.js'
+import type { BranchPoint } from '../core/sessions/branch-tree.js'
+import { applyAnswers, type CallAnswer, checkAnswers, isAnyOpen, type PageAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
 import { type ChatInternals, ChatSessions, isWorking } from './chat-sessions.js'
 import { ContinuedRuns } from './continued-runs.js'
@@ -11,6 +12,7 @@ import type { StoredContext } from './follow-remote.js'
 import { type IncomingMessage, isText, toInputMessage, toText } from './incoming-message.js'
 import { MessageQueue, type QueuedAnswer, type WhenBusy } from './message-queue.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
+import { BranchedRuns, type BranchRequest } from './branched-runs.js'
 import { SessionQueue } from './session-queue.js'
 import {
   createFinishedSubscription,
@@ -38,6 +40,8 @@ export interface SessionView {
   /** Calls that are approved while other calls still wait. */
   approved: readonly string[]
   state: AgentState | null
+  /** Where its messages part from those of other branches. */
+  points: readonly BranchPoint[]
 }
 
 /** A message, and what becomes of it while the session works. */
@@ -51,6 +55,7 @@ export class ChatService {
   readonly #tasks = new SessionQueue()
   readonly #continued: ContinuedRuns
   readonly #messages: MessageQueue
+  readonly #branched: BranchedRuns
 
   constructor(agent: ChatAgent, made: ChatInternals) {
     this.#agent = agent
@@ -58,6 +63,7 @@ export class ChatService {
     this.#sessions = new ChatSessions(agent, made)
     const shared = { agent, clock: made.clock, sessions: this.#sessions, liveRuns: this.#liveRuns }
     this.#continued = new ContinuedRuns({ ...shared, tasks: this.#tasks })
+    this.#branched = new BranchedRuns({ ...shared, continued: this.#continued })
     this.#messages = new MessageQueue({
       ...shared,
       tasks: this.#tasks,
@@ -71,7 +77,8 @@ export class ChatService {
    * does not start a second run: the caller is subscribed to the first answer. While the session works, `whenBusy` says what
    * becomes of the message: see `HandlerOptions`.
    *
-   * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`
+   * @throws {UsageError} `run_in_progress`, `queue_full`, `waiting_for_answers`, `message_changed`, `already_said`,
+   * `unknown_branch`
    */
   sendMessage(
     sessionId: string,
@@ -83,11 +90,20 @@ export class ChatService {
   }
 
   /**
+   * Answers an earlier message once more, or an edit of it, on a new branch. While the session works or waits, it is refused.
+   *
+   * @throws {UsageError} see `BranchedRuns`
+   */
+  branch(sessionId: string, request: BranchRequest, caller: Caller): Promise<Subscription> {
+    return this.#tasks.run(sessionId, () => this.#branched.begin(sessionId, request, caller))
+  }
+
+  /**
    * Answers pending calls. All answers are checked before the first one is applied.
    *
    * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`
    */
-  answerCalls(sessionId: string, answers: readonly CallAnswer[], caller: Caller): Promise<Subscription> {
+  answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
     return this.#tasks.run(sessionId, () => this.#answerCalls(sessionId, answers, caller))
   }
 
@@ -181,14 +197,20 @@ export class ChatService {
     return turn && hasEnded(turn.state) ? null : result
   }
 
-  /** The current state of a session; null when there is none. */
-  async readSession(sessionId: string): Promise<SessionView | null> {
+  /**
+   * The current state of a session, or of one of its branches; null when there is none.
+   *
+   * @throws {UsageError} `unknown_branch`
+   */
+  async readSession(sessionId: string, branch?: number): Promise<SessionView | null> {
     try {
-      const { messages, run, snapshot } = await this.#agent.replay(sessionId)
+      const read = branch === undefined ? {} : { branch }
+      const { messages, run, snapshot, branches } = await this.#agent.replay(sessionId, read)
       const { calls = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
       const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
       const queued = await this.#messages.list(sessionId)
-      return { messages, queued, pending: run?.pending ?? [], approved, state: run?.state ?? null }
+      const points = branches?.points ?? []
+      return { messages, queued, pending: run?.pending ?? [], approved, state: run?.state ?? null, points }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error
@@ -210,6 +232,8 @@ export class ChatService {
     const context = await this.#sessions.readContext(sessionId)
     const earlier = context && (await this.#findEarlierAnswer(sessionId, context, message, caller))
     if (earlier) return earlier
+    if (message.branch !== undefined && (await this.#branched.select(sessionId, message.branch)))
+      return this.#sendMessage(sessionId, message, caller, attempt)
     if (live) return this.#sendWhileBusy(sessionId, message, caller)
     switch (context?.state) {
       case 'RUNNING':
@@ -229,6 +253,8 @@ export class ChatService {
           run.steer(toText(message))
         })
       default:
+        if (context && (await this.#branched.isOnOtherBranch(context, clientId)))
+          throw alreadySentError(clientId)
         // Messages that wait are said first.
         return context && !(await this.#messages.isEmpty(sessionId))
           ? this.#messages.add(sessionId, message, caller)
@@ -245,8 +271,8 @@ export class ChatService {
     const { whenBusy } = message
     if (whenBusy === 'refuse' || !this.#sessions.hasInbox) throw runInProgressError(sessionId)
     try {
-      if (whenBusy === 'steer' && isText(message) && this.#maySteer(sessionId, caller))
-        return await this.#steer(sessionId, message, caller)
+      if (whenBusy === 'steer' && isText(message) && this.#messages.maySteer(sessionId, caller))
+        return await this.#messages.steer(sessionId, message, caller)
       return await this.#messages.add(sessionId, message, caller)
     } catch (error) {
       if (hasCode(error, 'interactive_run')) throw runInProgressError(sessionId)
@@ -254,24 +280,6 @@ export class ChatService {
       if (!hasCode(error, 'run_ended', 'not_waiting')) throw error
       return this.#messages.add(sessionId, message, caller)
     }
-  }
-
-  /** What the model makes of steering has the rights of the run: without an object of the app, none are lent. */
-  #maySteer(sessionId: string, caller: Caller): boolean {
-    const initiator = this.#liveRuns.get(sessionId)?.caller
-    return caller.mayContinue || (caller.context === undefined && initiator?.context === undefined)
-  }
-
-  async #steer(
-    sessionId: string,
-    message: SentMessage,
-    caller: Caller,
-  ): Promise<Subscription | QueuedAnswer> {
-    await this.#messages.tell(sessionId, 'now', message, caller)
-    const live = this.#liveRuns.get(sessionId)
-    if (live) return subscribeFromStart(live)
-    const stored = await this.#sessions.readStored(sessionId)
-    return stored ? this.#continued.followRemote(sessionId, stored, null) : { answer: Promise.resolve(null) }
   }
 
   async #startRun(
@@ -326,11 +334,7 @@ export class ChatService {
       : createFinishedSubscription(toTurn(context))
   }
 
-  async #answerCalls(
-    sessionId: string,
-    answers: readonly CallAnswer[],
-    caller: Caller,
-  ): Promise<Subscription> {
+  async #answerCalls(sessionId: string, answers: PageAnswers, caller: Caller): Promise<Subscription> {
     const live = this.#liveRuns.get(sessionId)
     if (live) {
       applyAnswers(live.run, checkAnswers(findContext(live.run), answers))

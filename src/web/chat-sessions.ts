@@ -6,7 +6,8 @@ import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-defin
 import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
-import { type FoldedSession, foldRecords } from '../core/sessions/fold-session.js'
+import type { FoldedSession } from '../core/sessions/fold-session.js'
+import { readSessionAt } from '../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { type CallAnswer, isAnswerTo, tellAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
@@ -44,6 +45,16 @@ export class ChatSessions {
     try {
       const { seq, snapshot } = await this.#agent.replay(sessionId)
       return snapshot && { seq, context: snapshot.context as AgentContext }
+    } catch (error) {
+      if (isUnknownSession(error)) return null
+      throw error
+    }
+  }
+
+  /** Where a session stands, with its branches; null when there is none. */
+  async readFolded(sessionId: string): Promise<FoldedSession | null> {
+    try {
+      return await readSessionAt(this.#internals.store, sessionId)
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error
@@ -103,7 +114,7 @@ export class ChatSessions {
 
   /** Whether a run at work has read a message with this id. */
   async hasKey(sessionId: string, key: string): Promise<boolean> {
-    return (await this.#readFolded(sessionId)).keys.includes(key)
+    return (await this.readFolded(sessionId))?.keys.includes(key) === true
   }
 
   /** Whether shields screen what users say. */
@@ -116,13 +127,11 @@ export class ChatSessions {
     const { store } = this.#internals
     const found = ((await store.inbox?.read(sessionId)) ?? []).filter(({ text }) => isQueuedText(text))
     if (found.length === 0) return []
-    const { run, state, queued, keys } = await this.#readFolded(sessionId)
+    const folded = await this.readFolded(sessionId)
+    if (folded === null) return []
+    const { run, state, queued, keys } = folded
     // What is in the log is not waiting.
     return sortQueue(found, { queued, messages: (run?.context ?? state).messages, keys }).waiting
-  }
-
-  async #readFolded(sessionId: string): Promise<FoldedSession> {
-    return foldRecords(await this.#internals.store.read(sessionId, { from: 'snapshot' }), sessionId)
   }
 
   async #readUnread(sessionId: string) {

@@ -6,6 +6,9 @@ import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { messageChangedError } from './chat-errors.js'
 import { type IncomingMessage, toText } from './incoming-message.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
+import { findClientId, isTurnOpening, toAnswerId } from '../core/sessions/find-turn.js'
+
+export { findClientId, isSteering, isTurnOpening, toAnswerId } from '../core/sessions/find-turn.js'
 
 /** The result of a call that is not in a message yet, because other calls of its batch still run or wait. */
 export interface SettledResult {
@@ -74,15 +77,6 @@ export function findPastTurn(context: AgentContext, clientId: string): Turn | nu
   }
 }
 
-/** The id of the page's message that answers a user message. */
-export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
-
-/** The id that a page gave a message. */
-export function findClientId({ data }: Pick<Message, 'data'>): string | undefined {
-  const id = data?.['clientId']
-  return typeof id === 'string' ? id : undefined
-}
-
 /**
  * The message that a page has sent under this id before; undefined when there is none.
  * @throws {UsageError} `message_changed` when it had another text
@@ -102,13 +96,6 @@ export function getShownContent({ content, data }: Pick<ToolMessage, 'content' |
   const length = data?.['noteLength']
   return typeof length === 'number' ? content.slice(length) : content
 }
-
-/** Whether the message starts a turn. Steering belongs to the turn that is under way. */
-export function isTurnOpening(message: Message): message is UserMessage {
-  return message.role === 'user' && !message.internal && !isSteering(message)
-}
-
-export const isSteering = ({ data }: Pick<Message, 'data'>): boolean => data?.['reason'] === 'steering'
 
 function listSettledResults({ calls }: AgentContext, messages: readonly Message[]): SettledResult[] {
   const messageCallIds = new Set(

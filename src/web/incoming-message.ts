@@ -5,6 +5,8 @@ export interface IncomingMessage {
   content: UserInputMessage['content']
   /** The page's own id of the message: a message that is sent twice starts one run. */
   clientId: string | undefined
+  /** The branch that the page shows. Absent: the one that the session is on. */
+  branch?: number | undefined
 }
 
 export function toInputMessage({ content, clientId }: IncomingMessage): UserInputMessage {

@@ -1,6 +1,7 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import { type AgentState, isRestState, isWorkState } from '../../machines/agent/run-result.js'
 import type { Run } from '../core/run/run.js'
+import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { EventFailures, type EventFailure } from './event-failures.js'
 import { ReplayBuffer } from './replay-buffer.js'
@@ -51,6 +52,8 @@ export interface LiveRun {
   caller: Caller
   /** Whether it has worked since this process started or resumed it. */
   hasWorked: boolean
+  /** Where its answer parts from other branches. */
+  point?: BranchPoint | undefined
   /** Settles when the hooks of its rest have. */
   closing: Promise<void> | undefined
 }

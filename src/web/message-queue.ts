@@ -95,6 +95,26 @@ export class MessageQueue {
     return { answer }
   }
 
+  /** What the model makes of steering has the rights of the run: without an object of the app, none are lent. */
+  maySteer(sessionId: string, caller: Caller): boolean {
+    const initiator = this.#parts.liveRuns.get(sessionId)?.caller
+    return caller.mayContinue || (caller.context === undefined && initiator?.context === undefined)
+  }
+
+  /** Tells a message to the run at work, and returns its answer. @throws {UsageError} as `tell` */
+  async steer(
+    sessionId: string,
+    message: IncomingMessage,
+    caller: Caller,
+  ): Promise<Subscription | QueuedAnswer> {
+    const { liveRuns, sessions, continued } = this.#parts
+    await this.tell(sessionId, 'now', message, caller)
+    const live = liveRuns.get(sessionId)
+    if (live) return subscribeFromStart(live)
+    const stored = await sessions.readStored(sessionId)
+    return stored ? continued.followRemote(sessionId, stored, null) : { answer: Promise.resolve(null) }
+  }
+
   /**
    * Leaves a message in the inbox: for the next turn, or for the run at work, after which it waits for the next turn. Resolves
    * once it is durable.

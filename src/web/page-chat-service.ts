@@ -1,4 +1,5 @@
-import type { CallAnswer } from './call-answers.js'
+import type { BranchRequest } from './branched-runs.js'
+import type { PageAnswers } from './call-answers.js'
 import type { ChatService, SessionView } from './chat-service.js'
 import type { IncomingMessage } from './incoming-message.js'
 import { type ExposeOptions, PageView } from './exposure.js'
@@ -33,7 +34,11 @@ export class PageChatService {
     return { answer }
   }
 
-  async answerCalls(sessionId: string, answers: readonly CallAnswer[]): Promise<Subscription> {
+  async branch(sessionId: string, request: BranchRequest): Promise<Subscription> {
+    return this.#mask(sessionId, await this.#service.branch(sessionId, request, this.#rights))
+  }
+
+  async answerCalls(sessionId: string, answers: PageAnswers): Promise<Subscription> {
     return this.#mask(sessionId, await this.#service.answerCalls(sessionId, answers, this.#rights))
   }
 
@@ -56,8 +61,8 @@ export class PageChatService {
     return subscription && this.#mask(sessionId, subscription)
   }
 
-  async readSession(sessionId: string): Promise<SessionView | null> {
-    const session = await this.#service.readSession(sessionId)
+  async readSession(sessionId: string, branch?: number): Promise<SessionView | null> {
+    const session = await this.#service.readSession(sessionId, branch)
     return session && { ...session, messages: this.#createView(sessionId).maskMessages(session.messages) }
   }
 

@@ -58,8 +58,8 @@ export interface ChatProtocol {
   options?: readonly string[]
   /** `POST`: the last message, or answers. */
   handlePost(chats: PageChatService, request: PostRequest): Promise<Response>
-  /** `GET :id`: the current state of the chat. */
-  readChat(chats: PageChatService, sessionId: string): Promise<Response>
+  /** `GET :id`: the current state of the chat. `branch`: of that branch. */
+  readChat(chats: PageChatService, sessionId: string, branch: number | undefined): Promise<Response>
   /** `GET :id/stream`: the answer that is under way; null when there is none. */
   streamChat(chats: PageChatService, chat: Chat): Promise<Response | null>
 }
@@ -118,7 +118,7 @@ export function createRequestHandler(
     sender.session = sessionId
     switch (route.to) {
       case 'read':
-        return protocol.readChat(chats, sessionId)
+        return protocol.readChat(chats, sessionId, readBranchParameter(request))
       case 'stream':
         return (await protocol.streamChat(chats, { chatId: route.chatId, sessionId })) ?? noContentResponse()
       default:
@@ -176,6 +176,23 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
   if (strange !== undefined)
     throw configError(`${protocol.name} has no option '${strange}'. ${hintFor(strange, known)}`, strange)
   return options
+}
+
+/** The branch that `?branch=` names. */
+function readBranchParameter({ url }: Request): number | undefined {
+  const given = new URL(url).searchParams.get('branch')
+  return given === null ? undefined : readBranch(/^\d{1,4}$/.test(given) ? Number(given) : given)
+}
+
+/**
+ * The branch that a page names; undefined: the one that the session is on.
+ *
+ * @throws {UsageError} `invalid_input`
+ */
+export function readBranch(given: unknown): number | undefined {
+  if (given === undefined) return undefined
+  if (typeof given === 'number' && Number.isSafeInteger(given) && given > 0) return given
+  throw new UsageError('invalid_input', 'branch must be the number of a branch, from 1.', 'branch')
 }
 
 /** What a request asks for. */

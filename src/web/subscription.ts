@@ -1,6 +1,7 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { toApprovalId } from './approval-id.js'
 import type { LiveRun } from './live-runs.js'
 import { type EventReader, ReplayBuffer } from './replay-buffer.js'
@@ -18,6 +19,8 @@ export interface Subscription {
   answeredQuestions: ReadonlySet<string>
   /** The events from here on, up to the run's next rest. */
   reader: EventReader
+  /** Where the answer parts from other branches. */
+  point?: BranchPoint | undefined
   /** The response stays open until it settles. */
   closing?: Promise<void> | undefined
   /** Ends the subscription. Absent when there is nothing to release. */
@@ -34,6 +37,7 @@ export function subscribeFromStart(live: LiveRun): Subscription {
     showsTurn: true,
     answeredQuestions: listAnsweredQuestions(live),
     reader: live.buffer.createReader(),
+    point: live.point,
     closing: live.closing,
   }
 }

@@ -206,7 +206,10 @@ test.each(runnable)('the example $place runs', async (example) => {
     file,
     program.replaceAll(shown, (_, told, text: string) => `shows(${quoted(text)}, ${told})`),
   )
-  const isAboutStored = /\.(resume|replay|fork|readSession|forget)\(|recordSession|\brecording\b/.test(code)
+  const isAboutStored =
+    /\.(resume|replay|fork|readSession|forget|branch|listBranches|selectBranch)\(|recordSession|\brecording\b/.test(
+      code,
+    )
   Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
   // What a provider or a tool throws is for the loop to catch.
   if (/^throw /m.test(code)) await expect(import(file)).rejects.toThrow()

@@ -421,6 +421,17 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values).toMatchObject({ june: expect.any(String) as string, pending: [{ name: 'pay' }] })
     },
   },
+  'docs/replay-and-fork.md › Branches of a session': {
+    turns: [says('One.'), says('Two.'), says('Three.')],
+    own: async ({ model }) => {
+      const agent = createAgent({ model, store: memoryStore() })
+      await agent.run('Pay the invoices of May.', { session: 'may' }).result
+      return { agent }
+    },
+    expect: ({ said }) => {
+      expect(said).toBe('1 false 2\n2 false 2\n3 true 2\n')
+    },
+  },
   'docs/resume.md › Resume and answer runs': {
     turns: pays,
     own: (stage) => may(stage),

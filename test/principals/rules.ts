@@ -15,6 +15,7 @@ export interface Rule {
 }
 
 const pages = ['chatHandler', 'aguiHandler']
+const anotherAnswer = ['chatHandler.say (another answer)', 'aguiHandler.say (another answer)']
 const foreign: AgentKind[] = ['other agent', 'other version', 'unnamed agent']
 const held: Standing[] = ['held elsewhere', 'left by its holder']
 const open: Standing[] = ['waiting', 'interrupted', 'poisoned']
@@ -43,6 +44,12 @@ export const rules: Rule[] = [
     does: 'answer',
     comes: 'refused: unknown_session',
     because: 'a stranger has no such thread',
+  },
+  {
+    who: 'stranger',
+    does: 'branch',
+    comes: 'refused: unknown_session',
+    because: 'a stranger has no such chat',
   },
   { who: 'stranger', comes: 'nothing', because: 'a stranger has no such session' },
 
@@ -78,6 +85,52 @@ export const rules: Rule[] = [
   { does: 'look', of: 'statewright guards', comes: 'nothing', because: 'it shows no words' },
   { does: 'look', standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
   { does: 'look', comes: 'shown', because: 'whoever may read sees the session, and starts nothing' },
+
+  // A branch begins work where a run could begin, with the rights of the request. It takes nothing over.
+  {
+    does: ['branch', 'turn back'],
+    standing: 'new',
+    comes: 'refused: unknown_session',
+    because: 'there is no such session',
+  },
+  { does: 'turn back', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { does: 'turn back', comes: 'refused: unknown_branch', because: 'the session has never parted' },
+  { does: 'branch', standing: 'ended', comes: 'begun', because: 'nothing is under way' },
+  {
+    does: 'branch',
+    of: pages,
+    standing: 'waiting',
+    comes: 'refused: waiting_for_answers',
+    because: 'a question waits',
+  },
+  {
+    does: 'branch',
+    of: anotherAnswer,
+    who: 'owner',
+    agent: foreign,
+    standing: ['interrupted', 'poisoned'],
+    comes: 'nothing',
+    because: 'the answer that is asked for was cut off, and another agent only watches',
+  },
+  {
+    does: 'branch',
+    of: anotherAnswer,
+    who: 'owner',
+    standing: 'interrupted',
+    comes: 'gone on',
+    because: 'the answer that is asked for was cut off, and the owner may continue it',
+  },
+  {
+    does: 'branch',
+    of: anotherAnswer,
+    who: 'owner',
+    standing: 'poisoned',
+    comes: 'ERROR',
+    because: 'it has ended five processes',
+  },
+  { does: 'branch', of: pages, comes: 'refused: run_in_progress', because: 'a run is under way' },
+  { does: 'branch', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
+  { does: 'branch', comes: 'refused: unfinished_run', because: 'a run is under way' },
 
   // A run begins where none is under way. Which agent begins it is the app's affair.
   {

@@ -11,6 +11,8 @@ export type Who = (typeof people)[number] | 'operator'
 /** What a surface is used for, on the session of the cell. */
 export type Deed =
   | 'begin'
+  | 'branch'
+  | 'turn back'
   | 'continue'
   | 'answer'
   | 'stop'

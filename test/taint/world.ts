@@ -578,10 +578,22 @@ class World {
     if (this.#cell.shield?.point !== 'input') return null
     try {
       const edit = { message: 'm1', content: canary }
-      return await agent.replay(await agent.fork('s', undefined, { edit }))
+      const branched = await this.#branched(agent)
+      return [branched, await agent.replay(await agent.fork('s', undefined, { edit }))]
     } catch (error) {
       return String(error)
     }
+  }
+
+  /** The same on a branch, as the branches and the records of its session have it. */
+  async #branched(agent: Agent): Promise<unknown> {
+    const id = await agent.fork('s')
+    const { output, messages } = await agent.branch(id, { from: 'm1', edit: canary }).result
+    await agent.run(canary, { session: id }).result
+    const branches = await agent.listBranches(id)
+    const replayed = await Promise.all(branches.map(({ branch }) => agent.replay(id, { branch })))
+    const shown = replayed.map((one) => [one.messages, one.run])
+    return [output, messages, branches, shown, await recordSession(agent, id)]
   }
 
   async #ofCommands(last: number): Promise<Exits> {

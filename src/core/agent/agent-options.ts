@@ -26,6 +26,8 @@ import type { SubAgentTask } from '../sub-agents/task-schema.js'
 import type { Inspector } from '../run/safe-inspector.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
 import type { RunInput } from '../sessions/input-history.js'
+import type { SessionBranch } from '../sessions/select-branch.js'
+import type { UserInput } from '../sessions/user-input.js'
 import type { Journal } from '../sessions/journal.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import type { SessionOwner } from '../run/delete-sessions.js'
@@ -132,6 +134,26 @@ export interface RunOptions {
   inspect?: Inspector
 }
 
+/**
+ * Where a session parts, and what its run may be given.
+ *
+ * @example agent.branch('ann', { from: 'm3', edit: 'And in June?', limits: { maxSteps: 5 } })
+ */
+export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal'> {
+  /**
+   * The user's message at which the branch begins: its id in the transcript, its `clientId`, or the id of its answer. It must be
+   * on the branch that the session is on.
+   */
+  from: string
+  /** What the user says in place of that message. Default: the message is said once more, and gets another answer. */
+  edit?: UserInput
+  /**
+   * What tells the request from others, up to 500 characters. When the session is on the branch that this key began, the run is
+   * refused (`already_branched`), so that a request that comes twice makes one branch.
+   */
+  key?: string
+}
+
 /** What a run may be given that is brought back: what no store can keep. */
 export interface ResumeOptions {
   /** Cancels the run when it aborts. */
@@ -157,6 +179,39 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * @throws {UsageError} `invalid_input`, `invalid_option`, `session_busy` without a store; with one, `result` rejects
    */
   run(input: RunInput, ...options: OptionsFor<RunOptions, Context>): Run<Output, Tools>
+  /**
+   * Starts a run on a new branch of a session in the store: an earlier message is answered once more, or an edit of it is. The
+   * session goes on from there. What it leaves stays in the log as another branch, and its usage stays in the totals. Calls that
+   * ran have run.
+   *
+   * @example
+   * const { output } = await agent.branch('ann', { from: 'm1' }).result // another answer
+   * const other = agent.branch('ann', { from: 'm1', edit: 'And in June?' })
+   * @throws {UsageError} `no_store`, `invalid_option`. `result` rejects with `unfinished_run` while the latest run has not ended,
+   * `unknown_message`, `not_answered` for a message that another one follows without an answer, `other_branch`, `already_branched`,
+   * `refused_by_shield` for a message that a shield refused and that has no edit, `too_many_branches` beyond 100
+   */
+  branch(sessionId: string, options: NonNullable<OptionsFor<BranchOptions, Context>[0]>): Run<Output, Tools>
+  /**
+   * The branches of a session in the store, the oldest first. A session that has never parted has one.
+   *
+   * @example
+   * for (const { branch, seq } of await agent.listBranches('ann'))
+   *   console.log(branch, (await agent.replay('ann', { to: seq })).messages.at(-1)?.content)
+   * @throws {StoreError} `unknown_session`, `corrupt_log`, …
+   * @throws {UsageError} `no_store`
+   */
+  listBranches(sessionId: string): Promise<SessionBranch[]>
+  /**
+   * Puts a session back on one of its branches: the next run goes on from there. Nothing happens when the session is on it.
+   *
+   * @example
+   * await agent.selectBranch('ann', 1)
+   * await agent.run('And in July?', { session: 'ann' }).result
+   * @throws {UsageError} `no_store`, `unknown_branch`, `unfinished_run` while the latest run has not ended
+   * @throws {StoreError} `unknown_session`, `session_busy`, …
+   */
+  selectBranch(sessionId: string, branch: number): Promise<void>
   /**
    * Brings back the latest run of a session in the store, as it was left by another process or another handle. One
    * that was interrupted goes on by itself: finished results are kept, an unfinished model call is made again, an
@@ -202,13 +257,16 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    */
   watch(sessionId: string, options?: WatchOptions): AsyncIterable<WatchedEvent<Tools>>
   /**
-   * A session of the store as it stood after record `to`; default: as it stands. Runs and writes nothing.
+   * A session of the store as it stood after record `to`, or as one of its branches stands; default: as it stands. Runs and writes
+   * nothing.
    *
-   * @example const { run, messages } = await agent.replay('ann', { to: 12 })
+   * @example
+   * const { run, messages } = await agent.replay('ann', { to: 12 })
+   * const former = await agent.replay('ann', { branch: 1 })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
-   * @throws {UsageError} `no_store`, `invalid_option` for a record that there is not
+   * @throws {UsageError} `no_store`, `invalid_option` for a record that there is not, `unknown_branch`
    */
-  replay(sessionId: string, options?: { to?: number }): Promise<SessionSnapshot>
+  replay(sessionId: string, options?: { to?: number; branch?: number }): Promise<SessionSnapshot>
   /**
    * A new session that begins where another stood after record `seq`; default: where it stands. Resolves with its id:
    * `resume` it, or run something else in it. The other session is left as it is.

@@ -40,6 +40,7 @@ import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector } from '../run/safe-inspector.js'
 import { getFeatures } from './agent-features.js'
+import { createBranchMethods } from './branch-methods.js'
 import { createDefinitionFactory } from './definition-factory.js'
 import { createDeleteMethods } from './delete-methods.js'
 import { createStoreMethods } from './store-methods.js'
@@ -241,6 +242,7 @@ export function createAgent(options: AgentOptions): Agent {
     },
     ...createDeleteMethods(store, parts, sessions),
     ...createStoreMethods(store, parts),
+    ...createBranchMethods(made),
   }
   internalsByAgent.set(agent, made)
   return agent

@@ -1,5 +1,6 @@
 import { loadOnce } from '../base/lazy-load.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { UsageError } from '../base/errors.js'
 import { getStore } from '../sessions/session-errors.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore } from '../sessions/store/store.js'
@@ -10,6 +11,9 @@ const loadSessionFunctions = loadOnce(() => import('../sessions/log/lazy-session
 
 /** Only those who change what happened need them. */
 const loadEdits = loadOnce(() => import('../run/edit-fork.js'))
+
+/** Only those whose sessions have branches need them. */
+const loadBranches = loadOnce(() => import('../sessions/select-branch.js'))
 
 /** Only those who speak to a session from elsewhere need it. */
 const loadTell = loadOnce(() => import('../run/tell-stored-session.js'))
@@ -53,8 +57,13 @@ export function createStoreMethods(
   parts: AgentParts,
 ): Pick<Agent, 'replay' | 'readSession' | 'fork' | 'tell' | 'watch'> {
   return {
-    replay: async (sessionId, { to } = {}) => {
+    replay: async (sessionId, { to, branch } = {}) => {
       const [kept, id] = [getStore(store), checkSessionId(sessionId)]
+      if (branch !== undefined) {
+        if (to !== undefined) throw bothGivenError()
+        const { replayBranch } = await loadBranches()
+        return replayBranch(kept, id, branch)
+      }
       const { replaySession } = await loadSessionFunctions()
       return replaySession(kept, id, to)
     },
@@ -77,4 +86,12 @@ export function createStoreMethods(
       return tellStoredSession({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
     },
   }
+}
+
+function bothGivenError(): UsageError {
+  return new UsageError(
+    'invalid_option',
+    'replay() takes a record (to) or a branch: give one of them.',
+    'branch',
+  )
 }

@@ -9,6 +9,8 @@ import { acceptsDefinition, type AgentDefinition, type AgentLabel } from '../ses
 import { type InputConversation, sessionNotEmptyError, addHistory } from '../sessions/input-history.js'
 import type { QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
+import { addBranch, type BranchStart, unbranched } from '../sessions/branch-tree.js'
+import { cutState } from '../sessions/session-state.js'
 import { nothingToResumeError, refuseUnfinishedRun, strandedError } from '../sessions/session-errors.js'
 import { Session } from '../sessions/session.js'
 import { toMachineState, type FoldedSession, getLastEventNumber } from '../sessions/fold-session.js'
@@ -47,6 +49,8 @@ export interface RunStart {
   /** The queued message that `said` is. */
   queued?: QueuedMessage | undefined
   tags: SessionTags | undefined
+  /** The branch that it begins. */
+  branch?: BranchStart | undefined
 }
 
 /** A run of a session in the store begins where its log ends. */
@@ -63,18 +67,23 @@ export async function beginRun(stored: StoredRuns, start: RunStart): Promise<Run
 export async function beginAcquiredRun(
   stored: StoredRuns,
   { log, folded }: AcquiredSession,
-  { runId, session, said, config, context, tags, queued }: RunStart,
+  { runId, session, said, config, context, tags, queued, branch }: RunStart,
 ): Promise<RunOrigin> {
   try {
     refuseUnfinishedRun(folded, session.id)
     if (folded.head > 0 && said.history.length > 0) throw sessionNotEmptyError(session.id)
     if (tags !== undefined) log.addTags(tags)
     await log.inbox.discard()
-    const state = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
+    const standing = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
+    const state = branch ? cutState(standing, branch) : standing
     const binding = { context, journal: log, store: stored.store }
     const bound = stored.bind(runId, session.id, state, said.newMessages, { config }, binding)
     await stored.ready(bound)
     log.addInitialState(state)
+    if (branch) {
+      const tree = folded.branches ?? unbranched
+      log.setBranch(branch, (seq) => addBranch(tree, branch, { messages: standing.messages, seq }))
+    }
     if (queued === undefined) return { input: bound, log }
     log.setQueued(queued.message)
     return { input: bound, log, queuedId: queued.messageId }

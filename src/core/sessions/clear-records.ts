@@ -49,7 +49,21 @@ export function clearRecords(
   sessionId: string,
 ): { records: ClearedRecord[]; problem: unknown } {
   const { placed, problem } = placeRecords(records, sessionId)
-  return { records: new RecordClearer(placed).clearAll(), problem }
+  return { records: splitAtBranches(placed).flatMap((part) => new RecordClearer(part).clearAll()), problem }
+}
+
+/** Each part belongs to one branch: the end of its transcript says what shields have let through. */
+function splitAtBranches(placed: readonly PlacedRecord[]): PlacedRecord[][] {
+  const parts: PlacedRecord[][] = [[]]
+  for (const place of placed) {
+    const { entry, before: earlier } = place
+    if (entry.type === 'start' && entry.branch) {
+      const messages = earlier?.messages.slice(0, entry.branch.kept) ?? []
+      parts.push([{ ...place, before: earlier && { ...earlier, messages } }])
+    } else if (entry.type === 'snapshot' && entry.selected !== undefined) parts.push([place])
+    else parts.at(-1)?.push(place)
+  }
+  return parts
 }
 
 function placeRecords(

@@ -10,7 +10,8 @@ import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
 import type { RecordContent, MachineState } from './log/record-content.js'
 import { damagedLogError, openRecord } from './log/log-record.js'
-import { createSessionState, toSessionState } from './session-state.js'
+import { addBranch, type BranchStart, type BranchTree, isBranchTree, unbranched } from './branch-tree.js'
+import { createSessionState, cutState, toSessionState } from './session-state.js'
 import { restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
 import { completeInput } from './log/complete-context.js'
@@ -49,6 +50,8 @@ export interface FoldedSession {
   queued: number
   /** The idempotency keys of the last messages that are in the log. */
   keys: readonly string[]
+  /** The branches of the session; null: it has never parted. */
+  branches: BranchTree | null
   /** What the telemetry of that run has left. */
   link: string | null
   /** Characters of the last snapshot, and of what has come since. */
@@ -88,8 +91,14 @@ export function foldRecords(
   const fault = findSessionFault(folded)
   if (fault !== null)
     throw damagedLogError(sessionId, findLastSoundRecord(records, sessionId), `it leads nowhere (${fault})`)
-  if (folded.run) folded.state = toSessionState(folded.run.context)
+  folded.state = getCurrentState(folded)
   return folded
+}
+
+/** What the next run starts from, after the latest one. */
+function getCurrentState({ run, state, branches }: FoldedSession): SessionState {
+  if (run === null) return state
+  return { ...toSessionState(run.context), ...(branches && { numbered: run.context.numbered }) }
 }
 
 /** Where a session stands before the first of these records. */
@@ -111,6 +120,7 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
     inbox: 0,
     queued: 0,
     keys: [],
+    branches: null,
     link: null,
     snapshotSize: 0,
     tailSize: 0,
@@ -139,12 +149,14 @@ export function findSessionFault({
   queued,
   run,
   state,
+  branches,
 }: FoldedSession): string | null {
   if (name !== undefined && typeof name !== 'string') return 'its name is no text'
   if (!isTags(tags) || (parent !== undefined && typeof parent !== 'string'))
     return 'its tags or its parent are no texts'
   if (![runs, lastEventNumber ?? 0, inbox, queued].every(Number.isSafeInteger))
     return 'the number of its runs, or of their events, is none'
+  if (branches !== null && !isBranchTree(branches)) return 'its branches are none'
   return run ? findContextFault(run.context) : findStateFault(state)
 }
 
@@ -198,7 +210,8 @@ function applyEntry(
       folded.state = entry.state ?? folded.state
       break
     case 'start': {
-      if (folded.run) folded.state = toSessionState(folded.run.context)
+      folded.state = getCurrentState(folded)
+      if (entry.branch) beginBranch(folded, entry.branch, record.seq)
       folded.run = folding.start({ ...folded.state, ...completeInput(entry.input) })
       folded.runs += 1
       folded.lastEventNumber = null
@@ -225,6 +238,7 @@ function applyEntry(
       folded.inbox = entry.inbox ?? folded.inbox
       folded.queued = entry.queued ?? folded.queued
       folded.keys = Array.isArray(entry.keys) ? entry.keys : folded.keys
+      folded.branches = entry.branches ?? folded.branches
       folded.run = restoreRun(entry.state, record.seq, sessionId, folding)
       folded.snapshotSize = record.data.length
       folded.tailSize = 0
@@ -234,6 +248,13 @@ function applyEntry(
   }
   folded.lastEventNumber = entry.told ?? folded.lastEventNumber
   if (typeof entry.link === 'string') folded.link = entry.link
+}
+
+/** The session leaves its transcript where a run begins a branch. */
+function beginBranch(folded: FoldedSession, start: BranchStart, seq: number): void {
+  const { state } = folded
+  folded.branches = addBranch(folded.branches ?? unbranched, start, { messages: state.messages, seq })
+  folded.state = cutState(state, start)
 }
 
 /** How many idempotency keys a session remembers. */

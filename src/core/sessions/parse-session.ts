@@ -1,3 +1,4 @@
+import { parseMessageNumber } from '../../../machines/agent/step-id.js'
 import { restoreGuardrails } from '../../../guards/state.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
@@ -73,11 +74,15 @@ function checkStoredSession(stored: unknown): KindValue<typeof storedSession> & 
   }
 }
 
-/** Each call has exactly one result right after it, in call order; messages are numbered m1, m2, … without gaps. */
+/** Each call has exactly one result right after it, in call order; the numbers of messages grow: m1, m2, … A session with branches has gaps. */
 function findHistoryProblem(messages: readonly Message[]): string | null {
   let expected: string[] = []
+  let last = 0
   for (const [i, message] of messages.entries()) {
-    if (message.id !== `m${i + 1}`) return `messages[${i}].id must be 'm${i + 1}' (is '${message.id}').`
+    const number = parseMessageNumber(message.id) ?? 0
+    if (number <= last)
+      return `messages[${i}].id must be 'm${last + 1}', or have a higher number (is '${message.id}').`
+    last = number
     if (message.role === 'tool') {
       if (message.tool_call_id === expected[0]) expected.shift()
       else

@@ -6,6 +6,7 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import type { SessionStore } from './store/store.js'
 import type { MachineState } from './log/record-content.js'
+import { type BranchPoint, type BranchTree, listBranchPoints } from './branch-tree.js'
 import { unknownSessionError } from './store/store-refusals.js'
 import { toMachineState, type FoldedSession, foldRecords } from './fold-session.js'
 
@@ -21,6 +22,8 @@ export interface SessionSnapshot {
   run: RunResult | RunInProgress | null
   /** The same as the machine's own state, fit for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
+  /** Its branch, and where the transcript parts from others. Absent: the session has one branch. */
+  branches?: { current: number; points: readonly BranchPoint[] }
 }
 
 /** The state of a session after record `to`; default: after the last one. Nothing is written. */
@@ -29,7 +32,16 @@ export async function replaySession(
   sessionId: string,
   to?: number,
 ): Promise<SessionSnapshot> {
-  const { head, name, state, run } = await readSessionAt(store, sessionId, to)
+  const folded = await readSessionAt(store, sessionId, to)
+  return toSessionSnapshot(folded, folded.branches)
+}
+
+/** `tree`: the branches of the session. */
+export function toSessionSnapshot(
+  { head, name, state, run }: FoldedSession,
+  tree: BranchTree | null,
+  branch = tree?.current,
+): SessionSnapshot {
   return {
     seq: head,
     ...(name !== undefined && { name }),
@@ -37,6 +49,8 @@ export async function replaySession(
     usage: run?.context.usage.session ?? state.usage,
     run: run ? toCurrentResult(run.context) : null,
     snapshot: run ? toMachineState(run) : null,
+    ...(tree &&
+      branch !== undefined && { branches: { current: branch, points: listBranchPoints(tree, branch) } }),
   }
 }
 

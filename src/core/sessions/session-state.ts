@@ -1,5 +1,5 @@
 import { getInitialGuardrails } from '../../../guards/state.js'
-import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
+import { type AgentContext, countNumbered, type SessionState } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 
 export function createSessionState(): SessionState {
@@ -16,4 +16,16 @@ export function createSessionState(): SessionState {
 export function toSessionState(context: AgentContext): SessionState {
   const { messages, usage, guardrails, warnedOfBudget, fit } = context
   return { messages, usage: usage.session, guardrails, warnedOfBudget, fit }
+}
+
+/** What a branch of a session begins with: the messages that it keeps. Totals and guards know of all branches. */
+export function cutState(state: SessionState, { kept }: { kept: number }): SessionState {
+  const { messages, fit, numbered = 0 } = state
+  return {
+    ...state,
+    messages: messages.slice(0, kept),
+    // What requests leave out is worked out anew where some of it is not there.
+    fit: fit !== null && fit.from > kept ? null : fit,
+    numbered: Math.max(numbered, countNumbered(messages)),
+  }
 }

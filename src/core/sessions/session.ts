@@ -3,6 +3,7 @@ import type { AgentContext, SessionState } from '../../../machines/agent/context
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { maskMessages } from '../../../machines/agent/uncleared-input.js'
+import { formatMessageId, parseMessageNumber } from '../../../machines/agent/step-id.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import { createId } from '../base/create-id.js'
@@ -133,7 +134,7 @@ function closeWaitingCalls(messages: readonly Message[]): Message[] {
     ({ id }, i): Message =>
       after.find((message) => message.role === 'tool' && message.tool_call_id === id) ?? {
         role: 'tool',
-        id: `m${at + 2 + i}`,
+        id: formatMessageId((parseMessageNumber(asked.id) ?? at + 1) + 1 + i),
         createdAt: asked.createdAt,
         tool_call_id: id,
         content: 'Not executed: the session was stored while this call waited for an answer.',

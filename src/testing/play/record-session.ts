@@ -91,8 +91,10 @@ export async function takeRecording(
 /** Snapshots say what is known already; a fork begins with one. */
 function removeNeedless(records: readonly ClearedRecord[]): ClearedRecord[] {
   let isBegun = false
-  return records.filter(({ type }) => {
-    if (type === 'snapshot' && isBegun) return false
+  return records.filter((record) => {
+    const { type } = record
+    const selected = record.type === 'snapshot' ? record.selected : undefined
+    if (type === 'snapshot' && isBegun && selected === undefined) return false
     if (type === 'start' || type === 'snapshot') isBegun = true
     return true
   })

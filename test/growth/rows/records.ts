@@ -211,6 +211,18 @@ export const recordRows: readonly Row[] = [
     run: ({ agent }) => agent.fork('s'),
   }),
   row({
+    name: 'the branches of a session',
+    covers: ['agent branch', 'agent selectBranch', 'agent listBranches'],
+    ...size,
+    prepare: kept,
+    run: async ({ agent }) => {
+      const id = await agent.fork('s')
+      await agent.branch(id, { from: 'm1' }).result
+      await agent.selectBranch(id, 1)
+      return agent.listBranches(id)
+    },
+  }),
+  row({
     name: 'reading a log',
     covers: ['store read', 'store get', 'statewright memoryStore', 'statewright/stores memoryStore'],
     ...size,

@@ -39,6 +39,15 @@ export const agentSurfaces: Surface[] = [
   operator('agent.watch', 'look', watched),
   operator('agent.replay', 'look', async ({ process }) => (await process.agent.replay(session)).messages),
   operator('agent.readSession', 'look', ({ process }) => process.agent.readSession(session)),
+  operator(
+    'agent.branch',
+    'branch',
+    ({ process }) => process.agent.branch(session, { from: 'm1', context }).result,
+  ),
+  operator('agent.selectBranch', 'turn back', ({ process }) => process.agent.selectBranch(session, 2)),
+  operator('agent.listBranches', 'look', ({ process }) => process.agent.listBranches(session), {
+    isSilent: true,
+  }),
   operator('agent.fork', 'fork', ({ process }) => process.agent.fork(session)),
   operator('agent.deleteSession', 'forget', ({ process }) => process.agent.deleteSession(session)),
   operator('agent.deleteSessions', 'forget', async ({ process, world }) => {

@@ -85,6 +85,32 @@ export const pageSurfaces: Surface[] = [
   surface('aguiHandler', 'begin', 'say', () => ({
     body: { threadId: 'c1', runId: 'r2', messages: [{ id: 'm2', role: 'user', content: 'Again.' }] },
   })),
+  {
+    ...surface('chatHandler', 'branch', 'say', () => ({
+      body: {
+        id: 'c1',
+        trigger: 'regenerate-message',
+        messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Again.' }] }],
+      },
+    })),
+    as: 'another answer',
+  },
+  {
+    ...surface('aguiHandler', 'branch', 'say', () => ({
+      body: { threadId: 'c1', runId: 'r2', messages: [], forwardedProps: { regenerateFrom: 'm1' } },
+    })),
+    as: 'another answer',
+  },
+  {
+    ...surface('chatHandler', 'branch', 'say', () => ({
+      body: {
+        id: 'c1',
+        messageId: 'm1',
+        messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Other words.' }] }],
+      },
+    })),
+    as: 'an edit',
+  },
   surface('chatHandler', 'answer', 'say', ({ question }) => {
     const approval = { id: toApprovalId(question), approved: true }
     const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }

@@ -1,8 +1,10 @@
-import type { SessionState } from '../../../../machines/agent/context.js'
+import { type AgentContext, countNumbered, type SessionState } from '../../../../machines/agent/context.js'
+import type { Message } from '../../../../machines/agent/messages.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import { toLinkField } from '../journal.js'
 import { hasTags, type SessionTags } from '../store/session-tags.js'
-import { type MachineState, logVersion, type RecordContent } from './record-content.js'
+import type { BranchTree } from '../branch-tree.js'
+import { branchLogVersion, type MachineState, logVersion, type RecordContent } from './record-content.js'
 import { toStoredState } from './stored-state.js'
 
 type Opening = Extract<RecordContent, { type: 'opened' }>
@@ -27,6 +29,8 @@ export interface SessionFacts extends SessionIdentity {
   runs: number
   /** The agent that began the latest run; null where the log does not say. */
   definition: AgentDefinition | null
+  /** Null: the session has never parted. */
+  branches?: BranchTree | null
 }
 
 /** What the log has of the session's inbox: see `FoldedSession`. */
@@ -44,7 +48,7 @@ export function createOpening(
 ): Opening {
   return {
     type: 'opened',
-    version: logVersion,
+    version: hasGaps(initialState?.messages) ? branchLogVersion : logVersion,
     ...toIdentityFields(identity),
     ...(initialState && { state: initialState }),
     ...(forkedFrom && { forkedFrom }),
@@ -54,22 +58,28 @@ export function createOpening(
 /** A record of the state that all records before it lead to, so that reading can begin there. */
 export function createSnapshot(
   state: MachineState,
-  { runs, definition, ...identity }: SessionFacts,
+  { runs, definition, branches = null, ...identity }: SessionFacts,
   { applied = 0, queued = 0, keys = [] }: InboxFacts = {},
   link: string | null = null,
 ): Snapshot {
   return {
     type: 'snapshot',
-    version: logVersion,
+    version: branches || hasGaps((state.context as AgentContext).messages) ? branchLogVersion : logVersion,
     ...toIdentityFields(identity),
     runs,
     ...toDefinitionField(definition),
     ...(applied > 0 && { inbox: applied }),
     ...(queued > 0 && { queued }),
     ...(keys.length > 0 && { keys: [...keys] }),
+    ...(branches && { branches }),
     state: toStoredState(state),
     ...toLinkField(link),
   }
+}
+
+/** Whether numbers of a transcript are those of other branches: an earlier Statewright would use them again. */
+function hasGaps(messages: readonly Message[] = []): boolean {
+  return countNumbered(messages) > messages.length
 }
 
 /** What is not there is left out. */

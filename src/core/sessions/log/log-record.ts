@@ -1,7 +1,7 @@
 import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { LogRecord } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
-import { type RecordContent, logVersion } from './record-content.js'
+import { branchLogVersion, logVersion, type RecordContent } from './record-content.js'
 
 /** An entry that is not sealed yet. */
 export type RecordDraft = Omit<LogRecord, 'check'>
@@ -42,12 +42,12 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
   } catch (error) {
     throw damagedLogError(sessionId, after, `record ${seq} is not JSON`, error)
   }
-  const version = 'version' in entry ? entry.version : logVersion
-  if (version > logVersion) {
+  const version = ('version' in entry ? entry.version : undefined) ?? logVersion
+  if (version > branchLogVersion) {
     throw new StoreError(
       'newer_log',
       `Session '${sessionId}' was written with log version ${version}; this Statewright knows versions up to ` +
-        `${logVersion}. Open it with the newer Statewright that wrote it.`,
+        `${branchLogVersion}. Open it with the newer Statewright that wrote it.`,
       sessionId,
     )
   }

@@ -1,6 +1,7 @@
 import type { AgentInput, SessionState } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import type { AgentDefinition } from '../agent-definition.js'
+import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { LoggedEdit } from '../fork-edit.js'
 import type { SessionTags } from '../store/session-tags.js'
 
@@ -9,6 +10,9 @@ import type { SessionTags } from '../store/session-tags.js'
  * each other; it loads, and what is added to it is of this one.
  */
 export const logVersion = 2
+
+/** The version of records that tell of branches: an earlier Statewright would go on from another transcript. */
+export const branchLogVersion = 3
 
 /** What a run starts from, but for what the log itself says: the session's state. So a start is small, too. */
 export type StartInput = Omit<AgentInput, keyof SessionState>
@@ -55,6 +59,10 @@ type Content =
       queued?: number
       /** What the session is found by from here on, where the run changes it. */
       tags?: SessionTags
+      /** The run begins a branch: it leaves the transcript before its end. */
+      branch?: BranchStart
+      /** Where it begins a branch. */
+      version?: number
     }
   | { type: 'event'; event: AgentMachineEvent }
   | {
@@ -72,5 +80,9 @@ type Content =
       queued?: number
       /** The idempotency keys of the last messages that are in the log. */
       keys?: string[]
+      /** The branches of the session, where it has several. */
+      branches?: BranchTree
+      /** The session is put back on this branch. Absent: the record repeats what those before it say. */
+      selected?: number
       state: MachineState
     }

@@ -1,10 +1,15 @@
 import type { AgentDefinition } from '../agent-definition.js'
+import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { FoldedSession } from '../fold-session.js'
 import { hasTags, mergeTags, type SessionTags } from '../store/session-tags.js'
 import { type SessionFacts, toDefinitionField, toTagsField } from './create-records.js'
-import type { RecordContent } from './record-content.js'
+import { branchLogVersion, type RecordContent } from './record-content.js'
 
-type StartFields = Pick<Extract<RecordContent, { type: 'start' }>, 'definition' | 'tags'>
+type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
+type StartFields = Pick<
+  Extract<RecordContent, { type: 'start' }>,
+  'definition' | 'tags' | 'version' | 'branch'
+>
 
 /** What a log brings to a session that is new to the store. */
 export interface FirstFacts {
@@ -20,10 +25,18 @@ export class CurrentFacts {
   #facts: SessionFacts
   /** Tags that the log does not have yet. */
   #newTags: SessionTags = {}
+  #branch: { start: BranchStart; add: (seq: number) => BranchTree } | undefined
   readonly #createDefinition: FirstFacts['definition']
 
-  constructor({ name, tags, parent, runs, definition }: FoldedSession, first: FirstFacts) {
-    this.#facts = { name: name ?? first.name, tags, parent: parent ?? first.parent, runs, definition }
+  constructor({ name, tags, parent, runs, definition, branches }: FoldedSession, first: FirstFacts) {
+    this.#facts = {
+      name: name ?? first.name,
+      tags,
+      parent: parent ?? first.parent,
+      runs,
+      definition,
+      branches,
+    }
     this.#createDefinition = first.definition
   }
 
@@ -43,16 +56,33 @@ export class CurrentFacts {
     this.#newTags = {}
   }
 
-  /** A run begins: what its record tells of it. */
-  beginRun(): StartFields {
-    const definition = this.#createDefinition?.() ?? null
-    const tags = this.#newTags
-    this.#facts = { ...this.#facts, runs: this.#facts.runs + 1, definition }
-    this.#newTags = {}
-    return { ...toDefinitionField(definition), ...toTagsField(tags) }
+  /** The run that begins next begins a branch; `add`: what that makes of the branches, by the number of its record. */
+  setBranch(start: BranchStart, add: (seq: number) => BranchTree): void {
+    this.#branch = { start, add }
   }
 
-  setDefinition(definition: AgentDefinition | null): void {
-    this.#facts = { ...this.#facts, definition }
+  /** A run begins: what its record, of this number, tells of it. */
+  beginRun(seq: number): StartFields {
+    const definition = this.#createDefinition?.() ?? null
+    const tags = this.#newTags
+    const branch = this.#branch
+    this.#facts = {
+      ...this.#facts,
+      runs: this.#facts.runs + 1,
+      definition,
+      ...(branch && { branches: branch.add(seq) }),
+    }
+    this.#newTags = {}
+    this.#branch = undefined
+    return {
+      ...toDefinitionField(definition),
+      ...toTagsField(tags),
+      ...(branch && { version: branchLogVersion, branch: branch.start }),
+    }
+  }
+
+  /** A snapshot says what it is known by from here on. */
+  repeat({ definition, branches }: Snapshot): void {
+    this.#facts = { ...this.#facts, definition: definition ?? null, ...(branches && { branches }) }
   }
 }

@@ -169,6 +169,11 @@ export class SessionLog implements Journal {
     this.#queued = message
   }
 
+  /** The run that is about to start begins a branch. */
+  setBranch(...branch: Parameters<CurrentFacts['setBranch']>): void {
+    this.#facts.setBranch(...branch)
+  }
+
   /** What the run that begins next gives the session to be found by. @throws {UsageError} `invalid_option` for too many */
   addTags(tags: SessionTags): void {
     this.#facts.addTags(tags, this.sessionId)
@@ -186,13 +191,21 @@ export class SessionLog implements Journal {
       if (entry.event.inbox !== undefined) this.inbox.markApplied(entry.event.inbox, entry.event.key)
       return
     }
-    const { messages: _m, usage: _u, guardrails: _g, warnedOfBudget: _w, fit: _f, ...input } = entry.input
+    const {
+      messages: _m,
+      usage: _u,
+      guardrails: _g,
+      warnedOfBudget: _w,
+      fit: _f,
+      numbered: _n,
+      ...input
+    } = entry.input
     if (this.#head === 0) this.write(createOpening(this.#facts.current, this.#initialState))
     this.#runStartedAt = this.#head + 1
     this.write({
       type: 'start',
       input: input satisfies StartInput,
-      ...this.#facts.beginRun(),
+      ...this.#facts.beginRun(this.#runStartedAt),
       ...(this.#queued !== undefined && { queued: this.#queued }),
       ...toLinkField(this.#link),
     })
@@ -201,7 +214,7 @@ export class SessionLog implements Journal {
 
   write(entry: RecordContent): void {
     if (this.#failure) return
-    if (entry.type === 'snapshot') this.#facts.setDefinition(entry.definition ?? null)
+    if (entry.type === 'snapshot') this.#facts.repeat(entry)
     if (entry.type === 'opened') this.#facts.markOpened()
     let record: RecordDraft
     try {

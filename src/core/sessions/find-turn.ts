@@ -1,0 +1,32 @@
+import type { Message, UserMessage } from '../../../machines/agent/messages.js'
+
+/** Whether the message starts a turn. Steering belongs to the turn that is under way. */
+export function isTurnOpening(message: Message): message is UserMessage {
+  return message.role === 'user' && !message.internal && !isSteering(message)
+}
+
+export const isSteering = ({ data }: Pick<Message, 'data'>): boolean => data?.['reason'] === 'steering'
+
+/** The id of the page's message that answers a user message. */
+export const toAnswerId = ({ id }: Pick<Message, 'id'>): string => `${id}.answer`
+
+/** The id that a page gave a message. */
+export function findClientId({ data }: Pick<Message, 'data'>): string | undefined {
+  const id = data?.['clientId']
+  return typeof id === 'string' ? id : undefined
+}
+
+/**
+ * The index of the user message that an id means: its own, the client's, or that of its answer, as pages or the transcript call
+ * it. -1: the transcript has none.
+ */
+export function findTurnIndex(messages: readonly Message[], id: string): number {
+  const own = messages.findLastIndex(
+    (message) =>
+      isTurnOpening(message) &&
+      (message.id === id || findClientId(message) === id || toAnswerId(message) === id),
+  )
+  if (own >= 0) return own
+  const at = messages.findIndex((message) => message.id === id && !message.internal)
+  return messages.findLastIndex((message, i) => i < at && isTurnOpening(message))
+}

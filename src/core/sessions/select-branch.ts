@@ -1,0 +1,117 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { Clock } from '../base/clock.js'
+import { UsageError } from '../base/errors.js'
+import { getBranch, returnToBranch, type BranchTree, unbranched } from './branch-tree.js'
+import { toMachineState } from './fold-session.js'
+import { createSnapshot } from './log/create-records.js'
+import { openSession } from './open-session.js'
+import { readSessionAt, type SessionSnapshot, toSessionSnapshot } from './replay-session.js'
+import { refuseUnfinishedRun } from './session-errors.js'
+import { unknownSessionError } from './store/store-refusals.js'
+import type { SessionStore } from './store/store.js'
+
+/** A branch of a session. */
+export interface SessionBranch {
+  /** Its number; 1 is the first. */
+  branch: number
+  /** The branch that it parts from; null for the first. */
+  parent: number | null
+  /** How many messages it shares with that branch. */
+  shared: number
+  /** Its last record: `agent.replay(id, { to: seq })` shows the branch. */
+  seq: number
+  /** Whether the session goes on from it. */
+  isCurrent: boolean
+}
+
+/** The branches of a session, the oldest first; one where it has never parted. */
+export async function listBranches(store: SessionStore, sessionId: string): Promise<SessionBranch[]> {
+  const { branches, head } = await readSessionAt(store, sessionId)
+  const tree = branches ?? unbranched
+  return tree.branches.map(({ parent, at, end }, i) => ({
+    branch: i + 1,
+    parent,
+    shared: at,
+    seq: end ?? head,
+    isCurrent: i + 1 === tree.current,
+  }))
+}
+
+/** A branch as it stands. */
+export async function replayBranch(
+  store: SessionStore,
+  sessionId: string,
+  number: number,
+): Promise<SessionSnapshot> {
+  const folded = await readSessionAt(store, sessionId)
+  const end = findEnd(folded.branches ?? unbranched, number, sessionId)
+  const branch = end === null ? folded : await readSessionAt(store, sessionId, end)
+  return toSessionSnapshot(branch, folded.branches, number)
+}
+
+/** The last record of a branch; null of the one that the session is on. */
+function findEnd(tree: BranchTree, number: unknown, sessionId: string): number | null {
+  if (typeof number === 'number' && Number.isSafeInteger(number) && tree.branches[number - 1])
+    return getBranch(tree, number).end
+  const { length } = tree.branches
+  throw new UsageError(
+    'unknown_branch',
+    `Session '${sessionId}' has no branch ${String(number).slice(0, 20)}: it has ${length}, numbered from 1.`,
+    'branch',
+  )
+}
+
+/**
+ * Puts a session back on one of its branches. Totals, and what guards remember, stay those of all branches.
+ *
+ * @throws {UsageError} `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch on which no run has begun
+ */
+export async function selectBranch(
+  { store, clock }: { store: SessionStore; clock: Clock },
+  sessionId: string,
+  number: number,
+): Promise<void> {
+  const { log, folded } = await openSession(store, sessionId, { clock, holder: 'a selection of a branch' })
+  try {
+    if (folded.head === 0) throw unknownSessionError(sessionId)
+    const tree = folded.branches ?? unbranched
+    const end = findEnd(tree, number, sessionId)
+    if (end === null) return
+    refuseUnfinishedRun(folded, sessionId)
+    const branch = await readSessionAt(store, sessionId, end)
+    if (branch.run === null || folded.run === null) throw noRunError(sessionId, number, end)
+    const context = joinContexts(branch.run.context, folded.run.context)
+    const branches = returnToBranch(tree, number, {
+      messages: folded.run.context.messages,
+      seq: folded.head + 1,
+    })
+    const { name, tags, parent, runs, inbox: applied, queued, keys } = folded
+    const { definition } = branch
+    const facts = { name, tags, parent, runs, definition, branches }
+    const state = { ...toMachineState(branch.run), context }
+    log.write({ ...createSnapshot(state, facts, { applied, queued, keys }), selected: number })
+    log.setSummary(context)
+    await log.flush()
+  } finally {
+    await log.close()
+  }
+}
+
+/** What a branch stands for once it is selected: its transcript, and what the session knows of all branches. */
+function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
+  return {
+    ...branch,
+    usage: { run: branch.usage.run, session: left.usage.session },
+    numbered: Math.max(branch.numbered, left.numbered),
+    guardrails: left.guardrails,
+    warnedOfBudget: left.warnedOfBudget,
+  }
+}
+
+function noRunError(sessionId: string, number: number, end: number): UsageError {
+  return new UsageError(
+    'nothing_to_resume',
+    `No run has begun on branch ${number} of session '${sessionId}': agent.fork('${sessionId}', ${end}) makes a session of it.`,
+    sessionId,
+  )
+}

@@ -1,0 +1,352 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { SimulatedClock } from 'xstate'
+import {
+  type Agent,
+  type AgentOptions,
+  createAgent,
+  defineTool,
+  memoryStore,
+  type ModelProvider,
+  patternShield,
+  StoreError,
+  UsageError,
+} from '../../src/index.js'
+import { fileStore } from '../../src/stores/file/index.js'
+import type { SessionStore } from '../../src/core/sessions/store/store.js'
+import { clearRecords } from '../../src/core/sessions/clear-records.js'
+import { foldRecords } from '../../src/core/sessions/fold-session.js'
+import { replaySession } from '../../src/testing/index.js'
+import { z } from 'zod'
+import { distant } from '../support/distant.js'
+import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
+import { faults } from '../support/record-faults.js'
+
+const folders: string[] = []
+const openStores: SessionStore[] = []
+
+afterEach(async () => {
+  await Promise.all(openStores.splice(0).map(async (store) => store.close()))
+  await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })))
+})
+
+const kinds: [string, () => Promise<SessionStore>][] = [
+  ['in memory', async () => memoryStore()],
+  ['later', async () => distant(memoryStore())],
+  [
+    'in files',
+    async () => {
+      const dir = await mkdtemp(join(tmpdir(), 'statewright-branches-'))
+      folders.push(dir)
+      const store = fileStore({ dir })
+      openStores.push(store)
+      return store
+    },
+  ],
+]
+
+/** Answers with a number, and with what was said last. */
+function counting(): ModelProvider {
+  let asked = 0
+  return {
+    provider: 'counting',
+    model: 'counting-1',
+    request: async ({ messages }) => {
+      asked += 1
+      const last = messages.findLast(({ role }) => role === 'user')?.content
+      return { ...plainAnswer, text: `${asked}: ${JSON.stringify(last)}` }
+    },
+  }
+}
+
+function scene(store: SessionStore, options: Partial<AgentOptions> = {}): Agent {
+  return createAgent({ model: counting(), store, clock: new SimulatedClock(), prices: null, ...options })
+}
+
+async function said(agent: Agent, branch?: number, id = 's'): Promise<unknown[]> {
+  const { messages } = await agent.replay(id, branch === undefined ? {} : { branch })
+  return messages.map(({ content }) => content)
+}
+
+const codeOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => 'none',
+    (error: unknown) => {
+      if (error instanceof UsageError || error instanceof StoreError) return error.code
+      throw error
+    },
+  )
+
+describe.each(kinds)('a store that answers %s', (_kind, open) => {
+  test('another answer: the former one stays, and both are paid for', async () => {
+    const store = await open()
+    const agent = scene(store)
+    await agent.run('A', { session: 's' }).result
+    await agent.run('B', { session: 's' }).result
+    const { output } = await agent.branch('s', { from: 'm3' }).result
+    expect(output).toBe('3: "B"')
+    expect((await agent.replay('s')).usage.totalTokens).toBe(45)
+    expect(await said(agent)).toEqual(['A', '1: "A"', 'B', '3: "B"'])
+    expect(await said(agent, 1)).toEqual(['A', '1: "A"', 'B', '2: "B"'])
+    expect(await agent.listBranches('s')).toMatchObject([
+      { branch: 1, parent: null, isCurrent: false },
+      { branch: 2, parent: 1, shared: 3, isCurrent: true },
+    ])
+    expect((await agent.replay('s')).branches).toEqual({
+      current: 2,
+      points: [{ at: 3, position: 2, count: 2, branches: [1, 2] }],
+    })
+    // Another process goes on from the same place.
+    await scene(store).run('C', { session: 's' }).result
+    expect(await said(agent)).toEqual(['A', '1: "A"', 'B', '3: "B"', 'C', '1: "C"'])
+    expect((await store.get('s'))?.summary).toMatchObject({ totalTokens: 60, messages: 6, runs: 4 })
+  })
+
+  test('an edit leaves what came after, and the branch before it can be selected and goes on', async () => {
+    const store = await open()
+    const agent = scene(store)
+    await agent.run([{ content: 'A', clientId: 'page-a' }], { session: 's' }).result
+    await agent.run('B', { session: 's' }).result
+    await agent.branch('s', { from: 'page-a', edit: 'A2' }).result
+    expect(await said(agent)).toEqual(['A2', '3: "A2"'])
+    await agent.selectBranch('s', 1)
+    await agent.selectBranch('s', 1)
+    expect(await said(agent)).toEqual(['A', '1: "A"', 'B', '2: "B"'])
+    expect((await store.get('s'))?.summary).toMatchObject({ totalTokens: 45, messages: 4 })
+    const { messages } = await agent.run('C', { session: 's' }).result
+    expect((await agent.replay('s')).usage.totalTokens).toBe(60)
+    // No number of a message is used twice, whichever branch it is on.
+    expect(messages.map(({ id }) => id)).toEqual(['m1', 'm2', 'm3', 'm4', 'm7', 'm8'])
+    expect((await agent.replay('s', { branch: 2 })).messages.map(({ id }) => id)).toEqual(['m5', 'm6'])
+    expect((await agent.replay('s', { branch: 2 })).branches?.points).toEqual([
+      { at: 0, position: 2, count: 2, branches: [1, 2] },
+    ])
+    expect(messages[0]?.data?.['clientId']).toBe('page-a')
+  })
+
+  test('a key makes one branch, however often and from wherever the request comes', async () => {
+    const store = await open()
+    const [one, other] = [scene(store), scene(store)]
+    await one.run('A', { session: 's' }).result
+    const all = await Promise.all(
+      [one, other, one].map((agent) => codeOf(agent.branch('s', { from: 'm1', key: 'once' }).result)),
+    )
+    const refusals = all.filter((code) => code !== 'none')
+    expect(all.length - refusals.length).toBe(1)
+    for (const code of refusals) expect(['session_busy', 'already_branched']).toContain(code)
+    expect(await codeOf(other.branch('s', { from: 'm1', key: 'once' }).result)).toBe('already_branched')
+    expect(await one.listBranches('s')).toHaveLength(2)
+  })
+
+  test('a session with branches is deleted as a whole', async () => {
+    const store = await open()
+    const agent = scene(store)
+    await agent.run('A', { session: 's' }).result
+    await agent.branch('s', { from: 'm1' }).result
+    expect(await agent.deleteSession('s')).toBe(true)
+    expect(await codeOf(agent.listBranches('s'))).toBe('unknown_session')
+    expect(await codeOf(agent.replay('s', { branch: 1 }))).toBe('unknown_session')
+  })
+})
+
+describe('what is refused', () => {
+  test('what the session does not have, each with what to do', async () => {
+    const store = memoryStore()
+    const agent = scene(store)
+    const from = (id: string, session = 's') => codeOf(agent.branch(session, { from: id }).result)
+    expect(await from('m1', 'none')).toBe('unknown_session')
+    await agent.run('A', { session: 's' }).result
+    expect(await from('m9')).toBe('unknown_message')
+    expect(await codeOf(agent.selectBranch('s', 2))).toBe('unknown_branch')
+    expect(await codeOf(agent.selectBranch('s', 1.5))).toBe('unknown_branch')
+    expect(await codeOf(agent.selectBranch('none', 1))).toBe('unknown_session')
+    expect(await codeOf(agent.replay('s', { branch: 0 }))).toBe('unknown_branch')
+    expect(await codeOf(agent.replay('s', { branch: 1, to: 1 }))).toBe('invalid_option')
+    await agent.branch('s', { from: 'm2' }).result
+    expect(await from('m2')).toBe('other_branch')
+    expect(await from('m1.answer')).toBe('other_branch')
+    expect(store.list().map(({ id }) => id)).toEqual(['s'])
+    expect(() => agent.branch('s', {} as never)).toThrow(UsageError)
+    expect(() => agent.branch('s', { from: 'm1', key: '' })).toThrow(UsageError)
+    expect(() => agent.branch('s', { from: 'm1', session: 'x' } as never)).toThrow(/branch\(\) has no option/)
+    expect(() => createAgent({ model: counting() }).branch('s', { from: 'm1' })).toThrow(UsageError)
+  })
+
+  test('a message that another one follows without an answer, and one that a shield refused', async () => {
+    const store = memoryStore()
+    const shield = patternShield({ name: 'no-secrets', patterns: [/secret/], action: 'block' })
+    const agent = scene(store, { shields: { input: [shield] } })
+    await agent.run([{ content: 'A' }, { content: 'B' }], { session: 's' }).result
+    expect(await codeOf(agent.branch('s', { from: 'm1' }).result)).toBe('not_answered')
+    await agent.run('A secret.', { session: 's' }).result
+    const { messages } = await agent.replay('s')
+    const refused = messages.findLast(({ role }) => role === 'user')?.id ?? ''
+    expect(await codeOf(agent.branch('s', { from: refused }).result)).toBe('refused_by_shield')
+    const { state } = await agent.branch('s', { from: refused, edit: 'No such thing.' }).result
+    expect(state).toBe('COMPLETED')
+    expect(JSON.stringify(clearRecords(store.read('s'), 's').records)).not.toContain('secret.')
+  })
+
+  test('while the session works or waits, nothing is written', async () => {
+    const store = memoryStore()
+    const model = new ManualModel()
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({}),
+      needsApproval: () => true,
+      execute: () => 'paid',
+    })
+    const agent = scene(store, { model, tools: [pay] })
+    const run = agent.run('Pay.', { session: 's' })
+    await settled()
+    expect(await codeOf(agent.branch('s', { from: 'm1' }).result)).toBe('session_busy')
+    model.pending?.answer({ toolCalls: [call('c', 'pay')] })
+    expect(await run.result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
+    const before = store.read('s').length
+    expect(await codeOf(agent.branch('s', { from: 'm1' }).result)).toBe('unfinished_run')
+    expect(store.read('s')).toHaveLength(before)
+    run.cancel()
+    await run.result
+    // What waited on the former branch is not answered from the other one, though its call looks the same.
+    const next = agent.branch('s', { from: 'm1' })
+    await settled()
+    model.pending?.answer({ text: 'No.' })
+    expect(await next.result).toMatchObject({ state: 'COMPLETED' })
+    expect(await codeOf(agent.tell('s', { type: 'approve', callId: 'c' }))).toBe('run_ended')
+  })
+
+  test('more than a hundred branches', async () => {
+    const agent = scene(memoryStore())
+    await agent.run('A', { session: 's' }).result
+    for (let i = 0; i < 99; i++) {
+      const { messages } = await agent.replay('s')
+      await agent.branch('s', { from: messages[0]?.id ?? '' }).result
+    }
+    const { messages, branches } = await agent.replay('s')
+    expect(branches?.points).toMatchObject([{ position: 100, count: 100 }])
+    expect(await codeOf(agent.branch('s', { from: messages[0]?.id ?? '' }).result)).toBe('too_many_branches')
+  })
+})
+
+test('a process that dies right after the branch began loses nothing: its answer comes with the resume', async () => {
+  const near = memoryStore()
+  const model = new ManualModel()
+  const agent = scene(near, { model })
+  const first = agent.run('A', { session: 's' })
+  await settled()
+  model.pending?.answer({ text: 'One.' })
+  await first.result
+  const whole = near.read('s').length
+  agent.branch('s', { from: 'm1', key: 'k' })
+  await settled()
+  const records = near.read('s')
+  expect(records.length).toBeGreaterThan(whole)
+  // Cut at each record of the branch, as a process leaves it that is killed there.
+  for (let end = whole; end <= records.length; end++) {
+    const store = memoryStore()
+    const lease = store.acquire('s', { holder: 'the test', ttlMs: 1000 })
+    store.append(lease, records.slice(0, end))
+    store.release(lease)
+    const other = scene(store)
+    const retry = await codeOf(other.branch('s', { from: 'm1', key: 'k' }).result)
+    expect(retry).toBe(end === whole ? 'none' : 'already_branched')
+    if (end > whole) await (await other.resume('s')).result
+    expect(await said(other)).toEqual(['A', '1: "A"'])
+    expect(await other.listBranches('s')).toHaveLength(2)
+  }
+})
+
+test('an interrupted session, its records and its exports know of every branch', async () => {
+  const store = memoryStore()
+  const agent = scene(store)
+  // Long enough that the log has snapshots of its own.
+  await agent.run('x'.repeat(70_000), { session: 's' }).result
+  await agent.branch('s', { from: 'm1', edit: 'A' }).result
+  await agent.selectBranch('s', 1)
+  await agent.branch('s', { from: 'm1', edit: 'y'.repeat(70_000) }).result
+  await agent.run('B', { session: 's' }).result
+  const records = store.read('s')
+  expect(records.some(({ type, data }) => type === 'snapshot' && data.includes('"branches"'))).toBe(true)
+  for (const record of clearRecords(records, 's').records) expect(faults(record)).toEqual([])
+  // From a snapshot and from the beginning, the log leads to the same place.
+  const fromSnapshot = foldRecords(store.read('s', { from: 'snapshot' }), 's')
+  const fromStart = foldRecords(records, 's')
+  expect(fromSnapshot.branches).toEqual(fromStart.branches)
+  expect(fromSnapshot.state).toEqual(fromStart.state)
+  expect(fromStart.branches?.branches).toHaveLength(3)
+  const replayed = await replaySession(agent, records)
+  expect(replayed).toMatchObject({ state: 'COMPLETED', runs: 4 })
+  // A fork is a session of one branch, and goes on.
+  const fork = await agent.fork('s')
+  await agent.run('C', { session: fork }).result
+  const ids = (await agent.replay(fork)).messages.map(({ id }) => id)
+  expect(new Set(ids).size).toBe(ids.length)
+  expect((await agent.readSession('s')).messages).toHaveLength(4)
+})
+
+test('an earlier version refuses a session with branches, and reads one that has none', async () => {
+  const store = memoryStore()
+  const agent = scene(store)
+  await agent.run('A', { session: 's' }).result
+  const versions = () => store.read('s').map(({ data }) => (JSON.parse(data) as { version?: number }).version)
+  expect(Math.max(...versions().map((version) => version ?? 0))).toBe(2)
+  await agent.branch('s', { from: 'm1' }).result
+  expect(Math.max(...versions().map((version) => version ?? 0))).toBe(3)
+})
+
+test('branches are what a plain list of transcripts says', async () => {
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('say' as const) }),
+    fc.record({ do: fc.constant('again' as const), at: fc.nat(20) }),
+    fc.record({ do: fc.constant('edit' as const), at: fc.nat(20) }),
+    fc.record({ do: fc.constant('select' as const), at: fc.nat(20) }),
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+      const agent = scene(memoryStore())
+      await agent.run('0', { session: 's' }).result
+      const asked = { count: 1 }
+      const answer = (text: string): string => `${(asked.count += 1)}: ${JSON.stringify(text)}`
+      const branches: string[][] = [['0', '1: "0"']]
+      let current = 0
+      for (const [n, one] of steps.entries()) {
+        const path = branches[current] ?? []
+        const turn = one.do === 'say' || one.do === 'select' ? 0 : (one.at % (path.length / 2)) * 2
+        const { messages } = await agent.replay('s')
+        const from = messages[turn]?.id ?? ''
+        if (one.do === 'say') {
+          await agent.run(`${n}`, { session: 's' }).result
+          branches[current] = [...path, `${n}`, answer(`${n}`)]
+        } else if (one.do === 'select') {
+          current = one.at % branches.length
+          await agent.selectBranch('s', current + 1)
+        } else {
+          const edit = one.do === 'edit' ? `edit ${n}` : undefined
+          await agent.branch('s', { from, ...(edit !== undefined && { edit }) }).result
+          const text = edit ?? path[turn] ?? ''
+          branches.push([...path.slice(0, turn), text, answer(text)])
+          current = branches.length - 1
+        }
+      }
+      const listed = await agent.listBranches('s')
+      expect(listed.map(({ isCurrent }) => isCurrent).indexOf(true)).toBe(current)
+      for (const [i, transcript] of branches.entries()) {
+        expect(await said(agent, i + 1)).toEqual(transcript)
+        const { branches: shown } = await agent.replay('s', { branch: i + 1 })
+        for (const { at, position, count, branches: others } of shown?.points ?? []) {
+          expect(others).toHaveLength(count)
+          expect(others[position - 1]).toBe(i + 1)
+          const variants = others.map((other) => branches[other - 1] ?? [])
+          // They share what is before the point, and each differs there.
+          for (const variant of variants) expect(variant.slice(0, at)).toEqual(transcript.slice(0, at))
+          expect(new Set(variants.map((variant) => variant[at])).size).toBe(count)
+        }
+      }
+      expect((await agent.replay('s')).usage.totalTokens).toBe(asked.count * 15)
+    }),
+    { numRuns: 60 },
+  )
+})
