@@ -1,7 +1,5 @@
-import type { AgentContext } from './context.js'
-
 /** The step that is under way, or comes next: unique within a session's transcript. */
-export function getStepId(context: Pick<AgentContext, 'runId' | 'steps' | 'numbered'>): string {
+export function getStepId(context: { runId: string; steps: number; numbered: number }): string {
   return `${context.runId}.${context.numbered}.${context.steps + 1}`
 }
 
