@@ -9,10 +9,13 @@ const {
   AbstractChat,
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
   parseJsonEventStream,
   readUIMessageStream,
   uiMessageChunkSchema,
 } = await client()
+
+export { lastAssistantMessageIsCompleteWithToolCalls }
 
 /** What this client reads. */
 export const protocol: Protocol = isNewest ? 'v7' : 'v6'
