@@ -6,6 +6,7 @@ import {
   type ChatStatus,
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
   parseJsonEventStream,
   readUIMessageStream,
   type UIMessage,
@@ -13,6 +14,8 @@ import {
   uiMessageChunkSchema,
 } from 'ai'
 import type { Protocol } from '../../src/ui/index.js'
+
+export { lastAssistantMessageIsCompleteWithToolCalls }
 
 /** What this client reads. */
 export const protocol: Protocol = process.env['AI_NEWEST'] === 'installed' ? 'v7' : 'v6'
