@@ -1,4 +1,5 @@
 import type { ChatTransport as AiTransport, UIMessage } from 'ai'
+import fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
 import {
   type Agent,
@@ -136,6 +137,39 @@ describe('chatTransport', () => {
       ['2', 'yes'],
     ])
     expect(page.network.requests.some(({ headers }) => headers.has('none'))).toBe(false)
+  })
+
+  it('reads a stream however the network cuts it', async () => {
+    const chunks = [
+      { type: 'start', messageId: 'a' },
+      { type: 'start-step' },
+      { type: 'text-start', id: 't' },
+      { type: 'text-delta', id: 't', delta: 'Grüße ✓' },
+      { type: 'text-end', id: 't' },
+      { type: 'finish', finishReason: 'stop' },
+    ]
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom('\n', '\r\n'),
+        fc.array(fc.nat(9), { minLength: 1 }),
+        async (end, sizes) => {
+          const frames = [': ', ...chunks.map((chunk) => `data: ${JSON.stringify(chunk)}`), 'data: [DONE]']
+          const bytes = new TextEncoder().encode(frames.map((frame) => frame + end + end).join(''))
+          let [at, step] = [0, 0]
+          const body = new ReadableStream<Uint8Array>({
+            pull: (controller) => {
+              const size = 1 + (sizes[(step += 1) % sizes.length] as number)
+              if (at < bytes.length) controller.enqueue(bytes.slice(at, (at += size)))
+              else controller.close()
+            },
+          })
+          const page = openPage(async () => new Response(body))
+          await page.chat.sendMessage({ text: 'Go.' })
+          expect([page.chat.text, page.chat.errors]).toEqual(['Grüße ✓', []])
+        },
+      ),
+      { numRuns: 30 },
+    )
   })
 
   it.each([

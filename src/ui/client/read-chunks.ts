@@ -20,14 +20,22 @@ export async function* readChunks(
   if (body === null) throw createLostError()
   const reader = body.getReader()
   const decoder = new TextDecoder()
-  let text = ''
+  // Pieces of a frame that has not ended. They are joined once: a picture comes in hundreds.
+  let pieces: string[] = []
+  /** The last characters: the end of a frame may be cut, too. */
+  let end = ''
   let hasEnded = false
   try {
     for (;;) {
       const read = await readInTime(reader, clock)
       if (read === null) break
-      const frames = (text + decoder.decode(read, { stream: true })).split(/\r?\n\r?\n/)
-      text = frames.pop() ?? ''
+      const piece = decoder.decode(read, { stream: true })
+      const seen = end + piece
+      end = seen.slice(-2)
+      pieces.push(piece)
+      if (!/\n\r?\n/.test(seen)) continue
+      const frames = pieces.join('').split(/\r?\n\r?\n/)
+      pieces = frames.splice(-1)
       for (const frame of frames) {
         if (!frame.startsWith('data:')) continue
         const data = frame.slice('data:'.length).trim()
