@@ -1,4 +1,5 @@
-import { type AgentContext, countNumbered, type SessionState } from '../../../../machines/agent/context.js'
+import { countNumbered } from '../../../../machines/agent/step-id.js'
+import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import { toLinkField } from '../journal.js'
