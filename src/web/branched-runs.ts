@@ -2,7 +2,7 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { sha256 } from '../../guards/lib/sha256.js'
-import { type BranchTree, getBranch, listBranchPoints, unbranched } from '../core/sessions/branch-tree.js'
+import type { BranchPoint, BranchTree, StoredBranch } from '../core/sessions/branch-tree.js'
 import { findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
 import type { ChatAgent } from './chat-agent.js'
 import {
@@ -45,7 +45,7 @@ export interface BranchedRunsParts {
 /** Where a session stands that a request wants to branch. */
 interface Standing {
   context: AgentContext
-  tree: BranchTree
+  tree: BranchTree | null
 }
 
 /** The runs that begin at an earlier message of a session. */
@@ -71,7 +71,7 @@ export class BranchedRuns {
       const joined = standing && (await this.#join(sessionId, request, standing, caller))
       if (joined) return joined
       try {
-        if (request.branch !== undefined && request.branch !== standing?.tree.current) {
+        if (request.branch !== undefined && request.branch !== (standing && getCurrent(standing))) {
           // oxlint-disable-next-line no-await-in-loop -- as above
           await agent.selectBranch(sessionId, request.branch)
           continue
@@ -98,8 +98,8 @@ export class BranchedRuns {
     for (let attempt = 1; ; attempt += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       const standing = await this.#readStanding(sessionId)
-      if (standing?.tree.current === branch) return false
-      if (standing?.tree.branches[branch - 1]) this.#refuseUnfinished(sessionId, standing)
+      if ((standing && getCurrent(standing)) === branch) return false
+      if (standing?.tree?.branches[branch - 1]) this.#refuseUnfinished(sessionId, standing)
       try {
         // oxlint-disable-next-line no-await-in-loop -- as above
         await agent.selectBranch(sessionId, branch)
@@ -125,7 +125,7 @@ export class BranchedRuns {
 
   async #readStanding(sessionId: string): Promise<Standing | null> {
     const folded = await this.#parts.sessions.readFolded(sessionId)
-    return folded?.run ? { context: folded.run.context, tree: folded.branches ?? unbranched } : null
+    return folded?.run ? { context: folded.run.context, tree: folded.branches } : null
   }
 
   /** The answer that the request has begun already; null when it has begun none, and may. */
@@ -138,7 +138,7 @@ export class BranchedRuns {
     const { liveRuns, continued, sessions } = this.#parts
     const { context, tree } = standing
     const { messages, state } = context
-    const current = getBranch(tree)
+    const current = findBranch(tree) ?? first
     const last = messages.findLastIndex(isTurnOpening)
     const live = liveRuns.get(sessionId)
     const isAtWork = live !== undefined || isWorking(state)
@@ -153,7 +153,8 @@ export class BranchedRuns {
       if (last !== began) throw alreadySentError(from)
       return show()
     }
-    const isLast = (branch ?? tree.current) === tree.current && findTurnIndex(messages, from) === last
+    const isLast =
+      (branch ?? getCurrent(standing)) === getCurrent(standing) && findTurnIndex(messages, from) === last
     // Without a key, an answer that is being given anew is the one that is asked for.
     if (isLast && isAtWork && edit === null && current.again && began === last) return show()
     const mayTakeOver = isLast && edit === null && !live && isWorking(state) && caller.mayContinue
@@ -188,11 +189,21 @@ export class BranchedRuns {
   }
 
   /** Where the answer that has just begun parts from the others. */
-  async #findAnswerPoint(sessionId: string) {
-    const tree = (await this.#parts.sessions.readFolded(sessionId))?.branches
-    return tree ? listBranchPoints(tree).find(({ at }) => at === getBranch(tree).at) : undefined
+  async #findAnswerPoint(sessionId: string): Promise<BranchPoint | undefined> {
+    const [standing, { branches }] = await Promise.all([
+      this.#readStanding(sessionId),
+      this.#parts.agent.replay(sessionId),
+    ])
+    const began = findBranch(standing?.tree ?? null)?.at
+    return branches?.points.find(({ at }) => at === began)
   }
 }
+
+const first: Pick<StoredBranch, 'at' | 'again' | 'key'> = { at: 0 }
+
+const getCurrent = ({ tree }: Standing): number => tree?.current ?? 1
+
+const findBranch = (tree: BranchTree | null): StoredBranch | undefined => tree?.branches[tree.current - 1]
 
 /** The request with its key, and without an edit that asks for the words that the message has. */
 function completeRequest(asked: BranchRequest, standing: Standing | null): BranchRequest {

@@ -7,7 +7,6 @@ import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
-import { readSessionAt } from '../core/sessions/replay-session.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { type CallAnswer, isAnswerTo, tellAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
@@ -21,6 +20,7 @@ export interface ChatInternals {
   clock: Clock
   /** Whether shields screen what users say. */
   inputShields: boolean
+  readFolded: AgentInternals['readFolded']
   /** Begins the next run of a session with its first queued message. */
   beginQueuedRun: AgentInternals['beginQueuedRun']
   /** How `defineAgents` calls the agent. */
@@ -54,7 +54,7 @@ export class ChatSessions {
   /** Where a session stands, with its branches; null when there is none. */
   async readFolded(sessionId: string): Promise<FoldedSession | null> {
     try {
-      return await readSessionAt(this.#internals.store, sessionId)
+      return await this.#internals.readFolded(sessionId)
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error

@@ -168,9 +168,14 @@ describe('what is refused', () => {
     expect(await from('m2')).toBe('other_branch')
     expect(await from('m1.answer')).toBe('other_branch')
     expect(store.list().map(({ id }) => id)).toEqual(['s'])
-    expect(() => agent.branch('s', {} as never)).toThrow(UsageError)
-    expect(() => agent.branch('s', { from: 'm1', key: '' })).toThrow(UsageError)
-    expect(() => agent.branch('s', { from: 'm1', session: 'x' } as never)).toThrow(/branch\(\) has no option/)
+    for (const wrong of [
+      undefined,
+      {},
+      { from: 'm1', key: '' },
+      { from: 'm1', session: 'x' },
+      { from: 'm1', maxSteps: 1 },
+    ])
+      expect(await codeOf(agent.branch('s', wrong as never).result)).toBe('invalid_option')
     expect(() => createAgent({ model: counting() }).branch('s', { from: 'm1' })).toThrow(UsageError)
   })
 

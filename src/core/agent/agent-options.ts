@@ -139,7 +139,7 @@ export interface RunOptions {
  *
  * @example agent.branch('ann', { from: 'm3', edit: 'And in June?', limits: { maxSteps: 5 } })
  */
-export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal'> {
+export interface BranchOptions extends Omit<RunOptions, 'session' | 'journal' | 'inspect'> {
   /**
    * The user's message at which the branch begins: its id in the transcript, its `clientId`, or the id of its answer. It must be
    * on the branch that the session is on.
@@ -187,7 +187,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
    * @example
    * const { output } = await agent.branch('ann', { from: 'm1' }).result // another answer
    * const other = agent.branch('ann', { from: 'm1', edit: 'And in June?' })
-   * @throws {UsageError} `no_store`, `invalid_option`. `result` rejects with `unfinished_run` while the latest run has not ended,
+   * @throws {UsageError} `no_store`. `result` rejects with `invalid_option`, `unfinished_run` while the latest run has not ended,
    * `unknown_message`, `not_answered` for a message that another one follows without an answer, `other_branch`, `already_branched`,
    * `refused_by_shield` for a message that a shield refused and that has no edit, `too_many_branches` beyond 100
    */

@@ -40,7 +40,6 @@ import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector } from '../run/safe-inspector.js'
 import { getFeatures } from './agent-features.js'
-import { createBranchMethods } from './branch-methods.js'
 import { createDefinitionFactory } from './definition-factory.js'
 import { createDeleteMethods } from './delete-methods.js'
 import { createStoreMethods } from './store-methods.js'
@@ -241,8 +240,7 @@ export function createAgent(options: AgentOptions): Agent {
       return resumeRun(stored, id, { signal, context, inspect: inspector })
     },
     ...createDeleteMethods(store, parts, sessions),
-    ...createStoreMethods(store, parts),
-    ...createBranchMethods(made),
+    ...createStoreMethods(store, parts, made),
   }
   internalsByAgent.set(agent, made)
   return agent

@@ -1,7 +1,8 @@
+import { parseMessageNumber } from '../../../machines/agent/step-id.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
-import { parseMessageNumber } from '../../../machines/agent/step-id.js'
 import { UsageError } from '../base/errors.js'
+import { overrideLimits } from '../config/resolve-config.js'
 import { type BranchStart, getBranch, maxBranches, unbranched } from '../sessions/branch-tree.js'
 import { findClientId, findTurnIndex, isTurnOpening } from '../sessions/find-turn.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
@@ -9,40 +10,55 @@ import { refuseUnfinishedRun } from '../sessions/session-errors.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
 import type { RunOrigin } from '../run/run-parts.js'
-import { type RunAttachment, withAttachments } from '../run/with-attachments.js'
+import { withAttachments } from '../run/with-attachments.js'
+import type { BranchOptions } from './agent-options.js'
+import { checkRunOptions } from './run-options.js'
 import { acquireSession, beginAcquiredRun, type RunStart, type StoredRuns } from './stored-runs.js'
-
-/** Where a branch begins, and what is said there. */
-export interface BranchRequest {
-  /** The id of the user message, or of its answer. */
-  from: string
-  /** What the user says in place of that message. Absent: the message, once more. */
-  edit?: UserInput | undefined
-  attachments?: readonly RunAttachment[] | undefined
-  key?: string | undefined
-}
 
 /** Begins a run on a new branch of a session. */
 export async function beginBranch(
   stored: StoredRuns,
-  request: BranchRequest,
-  start: Omit<RunStart, 'said' | 'branch' | 'queued'>,
+  given: BranchOptions,
+  { runId, session }: Pick<RunStart, 'runId' | 'session'>,
 ): Promise<RunOrigin> {
-  const { runId, session } = start
+  const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(given)
+  const { context, tags, limits } = checkRunOptions(rest)
+  stored.parts.model.check?.()
+  const own = stored.parts.config
+  const config = limits === undefined ? own : overrideLimits(own, limits)
   const taken = await acquireSession(stored, session.id, { holder: `run ${runId}`, name: session.name })
   let plan: ReturnType<typeof planBranch>
   try {
-    plan = planBranch(taken.folded, request, session.id)
+    plan = planBranch(taken.folded, given, session.id)
   } catch (error) {
     await taken.log.close()
     throw error
   }
-  return beginAcquiredRun(stored, taken, { ...start, ...plan })
+  return beginAcquiredRun(stored, taken, { runId, session, config, context, tags, ...plan })
+}
+
+/** @throws {UsageError} `invalid_option` */
+function checkBranchOptions(given: BranchOptions): BranchOptions {
+  const { from, key } = given ?? {}
+  if (typeof from !== 'string' || from === '')
+    throw optionError(
+      "branch() needs { from }: the id of the message that is answered anew or edited, such as 'm3'.",
+      'from',
+    )
+  if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > 500))
+    throw optionError('key must be a text of 1 to 500 characters.', 'key')
+  for (const name of ['session', 'journal', 'inspect'])
+    if (Object.hasOwn(given, name)) throw optionError(`branch() has no option '${name}'.`, name)
+  return given
+}
+
+function optionError(message: string, subject: string): UsageError {
+  return new UsageError('invalid_option', message, subject)
 }
 
 function planBranch(
   folded: FoldedSession,
-  { from, edit, attachments, key }: BranchRequest,
+  { from, edit, attachments, key }: BranchOptions,
   sessionId: string,
 ): Pick<RunStart, 'said' | 'branch'> {
   if (folded.head === 0) throw unknownSessionError(sessionId)

@@ -1,4 +1,5 @@
 import { loadOnce } from '../base/lazy-load.js'
+import { loadSessionFunctions } from './load-session-functions.js'
 import { type AgentInternals, getStoredRuns } from './agent-internals.js'
 
 /** Only pages need it. */
@@ -10,6 +11,7 @@ export function createInternals(parts: Pick<AgentInternals, 'tools' | 'store' | 
     ...parts,
     label: undefined,
     stored: undefined,
+    readFolded: async (id) => (await loadSessionFunctions()).readSessionAt(getStoredRuns(made).store, id),
     beginQueuedRun: async (id, options) => {
       const { beginQueuedRun } = await loadQueuedRun()
       return beginQueuedRun(getStoredRuns(made), id, options)

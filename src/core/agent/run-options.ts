@@ -14,7 +14,7 @@ const optionNames = [
 ] as const satisfies (keyof RunOptions)[]
 
 /** The options of a run; a UsageError for one that does not exist (a limit beside `limits`, say) or cannot work. */
-export function checkRunOptions(options: unknown, method = 'run'): RunOptions {
+export function checkRunOptions(options: unknown): RunOptions {
   if (options === undefined) return {}
   if (typeof options !== 'object' || options === null) {
     throw optionError(
@@ -28,7 +28,7 @@ export function checkRunOptions(options: unknown, method = 'run'): RunOptions {
     const hint = other
       ? `Here it is ${other}.`
       : `It takes ${optionNames.join(', ')}; limits go into limits: { … }.`
-    throw optionError(`${method}() has no option '${key}'. ${hint}`, key)
+    throw optionError(`run() has no option '${key}'. ${hint}`, key)
   }
   const { signal, journal } = options as RunOptions
   if (signal !== undefined && typeof signal.addEventListener !== 'function') {

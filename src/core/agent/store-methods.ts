@@ -1,22 +1,23 @@
 import { loadOnce } from '../base/lazy-load.js'
+import { loadSessionFunctions } from './load-session-functions.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { UsageError } from '../base/errors.js'
 import { getStore } from '../sessions/session-errors.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { WatchedEvent, WatchOptions } from '../run/watch-session.js'
+import { createId } from '../base/create-id.js'
+import type { RunOrigin } from '../run/run-parts.js'
+import { Session } from '../sessions/session.js'
+import { type AgentInternals, getStoredRuns } from './agent-internals.js'
 import type { Agent } from './agent-options.js'
-
-const loadSessionFunctions = loadOnce(() => import('../sessions/log/lazy-session-functions.js'))
 
 /** Only those who change what happened need them. */
 const loadEdits = loadOnce(() => import('../run/edit-fork.js'))
 
-/** Only those whose sessions have branches need them. */
-const loadBranches = loadOnce(() => import('../sessions/select-branch.js'))
-
 /** Only those who speak to a session from elsewhere need it. */
 const loadTell = loadOnce(() => import('../run/tell-stored-session.js'))
+/** Only those whose sessions have branches need it. */
+const loadBranchRun = loadOnce(() => import('./branch-run.js'))
 const loadWatch = loadOnce(() => import('../run/watch-session.js'))
 
 /** A watch that begins when its first event is asked for; who leaves it is left alone at once, whatever it waits for. */
@@ -51,21 +52,20 @@ function createWatch(
 
 const doneResult = { done: true as const, value: undefined }
 
-/** What an agent does with sessions of its store without running them. */
+/** What an agent does with sessions of its store beside running them. */
 export function createStoreMethods(
   store: SessionStore | undefined,
   parts: AgentParts,
-): Pick<Agent, 'replay' | 'readSession' | 'fork' | 'tell' | 'watch'> {
+  made: AgentInternals,
+): Pick<
+  Agent,
+  'replay' | 'readSession' | 'fork' | 'branch' | 'listBranches' | 'selectBranch' | 'tell' | 'watch'
+> {
   return {
-    replay: async (sessionId, { to, branch } = {}) => {
+    replay: async (sessionId, options) => {
       const [kept, id] = [getStore(store), checkSessionId(sessionId)]
-      if (branch !== undefined) {
-        if (to !== undefined) throw bothGivenError()
-        const { replayBranch } = await loadBranches()
-        return replayBranch(kept, id, branch)
-      }
-      const { replaySession } = await loadSessionFunctions()
-      return replaySession(kept, id, to)
+      const { replayBranch } = await loadSessionFunctions()
+      return replayBranch(kept, id, options)
     },
     readSession: async (sessionId) => {
       const [kept, id] = [getStore(store), checkSessionId(sessionId)]
@@ -79,6 +79,20 @@ export function createStoreMethods(
       const { editFork } = await loadEdits()
       return forkSession(kept, id, seq, parts.clock, (folded) => editFork(parts, folded, edit, context))
     },
+    branch: (sessionId, given) => {
+      const stored = getStoredRuns(made)
+      const session = new Session(checkSessionId(sessionId))
+      const runId = createId()
+      const begin = async (): Promise<RunOrigin> => {
+        const { beginBranch } = await loadBranchRun()
+        return beginBranch(stored, given, { runId, session })
+      }
+      return stored.run({ runId, session, origin: begin(), signal: given?.signal, inspect: stored.inspect })
+    },
+    listBranches: async (sessionId) =>
+      (await loadSessionFunctions()).listBranches(getStoredRuns(made).store, sessionId),
+    selectBranch: async (sessionId, branch) =>
+      (await loadSessionFunctions()).selectBranch(getStoredRuns(made), sessionId, branch),
     watch: (sessionId, options) => createWatch(getStore(store), parts, sessionId, options),
     tell: async (sessionId, message) => {
       const kept = getStore(store)
@@ -86,12 +100,4 @@ export function createStoreMethods(
       return tellStoredSession({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
     },
   }
-}
-
-function bothGivenError(): UsageError {
-  return new UsageError(
-    'invalid_option',
-    'replay() takes a record (to) or a branch: give one of them.',
-    'branch',
-  )
 }

@@ -72,7 +72,7 @@ export async function beginAcquiredRun(
   try {
     refuseUnfinishedRun(folded, session.id)
     if (folded.head > 0 && said.history.length > 0) throw sessionNotEmptyError(session.id)
-    if (tags !== undefined) log.addTags(tags)
+    if (tags !== undefined) log.facts.addTags(tags, session.id)
     await log.inbox.discard()
     const standing = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
     const state = branch ? cutState(standing, branch) : standing
@@ -82,7 +82,7 @@ export async function beginAcquiredRun(
     log.addInitialState(state)
     if (branch) {
       const tree = folded.branches ?? unbranched
-      log.setBranch(branch, (seq) => addBranch(tree, branch, { messages: standing.messages, seq }))
+      log.facts.setBranch(branch, (seq) => addBranch(tree, branch, { messages: standing.messages, seq }))
     }
     if (queued === undefined) return { input: bound, log }
     log.setQueued(queued.message)

@@ -58,7 +58,7 @@ async function writeFork(
   const context: AgentContext | null = run && { ...run.context, sessionId: id, runId: createId() }
   if (context) await copyChildren(parts, { sessionId, folded, beginning }, context)
   const { log } = await openSession(parts.store, id, { clock: parts.clock, holder: 'a fork', name, parent })
-  log.addTags(tags)
+  log.facts.addTags(tags, id)
   log.write(createOpening(identity, state, { sessionId, seq: head, ...(edit && { edit }) }))
   if (run && context) {
     log.write(createSnapshot({ ...run.machine, context }, { ...identity, runs, definition }))

@@ -5,9 +5,10 @@ import { getBranch, returnToBranch, type BranchTree, unbranched } from './branch
 import { toMachineState } from './fold-session.js'
 import { createSnapshot } from './log/create-records.js'
 import { openSession } from './open-session.js'
-import { readSessionAt, type SessionSnapshot, toSessionSnapshot } from './replay-session.js'
+import { readSessionAt, replaySession, type SessionSnapshot, toSessionSnapshot } from './replay-session.js'
 import { refuseUnfinishedRun } from './session-errors.js'
 import { unknownSessionError } from './store/store-refusals.js'
+import { checkSessionId } from './store/session-id.js'
 import type { SessionStore } from './store/store.js'
 
 /** A branch of a session. */
@@ -26,7 +27,7 @@ export interface SessionBranch {
 
 /** The branches of a session, the oldest first; one where it has never parted. */
 export async function listBranches(store: SessionStore, sessionId: string): Promise<SessionBranch[]> {
-  const { branches, head } = await readSessionAt(store, sessionId)
+  const { branches, head } = await readSessionAt(store, checkSessionId(sessionId))
   const tree = branches ?? unbranched
   return tree.branches.map(({ parent, at, end }, i) => ({
     branch: i + 1,
@@ -37,12 +38,17 @@ export async function listBranches(store: SessionStore, sessionId: string): Prom
   }))
 }
 
-/** A branch as it stands. */
+/** A session as it stood after a record, or a branch as it stands. */
 export async function replayBranch(
   store: SessionStore,
   sessionId: string,
-  number: number,
+  { branch: number, to }: { branch?: number; to?: number } = {},
 ): Promise<SessionSnapshot> {
+  if (number === undefined) return replaySession(store, sessionId, to)
+  if (to !== undefined) {
+    const text = 'replay() takes a record (to) or a branch: give one of them.'
+    throw new UsageError('invalid_option', text, 'branch')
+  }
   const folded = await readSessionAt(store, sessionId)
   const end = findEnd(folded.branches ?? unbranched, number, sessionId)
   const branch = end === null ? folded : await readSessionAt(store, sessionId, end)
@@ -67,10 +73,11 @@ function findEnd(tree: BranchTree, number: unknown, sessionId: string): number |
  * @throws {UsageError} `unknown_branch`, `unfinished_run`, `nothing_to_resume` for a branch on which no run has begun
  */
 export async function selectBranch(
-  { store, clock }: { store: SessionStore; clock: Clock },
+  { store, parts: { clock } }: { store: SessionStore; parts: { clock: Clock } },
   sessionId: string,
   number: number,
 ): Promise<void> {
+  checkSessionId(sessionId)
   const { log, folded } = await openSession(store, sessionId, { clock, holder: 'a selection of a branch' })
   try {
     if (folded.head === 0) throw unknownSessionError(sessionId)

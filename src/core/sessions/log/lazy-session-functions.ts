@@ -2,5 +2,6 @@
 export { forkSession } from '../fork-session.js'
 export { openSession } from '../open-session.js'
 export { readSession } from './read-session.js'
-export { replaySession } from '../replay-session.js'
+export { readSessionAt } from '../replay-session.js'
+export { listBranches, replayBranch, selectBranch } from '../select-branch.js'
 export { toMachineState, getLastEventNumber } from '../fold-session.js'

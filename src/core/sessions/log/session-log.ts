@@ -3,7 +3,6 @@ import type { Clock } from '../../base/clock.js'
 import { createOpening, createSnapshot, toStartInput } from './create-records.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
-import type { SessionTags } from '../store/session-tags.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { takenOverError, toStoreError } from '../store/store-refusals.js'
 import type { StoreError } from '../store/store-error.js'
@@ -50,7 +49,8 @@ export class SessionLog implements Journal {
   #at: number
   readonly #clock: Clock
   readonly #holder: string
-  readonly #facts: CurrentFacts
+  /** What the session is known by. */
+  readonly facts: CurrentFacts
   readonly #lease: HeldLease
   /** True from a rest until the next entry: an answer can come while the rest is still being written. */
   #mayRelease = false
@@ -92,7 +92,7 @@ export class SessionLog implements Journal {
     this.store = store
     this.#clock = clock
     this.#holder = holder
-    this.#facts = new CurrentFacts(folded, parts)
+    this.facts = new CurrentFacts(folded, parts)
     this.#head = folded.head
     this.#written = folded.head
     this.#last = { seq: folded.head, check: folded.check }
@@ -169,16 +169,6 @@ export class SessionLog implements Journal {
     this.#queued = message
   }
 
-  /** The run that is about to start begins a branch. */
-  setBranch(...branch: Parameters<CurrentFacts['setBranch']>): void {
-    this.#facts.setBranch(...branch)
-  }
-
-  /** What the run that begins next gives the session to be found by. @throws {UsageError} `invalid_option` for too many */
-  addTags(tags: SessionTags): void {
-    this.#facts.addTags(tags, this.sessionId)
-  }
-
   setEventCounter(told: () => number): void {
     this.#getEventNumber = told
   }
@@ -191,12 +181,12 @@ export class SessionLog implements Journal {
       if (entry.event.inbox !== undefined) this.inbox.markApplied(entry.event.inbox, entry.event.key)
       return
     }
-    if (this.#head === 0) this.write(createOpening(this.#facts.current, this.#initialState))
+    if (this.#head === 0) this.write(createOpening(this.facts.current, this.#initialState))
     this.#runStartedAt = this.#head + 1
     this.write({
       type: 'start',
       input: toStartInput(entry.input),
-      ...this.#facts.beginRun(this.#runStartedAt),
+      ...this.facts.beginRun(this.#runStartedAt),
       ...(this.#queued !== undefined && { queued: this.#queued }),
       ...toLinkField(this.#link),
     })
@@ -205,8 +195,8 @@ export class SessionLog implements Journal {
 
   write(entry: RecordContent): void {
     if (this.#failure) return
-    if (entry.type === 'snapshot') this.#facts.repeat(entry)
-    if (entry.type === 'opened') this.#facts.markOpened()
+    if (entry.type === 'snapshot') this.facts.repeat(entry)
+    if (entry.type === 'opened') this.facts.markOpened()
     let record: RecordDraft
     try {
       record = draftRecord(this.#head + 1, this.#getRecordTime(entry), entry)
@@ -236,7 +226,7 @@ export class SessionLog implements Journal {
   onReached(run: FoldedRun): void {
     if (this.#tailSize < Math.max(minSnapshotChars, this.#snapshotSize / 4)) return
     const size = this.#tailSize
-    this.write(createSnapshot(toMachineState(run), this.#facts.current, this.inbox, this.#link))
+    this.write(createSnapshot(toMachineState(run), this.facts.current, this.inbox, this.#link))
     this.#snapshotSize = this.#tailSize - size
     this.#tailSize = 0
   }
@@ -250,12 +240,12 @@ export class SessionLog implements Journal {
 
   /** What a list of sessions tells of this one, from the next write on. */
   setSummary(context: AgentContext): void {
-    this.#summary = createSummary(context, this.#facts.current)
+    this.#summary = createSummary(context, this.facts.current)
   }
 
   /** The same for a session in which no run has started. */
   setFirstSummary(state: SessionState): void {
-    this.#summary = createFirstSummary(state, this.#facts.current)
+    this.#summary = createFirstSummary(state, this.facts.current)
   }
 
   flush(): Promise<void> | undefined {
