@@ -35,12 +35,6 @@ function listChats(request) {
 const api = createRequestListener((request) =>
   new URL(request.url).pathname === '/api/chats' ? listChats(request) : chat(request),
 )
-// In a clone, the package lies two folders above.
-const vite = await createVite({
-  root: import.meta.dirname,
-  server: { middlewareMode: true, fs: { allow: ['../..'] } },
-  logLevel: 'warn',
-})
 const server = createServer((request, response) => {
   // Another site's host name may point to this machine: only requests for its own names are answered.
   if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? '')) {
@@ -52,6 +46,12 @@ const server = createServer((request, response) => {
       response.setHeader('set-cookie', `visitor=${randomUUID()}; Path=/; HttpOnly; SameSite=Strict`)
     vite.middlewares(request, response)
   }
+})
+// In a clone, the package lies two folders above.
+const vite = await createVite({
+  root: import.meta.dirname,
+  server: { middlewareMode: true, hmr: { server }, fs: { allow: ['../..'] } },
+  logLevel: 'warn',
 })
 server.listen(Number(process.env.PORT ?? 4200), '127.0.0.1', () =>
   console.log(`Open http://127.0.0.1:${server.address().port}`),

@@ -32,6 +32,7 @@ export function openChat(id: string): Promise<PageChat> {
 }
 
 async function createChat(id: string): Promise<PageChat> {
+  const outputs: (() => void)[] = []
   const chat: PageChat = new Chat({
     id,
     transport,
@@ -48,11 +49,14 @@ async function createChat(id: string): Promise<PageChat> {
       if (toolName !== 'local_time') return
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
       const output = { time: new Date().toString(), timeZone }
-      // Not awaited: the chat adds it when it has read this step.
-      void chat.addToolOutput({ tool: toolName, toolCallId, output })
+      // Added when the step has been read: the chat then knows which message it answers, whatever is queued behind it.
+      outputs.push(() => void chat.addToolOutput({ tool: toolName, toolCallId, output }))
     },
-    // Which messages are answered, and which are queued.
-    onFinish: ({ isAbort, isError }) => void (isAbort || isError || refresh(chat)),
+    onFinish: ({ isAbort, isError }) => {
+      if (isAbort || isError) return
+      if (outputs.length === 0) void refresh(chat)
+      for (const add of outputs.splice(0)) add()
+    },
   })
   return chat
 }

@@ -14,9 +14,9 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
   const [files, setFiles] = useState<FileList>()
   const input = useRef<HTMLTextAreaElement>(null)
   const end = useRef<HTMLDivElement>(null)
-  const isBusy = status === 'submitted' || status === 'streaming'
-  const isAsking = !isBusy && asks(messages.findLast((message) => !isQueued(message)))
   const isCut = isLost(error)
+  const isBusy = isCut || status === 'submitted' || status === 'streaming'
+  const isAsking = !isBusy && asks(messages.findLast((message) => !isQueued(message)))
 
   // The connection broke in the middle of an answer: the transport waits until the server is back.
   useEffect(() => void (isCut && resumeStream()), [isCut, resumeStream])
