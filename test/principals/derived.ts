@@ -183,6 +183,7 @@ const reasons: Record<string, string[]> = {
     'createMachineHarness',
     'replaySession',
     'checkSessionLog',
+    'chatTransport',
     'createRecordedAgent',
     'recordSession',
     'formatPath',
