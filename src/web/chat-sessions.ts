@@ -6,7 +6,6 @@ import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-defin
 import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
-import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { type CallAnswer, isAnswerTo, tellAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
@@ -20,7 +19,6 @@ export interface ChatInternals {
   clock: Clock
   /** Whether shields screen what users say. */
   inputShields: boolean
-  readFolded: AgentInternals['readFolded']
   /** Begins the next run of a session with its first queued message. */
   beginQueuedRun: AgentInternals['beginQueuedRun']
   /** How `defineAgents` calls the agent. */
@@ -43,18 +41,8 @@ export class ChatSessions {
 
   async readStored(sessionId: string): Promise<StoredContext | null> {
     try {
-      const { seq, snapshot } = await this.#agent.replay(sessionId)
-      return snapshot && { seq, context: snapshot.context as AgentContext }
-    } catch (error) {
-      if (isUnknownSession(error)) return null
-      throw error
-    }
-  }
-
-  /** Where a session stands, with its branches; null when there is none. */
-  async readFolded(sessionId: string): Promise<FoldedSession | null> {
-    try {
-      return await this.#internals.readFolded(sessionId)
+      const { seq, snapshot, branches } = await this.#agent.replay(sessionId)
+      return snapshot && { seq, context: snapshot.context as AgentContext, branches }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error

@@ -84,6 +84,7 @@ export const rules: Rule[] = [
   },
   { does: 'look', of: 'statewright guards', comes: 'nothing', because: 'it shows no words' },
   { does: 'look', standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
+  { does: 'look', of: 'agent.listBranches', comes: 'nothing', because: 'it shows no words' },
   { does: 'look', comes: 'shown', because: 'whoever may read sees the session, and starts nothing' },
 
   // A branch begins work where a run could begin, with the rights of the request. It takes nothing over.

@@ -1,6 +1,5 @@
 import type { SessionStore } from '../sessions/store/store.js'
 import type { AgentLabel } from '../sessions/agent-definition.js'
-import type { FoldedSession } from '../sessions/fold-session.js'
 import { noStoreError } from '../sessions/session-errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -18,8 +17,6 @@ export interface AgentInternals {
   /** What its runs in a store are begun and brought back with. Absent without a store. */
   stored: StoredRuns | undefined
   parts: AgentParts
-  /** Where a session of the store stands, with its branches. */
-  readFolded: (id: string) => Promise<FoldedSession>
   /** See `beginQueuedRun`. */
   beginQueuedRun: (id: string, options: QueuedRunOptions) => Promise<(() => Run) | null>
 }

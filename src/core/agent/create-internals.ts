@@ -1,5 +1,4 @@
 import { loadOnce } from '../base/lazy-load.js'
-import { loadSessionFunctions } from './load-session-functions.js'
 import { type AgentInternals, getStoredRuns } from './agent-internals.js'
 
 /** Only pages need it. */
@@ -11,7 +10,6 @@ export function createInternals(parts: Pick<AgentInternals, 'tools' | 'store' | 
     ...parts,
     label: undefined,
     stored: undefined,
-    readFolded: async (id) => (await loadSessionFunctions()).readSessionAt(getStoredRuns(made).store, id),
     beginQueuedRun: async (id, options) => {
       const { beginQueuedRun } = await loadQueuedRun()
       return beginQueuedRun(getStoredRuns(made), id, options)
