@@ -3,6 +3,11 @@ const apart = ['postgres', 'crash', 'browser', 'ai-sdk'].filter(
   (suite) => suite !== process.env.STATEWRIGHT_SUITE,
 )
 
+/** The suite of the chat plays all pages once more with the client of `ai` 7. */
+const newestAi = process.env.AI_NEWEST === 'installed' && {
+  '^ai$': '<rootDir>/test/ui/newest/node_modules/ai/dist/index.js',
+}
+
 /** Jest runs the TypeScript sources as ES modules; swc only strips the types. */
 export default {
   testEnvironment: 'node',
@@ -11,7 +16,7 @@ export default {
   testPathIgnorePatterns: ['/node_modules/', ...apart.map((suite) => `<rootDir>/test/${suite}/`)],
   setupFilesAfterEnv: ['<rootDir>/test/support/set-runs.ts'],
   extensionsToTreatAsEsm: ['.ts'],
-  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  moduleNameMapper: { ...newestAi, '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

@@ -14,7 +14,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Entries that are used without the core, in pages too: these bring no more of it than they need. */
 const light = new Set(
-  ['agui', 'ai-sdk', 'diagram', 'memory', 'otel', 'stores', 'ui'].map((name) => `src/${name}/index.ts`),
+  ['agui', 'ai-sdk', 'diagram', 'memory', 'otel', 'stores', 'ui', 'ui/client'].map(
+    (name) => `src/${name}/index.ts`,
+  ),
 )
 /** Files that importing the core opens: each costs a third of a millisecond. */
 const mostFiles = 24
@@ -75,6 +77,7 @@ const code = {
     'src/stores/postgres/index.ts',
     'src/studio/index.ts',
     'src/ui/index.ts',
+    'src/ui/client/index.ts',
     'src/cli/main.ts',
   ],
   outdir: 'dist',

@@ -1,43 +1,58 @@
-// A chat page with approvals, stop and reload: `npm run chat:react` in the folder of the project, then open the address.
+/**
+ * A chat page with approvals, tools of the page, a queue, stop, and a list of chats:
+ *
+ *   npm run chat:react    # in a clone. With OPENAI_API_KEY it uses a real model
+ */
+import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { createRequestListener } from '@remix-run/node-fetch-server'
-import { createAgent, defineTool, openaiChat } from 'statewright'
-import { startRehearsal } from 'statewright/rehearsal'
-import { fileStore } from 'statewright/stores/file'
 import { chatHandler } from 'statewright/ui'
 import { createServer as createVite } from 'vite'
+import { agent, store } from './agent.mjs'
 
-const transfer = defineTool({
-  name: 'transfer',
-  description: 'Moves money.',
-  input: { type: 'object', properties: { to: { type: 'string' }, amount: { type: 'number' } } },
-  needsApproval: true,
-  execute: ({ to, amount }) => ({ moved: amount, to }),
+// Each browser is a user of its own. A real server looks here who has signed in.
+const findVisitor = (cookies) => /(?:^|; )visitor=([\w-]{36})/.exec(cookies ?? '')?.[1] ?? null
+
+const chat = chatHandler({
+  agent,
+  authorize: (request) => {
+    const prefix = findVisitor(request.headers.get('cookie'))
+    // A chat has one person, so whoever opens it may continue it after the server has ended.
+    return prefix && { prefix, mayContinue: true }
+  },
 })
 
-// A rehearsed model. For a real one, openaiChat({ model: 'gpt-5-mini' }) is enough.
-const asks = { text: 'I will.', toolCalls: [{ name: 'transfer', arguments: { to: 'Ann', amount: 20 } }] }
-const tells = {
-  text: 'That is settled, and here is a word on it. '.repeat(15),
-  chunkSize: 4,
-  chunkDelayMs: 30,
+/** The chats of a user, the latest first. */
+function listChats(request) {
+  const prefix = findVisitor(request.headers.get('cookie'))
+  const sessions = prefix ? store.list({ prefix, limit: 50 }) : []
+  return Response.json(
+    sessions.map(({ id, summary }) => ({ id: id.slice(prefix.length + 1), title: summary?.title ?? 'Chat' })),
+    { headers: { 'cache-control': 'no-store' } },
+  )
 }
-const turns = [({ body }) => (body.messages.at(-1).role === 'tool' ? tells : asks)]
-const rehearsal = await startRehearsal({ scenario: { turns, onExhausted: 'loop' } })
-const agent = createAgent({
-  model: openaiChat({ model: 'rehearsed', baseURL: rehearsal.url, apiKey: 'none' }),
-  tools: [transfer],
-  store: fileStore({ dir: '.statewright' }),
-})
 
-// Every user of this machine may see every chat; a real server checks the user. Other host names are refused.
-const chat = createRequestListener(chatHandler({ agent, authorize: 'none' }))
-const vite = await createVite({ server: { middlewareMode: true }, appType: 'spa', logLevel: 'warn' })
+const api = createRequestListener((request) =>
+  new URL(request.url).pathname === '/api/chats' ? listChats(request) : chat(request),
+)
+// In a clone, the package lies two folders above.
+const vite = await createVite({
+  root: import.meta.dirname,
+  server: { middlewareMode: true, fs: { allow: ['../..'] } },
+  logLevel: 'warn',
+})
 const server = createServer((request, response) => {
-  if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? '')) response.writeHead(403).end()
-  else if (request.url?.startsWith('/api/chat')) chat(request, response)
-  else vite.middlewares(request, response)
+  // Another site's host name may point to this machine: only requests for its own names are answered.
+  if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? '')) {
+    response.writeHead(403).end()
+  } else if (request.url?.startsWith('/api/')) {
+    api(request, response)
+  } else {
+    if (findVisitor(request.headers.cookie) === null)
+      response.setHeader('set-cookie', `visitor=${randomUUID()}; Path=/; HttpOnly; SameSite=Strict`)
+    vite.middlewares(request, response)
+  }
 })
 server.listen(Number(process.env.PORT ?? 4200), '127.0.0.1', () =>
-  console.log(`http://127.0.0.1:${server.address().port}`),
+  console.log(`Open http://127.0.0.1:${server.address().port}`),
 )

@@ -1,7 +1,7 @@
 import { isRestState, isWorkState } from '../../machines/agent/run-result.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { getListedDefinition, listOpenSessions } from '../core/drive/stranded-sessions.js'
-import { isQueuedText } from '../core/sessions/inbox/queued-message.js'
+import { isQueuedText, isSteeringText } from '../core/sessions/inbox/queued-message.js'
 import type { UnreadInbox } from '../core/sessions/store/inbox.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 
@@ -55,7 +55,9 @@ async function canContinue(store: SessionStore, { id, summary }: ListedSession):
   const state = summary?.state ?? null
   if (state === null || isWorkState(state) || state === 'CANCELLED') return false
   const found = (await store.inbox?.read(id)) ?? []
-  return found.some(({ text }) => isQueuedText(text) !== isRestState(state))
+  return found.some(({ text }) =>
+    isRestState(state) ? !isQueuedText(text) || isSteeringText(text) : isQueuedText(text),
+  )
 }
 
 async function listUnheard(store: SessionStore): Promise<UnreadInbox[]> {

@@ -20,6 +20,7 @@ export {
   type InvariantReport,
 } from './check-invariants.js'
 export { createMachineHarness } from './machine-harness.js'
+export { checkSessionLog, type LogViolation } from './check-session-log.js'
 export type { MachineAction } from '../core/chart/observe-machine.js'
 export { replaySession, type SessionReplay, type ReplaySessionOptions } from './play/play-session.js'
 export {

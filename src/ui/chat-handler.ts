@@ -9,6 +9,7 @@ import {
   readBranch,
 } from '../web/request-handler.js'
 import type { BranchRequest } from '../web/branched-runs.js'
+import { toErrorResponse } from '../web/error-response.js'
 import { isTurnOpening } from '../web/chat-turn.js'
 import type { Protocol } from './ui-message-chunks.js'
 import { createChatResponse, createQueuedResponse } from './ui-message-stream.js'
@@ -50,13 +51,27 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
   if (protocol !== 'v7' && protocol !== 'v6')
     throw new ConfigError('invalid_config', "protocol must be 'v7' or 'v6'.", 'protocol')
   const handlers = { v7: createProtocolHandler(options, 'v7'), v6: createProtocolHandler(options, 'v6') }
-  return (request) => handlers[readProtocolHeader(request) ?? protocol](request)
+  return async (request) => {
+    const version = request.headers.get('x-ai-sdk')
+    const spoken = version === null ? protocol : toProtocol(version)
+    return spoken ? handlers[spoken](request) : refuseVersion(version ?? '')
+  }
 }
 
-/** Only this header tells the two clients apart. */
-function readProtocolHeader({ headers }: Request): Protocol | undefined {
-  const [version] = headers.get('x-ai-sdk')?.split('.') ?? []
-  return version === '6' ? 'v6' : version === '7' ? 'v7' : undefined
+/** Only the header `x-ai-sdk` tells the two clients apart: `6`, `7`, or a version such as `7.0.1`. */
+function toProtocol(version: string): Protocol | undefined {
+  const [major] = version.split('.')
+  return major === '6' ? 'v6' : major === '7' ? 'v7' : undefined
+}
+
+function refuseVersion(version: string): Response {
+  const shown = JSON.stringify(version.slice(0, 20))
+  const error = new UsageError(
+    'unknown_client',
+    `This server answers the clients of ai 6 and ai 7; the header x-ai-sdk of this page says ${shown}. Update the server's package statewright, or use ai 7 in the page.`,
+    'x-ai-sdk',
+  )
+  return toErrorResponse(error, { prefix: '', session: null, expose: {}, onError: undefined })
 }
 
 function createProtocolHandler(

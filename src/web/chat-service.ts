@@ -26,11 +26,10 @@ import {
   isSessionTaken,
   isUnknownSession,
   runInProgressError,
-  messageChangedError,
   answersPendingError,
 } from './chat-errors.js'
 import { type Caller, findContext, findTurn, hasEnded, LiveRuns } from './live-runs.js'
-import { findClientId, isTurnOpening, toTurn } from './chat-turn.js'
+import { findSentMessage, isTurnOpening, toTurn } from './chat-turn.js'
 
 /** The current state of a session. */
 export interface SessionView {
@@ -226,7 +225,10 @@ export class ChatService {
   ): Promise<Subscription | QueuedAnswer> {
     const { clientId } = message
     const live = this.#liveRuns.get(sessionId)
-    if (live && clientId !== undefined && live.clientIds.has(clientId)) return subscribeFromStart(live)
+    if (live && clientId !== undefined && live.clientIds.has(clientId)) {
+      findSentMessage(findContext(live.run)?.messages ?? [], { ...message, clientId })
+      return subscribeFromStart(live)
+    }
     const context = await this.#sessions.readContext(sessionId)
     const earlier = context && (await this.#findEarlierAnswer(sessionId, context, message, caller))
     if (earlier) return earlier
@@ -238,7 +240,11 @@ export class ChatService {
       case 'WAITING_FOR_TOOL':
         return this.#sendWhileBusy(sessionId, message, caller)
       case 'WAITING_FOR_INPUT':
-        if (context.reason !== 'message') throw answersPendingError(listAnswerableCalls(context))
+        if (context.reason !== 'message') {
+          if (message.whenBusy !== 'refuse' && this.#sessions.hasInbox)
+            return this.#messages.add(sessionId, message, caller)
+          throw answersPendingError(listAnswerableCalls(context))
+        }
         return this.#continued.resumeWith(sessionId, caller, message, (run) => {
           run.reply([toInputMessage(message)])
         })
@@ -265,7 +271,8 @@ export class ChatService {
     const { whenBusy } = message
     if (whenBusy === 'refuse' || !this.#sessions.hasInbox) throw runInProgressError(sessionId)
     try {
-      if (whenBusy === 'steer' && isText(message)) return await this.#steer(sessionId, message)
+      if (whenBusy === 'steer' && isText(message) && this.#messages.maySteer(sessionId, caller))
+        return await this.#messages.steer(sessionId, message, caller)
       return await this.#messages.add(sessionId, message, caller)
     } catch (error) {
       if (hasCode(error, 'interactive_run')) throw runInProgressError(sessionId)
@@ -273,20 +280,6 @@ export class ChatService {
       if (!hasCode(error, 'run_ended', 'not_waiting')) throw error
       return this.#messages.add(sessionId, message, caller)
     }
-  }
-
-  async #steer(sessionId: string, message: SentMessage): Promise<Subscription | QueuedAnswer> {
-    const { clientId: messageId } = message
-    await this.#agent.tell(sessionId, {
-      type: 'message',
-      when: 'now',
-      input: toText(message),
-      ...(messageId !== undefined && { messageId }),
-    })
-    const live = this.#liveRuns.get(sessionId)
-    if (live) return subscribeFromStart(live)
-    const stored = await this.#sessions.readStored(sessionId)
-    return stored ? this.#continued.followRemote(sessionId, stored, null) : { answer: Promise.resolve(null) }
   }
 
   async #startRun(
@@ -316,19 +309,24 @@ export class ChatService {
   async #findEarlierAnswer(
     sessionId: string,
     context: AgentContext,
-    { clientId, content }: IncomingMessage,
+    { clientId, content, whenBusy }: SentMessage,
     caller: Caller,
   ): Promise<Subscription | null> {
     if (clientId === undefined) return null
     const openingMessages = context.messages.filter(isTurnOpening)
-    const earlier = openingMessages.find((message) => findClientId(message) === clientId)
-    if (!earlier) return null
-    if (earlier.data?.['withheld'] !== true && toText({ content }) !== toText(earlier)) {
-      throw messageChangedError(clientId)
+    const earlier = findSentMessage(openingMessages, { clientId, content })
+    if (!earlier) {
+      const hasSteered = whenBusy === 'steer' && (await this.#sessions.hasKey(sessionId, clientId))
+      return hasSteered ? this.#subscribeToTurn(sessionId, context, caller) : null
     }
     if (earlier !== openingMessages.at(-1)) {
       throw alreadySentError(clientId)
     }
+    return this.#subscribeToTurn(sessionId, context, caller)
+  }
+
+  /** The current turn, from its beginning. */
+  async #subscribeToTurn(sessionId: string, context: AgentContext, caller: Caller): Promise<Subscription> {
     const live = this.#liveRuns.get(sessionId)
     if (live) return subscribeFromStart(live)
     return isWorking(context.state)

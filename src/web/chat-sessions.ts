@@ -6,7 +6,8 @@ import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-defin
 import type { AgentInternals } from '../core/agent/agent-internals.js'
 import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/inbox/queued-message.js'
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
-import type { SessionStore } from '../core/sessions/store/store.js'
+import type { FoldedSession } from '../core/sessions/fold-session.js'
+import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
 import { type CallAnswer, isAnswerTo, tellAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
 import { hasCode, isUnknownSession } from './chat-errors.js'
@@ -19,6 +20,7 @@ export interface ChatInternals {
   clock: Clock
   /** Whether shields screen what users say. */
   inputShields: boolean
+  readFolded: AgentInternals['readFolded']
   /** Begins the next run of a session with its first queued message. */
   beginQueuedRun: AgentInternals['beginQueuedRun']
   /** How `defineAgents` calls the agent. */
@@ -49,9 +51,24 @@ export class ChatSessions {
     }
   }
 
+  /** All that the log of a session says; null when there is none. */
+  async readFolded(sessionId: string): Promise<FoldedSession | null> {
+    try {
+      return await this.#internals.readFolded(sessionId)
+    } catch (error) {
+      if (isUnknownSession(error)) return null
+      throw error
+    }
+  }
+
   /** Whether a process has the session. */
   async isHeld(sessionId: string): Promise<boolean> {
-    return (await this.#internals.store.get(sessionId))?.holder !== null
+    return (await this.getListed(sessionId))?.holder !== null
+  }
+
+  /** As it stands in lists; null when there is none. */
+  async getListed(sessionId: string): Promise<ListedSession | null> {
+    return this.#internals.store.get(sessionId)
   }
 
   /** Whether an answer may be left for the run: it is this agent's, and the store has an inbox. */
@@ -95,6 +112,11 @@ export class ChatSessions {
     return this.#internals.store.inbox !== undefined
   }
 
+  /** Whether a run at work has read a message with this id. */
+  async hasKey(sessionId: string, key: string): Promise<boolean> {
+    return (await this.readFolded(sessionId))?.keys.includes(key) === true
+  }
+
   /** Whether shields screen what users say. */
   get inputShields(): boolean {
     return this.#internals.inputShields
@@ -104,14 +126,17 @@ export class ChatSessions {
   async readQueue(sessionId: string): Promise<QueuedMessage[]> {
     const { store } = this.#internals
     const found = ((await store.inbox?.read(sessionId)) ?? []).filter(({ text }) => isQueuedText(text))
-    const context = found.length > 0 ? await this.readContext(sessionId) : null
-    // What is in the transcript is not waiting.
-    return context ? sortQueue(found, { queued: 0, messages: context.messages }).waiting : []
+    if (found.length === 0) return []
+    const folded = await this.readFolded(sessionId)
+    if (folded === null) return []
+    const { run, state, queued, keys } = folded
+    // What is in the log is not waiting.
+    return sortQueue(found, { queued, messages: (run?.context ?? state).messages, keys }).waiting
   }
 
   async #readUnread(sessionId: string) {
     const found = (await this.#internals.store.inbox?.read(sessionId)) ?? []
-    return found.flatMap(({ text }) => parseInboxMessage(text) ?? [])
+    return found.flatMap((message) => parseInboxMessage(message) ?? [])
   }
 
   resume(sessionId: string, caller: Caller): Promise<AnyRun> {

@@ -1,8 +1,10 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
+import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, PendingCall, Reason, RunFailure } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
+import { messageChangedError } from './chat-errors.js'
+import { type IncomingMessage, toText } from './incoming-message.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { findClientId, isTurnOpening, toAnswerId } from '../core/sessions/find-turn.js'
 
@@ -73,6 +75,20 @@ export function findPastTurn(context: AgentContext, clientId: string): Turn | nu
     reason: 'end_turn',
     error: null,
   }
+}
+
+/**
+ * The message that a page has sent under this id before; undefined when there is none.
+ * @throws {UsageError} `message_changed` when it had another text
+ */
+export function findSentMessage(
+  messages: readonly Message[],
+  { clientId, content }: { clientId: string; content: IncomingMessage['content'] },
+): UserMessage | undefined {
+  const earlier = messages.filter(isTurnOpening).find((message) => findClientId(message) === clientId)
+  if (earlier && earlier.data?.['withheld'] !== true && toText({ content }) !== toText(earlier))
+    throw messageChangedError(clientId)
+  return earlier
 }
 
 /** The content of a result without the note for the model that a person changed the call. */

@@ -29,6 +29,7 @@ export function getChatService(agent: ChatAgent): ChatService {
     store: internals.store,
     clock: internals.parts.clock,
     getLabel: () => internals.label,
+    readFolded: internals.readFolded,
     beginQueuedRun: internals.beginQueuedRun,
     inputShields: internals.parts.shields.input.length > 0,
   })

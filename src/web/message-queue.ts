@@ -5,8 +5,10 @@ import type { UserMessage } from '../../machines/agent/messages.js'
 import type { ChatAgent } from './chat-agent.js'
 import { type ChatInternals, type ChatSessions, isWorking } from './chat-sessions.js'
 import { findPastTurn, findClientId, isTurnOpening, toTurn } from './chat-turn.js'
+import { messageChangedError } from './chat-errors.js'
 import type { ContinuedRuns } from './continued-runs.js'
-import { type IncomingMessage, toInputMessage } from './incoming-message.js'
+import type { StoredContext } from './follow-remote.js'
+import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
 import { type Caller, hasEnded, type LiveRun, type LiveRuns } from './live-runs.js'
 import type { SessionQueue } from './session-queue.js'
 import { createFinishedSubscription, type Subscription, subscribeFromStart } from './subscription.js'
@@ -42,6 +44,22 @@ interface AwaitedMessage {
   caller: Caller
   /** How often no process had the session, and its next message was another request's. */
   idleLooks: number
+  /** Whether it was queued already when this request sent it. */
+  isResent: boolean
+}
+
+interface TakeOver {
+  /** Whether a message without a sender here gets the context of this request. */
+  mayTakeOver?: (messageId: string) => boolean
+  afterStop?: boolean
+}
+
+/** Many messages that wait for one session look at one context. */
+interface AwaitedSession {
+  messages: number
+  /** The log when the context was read. */
+  log: string | null
+  stored: StoredContext | null
 }
 
 /** What a look at a queued message finds: its answer, that it waits for people (null), or what to wait for. */
@@ -53,6 +71,8 @@ type Look = { answer: Subscription | null } | { until: Promise<unknown> }
  */
 export class MessageQueue {
   readonly #parts: MessageQueueParts
+  /** The sessions whose messages are waited for. */
+  readonly #awaited = new Map<string, AwaitedSession>()
   /** Who sent the messages that wait, by session and message id. */
   readonly #senders = new Map<string, Map<string, Caller>>()
 
@@ -63,24 +83,63 @@ export class MessageQueue {
 
   /**
    * Queues a message. Resolves once it is durable; its answer follows when its turn has begun: null when it waits for people.
+   * A message that waits already keeps its sender: another request that has its id must not give it other rights.
    *
-   * @throws {UsageError} `queue_full`, `interactive_run`
+   * @throws {UsageError} `queue_full`, `interactive_run`, `message_changed`
    */
   async add(sessionId: string, message: IncomingMessage, caller: Caller): Promise<QueuedAnswer> {
-    const { clientId: messageId = createId(), content } = message
-    const input = [toInputMessage({ content, clientId: messageId })]
-    const senders = this.#senders.get(sessionId) ?? new Map<string, Caller>()
-    this.#senders.set(sessionId, senders.set(messageId, caller))
-    try {
-      await this.#parts.agent.tell(sessionId, { type: 'message', when: 'next', input, messageId })
-    } catch (error) {
-      this.#forgetSender(sessionId, messageId)
-      throw error
-    }
-    const answer = this.#waitForAnswer({ sessionId, messageId, caller, idleLooks: 0 })
+    const told = await this.tell(sessionId, 'next', message, caller)
+    const answer = this.#waitForAnswer({ sessionId, ...told, caller, idleLooks: 0 })
     // A page that has left hears of no error.
     answer.catch(() => undefined)
     return { answer }
+  }
+
+  /** What the model makes of steering has the rights of the run: without an object of the app, none are lent. */
+  maySteer(sessionId: string, caller: Caller): boolean {
+    const initiator = this.#parts.liveRuns.get(sessionId)?.caller
+    return caller.mayContinue || (caller.context === undefined && initiator?.context === undefined)
+  }
+
+  /** Tells a message to the run at work, and returns its answer. @throws {UsageError} as `tell` */
+  async steer(
+    sessionId: string,
+    message: IncomingMessage,
+    caller: Caller,
+  ): Promise<Subscription | QueuedAnswer> {
+    const { liveRuns, sessions, continued } = this.#parts
+    await this.tell(sessionId, 'now', message, caller)
+    const live = liveRuns.get(sessionId)
+    if (live) return subscribeFromStart(live)
+    const stored = await sessions.readStored(sessionId)
+    return stored ? continued.followRemote(sessionId, stored, null) : { answer: Promise.resolve(null) }
+  }
+
+  /**
+   * Leaves a message in the inbox: for the next turn, or for the run at work, after which it waits for the next turn. Resolves
+   * once it is durable.
+   *
+   * @throws {UsageError} as `add`; `run_ended` and `not_waiting` where no run is at work
+   */
+  async tell(
+    sessionId: string,
+    when: 'next' | 'now',
+    { clientId: messageId = createId(), content }: IncomingMessage,
+    caller: Caller,
+  ): Promise<Pick<AwaitedMessage, 'messageId' | 'isResent'>> {
+    const input = [toInputMessage({ content, clientId: messageId })]
+    const waiting = await this.#parts.sessions.readQueue(sessionId)
+    const queued = waiting.find((one) => one.messageId === messageId)
+    if (queued && toText(queued.said[0] ?? { content: '' }) !== toText({ content }))
+      throw messageChangedError(messageId)
+    if (!queued) this.#rememberSender(sessionId, messageId, caller)
+    try {
+      await this.#parts.agent.tell(sessionId, { type: 'message', when, input, messageId })
+    } catch (error) {
+      if (!queued) this.#forgetSender(sessionId, messageId)
+      throw error
+    }
+    return { messageId, isResent: queued !== undefined }
   }
 
   /** The messages that wait, as messages of a transcript. What input shields have not seen yet is masked. */
@@ -110,7 +169,7 @@ export class MessageQueue {
   async beginNext(
     sessionId: string,
     by: Caller,
-    { mayTakeOver = by.mayContinue, afterStop = false } = {},
+    { mayTakeOver = () => by.mayContinue, afterStop = false }: TakeOver = {},
   ): Promise<LiveRun | null> {
     const { liveRuns, beginQueuedRun } = this.#parts
     if (liveRuns.get(sessionId)) return null
@@ -118,7 +177,8 @@ export class MessageQueue {
     const start = await beginQueuedRun(sessionId, {
       afterStop,
       findSender: (messageId) => {
-        const sender = this.#senders.get(sessionId)?.get(messageId) ?? (mayTakeOver ? by : undefined)
+        const sender =
+          this.#senders.get(sessionId)?.get(messageId) ?? (mayTakeOver(messageId) ? by : undefined)
         if (sender) said = { messageId, caller: sender }
         return sender
       },
@@ -144,6 +204,19 @@ export class MessageQueue {
   }
 
   async #waitForAnswer(awaited: AwaitedMessage): Promise<Subscription | null> {
+    const { sessionId } = awaited
+    const session = this.#awaited.get(sessionId) ?? { messages: 0, log: null, stored: null }
+    this.#awaited.set(sessionId, session)
+    session.messages += 1
+    try {
+      return await this.#lookForAnswer(awaited)
+    } finally {
+      session.messages -= 1
+      if (session.messages === 0) this.#awaited.delete(sessionId)
+    }
+  }
+
+  async #lookForAnswer(awaited: AwaitedMessage): Promise<Subscription | null> {
     const { tasks } = this.#parts
     // The person writes: after a stop, the queue goes on.
     for (let afterStop = true; ; afterStop = false) {
@@ -157,10 +230,10 @@ export class MessageQueue {
 
   async #look(awaited: AwaitedMessage, afterStop: boolean): Promise<Look> {
     const { sessionId, messageId, caller } = awaited
-    const { liveRuns, sessions, continued } = this.#parts
+    const { liveRuns, continued } = this.#parts
     const live = liveRuns.get(sessionId)
     if (live) return lookAtLive(live, messageId)
-    const stored = await sessions.readStored(sessionId)
+    const { stored, isHeld } = await this.#readAwaited(sessionId)
     if (stored === null) return { answer: null }
     const { context } = stored
     const openings = context.messages.filter(isTurnOpening)
@@ -175,7 +248,7 @@ export class MessageQueue {
           : createFinishedSubscription(toTurn(context)),
       }
     }
-    if (await sessions.isHeld(sessionId)) {
+    if (isHeld) {
       awaited.idleLooks = 0
       return { until: this.#waitForPoll() }
     }
@@ -184,11 +257,28 @@ export class MessageQueue {
     if (isQueueStopped(context) && !afterStop) return { answer: null }
     awaited.idleLooks += 1
     const isAbandoned = awaited.idleLooks > maxIdleLooks
-    // Without an object of the app, no rights are lent.
-    const mayTakeOver = caller.mayContinue || (isAbandoned && caller.context === undefined)
+    const mayTakeOver = (next: string): boolean => {
+      if (caller.mayContinue) return true
+      // Without an object of the app, no rights are lent; and who sends a message again says it.
+      return isAbandoned && (caller.context === undefined || (awaited.isResent && next === messageId))
+    }
     const begun = await this.beginNext(sessionId, caller, { mayTakeOver, afterStop })
     if (begun) return lookAtLive(begun, messageId)
     return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
+  }
+
+  /** The context is read again when the log has grown. */
+  async #readAwaited(sessionId: string): Promise<{ stored: StoredContext | null; isHeld: boolean }> {
+    const { sessions } = this.#parts
+    const listed = await sessions.getListed(sessionId)
+    if (listed === null) return { stored: null, isHeld: false }
+    const awaited = this.#awaited.get(sessionId)
+    const isHeld = listed.holder !== null
+    const log = `${listed.createdAt} ${listed.head}`
+    if (awaited?.log === log) return { stored: awaited.stored, isHeld }
+    const stored = await sessions.readStored(sessionId)
+    if (awaited) Object.assign(awaited, { log, stored })
+    return { stored, isHeld }
   }
 
   /** Its process has died: whoever may continue it does so, and says what was queued after it. */
@@ -206,6 +296,11 @@ export class MessageQueue {
       // A message that waits is no reason for a process to stay.
       ;(timer as { unref?: () => void } | undefined)?.unref?.()
     })
+  }
+
+  #rememberSender(sessionId: string, messageId: string, caller: Caller): void {
+    const senders = this.#senders.get(sessionId) ?? new Map<string, Caller>()
+    this.#senders.set(sessionId, senders.set(messageId, caller))
   }
 
   #forgetSender(sessionId: string, messageId: string): void {

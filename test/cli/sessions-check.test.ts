@@ -1,4 +1,6 @@
 import { join } from 'node:path'
+import { sealRecord } from '../../src/core/sessions/log/log-record.js'
+import type { LogRecord, SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { defineAgents, defineTool } from '../../src/index.js'
 import { calls, kept, toolsModule, withProgram } from './kept.js'
 import { removeFolders } from './support.js'
@@ -105,6 +107,63 @@ test('resume leaves the session of a named agent alone', async () => {
   expect(err).toContain("Session 'bills' needs billing 3, and this process has an agent without a name.")
   expect(code).toBe(2)
   expect(await withStore((store) => store.read('bills'))).toEqual(before)
+})
+
+test('sessions check --spec judges the log of every session, ended ones too, and needs no agents', async () => {
+  const { run } = await place()
+  expect(await run(['sessions', 'check', '--spec'])).toMatchObject({
+    code: 0,
+    err: '',
+    out: '2 of 2 sessions keep the rules of the loop.\n',
+  })
+  const { out } = await run(['sessions', 'check', '--spec', '--json'])
+  const lines = out.trim().split('\n')
+  expect(lines.map((line) => JSON.parse(line) as object)).toEqual(
+    expect.arrayContaining([
+      { session: 'done', ok: true },
+      { session: 'waits', ok: true },
+    ]),
+  )
+})
+
+test('sessions check --spec names the record of a forged log that breaks a rule, and a log that is damaged', async () => {
+  const { run, withStore } = await place()
+  await withStore((store) => {
+    // The answer to the call is left out, and everything after it has its number and a checksum that fits.
+    const kept = store.read('done').filter(({ data }) => !data.includes('TOOL_RESULT'))
+    forge(
+      store,
+      'forged',
+      kept.map(({ at, type, data }, i) => sealRecord(i + 1, at, { type, ...JSON.parse(data) })),
+    )
+    forge(
+      store,
+      'bad',
+      store.read('done').map((record) => ({ ...record, data: '{}' })),
+    )
+  })
+  const { code, out } = await run(['sessions', 'check', '--spec'])
+  expect(code).toBe(1)
+  expect(out).toContain(
+    "forged  record 4 breaks 'request': xstate.done.actor.model comes while the run stands in executing. " +
+      'The model answers, or fails, only where a request is under way: after no limit, no pause and no stop.\n',
+  )
+  expect(out).toContain("bad  corrupt_log: The log of session 'bad': record 1 is damaged.")
+  expect(out).toContain('2 of 4 sessions keep the rules of the loop.\n')
+})
+
+function forge(store: SyncSessionStore, id: string, records: LogRecord[]): void {
+  const lease = store.acquire(id, { holder: 'x', ttlMs: 1000 })
+  store.append(lease, records, store.get('done')?.summary ?? undefined)
+  store.release(lease)
+}
+
+test('sessions check --spec takes no agents', async () => {
+  const { run } = await place()
+  expect(await run([...check, '--spec'])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('give either --spec or --agents') as string,
+  })
 })
 
 test('sessions check wants a module of agents', async () => {

@@ -20,6 +20,7 @@ import * as postgresStores from '../../src/stores/postgres/index.js'
 import * as studio from '../../src/studio/index.js'
 import * as testing from '../../src/testing/index.js'
 import * as ui from '../../src/ui/index.js'
+import * as uiClient from '../../src/ui/client/index.js'
 import { examples, importsOfAll, moduleOf } from '../types/doc-examples.js'
 import { root } from './snippets.js'
 
@@ -42,6 +43,7 @@ const modules = {
   'statewright/studio': studio,
   'statewright/testing': testing,
   'statewright/ui': ui,
+  'statewright/ui/client': uiClient,
 }
 
 /** What examples open and leave to their reader to close. */

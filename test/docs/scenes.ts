@@ -136,6 +136,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     },
   },
   'docs/chat.md › Chat': { because: 'test/ui/chat-handler.test.ts' },
+  'docs/chat.md › The page': { because: 'test/ui/chat-transport.test.ts' },
   'docs/chat.md › What a page may see': { because: 'test/web/pages.test.ts' },
   'docs/chat.md › Hooks': { because: 'test/web/hooks.test.ts' },
   'docs/chat.md › Which files a page may send': { because: 'test/web/page-files.test.ts' },

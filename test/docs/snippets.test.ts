@@ -14,6 +14,7 @@ import * as stores from '../../src/stores/index.js'
 import * as studio from '../../src/studio/index.js'
 import * as testing from '../../src/testing/index.js'
 import * as ui from '../../src/ui/index.js'
+import * as uiClient from '../../src/ui/client/index.js'
 import { runSnippet } from './run-snippet.js'
 import { type Elsewhere, loose, type Scene, scenes } from './scenes.js'
 import { root, snippets, snippetsOf } from './snippets.js'
@@ -37,6 +38,7 @@ const modules = {
   'statewright/studio': studio,
   'statewright/testing': testing,
   'statewright/ui': ui,
+  'statewright/ui/client': uiClient,
 }
 for (const [name, module] of Object.entries(modules)) {
   jest.unstable_mockModule(name, () => ({ ...module }), { virtual: true })

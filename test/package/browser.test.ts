@@ -112,3 +112,15 @@ describe('the chat of a page', () => {
     expect(packages).toEqual({ first: ['ipaddr.js'], later: [] })
   })
 })
+
+describe('statewright/ui/client', () => {
+  it('needs no package and nothing of Node, and is at most 5 kB, gzipped', async () => {
+    const { first, code, packages } = await bundle("export * from './src/ui/client/index.ts'", {
+      packages: 'external',
+    })
+    expect(packages).toEqual({ first: [], later: [] })
+    expect(code).toBe(first)
+    expect(first).toContain('x-ai-sdk')
+    expect(gzipSync(first).length).toBeLessThanOrEqual(5000)
+  })
+})

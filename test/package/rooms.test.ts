@@ -5,7 +5,7 @@ const root = join(import.meta.dirname, '../..')
 
 /** The rooms of src/core as docs/architecture.md draws them, the lowest first: each imports from those before it alone. */
 const rooms = drawnRooms(readFileSync(join(root, 'docs/architecture.md'), 'utf8'))
-const sources = ['guards', 'machines', 'src'].flatMap(filesIn)
+const sources = ['guards', 'machines', 'spec', 'src'].flatMap(filesIn)
 const imports = new Map(sources.map((file) => [file, importsOf(file)]))
 const arrows = [...imports].flatMap(([from, all]) => all.map((to) => ({ from, to })))
 
@@ -47,7 +47,11 @@ it('every import of ours leads to a file', () => {
 })
 
 it('guards know nothing of ours, and machines know guards alone', () => {
-  const allowed: Record<string, string[]> = { guards: ['guards'], machines: ['guards', 'machines'] }
+  const allowed: Record<string, string[]> = {
+    guards: ['guards'],
+    machines: ['guards', 'machines'],
+    spec: ['spec'],
+  }
   const wrong = arrows.filter(({ from, to }) => allowed[roomOf(from)]?.includes(roomOf(to)) === false)
   expect(wrong.map(told)).toEqual([])
 })
@@ -75,7 +79,9 @@ it('rooms of src/core import from rooms below them alone', () => {
 })
 
 it('an entry point stands on src/core; what shows others, the studio and the command line, on other entry points, too', () => {
-  const entries = new Set(sources.map(roomOf).filter((room) => !/^(core\/.*|guards|machines)$/.test(room)))
+  const entries = new Set(
+    sources.map(roomOf).filter((room) => !/^(core\/.*|guards|machines|spec)$/.test(room)),
+  )
   // What the chats of pages have in common is no entry point itself.
   const shows: Record<string, string[]> = {
     studio: ['diagram'],
@@ -83,6 +89,9 @@ it('an entry point stands on src/core; what shows others, the studio and the com
     ui: ['web'],
     agui: ['web'],
   }
+  // The reference model judges the machine from outside: tests and the command line have it, and nothing that runs.
+  const judges = arrows.filter(({ to }) => roomOf(to) === 'spec').map(({ from }) => roomOf(from))
+  expect(new Set(judges)).toEqual(new Set(['spec', 'testing']))
   const wrong = arrows.filter(({ from, to }) => {
     const [a, b] = [roomOf(from), roomOf(to)]
     return entries.has(a) && entries.has(b) && a !== b && !shows[a]?.includes(b)

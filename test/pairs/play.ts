@@ -33,7 +33,12 @@ import { foldRecords, xstateReducer } from '../../src/core/sessions/fold-session
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
 import { clearRecords } from '../../src/core/sessions/clear-records.js'
 import { faults } from '../support/record-faults.js'
-import { replaySession, createRecordedAgent, recordSession } from '../../src/testing/index.js'
+import {
+  checkSessionLog,
+  replaySession,
+  createRecordedAgent,
+  recordSession,
+} from '../../src/testing/index.js'
 import { Recorded, unmeasured } from '../support/spans.js'
 import type { Cell, Turn } from './cell.js'
 import { Driving, inShort } from './driven.js'
@@ -373,11 +378,16 @@ async function ofRecords(store: SessionStore, world: World): Promise<string[]> {
     at: record.at,
     ...openRecord(record, i, 'chaos'),
   }))
-  return [...whole, ...clearRecords(log, 'chaos').records].flatMap((record) =>
+  const violation = checkSessionLog(log, 'chaos')
+  const unlawful = violation
+    ? [`record ${violation.seq} breaks '${violation.rule}': ${violation.message}`]
+    : []
+  const unknown = [...whole, ...clearRecords(log, 'chaos').records].flatMap((record) =>
     faults(record)
       .slice(-1)
       .map((fault) => `record ${JSON.stringify(record)} is not what the schema says: ${fault}`),
   )
+  return [...unlawful, ...unknown]
 }
 
 /** Something else in place of what a message says: also where that is refused, nothing may break. */

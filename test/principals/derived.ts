@@ -182,6 +182,7 @@ const reasons: Record<string, string[]> = {
     'checkInvariants',
     'createMachineHarness',
     'replaySession',
+    'checkSessionLog',
     'createRecordedAgent',
     'recordSession',
     'formatPath',

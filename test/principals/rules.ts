@@ -153,8 +153,8 @@ export const rules: Rule[] = [
     does: 'begin',
     of: pages,
     standing: 'waiting',
-    comes: 'refused: waiting_for_answers',
-    because: 'a question waits',
+    comes: 'told',
+    because: 'a question waits: the message waits for its turn',
   },
   {
     does: 'begin',

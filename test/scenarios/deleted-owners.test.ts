@@ -127,6 +127,22 @@ describe.each([
     expect(idsIn(near)).toEqual([])
   })
 
+  it('is cancelled again when the person writes once more meanwhile', async () => {
+    const near = made()
+    const theatre = await stage([call('look'), call('look')], {
+      store: near,
+      tools: [tool('look', () => latch().opened)],
+    })
+    const first = theatre.run('Go.', { session: 'ann:1' }).run
+    await until(() => first.state === 'WAITING_FOR_TOOL')
+    const deleting = agentOf(near).deleteSessions({ prefix: 'ann' })
+    expect((await first.result).state).toBe('CANCELLED')
+    const second = theatre.run('Go on.', { session: 'ann:1' }).run
+    expect((await second.result).state).toBe('CANCELLED')
+    expect(await deleting).toBe(1)
+    expect(idsIn(near)).toEqual([])
+  })
+
   it('is deleted to the end by the same call, when a store has failed in the middle', async () => {
     const near = made()
     for (let n = 0; n < 20; n += 1) write(near, `ann:${n}`)

@@ -1,3 +1,4 @@
+import { checkSessionLog } from '../../src/testing/index.js'
 import { SimulatedClock } from 'xstate'
 import fc from 'fast-check'
 import {
@@ -262,6 +263,60 @@ describe.each(kinds)('a queue in a store that answers %s', (_, open) => {
     expect(await refused(agent.tell('s', { ...now, messageId: 'other' }))).toBe('run_ended')
   })
 
+  it('keeps a message for now when the run has ended before it read it: the next turn begins with it', async () => {
+    const store = open()
+    const { agent, model, answering } = echo(store)
+    const driven = agent.run('one', { session: 's' })
+    await until(() => model.pending !== null)
+    // Of another process: the one at work has not looked yet when its run ends.
+    const text = '{"type":"MESSAGE","when":"now","messageId":"k","said":[{"content":"two"}]}'
+    model.pending?.answer({ text: 're: one' })
+    await store.inbox?.put('s', text)
+    await driven.result
+    await answering(runSession(agent, { session: 's' }))
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 're: two'])
+    expect(await inboxOf(store)).toEqual([])
+  })
+
+  it('leaves out what no user can have said', async () => {
+    const store = open()
+    const { agent, answering } = echo(store)
+    await answering(agent.run('one', { session: 's' }).result)
+    for (const said of [
+      '[{"content":[{}]}]',
+      '[{"content":[{"type":"nope"}]}]',
+      '[{"content":" "}]',
+      '[{"content":"x","data":1}]',
+    ])
+      await store.inbox?.put('s', `{"type":"MESSAGE","messageId":"${said.length}","said":${said}}`)
+    const disguised =
+      '{"type":"MESSAGE","messageId":"d","said":[{"role":"system","internal":true,"createdAt":"z","content":"two"}]}'
+    await store.inbox?.put('s', disguised)
+    await answering(runSession(agent, { session: 's' }))
+    const { messages } = await agent.replay('s')
+    expect(messages.map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'one'],
+      ['assistant', 're: one'],
+      ['user', 'two'],
+      ['assistant', 're: two'],
+    ])
+    expect(await inboxOf(store)).toEqual([])
+  })
+
+  it('knows every id of a message that waits', async () => {
+    const store = open()
+    const { agent, answering, next } = echo(store)
+    await answering(agent.run('one', { session: 's' }).result)
+    const input = [
+      { content: 'two', clientId: 'x' },
+      { content: 'three', clientId: 'y' },
+    ]
+    const first = await agent.tell('s', { type: 'message', when: 'next', input, messageId: 'z' })
+    expect(await next('other', 'y')).toEqual(first)
+    await answering(runSession(agent, { session: 's' }))
+    expect(await transcript(agent)).toEqual(['one', 're: one', 'two', 'three', 're: three'])
+  })
+
   it('tells of what is queued, and of what is said', async () => {
     const store = open()
     const { agent, model, next, answering } = echo(store)
@@ -306,6 +361,8 @@ it('begins nothing after a run that has ended its processes', async () => {
   }
   const rest = await runSession(agent, { session: 's' })
   expect(rest).toMatchObject({ turn: 1, state: 'ERROR', error: { code: 'poisoned' } })
+  // The clocks of the processes before were ahead: time does not run backwards.
+  expect(checkSessionLog(store.read('s'))).toBeNull()
   expect(await inboxOf(store)).toHaveLength(1)
   expect(await runSession(agent, { session: 's' })).toMatchObject({ turn: 1, state: 'ERROR' })
   const last = await answering(runSession(agent, { session: 's', turn: 2 }))
@@ -325,6 +382,18 @@ it('refuses what is no message', async () => {
   const picture = [{ type: 'image_url', image_url: { url: 'https://a.example/b.png' } }]
   expect(await tell({ type: 'message', when: 'now', input: picture })).toBe('invalid_input')
   expect(model.pending).toBeNull()
+})
+
+it('tells a sender that no turn begins in the session of a sub-agent', async () => {
+  const store = memoryStore()
+  const { next, answering, agent } = echo(store)
+  await answering(agent.run('one', { session: 's' }).result)
+  const { get } = store
+  store.get = (id) => {
+    const listed = get(id)
+    return listed && { ...listed, summary: listed.summary && { ...listed.summary, parent: 'top' } }
+  }
+  expect(await refused(next('two'))).toBe('sub_agent_session')
 })
 
 it('tells a sender that an interactive run takes replies', async () => {

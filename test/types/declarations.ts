@@ -26,6 +26,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/diagram': 'src/diagram/index.ts',
   'statewright/studio': 'src/studio/index.ts',
   'statewright/ui': 'src/ui/index.ts',
+  'statewright/ui/client': 'src/ui/client/index.ts',
 }
 
 /** What the compiler prints of the project in a folder; it names files from there. */

@@ -1,27 +1,24 @@
-import type * as Ai from 'ai'
-import type { ChatInit, ChatState, ChatStatus, UIMessage, UIMessageChunk } from 'ai'
-import type { Protocol } from '../../src/ui/index.js'
-
-const isNewest = process.env['AI_NEWEST'] === 'installed'
-
-/** `ai` 6, or, in a suite of its own, `ai` 7. */
-const {
+// In the suite of the chat, jest reads `ai` 7 in its place: see scripts/chat.mjs.
+import {
   AbstractChat,
+  type ChatInit,
+  type ChatState,
+  type ChatStatus,
   DefaultChatTransport,
   lastAssistantMessageIsCompleteWithApprovalResponses,
+  lastAssistantMessageIsCompleteWithToolCalls,
   parseJsonEventStream,
   readUIMessageStream,
+  type UIMessage,
+  type UIMessageChunk,
   uiMessageChunkSchema,
-} = await client()
+} from 'ai'
+import type { Protocol } from '../../src/ui/index.js'
+
+export { lastAssistantMessageIsCompleteWithToolCalls }
 
 /** What this client reads. */
-export const protocol: Protocol = isNewest ? 'v7' : 'v6'
-
-async function client(): Promise<typeof Ai> {
-  if (!isNewest) return import('ai')
-  const file = './newest/packages.mjs'
-  return (await import(file)) as typeof Ai
-}
+export const protocol: Protocol = process.env['AI_NEWEST'] === 'installed' ? 'v7' : 'v6'
 
 /** The client of `ai`, as `useChat` drives it, without React. */
 export class Chat extends AbstractChat<UIMessage> {

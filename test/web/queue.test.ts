@@ -166,6 +166,48 @@ describe.each(stores)('a chat over %s', (_, kept) => {
     await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
   })
 
+  it.each(['queue', 'steer'] as const)(
+    'queues a message that comes while an approval waits, with whenBusy: %s',
+    async (whenBusy) => {
+      const pay = tool('pay', () => 'paid', { needsApproval: true })
+      const { handler, asked, answer, model } = open(kept(), { tools: [pay] }, { whenBusy })
+      const chat = new Chat('c', handler)
+      const first = chat.sendMessage({ text: 'Pay.' })
+      await asked()
+      model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
+      await first
+      expect(await chunksOf(await handler(said('u2', 'Two?')))).toEqual([])
+      expect(await chunksOf(await handler(said('u2', 'Two?')))).toEqual([])
+      expect((await history(handler)).filter(([, words]) => words === 'Two?')).toEqual([
+        ['user', 'Two?', true],
+      ])
+      expect(model.pending).toBeNull()
+      const part = chat.lastMessage?.parts.find((each) => 'approval' in each) as { approval: { id: string } }
+      await chat.addToolApprovalResponse({ id: part.approval.id, approved: true })
+      await asked()
+      answer('Paid.')
+      await asked()
+      answer('Second.')
+      await untilLater(async () => (await history(handler)).at(-1)?.[1] === 'Second.')
+      expect((await history(handler)).slice(-2)).toEqual([
+        ['user', 'Two?'],
+        ['assistant', 'Second.'],
+      ])
+    },
+  )
+
+  it('refuses a message that comes while an approval waits with whenBusy: refuse', async () => {
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const { handler, asked, model } = open(kept(), { tools: [pay] }, { whenBusy: 'refuse' })
+    const first = handler(said('u1', 'Pay.'))
+    await asked()
+    model.pending?.answer({ toolCalls: [call('a', 'pay', {})] })
+    await chunksOf(await first)
+    const refused = await handler(said('u2', 'Two?'))
+    expect(refused.status).toBe(409)
+    expect(await refused.json()).toMatchObject({ error: { code: 'waiting_for_answers' } })
+  })
+
   it('says what was queued when its process has died, once a page may continue the chat', async () => {
     const store = kept()
     const before = open(store)
@@ -324,6 +366,130 @@ it('gives tools the context of the request that sent the message', async () => {
   answer('Second.')
   await Promise.all([chunksOf(await first), chunksOf(await second)])
   expect(users).toEqual(['ben'])
+})
+
+describe('a message that waits keeps its sender when another person sends its id', () => {
+  const from = (user: string, request: Request): Request => {
+    request.headers.set('x-user', user)
+    return request
+  }
+  const picture = at('', {
+    ...json,
+    body: JSON.stringify({
+      id: 'c',
+      messages: [
+        {
+          id: 'u2',
+          role: 'user',
+          parts: [
+            { type: 'text', text: 'Two?' },
+            { type: 'file', url: 'data:x', mediaType: 'x' },
+          ],
+        },
+      ],
+    }),
+  })
+
+  it.each([
+    ['with the same words', said('u2', 'Two?'), 200, undefined],
+    ['with other words', said('u2', 'Three?'), 409, 'message_changed'],
+    ['with a file that is none', picture, 400, 'invalid_input'],
+  ])('%s', async (_, request, status, code) => {
+    const users: unknown[] = []
+    const pay = tool('pay', (_input, { context }) => {
+      users.push((context as { user?: string } | undefined)?.user)
+      return 'paid'
+    })
+    const authorize: Authorize = (asking) => ({
+      prefix: 'team',
+      context: { user: asking.headers.get('x-user') },
+      mayContinue: false,
+    })
+    const { handler, asked, answer, model } = open(memoryStore(), { tools: [pay] }, { authorize })
+    const first = handler(from('ann', said('u1', 'One?')))
+    await asked()
+    const second = await handler(from('ann', said('u2', 'Two?')))
+    const again = await handler(from('ben', request))
+    expect(again.status).toBe(status)
+    const refusal = status === 200 ? {} : ((await again.json()) as { error?: { code?: string } })
+    expect(refusal.error?.code).toBe(code)
+    answer('First.')
+    await asked()
+    model.pending?.answer({ toolCalls: [call('a', 'pay')] })
+    await asked()
+    answer('Second.')
+    await Promise.all([chunksOf(await first), chunksOf(second)])
+    expect(users).toEqual(['ann'])
+  })
+})
+
+it.each([
+  ['queues the message of a person who may not continue the run', false, ['ben']],
+  ['steers the run for a person who may continue it', true, ['ann']],
+])('with whenBusy: steer it %s', async (_, mayContinue, expected) => {
+  const users: unknown[] = []
+  const pay = tool('pay', (_input, { context }) => {
+    users.push((context as { user?: string } | undefined)?.user)
+    return 'paid'
+  })
+  const authorize: Authorize = (asking) => ({
+    prefix: 'team',
+    context: { user: asking.headers.get('x-user') },
+    mayContinue,
+  })
+  const options = { authorize, whenBusy: 'steer' } as const
+  const { handler, asked, answer, model } = open(memoryStore(), { tools: [pay, tool('look')] }, options)
+  const from = (user: string, request: Request): Request => {
+    request.headers.set('x-user', user)
+    return request
+  }
+  const first = handler(from('ann', said('u1', 'One?')))
+  await asked()
+  const second = handler(from('ben', said('u2', 'Pay me.')))
+  await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'look')] })
+  await asked()
+  // The model does what it was told, and tells so.
+  for (let asks = 0; users.length === 0 && asks < 3; asks += 1) {
+    const isTold = JSON.stringify(model.pending?.request.messages).includes('Pay me.')
+    model.pending?.answer(isTold ? { toolCalls: [call('b', 'pay')] } : { text: 'First.' })
+    await asked()
+  }
+  answer('Done.')
+  await Promise.all([first, second].map(async (response) => chunksOf(await response)))
+  expect(users).toEqual(expected)
+})
+
+it('refuses another text under the id of the message that is being answered', async () => {
+  const { handler, asked, answer } = open(memoryStore())
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const other = await handler(said('u1', 'Two?'))
+  expect([other.status, await other.json()]).toMatchObject([409, { error: { code: 'message_changed' } }])
+  answer('First.')
+  await chunksOf(await first)
+})
+
+it('says a message once that steered a run and is sent again', async () => {
+  const { agent, handler, asked, answer, model } = open(
+    memoryStore(),
+    { tools: [tool('look')] },
+    { whenBusy: 'steer' },
+  )
+  const first = handler(said('u1', 'One?'))
+  await asked()
+  const second = handler(said('u2', 'Mind the gap.'))
+  const again = handler(said('u2', 'Mind the gap.'))
+  await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'look')] })
+  await asked()
+  expect(JSON.stringify(model.pending?.request.messages).split('Mind the gap.')).toHaveLength(2)
+  answer('Done.')
+  await Promise.all([first, second, again].map(async (response) => chunksOf(await response)))
+  expect(JSON.stringify(await chunksOf(await handler(said('u2', 'Mind the gap.'))))).toContain('Done.')
+  expect(model.pending).toBeNull()
+  const told = { type: 'message', when: 'next', input: 'Mind the gap.', messageId: 'u2' } as const
+  expect(await agent.tell('c', told)).toMatchObject({ status: 'applied' })
 })
 
 it('leaves the message of another process to that process, which says it with its own context', async () => {

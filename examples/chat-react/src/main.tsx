@@ -1,73 +1,63 @@
-import { useChat } from '@ai-sdk/react'
-import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai'
-import { useEffect } from 'react'
+import { StrictMode, Suspense, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
+import { type ListedChat, listChats } from './chats'
+import { Conversation } from './conversation'
 
-// The address has the chat's id, so a reload and another tab show the same chat.
-const id = location.hash.slice(1) || crypto.randomUUID()
-location.hash = id
-const history = async (): Promise<UIMessage[]> => (await fetch(`/api/chat/${id}`)).json()
-const asJson = { method: 'POST', headers: { 'content-type': 'application/json' } }
+const newId = (): string => crypto.randomUUID()
 
-function Chat({ messages: before }: { messages: UIMessage[] }) {
-  const { messages, setMessages, sendMessage, resumeStream, addToolApprovalResponse, status, error } =
-    useChat({
-      id,
-      messages: before,
-      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
-    })
-  const isBusy = status === 'submitted' || status === 'streaming'
-  // Continues an answer that is under way; the history has an answer that ended meanwhile.
-  const catchUp = async () => {
-    await resumeStream()
-    setMessages(await history())
-  }
-  useEffect(() => void catchUp(), [])
-  // Continues after the server was unreachable.
+function App() {
+  // The address has the chat's id, so a reload and another tab show the same chat.
+  const [id, setId] = useState(location.hash.slice(1) || newId())
+  const [chats, setChats] = useState<ListedChat[]>([])
+  const [isListOpen, setListOpen] = useState(false)
+  const showList = (): void => void listChats().then(setChats, () => undefined)
   useEffect(() => {
-    const timer = status === 'error' && setTimeout(() => void catchUp().catch(() => undefined), 1000)
-    return () => clearTimeout(timer || undefined)
-  }, [status])
-  const say = (form: FormData) => void sendMessage({ text: form.get('text') as string })
-  const part = (each: UIMessage['parts'][number], i: number) => {
-    if (each.type === 'text') return <span key={i}>{each.text}</span>
-    if (!('toolCallId' in each)) return null
-    const name = each.title ?? each.type.replace('tool-', '')
-    const answer = (approved: boolean) =>
-      each.state === 'approval-requested' && void addToolApprovalResponse({ id: each.approval.id, approved })
-    return (
-      <fieldset key={each.toolCallId}>
-        <legend>{`${name}: ${each.state}`}</legend>
-        <code>{JSON.stringify(each.state === 'output-available' ? each.output : each.input)}</code>
-        {each.state === 'approval-requested' && (
-          <p>
-            <button onClick={() => answer(true)}>Approve</button>{' '}
-            <button onClick={() => answer(false)}>Reject</button>
-          </p>
-        )}
-      </fieldset>
-    )
-  }
+    location.hash = id
+    setListOpen(false)
+    showList()
+  }, [id])
+  useEffect(() => {
+    const follow = (): void => setId(location.hash.slice(1) || newId())
+    addEventListener('hashchange', follow)
+    return () => removeEventListener('hashchange', follow)
+  }, [])
   return (
-    <>
-      {messages.map(({ id: key, role, parts }) => (
-        <article key={key} data-role={role}>
-          {parts.map(part)}
-        </article>
-      ))}
-      {error && <p role="alert">{error.message}</p>}
-      <form action={say}>
-        <input name="text" placeholder="Say something" />
-        {isBusy ? (
-          <button type="button" onClick={() => void fetch(`/api/chat/${id}/stop`, asJson)}>
-            Stop
+    <div className="app">
+      <nav data-open={isListOpen} aria-label="Chats">
+        <button className="new" onClick={() => setId(newId())}>
+          New chat
+        </button>
+        <ul>
+          {chats.map((chat) => (
+            <li key={chat.id}>
+              <a href={`#${chat.id}`} aria-current={chat.id === id ? 'page' : undefined}>
+                {chat.title}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <div className="shade" hidden={!isListOpen} onClick={() => setListOpen(false)} />
+      <div className="main">
+        <header>
+          <button className="menu" aria-expanded={isListOpen} onClick={() => setListOpen(!isListOpen)}>
+            Chats
           </button>
-        ) : (
-          <button>Send</button>
-        )}
-      </form>
-    </>
+          <h1>Trains</h1>
+          <p className="offline" role="status">
+            The server is away. Your messages are kept.
+          </p>
+        </header>
+        <Suspense key={id} fallback={<p className="hello">Loading …</p>}>
+          <Conversation id={id} onChange={showList} />
+        </Suspense>
+      </div>
+    </div>
   )
 }
 
-createRoot(document.getElementById('root') as HTMLElement).render(<Chat messages={await history()} />)
+createRoot(document.getElementById('root') as HTMLElement).render(
+  <StrictMode>
+    <App />
+  </StrictMode>,
+)

@@ -1,5 +1,6 @@
 import type { SessionStore } from '../sessions/store/store.js'
 import type { AgentLabel } from '../sessions/agent-definition.js'
+import type { FoldedSession } from '../sessions/fold-session.js'
 import { noStoreError } from '../sessions/session-errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -17,6 +18,8 @@ export interface AgentInternals {
   /** What its runs in a store are begun and brought back with. Absent without a store. */
   stored: StoredRuns | undefined
   parts: AgentParts
+  /** All that the log of a session says. */
+  readFolded: (id: string) => Promise<FoldedSession>
   /** See `beginQueuedRun`. */
   beginQueuedRun: (id: string, options: QueuedRunOptions) => Promise<(() => Run) | null>
 }

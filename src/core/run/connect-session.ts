@@ -21,12 +21,14 @@ export function connectSession(
   log.inbox.onMessage((message, event) => {
     try {
       const standing = actor.forecast
-      if (event === null || standing === undefined) return log.inbox.refuse(message)
+      if (event === null || standing === undefined) {
+        log.inbox.refuse(message)
+        return
+      }
       checkMessageFits(event, standing, log.sessionId)
       send({ ...event, inbox: message })
     } catch (error) {
-      log.inbox.refuse(message)
-      actor.warn('message_refused', describeError(error))
+      if (log.inbox.refuse(message)) actor.warn('message_refused', describeError(error))
     }
   })
 }

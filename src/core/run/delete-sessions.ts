@@ -77,7 +77,8 @@ async function* listSessions(store: SessionStore, options: ListOptions): AsyncGe
 async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<number> {
   const { store, clock } = parts
   const giveUpAt = readElapsed(clock) + longestWaitMs
-  for (let isCancelled = false; ; isCancelled = true) {
+  let cancelled: string | null = null
+  for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       return await deleteSession(store, clock, sessionId)
@@ -86,7 +87,11 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
       if (!isBusy || readElapsed(clock) >= giveUpAt) throw error
     }
     // oxlint-disable-next-line no-await-in-loop -- as above
-    if (!isCancelled) await cancelRun(parts, sessionId)
+    const holder = (await store.get(sessionId))?.holder ?? null
+    // A person may write meanwhile, and begin another run.
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    if (holder !== null && holder !== cancelled) await cancelRun(parts, sessionId)
+    cancelled = holder
     // oxlint-disable-next-line no-await-in-loop -- as above
     await wait(clock)
   }

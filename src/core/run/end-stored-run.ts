@@ -33,7 +33,7 @@ export async function cancelStoredRun(
       const { run } = taken.folded
       const waiting = await readInbox(store, sessionId)
       const found = waiting.find((one) => one.message === message)
-      const cancel = found && parseInboxMessage(found.text)
+      const cancel = found && parseInboxMessage(found)
       if (run?.status === 'active' && cancel)
         await endStoredRun(parts, taken, { ...cancel, inbox: message }, waiting)
       return 'applied'
@@ -60,7 +60,8 @@ export async function endStoredRun(
   const { store, clock } = parts
   const { run, lastEventNumber } = folded
   if (run === null) return folded
-  const event: AgentMachineEvent = { now: clock.now(), ...ending }
+  // The clock of the process that worked at the run may be ahead of ours: time never runs backwards in a run.
+  const event: AgentMachineEvent = { now: Math.max(clock.now(), folded.at), ...ending }
   const [next, actions] = takeEvent(run, event)
   const count =
     (lastEventNumber ?? 0) + actions.filter(({ type }) => (type as string) === 'xstate.emit').length

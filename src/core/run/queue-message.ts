@@ -5,6 +5,8 @@ import {
   checkQueueRoom,
   formatQueuedMessage,
   isSaid,
+  joinTexts,
+  listMessageIds,
   sortQueue,
   withMessageId,
 } from '../sessions/inbox/queued-message.js'
@@ -17,7 +19,7 @@ import { toMessages, type UserInput } from '../sessions/user-input.js'
 /**
  * Leaves a user message in the inbox of a session, for the turn that begins with it. A message that was queued or said
  * before is not queued again.
- * @throws {UsageError} `queue_full`, `invalid_input`, `interactive_run`
+ * @throws {UsageError} `queue_full`, `invalid_input`, `interactive_run`, `sub_agent_session`
  */
 export async function queueMessage(
   store: SessionStore,
@@ -28,16 +30,21 @@ export async function queueMessage(
   const said = toMessages(input)
   const own = said[0]?.data?.['clientId']
   const messageId = givenId ?? (typeof own === 'string' ? own : createId())
-  const text = formatQueuedMessage(messageId, withMessageId(said, messageId))
+  const text = formatQueuedMessage(messageId, withMessageId(said, messageId), 'next')
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
-  const { run, queued, state } = foldRecords(await store.read(id, { from: 'snapshot' }), id)
+  if (listed.summary?.parent !== undefined) throw subAgentError(id, listed.summary.parent)
+  const { run, queued, state, keys, inbox } = foldRecords(await store.read(id, { from: 'snapshot' }), id)
   const { messages } = run?.context ?? state
   if (run?.status === 'active' && run.context.config.interactive) throw interactiveError(id)
   const found = (await store.inbox?.read(id)) ?? []
-  const known = sortQueue(found, { queued, messages }).waiting.find((one) => one.messageId === messageId)
+  const known = sortQueue(found, { queued, messages, keys }).waiting.find((one) =>
+    listMessageIds(one).includes(messageId),
+  )
   if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
   if (isSaid(messages, messageId)) return { message: queued, status: 'applied' }
+  // It was told with `when: 'now'`.
+  if (keys.includes(messageId)) return { message: inbox, status: 'applied' }
   checkQueueRoom(found, text, id)
   const put = await store.inbox?.put(id, text)
   if (put === undefined) throw unknownSessionError(id)
@@ -46,19 +53,28 @@ export async function queueMessage(
   return { message: put.message, status: 'sent' }
 }
 
-/** The text of a message that is read at the next safe point. */
-export function readSteeringInput(input: UserInput): string {
+/** The text of a message that is read at the next safe point, and what lies in the inbox until then. */
+export function readSteeringInput(
+  input: UserInput,
+  givenId: string | undefined,
+): { text: string; kept: string } {
   const said = toMessages(input)
-  const texts = said.flatMap(({ content }) =>
-    typeof content === 'string'
-      ? [content]
-      : content.map((part) => (part.type === 'text' ? part.text : null)),
-  )
-  if (!texts.includes(null)) return texts.join('\n')
+  const text = joinTexts(said)
+  const messageId = givenId ?? createId()
+  if (text !== null)
+    return { text, kept: formatQueuedMessage(messageId, withMessageId(said, messageId), 'now') }
   throw new UsageError(
     'invalid_input',
     "A message that is read now is text alone: send pictures and files with when: 'next'.",
     'input',
+  )
+}
+
+function subAgentError(id: string, parent: string): UsageError {
+  return new UsageError(
+    'sub_agent_session',
+    `Session '${id}' is a sub-agent's, in which no turn begins: send the message to session '${parent}', which has called it.`,
+    id,
   )
 }
 

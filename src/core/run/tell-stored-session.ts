@@ -61,10 +61,11 @@ async function forecastInbox(
   const isPart = kept?.head === head && kept.check === check && kept.message < until
   let foreseen: InboxForecast = isPart ? kept : { run, message: inbox, keys: new Map() }
   const { message: from } = foreseen
-  for (const { message, text } of (await store.inbox?.read(sessionId, from)) ?? []) {
+  for (const found of (await store.inbox?.read(sessionId, from)) ?? []) {
+    const { message } = found
     // A store of one's own may know nothing of where to begin.
     if (message <= from || message >= until) continue
-    const event = parseInboxMessage(text)
+    const event = parseInboxMessage(found)
     if (event?.key !== undefined) foreseen.keys.set(event.key, message)
     foreseen = { ...foreseen, run: applyMessage(foreseen.run, event, sessionId), message }
   }
@@ -103,6 +104,8 @@ export interface TellOptions {
   key?: string | undefined
   /** The last record of the log that the sender has seen: once anything else has come, an answer is refused. */
   at?: number | undefined
+  /** What lies in the inbox, where that is not the event itself. */
+  kept?: string
 }
 
 /**
@@ -130,9 +133,9 @@ export async function tellStoredSession(
   return serializeTells(store, id, () => {
     if (message.type !== 'message') return tellNow(parts, inbox, id, message, telling)
     const { when, input, messageId: key = telling.key } = message
-    return when === 'next'
-      ? queueMessage(store, id, input, key)
-      : tellNow(parts, inbox, id, { type: 'steer', text: readSteeringInput(input) }, { ...telling, key })
+    if (when === 'next') return queueMessage(store, id, input, key)
+    const { text, kept } = readSteeringInput(input, key)
+    return tellNow(parts, inbox, id, { type: 'steer', text }, { ...telling, key, kept })
   })
 }
 
@@ -172,7 +175,8 @@ async function tellNow(
     : await checkTell(parts, { id, message, isHeld, ...telling })
   if ('status' in fit) return fit
   const event = telling.key === undefined ? fit.event : { ...fit.event, key: telling.key }
-  const { message: number, holder } = await inbox.put(id, JSON.stringify(copyAsJson(event, message.type)))
+  const text = telling.kept ?? JSON.stringify(copyAsJson(event, message.type))
+  const { message: number, holder } = await inbox.put(id, text)
   if (holder !== null) {
     notifyHolder(store, id, number)
     return { message: number, status: 'sent' }

@@ -18,12 +18,16 @@ export type AnswerPiece = Pick<
 const growth = 1.05
 const partial = Allow.STR | Allow.OBJ | Allow.ARR
 
+/** Deeper ones are not told: the parser would take seconds for thousands of levels. */
+const maxDepth = 200
+
 /** Reads the object that an answer has come to, while the answer streams. */
 export class PartialObjects {
   readonly #next: (object: object) => void
   #stepId = ''
   #text = ''
   #parsedLength = 0
+  #depth = new TextDepth()
 
   /** @param next receives each object: a new one each time */
   constructor(next: (object: object) => void) {
@@ -35,8 +39,11 @@ export class PartialObjects {
       this.#stepId = stepId
       this.#text = ''
       this.#parsedLength = 0
+      this.#depth = new TextDepth()
     }
     this.#text += text
+    this.#depth.read(text)
+    if (this.#depth.deepest > maxDepth) return
     const { length } = this.#text
     if (finished ? length === this.#parsedLength : length < this.#parsedLength * growth) return
     this.#parsedLength = length
@@ -45,14 +52,44 @@ export class PartialObjects {
   }
 }
 
+/** How deep the brackets of a JSON text nest. */
+class TextDepth {
+  deepest = 0
+  #depth = 0
+  #isInString = false
+  #isEscaped = false
+
+  read(piece: string): void {
+    for (const character of piece) {
+      if (this.#isEscaped) this.#isEscaped = false
+      else if (character === '"') this.#isInString = !this.#isInString
+      else if (this.#isInString) this.#isEscaped = character === '\\'
+      else if (character === '{' || character === '[') this.#depth += 1
+      else if (character === '}' || character === ']') this.#depth -= 1
+      if (this.#depth > this.deepest) this.deepest = this.#depth
+    }
+  }
+}
+
 /** The object that a text begins, perhaps behind other words. */
 function parseStart(text: string): object | undefined {
   const start = text.indexOf('{')
-  // A model could set the prototype of the object.
-  if (start === -1 || text.includes('__proto__')) return undefined
+  if (start === -1) return undefined
   try {
-    return parse(text.slice(start), partial) as object
+    const object = parse(text.slice(start), partial) as object
+    if (prototypeKeyPattern.test(text)) resetPrototypes(object)
+    return object
   } catch {
     return undefined
   }
+}
+
+/** The key `__proto__`, which the parser assigns, perhaps escaped. */
+const prototypeKeyPattern = /__proto__|\\u005f/i
+
+/** A model must not choose what objects inherit. */
+function resetPrototypes(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) Object.setPrototypeOf(value, Object.prototype)
+  for (const part of Object.values(value)) resetPrototypes(part)
 }

@@ -10,6 +10,13 @@ function read(...pieces: string[]): object[] {
   return told
 }
 
+/** Each character as JSON may write it. */
+const escaped = (text: string): string =>
+  text
+    .split('')
+    .map((character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
+
 test('each piece gives the object so far', () => {
   expect(read('{"city":"Pa', 'ris","days"', ':[1,', '2]}')).toEqual([
     { city: 'Pa' },
@@ -37,9 +44,37 @@ test('an answer in a code fence counts, and one without an object does not', () 
   expect(read('I cannot say.', ' Sorry.')).toEqual([])
 })
 
-test('a text that would set a prototype gives nothing', () => {
-  const [object, ...more] = read('{"__proto__":{"isAdmin":true}}')
-  expect([object, more]).toEqual([undefined, []])
+test.each([
+  ['a key', '{"city":"Pa', 'ris","__proto__":{"isAdmin":true}}'],
+  ['an escaped key', '{"city":"Pa', 'ris","\\u005F_proto__":{"isAdmin":true}}'],
+  ['a key of which all is escaped', '{"city":"Paris",', `"${escaped('__proto__')}":{"isAdmin":`, 'true}}'],
+])('%s cannot set a prototype', (_, ...pieces) => {
+  const told = read(...pieces)
+  expect(told.at(-1)).toEqual({ city: 'Paris' })
+  for (const object of told)
+    expect([Object.getPrototypeOf(object), 'isAdmin' in object]).toEqual([Object.prototype, false])
+})
+
+test('a key within the object cannot set a prototype', () => {
+  const object = read('{"a":[{"__proto__":{"b":1}}],"c":{"\\u005f_proto__":[]}}').at(-1) as {
+    a: object[]
+    c: object
+  }
+  expect([object.a[0], object.c].map((each) => Object.getPrototypeOf(each) as unknown)).toEqual([
+    Object.prototype,
+    Object.prototype,
+  ])
+})
+
+test('a text may speak of prototypes', () => {
+  const object = { city: 'In JavaScript, __proto__ is a key.' }
+  expect(read(...(JSON.stringify(object).match(/.{1,4}/g) ?? [])).at(-1)).toEqual(object)
+})
+
+test('what nests deeper than 200 levels is not told', () => {
+  const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}"[["${']'.repeat(depth - 1)}}`
+  expect(read(nested(200))).toEqual([JSON.parse(nested(200))])
+  expect(read(nested(201))).toEqual([])
 })
 
 /** Whether `part` may become `whole` when more comes. */

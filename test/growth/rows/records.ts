@@ -15,7 +15,12 @@ import { StudioViews } from '../../../src/studio/studio-views.js'
 import { chatHandler } from '../../../src/ui/index.js'
 import { ReplayBuffer } from '../../../src/web/replay-buffer.js'
 import { createSessionData } from '../../../src/studio/export-session.js'
-import { replaySession, createRecordedAgent, recordSession } from '../../../src/testing/index.js'
+import {
+  replaySession,
+  checkSessionLog,
+  createRecordedAgent,
+  recordSession,
+} from '../../../src/testing/index.js'
 
 interface Kept {
   store: SessionStore
@@ -151,7 +156,7 @@ export const recordRows: readonly Row[] = [
     name: 'saying what is queued',
     covers: ['agent tell'],
     from: 12,
-    atMost: 96,
+    atMost: 48,
     prepare: async (n) => {
       const store = memoryStore()
       const agent = agentOf(
@@ -180,6 +185,14 @@ export const recordRows: readonly Row[] = [
     ...size,
     prepare: kept,
     run: ({ agent }) => drained(agent.watch('s')),
+  }),
+  row({
+    name: 'checkSessionLog',
+    covers: ['statewright/testing checkSessionLog'],
+    from: 25,
+    atMost: 100,
+    prepare: async (n) => (await kept(n)).store.read('s'),
+    run: (records) => checkSessionLog(records),
   }),
   row({
     name: 'replaySession',

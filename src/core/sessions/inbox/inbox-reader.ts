@@ -9,6 +9,7 @@ import {
   type QueuedMessage,
   type QueuePosition,
   sortQueue,
+  toSteeringEvent,
 } from './queued-message.js'
 import { parseInboxMessage } from './session-message.js'
 import { addKey } from '../fold-session.js'
@@ -52,6 +53,8 @@ export class InboxReader implements InboxHolder {
   #lastDelivered: number
   /** Handed over, and neither applied nor refused yet. */
   readonly #open = new Set<number>()
+  /** Of those that were handed over, user messages. */
+  readonly #steering = new Set<number>()
   /** In the log, and to be removed with the next write. */
   #done: number[] = []
   /** The idempotency keys of the last messages that are in the log. */
@@ -114,7 +117,7 @@ export class InboxReader implements InboxHolder {
   async findNext(messages: QueuePosition['messages']): Promise<QueuedMessage | null> {
     if (!this.mayHaveQueued) return null
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
-    const { waiting, settled } = sortQueue(found, { queued: this.#queued, messages }, 1)
+    const { waiting, settled } = sortQueue(found, { queued: this.#queued, messages, keys: this.#keys }, 1)
     this.removeDurable(settled)
     return waiting[0] ?? null
   }
@@ -212,7 +215,9 @@ export class InboxReader implements InboxHolder {
     if (this.#isClosed) return
     for (const found of messages) {
       if (isQueuedText(found.text)) {
-        this.#receiveQueued(found)
+        const steering = toSteeringEvent(found)
+        if (steering === null) this.#receiveQueued(found)
+        else this.#receiveSteering(found.message, steering)
         continue
       }
       // A process that died could not remove it.
@@ -221,9 +226,23 @@ export class InboxReader implements InboxHolder {
       else if (found.message > this.#lastDelivered) {
         this.#lastDelivered = found.message
         this.#last = Math.max(this.#last, found.message)
-        this.#receiveNew({ message: found.message, event: parseInboxMessage(found.text) })
+        this.#receiveNew({ message: found.message, event: parseInboxMessage(found) })
       }
     }
+  }
+
+  /** A user message for the run at work. What no run reads waits for the next turn. */
+  #receiveSteering(message: number, event: ControlEvent): void {
+    if (event.key !== undefined && this.#keys.includes(event.key)) {
+      this.#done.push(message)
+      return
+    }
+    this.#hasQueued = true
+    if (message <= this.#lastDelivered) return
+    this.#lastDelivered = message
+    this.#last = Math.max(this.#last, message)
+    this.#steering.add(message)
+    this.#receiveNew({ message, event })
   }
 
   #receiveQueued(found: InboxMessage): void {
@@ -260,9 +279,11 @@ export class InboxReader implements InboxHolder {
     if (this.#open.delete(message)) this.#done.push(message)
   }
 
-  /** It has come to nothing. */
-  refuse(message: number): void {
-    if (this.#open.delete(message) && !this.#isClosed) this.#remove([message])
+  /** The run cannot take it. A user message waits for the next turn; of others this is the end: returns whether it is one. */
+  refuse(message: number): boolean {
+    if (!this.#open.delete(message) || this.#steering.has(message)) return false
+    if (!this.#isClosed) this.#remove([message])
+    return true
   }
 
   /** What is in the log so far: to be removed once that is durable. */

@@ -1,11 +1,16 @@
 import { isRecord } from '../../../../guards/lib/stored.js'
 import type { AgentContext, NewMessage } from '../../../../machines/agent/context.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
+import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { UsageError } from '../../base/errors.js'
 import type { InboxMessage } from '../store/inbox.js'
+import { toMessage } from '../user-input.js'
 
-/** A user message that waits in a session's inbox for the turn that says it. */
+/**
+ * A user message that waits in a session's inbox for the turn that says it. One that is for the run at work (`when: 'now'`)
+ * waits, too, when that run has ended before it read the message.
+ */
 export interface QueuedMessage {
   /** Its number in the inbox. */
   message: number
@@ -22,13 +27,21 @@ const maxQueued = 100
 const maxQueuedChars = 10_000_000
 
 const prefix = '{"type":"MESSAGE",'
+const steeringPrefix = `${prefix}"when":"now",`
 
-/** Whether a text of an inbox is a queued message. The others are events for a run. */
+/** Whether a text of an inbox is a user message. The others are events for a run. */
 export const isQueuedText = (text: string): boolean => text.startsWith(prefix)
 
+/** Whether it is for the run at work. */
+export const isSteeringText = (text: string): boolean => text.startsWith(steeringPrefix)
+
 /** A message as it lies in the inbox. */
-export function formatQueuedMessage(messageId: string, said: readonly NewMessage[]): string {
-  return JSON.stringify({ type: 'MESSAGE', messageId, said })
+export function formatQueuedMessage(
+  messageId: string,
+  said: readonly NewMessage[],
+  when: 'next' | 'now',
+): string {
+  return JSON.stringify({ type: 'MESSAGE', ...(when === 'now' && { when }), messageId, said })
 }
 
 /** Null for a text that is damaged. */
@@ -36,16 +49,41 @@ export function parseQueuedMessage({ message, at, text }: InboxMessage): QueuedM
   try {
     const { messageId, said } = JSON.parse(text) as Record<string, unknown>
     if (typeof messageId !== 'string' || !Array.isArray(said) || said.length === 0) return null
-    return said.every(isNewMessage) ? { message, messageId, at, said } : null
+    return { message, messageId, at, said: said.map(readNewMessage) }
   } catch {
     return null
   }
 }
 
-function isNewMessage(value: unknown): value is NewMessage {
+/** Nothing but what a user may say, whatever a store has kept. */
+function readNewMessage(value: unknown): NewMessage {
   const { content, data } = (value ?? {}) as Record<string, unknown>
-  const isContent = typeof content === 'string' || (Array.isArray(content) && content.every(isRecord))
-  return isContent && (data === undefined || isRecord(data))
+  const message = toMessage({ content }, 'said')
+  if (data === undefined) return message
+  if (!isRecord(data)) throw new TypeError('The data of a queued message are no record.')
+  return { ...message, data: data as JsonObject }
+}
+
+/** What a message says to the run at work; null where it is none, or damaged. */
+export function toSteeringEvent(found: InboxMessage): Extract<ControlEvent, { type: 'STEER' }> | null {
+  const parsed = isSteeringText(found.text) ? parseQueuedMessage(found) : null
+  const text = parsed && joinTexts(parsed.said)
+  return parsed && text !== null ? { type: 'STEER', text, key: parsed.messageId } : null
+}
+
+/** What is said, as one text; null where it is more than text. */
+export function joinTexts(said: readonly NewMessage[]): string | null {
+  const texts = said.flatMap(({ content }) =>
+    typeof content === 'string'
+      ? [content]
+      : content.map((part) => (part.type === 'text' ? part.text : null)),
+  )
+  return texts.includes(null) ? null : texts.join('\n')
+}
+
+/** All ids that a message has in a transcript. */
+export function listMessageIds({ messageId, said }: QueuedMessage): unknown[] {
+  return [messageId, ...said.map(({ data }) => data?.['clientId'])].filter((id) => id !== undefined)
 }
 
 /** What a user says under this id: pages and `agent.tell` recognise the message by it. */
@@ -78,6 +116,8 @@ export interface QueuePosition {
   queued: number
   /** The transcript. */
   messages: readonly Pick<Message, 'role' | 'data'>[]
+  /** The idempotency keys that the log has: those of the messages that a run at work has read. */
+  keys: readonly string[]
 }
 
 /**
@@ -86,12 +126,12 @@ export interface QueuePosition {
  */
 export function sortQueue(
   found: readonly InboxMessage[],
-  { queued, messages }: QueuePosition,
+  { queued, messages, keys }: QueuePosition,
   atMost = Infinity,
 ): { waiting: QueuedMessage[]; settled: number[] } {
   const waiting: QueuedMessage[] = []
   const settled: number[] = []
-  const known = new Set(messages.map(findMessageId))
+  const known = new Set<unknown>([...messages.map(findMessageId), ...keys])
   for (const one of found) {
     if (waiting.length >= atMost) break
     if (!isQueuedText(one.text)) continue
@@ -100,7 +140,7 @@ export function sortQueue(
       settled.push(one.message)
       continue
     }
-    known.add(parsed.messageId)
+    for (const id of listMessageIds(parsed)) known.add(id)
     waiting.push(parsed)
   }
   return { waiting, settled }

@@ -1,7 +1,9 @@
 import type { NewMessage } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { UsageError } from '../../base/errors.js'
+import type { InboxMessage } from '../store/inbox.js'
 import { toMessages, type UserInput } from '../user-input.js'
+import { isQueuedText, toSteeringEvent } from './queued-message.js'
 
 /**
  * What may be said to a session from anywhere. An answer names its call: spread the call as `pending` and
@@ -42,7 +44,8 @@ export type SessionMessage =
  *
  * - `next`: it waits in the session's inbox, in order, until a turn begins with it. `runSession`, the handlers of chat pages
  *   and the hosts begin that turn when the one before has ended. After a `cancel` they leave it until the user writes again
- * - `now`: the model reads its text at the next safe point, as with `steer`
+ * - `now`: the model reads its text at the next safe point, as with `steer`. Where the run ends before that, the message waits
+ *   as with `next`
  *
  * `messageId`, 1 to 200 characters: a message that is sent twice with it is said once. It becomes `data.clientId` of the
  * message. Default: a new id.
@@ -171,10 +174,14 @@ const publicEventTypes: readonly ControlEvent['type'][] = [
   'TOOL_OUTPUT',
 ]
 
-/** What lies in an inbox is the event itself, as it will be in the log. Null when the text is not one of ours. */
-export function parseInboxMessage(text: string): ControlEvent | null {
+/**
+ * The event that a message of an inbox makes of itself in a run, as it will be in the log. Null for one that waits for the next
+ * turn, and for a text that is not one of ours.
+ */
+export function parseInboxMessage(found: InboxMessage): ControlEvent | null {
   try {
-    const event = JSON.parse(text) as ControlEvent | null
+    if (isQueuedText(found.text)) return toSteeringEvent(found)
+    const event = JSON.parse(found.text) as ControlEvent | null
     return event !== null && publicEventTypes.includes(event.type) ? event : null
   } catch {
     return null

@@ -1,11 +1,21 @@
-import { countNumbered } from '../../../../machines/agent/step-id.js'
-import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
+import {
+  type AgentContext,
+  type AgentInput,
+  countNumbered,
+  type SessionState,
+} from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import { toLinkField } from '../journal.js'
 import { hasTags, type SessionTags } from '../store/session-tags.js'
 import type { BranchTree } from '../branch-tree.js'
-import { branchLogVersion, type MachineState, logVersion, type RecordContent } from './record-content.js'
+import {
+  branchLogVersion,
+  type MachineState,
+  logVersion,
+  type RecordContent,
+  type StartInput,
+} from './record-content.js'
 import { toStoredState } from './stored-state.js'
 
 type Opening = Extract<RecordContent, { type: 'opened' }>
@@ -54,6 +64,20 @@ export function createOpening(
     ...(initialState && { state: initialState }),
     ...(forkedFrom && { forkedFrom }),
   }
+}
+
+/** What a run starts with beside what the log has of its session. */
+export function toStartInput(input: AgentInput): StartInput {
+  const {
+    messages: _m,
+    usage: _u,
+    guardrails: _g,
+    warnedOfBudget: _w,
+    fit: _f,
+    numbered: _n,
+    ...rest
+  } = input
+  return rest satisfies StartInput
 }
 
 /** A record of the state that all records before it lead to, so that reading can begin there. */

@@ -1,6 +1,6 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
 import type { Clock } from '../../base/clock.js'
-import { createOpening, createSnapshot } from './create-records.js'
+import { createOpening, createSnapshot, toStartInput } from './create-records.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
@@ -11,7 +11,7 @@ import { HeldLease } from './held-lease.js'
 import { CurrentFacts, type FirstFacts } from './session-facts.js'
 import { noLogListener, type LogListener } from './log-listener.js'
 import { acquireLease } from './release-lease.js'
-import type { RecordContent, StartInput } from './record-content.js'
+import type { RecordContent } from './record-content.js'
 import { type RecordDraft, draftRecord, sealDraft } from './log-record.js'
 import { type FoldedRun, toMachineState, type FoldedSession } from '../fold-session.js'
 import { createFirstSummary, createSummary } from '../session-summary.js'
@@ -181,20 +181,11 @@ export class SessionLog implements Journal {
       if (entry.event.inbox !== undefined) this.inbox.markApplied(entry.event.inbox, entry.event.key)
       return
     }
-    const {
-      messages: _m,
-      usage: _u,
-      guardrails: _g,
-      warnedOfBudget: _w,
-      fit: _f,
-      numbered: _n,
-      ...input
-    } = entry.input
     if (this.#head === 0) this.write(createOpening(this.facts.current, this.#initialState))
     this.#runStartedAt = this.#head + 1
     this.write({
       type: 'start',
-      input: input satisfies StartInput,
+      input: toStartInput(entry.input),
       ...this.facts.beginRun(this.#runStartedAt),
       ...(this.#queued !== undefined && { queued: this.#queued }),
       ...toLinkField(this.#link),

@@ -74,14 +74,17 @@ const rules: Readonly<Record<OptionName, readonly [is: (value: never) => boolean
     (value: AgentState | AgentState[]) => [value].flat().every((one) => agentStates.includes(one)),
     `is a state, or a list of them: ${agentStates.join(', ')}`,
   ],
-  agent: [(value: unknown) => typeof value === 'string', 'is the name of an agent'],
+  agent: [
+    (value: unknown) => typeof value === 'string' && !value.includes('\0'),
+    'is the name of an agent, without NUL',
+  ],
   parent: [isSessionId, 'is the id of a session'],
   children: [(value: unknown) => typeof value === 'boolean', 'is true or false'],
   since: [isTime, timePhrase],
   before: [isTime, timePhrase],
   limit: [(value: number) => isTime(value) && value >= 1, 'is a whole number from 1'],
   after: [
-    (value: ListPosition | null) => Number.isFinite(value?.updatedAt) && typeof value?.id === 'string',
+    (value: ListPosition | null) => isTime(value?.updatedAt) && isSessionId(value?.id),
     'is the last session of the page before: { updatedAt, id }',
   ],
 }
@@ -96,22 +99,18 @@ export function checkListOptions(options: ListOptions = {}): Listing {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw new UsageError('invalid_option', `list takes options: ${optionNames.join(', ')}.`, 'list')
   expectKnownOptions('list', options, optionNames)
+  // Each is read once: what is checked is what is used.
+  const given: ListOptions = Object.fromEntries(
+    optionNames.flatMap((name) => (name in options ? [[name, options[name]]] : [])),
+  )
   for (const name of optionNames) {
-    const value = options[name]
+    const value = given[name]
     const [is, phrase] = rules[name]
-    const isAsked = value !== undefined || (name in options && ownerNames.includes(name))
+    const isAsked = value !== undefined || (name in given && ownerNames.includes(name))
     if (isAsked && !is(value as never)) throw listOptionError(name, phrase)
   }
-  const {
-    prefix = null,
-    tags = {},
-    state,
-    agent = null,
-    parent = null,
-    since = null,
-    before = null,
-  } = options
-  const { children = parent !== null, limit = Number.MAX_SAFE_INTEGER, after = null } = options
+  const { prefix = null, tags = {}, state, agent = null, parent = null, since = null, before = null } = given
+  const { children = parent !== null, limit = Number.MAX_SAFE_INTEGER, after = null } = given
   if (parent !== null && !children)
     throw listOptionError('children', 'is false, and parent asks for nothing else')
   if (since !== null && before !== null && since >= before)

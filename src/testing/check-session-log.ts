@@ -1,0 +1,66 @@
+import { judgeLog, type LogEntry, type Violation } from '../../spec/judge.js'
+import { expectArgument, listRule } from '../core/base/expect-argument.js'
+import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
+import { completeInput } from '../core/sessions/log/complete-context.js'
+import { openRecord } from '../core/sessions/log/log-record.js'
+import { logVersion, type RecordContent } from '../core/sessions/log/record-content.js'
+import { restoreState } from '../core/sessions/log/stored-state.js'
+import type { LogRecord } from '../core/sessions/store/store.js'
+
+/** Which record of a log breaks which rule of the reference model. */
+export type LogViolation = Violation
+
+/**
+ * Judges a stored session by the reference model: the rules of the loop, written a second time without the machine. Takes
+ * the records as `store.read` returns them, whole or from a snapshot on. Judged as well is the state that this version makes
+ * of the log. Null: every rule is kept; otherwise the first record that breaks one, as `{ seq, rule, law, message }`.
+ *
+ * @example
+ * const violation = checkSessionLog(await memoryStore().read('ann'))
+ * if (violation) console.log(`Record ${violation.seq}: ${violation.message} (${violation.law})`)
+ * @throws {StoreError} `corrupt_log` for a record that is damaged, `newer_log`, `unknown_state`
+ * @throws {UsageError} `invalid_argument` for what is no list of records
+ */
+export function checkSessionLog(
+  records: readonly LogRecord[],
+  sessionId = 'of this log',
+): LogViolation | null {
+  expectArgument('checkSessionLog(records)', records, recordsRule)
+  const entries: LogEntry[] = []
+  let isFirstVersion = false
+  let after = (records[0]?.type === 'snapshot' ? records[0].seq : 1) - 1
+  for (const record of records) {
+    const content = openRecord(record, after, sessionId)
+    after = record.seq
+    if ('version' in content && content.version < 2) isFirstVersion = true
+    entries.push({ ...complete(content), seq: record.seq, at: record.at, type: content.type })
+  }
+  const violation = judgeLog(entries, { marks: !isFirstVersion })
+  if (violation) return violation
+  const end = readEnd(records, sessionId)
+  return end ? judgeLog([...entries, end], { marks: !isFirstVersion }) : null
+}
+
+const recordsRule = listRule('the records of a session, as store.read() returns them')
+
+/** A record of an earlier version with what this one adds. */
+function complete(content: RecordContent): object {
+  if (content.type === 'start') return { ...content, input: completeInput(content.input) }
+  return content.type === 'snapshot' ? { ...content, state: restoreState(content.state) } : content
+}
+
+/** The state that a log leads to, as the snapshot that could follow; null where no run has started. */
+function readEnd(records: readonly LogRecord[], sessionId: string): LogEntry | null {
+  const { run, head, at, runs, inbox, queued } = foldRecords(records, sessionId)
+  if (run === null) return null
+  return {
+    type: 'snapshot',
+    seq: head + 1,
+    at,
+    version: logVersion,
+    runs,
+    inbox,
+    queued,
+    state: toMachineState(run),
+  }
+}

@@ -1,0 +1,52 @@
+import {
+  initialTransition,
+  transition,
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+} from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
+import { hasUnclearedContent } from '../../machines/agent/mask-uncleared.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import type { LogEntry } from '../../spec/judge.js'
+import type { MachinePath } from '../../src/testing/index.js'
+
+/** The log of a generated path on this machine, with a snapshot of its end, or after each of its events. */
+export function writePathLog(
+  path: MachinePath,
+  input: AgentInput,
+  { machine = agentMachine as AnyStateMachine, isSnappedOften = false } = {},
+): LogEntry[] {
+  const { messages, usage, guardrails, warnedOfBudget, fit = null, ...start } = input
+  const state = { messages, usage, guardrails, warnedOfBudget, fit }
+  const entries: LogEntry[] = []
+  const write = (type: string, at: number, fields: object): void => {
+    entries.push({ ...fields, seq: entries.length + 1, at, type })
+  }
+  let current = initialTransition(machine, input)[0] as AnyMachineSnapshot
+  let now = input.now
+  const snap = (): void => {
+    const { status, value, context } = current
+    write('snapshot', now, { version: 2, runs: 1, state: { status, value, context: context as object } })
+  }
+  write('opened', input.now, { version: 2, state })
+  write('start', input.now, { input: start })
+  // The first step of a path is the start.
+  for (const { event: bare } of path.steps.slice(1)) {
+    if (isSnappedOften) snap()
+    const { backOffUntil } = current.context as AgentContext
+    // The events of a path are all of one moment, and a wait takes its time.
+    now = Math.max(now, bare.type === 'xstate.done.actor.backOff' ? backOffUntil : (bare['now'] as number))
+    const event = { ...mark(bare, input.features), now }
+    write('event', now, { event })
+    current = transition(machine, current, event)[0] as AnyMachineSnapshot
+  }
+  snap()
+  return entries
+}
+
+/** As the journal does: what no shield has cleared is marked. */
+function mark(event: AnyEventObject, features: AgentInput['features']): AnyEventObject {
+  return hasUnclearedContent(event as AgentMachineEvent, features) ? { ...event, withheld: true } : event
+}
