@@ -148,7 +148,7 @@ export {
 export type { ForkEdit, ForkOptions } from './core/sessions/fork-edit.js'
 export type { Receipt, SessionMessage, UserMessageToSend } from './core/sessions/inbox/session-message.js'
 export type { BranchPoint } from './core/sessions/branch-tree.js'
-export type { SessionSnapshot } from './core/sessions/replay-session.js'
+export type { SessionBranches, SessionSnapshot } from './core/sessions/replay-session.js'
 export type { SessionBranch } from './core/sessions/select-branch.js'
 export { memoryStore, type MemoryStoreOptions } from './core/sessions/store/memory-store.js'
 export type {

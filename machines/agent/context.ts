@@ -1,10 +1,10 @@
-import { countNumbered } from './step-id.js'
 import type { GuardrailsState } from '../../guards/state.js'
 import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
 import type { Message, RetrievedSnippet, UserMessage } from './messages.js'
 import type { AgentState, Reason, RunFailure } from './run-result.js'
+import { parseMessageNumber } from './step-id.js'
 import type { BatchCall, ToolTraits } from './batch-calls.js'
 import type { UnclearedAnswer, ContinuedAnswer } from './screening.js'
 import { noUsage, type Usage } from './usage.js'
@@ -228,6 +228,12 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     verdict: context.verdict,
   }
   return Object.assign(copy, patch)
+}
+
+/** How many messages a transcript has numbered: one that goes on from a branch has gaps in its numbers. */
+export function countNumbered(messages: readonly Message[]): number {
+  const last = messages.at(-1)
+  return Math.max(messages.length, (last && parseMessageNumber(last.id)) ?? 0)
 }
 
 /** What starts anew with each user message. */

@@ -1,5 +1,3 @@
-import type { Message } from './messages.js'
-
 /** The step that is under way, or comes next: unique within a session's transcript. */
 export function getStepId(context: { runId: string; steps: number; numbered: number }): string {
   return `${context.runId}.${context.numbered}.${context.steps + 1}`
@@ -25,10 +23,4 @@ export function getMessageIdOfStep(stepId: string): string {
 export function parseMessageNumber(id: string): number | null {
   const [, number] = /^m(\d+)$/.exec(id) ?? []
   return number === undefined ? null : Number(number)
-}
-
-/** How many messages a transcript has numbered: one that goes on from a branch has gaps in its numbers. */
-export function countNumbered(messages: readonly Message[]): number {
-  const last = messages.at(-1)
-  return Math.max(messages.length, (last && parseMessageNumber(last.id)) ?? 0)
 }

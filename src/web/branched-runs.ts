@@ -2,7 +2,8 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { sha256 } from '../../guards/lib/sha256.js'
-import type { BranchPoint, BranchTree, StoredBranch } from '../core/sessions/branch-tree.js'
+import type { BranchPoint } from '../core/sessions/branch-tree.js'
+import type { SessionBranches } from '../core/sessions/replay-session.js'
 import { findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
 import type { ChatAgent } from './chat-agent.js'
 import {
@@ -14,6 +15,7 @@ import {
 } from './chat-errors.js'
 import { type ChatInternals, type ChatSessions, isWorking } from './chat-sessions.js'
 import { toTurn } from './chat-turn.js'
+import type { StoredContext } from './follow-remote.js'
 import type { ContinuedRuns } from './continued-runs.js'
 import { type IncomingMessage, isText, toInputMessage, toText } from './incoming-message.js'
 import { type Caller, hasEnded, type LiveRuns } from './live-runs.js'
@@ -42,12 +44,6 @@ export interface BranchedRunsParts {
   continued: ContinuedRuns
 }
 
-/** Where a session stands that a request wants to branch. */
-interface Standing {
-  context: AgentContext
-  tree: BranchTree | null
-}
-
 /** The runs that begin at an earlier message of a session. */
 export class BranchedRuns {
   readonly #parts: BranchedRunsParts
@@ -65,7 +61,7 @@ export class BranchedRuns {
     const { clock, agent } = this.#parts
     for (let attempt = 1; ; attempt += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
-      const standing = await this.#readStanding(sessionId)
+      const standing = await this.#parts.sessions.readStored(sessionId)
       const request = completeRequest(asked, standing)
       // oxlint-disable-next-line no-await-in-loop -- as above
       const joined = standing && (await this.#join(sessionId, request, standing, caller))
@@ -97,9 +93,9 @@ export class BranchedRuns {
     const { agent, clock } = this.#parts
     for (let attempt = 1; ; attempt += 1) {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
-      const standing = await this.#readStanding(sessionId)
+      const standing = await this.#parts.sessions.readStored(sessionId)
       if ((standing && getCurrent(standing)) === branch) return false
-      if (standing?.tree?.branches[branch - 1]) this.#refuseUnfinished(sessionId, standing)
+      if (standing && branch <= (standing.branches?.count ?? 1)) this.#refuseUnfinished(sessionId, standing)
       try {
         // oxlint-disable-next-line no-await-in-loop -- as above
         await agent.selectBranch(sessionId, branch)
@@ -119,26 +115,20 @@ export class BranchedRuns {
   ): Promise<boolean> {
     // Other branches have numbers that the transcript does not have.
     if (clientId === undefined || numbered <= messages.length) return false
-    const folded = await this.#parts.sessions.readFolded(sessionId)
-    return folded?.branches?.branches.some(({ said }) => said.includes(clientId)) === true
-  }
-
-  async #readStanding(sessionId: string): Promise<Standing | null> {
-    const folded = await this.#parts.sessions.readFolded(sessionId)
-    return folded?.run ? { context: folded.run.context, tree: folded.branches } : null
+    return (await this.#parts.sessions.readStored(sessionId))?.branches?.left.includes(clientId) === true
   }
 
   /** The answer that the request has begun already; null when it has begun none, and may. */
   async #join(
     sessionId: string,
     { from, edit, key, branch }: BranchRequest,
-    standing: Standing,
+    standing: StoredContext,
     caller: Caller,
   ): Promise<Subscription | null> {
     const { liveRuns, continued, sessions } = this.#parts
-    const { context, tree } = standing
+    const { context } = standing
     const { messages, state } = context
-    const current = findBranch(tree) ?? first
+    const current: SessionBranches['began'] = standing.branches?.began ?? { at: 0 }
     const last = messages.findLastIndex(isTurnOpening)
     const live = liveRuns.get(sessionId)
     const isAtWork = live !== undefined || isWorking(state)
@@ -163,7 +153,7 @@ export class BranchedRuns {
     return isLast && edit && isUnchanged(edit, messages[last]) ? show() : null
   }
 
-  #refuseUnfinished(sessionId: string, { context }: Standing): void {
+  #refuseUnfinished(sessionId: string, { context }: StoredContext): void {
     const { state, reason } = context
     if (this.#parts.liveRuns.get(sessionId) || state === null || !hasEnded(state)) {
       if (state === 'WAITING_FOR_INPUT' && reason !== 'message')
@@ -190,23 +180,15 @@ export class BranchedRuns {
 
   /** Where the answer that has just begun parts from the others. */
   async #findAnswerPoint(sessionId: string): Promise<BranchPoint | undefined> {
-    const [standing, { branches }] = await Promise.all([
-      this.#readStanding(sessionId),
-      this.#parts.agent.replay(sessionId),
-    ])
-    const began = findBranch(standing?.tree ?? null)?.at
-    return branches?.points.find(({ at }) => at === began)
+    const branches = (await this.#parts.sessions.readStored(sessionId))?.branches
+    return branches?.points.find(({ at }) => at === branches.began.at)
   }
 }
 
-const first: Pick<StoredBranch, 'at' | 'again' | 'key'> = { at: 0 }
-
-const getCurrent = ({ tree }: Standing): number => tree?.current ?? 1
-
-const findBranch = (tree: BranchTree | null): StoredBranch | undefined => tree?.branches[tree.current - 1]
+const getCurrent = ({ branches }: StoredContext): number => branches?.current ?? 1
 
 /** The request with its key, and without an edit that asks for the words that the message has. */
-function completeRequest(asked: BranchRequest, standing: Standing | null): BranchRequest {
+function completeRequest(asked: BranchRequest, standing: StoredContext | null): BranchRequest {
   const key = createKey(asked)
   const { messages = [] } = standing?.context ?? {}
   const message = messages[findTurnIndex(messages, asked.from)]

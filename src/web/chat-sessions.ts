@@ -43,15 +43,15 @@ export class ChatSessions {
 
   async readStored(sessionId: string): Promise<StoredContext | null> {
     try {
-      const { seq, snapshot } = await this.#agent.replay(sessionId)
-      return snapshot && { seq, context: snapshot.context as AgentContext }
+      const { seq, snapshot, branches } = await this.#agent.replay(sessionId)
+      return snapshot && { seq, context: snapshot.context as AgentContext, branches }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error
     }
   }
 
-  /** Where a session stands, with its branches; null when there is none. */
+  /** All that the log of a session says; null when there is none. */
   async readFolded(sessionId: string): Promise<FoldedSession | null> {
     try {
       return await this.#internals.readFolded(sessionId)

@@ -1,3 +1,4 @@
+import type { SessionBranches } from '../core/sessions/replay-session.js'
 import { isWorkState } from '../../machines/agent/run-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
@@ -12,6 +13,8 @@ const pollMs = 5000
 
 /** The context of a session after a record of its log. */
 export interface StoredContext {
+  /** Absent: the session has one branch. */
+  branches?: SessionBranches | undefined
   seq: number
   context: AgentContext
 }

@@ -166,6 +166,7 @@ const reasons: Record<string, string[]> = {
     'statewright stately',
     'statewright paths',
   ],
+  'it is the page’s side: it asks a handler, whose rules hold': ['chatTransport'],
   'it is for tests, and plays what it is given on a store of its own': [
     'startRehearsal',
     'loadScenario',
@@ -183,7 +184,6 @@ const reasons: Record<string, string[]> = {
     'createMachineHarness',
     'replaySession',
     'checkSessionLog',
-    'chatTransport',
     'createRecordedAgent',
     'recordSession',
     'formatPath',

@@ -71,7 +71,7 @@ export async function refresh(chat: PageChat): Promise<void> {
 }
 
 /** Whether an answer waits for the person. */
-export const asks = (message: ChatMessage | undefined): boolean =>
+export const asks = (message?: ChatMessage): boolean =>
   message?.parts.some(
     (part) =>
       ('toolCallId' in part && part.state === 'approval-requested') ||

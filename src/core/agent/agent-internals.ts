@@ -18,7 +18,7 @@ export interface AgentInternals {
   /** What its runs in a store are begun and brought back with. Absent without a store. */
   stored: StoredRuns | undefined
   parts: AgentParts
-  /** Where a session of the store stands, with its branches. */
+  /** All that the log of a session says. */
   readFolded: (id: string) => Promise<FoldedSession>
   /** See `beginQueuedRun`. */
   beginQueuedRun: (id: string, options: QueuedRunOptions) => Promise<(() => Run) | null>

@@ -1,5 +1,4 @@
 import { loadOnce } from '../base/lazy-load.js'
-import { loadSessionFunctions } from './load-session-functions.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { getStore } from '../sessions/session-errors.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
@@ -10,6 +9,8 @@ import type { RunOrigin } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
 import { type AgentInternals, getStoredRuns } from './agent-internals.js'
 import type { Agent } from './agent-options.js'
+
+const loadSessionFunctions = loadOnce(() => import('../sessions/log/lazy-session-functions.js'))
 
 /** Only those who change what happened need them. */
 const loadEdits = loadOnce(() => import('../run/edit-fork.js'))

@@ -6,9 +6,23 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import type { SessionStore } from './store/store.js'
 import type { MachineState } from './log/record-content.js'
-import { type BranchPoint, type BranchTree, listBranchPoints } from './branch-tree.js'
+import { type BranchPoint, type BranchTree, getBranch, listBranchPoints } from './branch-tree.js'
 import { unknownSessionError } from './store/store-refusals.js'
 import { toMachineState, type FoldedSession, foldRecords } from './fold-session.js'
+
+/** The branches of a session, seen from one of them. */
+export interface SessionBranches {
+  /** The number of the branch that is shown. */
+  current: number
+  /** How many branches there are. */
+  count: number
+  /** Where the transcript parts from those of others. */
+  points: readonly BranchPoint[]
+  /** How the branch began. `at`: how many messages it shares with the one before; `again`: its first message was said once more. */
+  began: { at: number; again?: true; key?: string }
+  /** The clients' ids of messages that are on branches which the session has left. */
+  left: readonly string[]
+}
 
 /** A session as it stood after one record of its log. */
 export interface SessionSnapshot {
@@ -23,7 +37,7 @@ export interface SessionSnapshot {
   /** The same as the machine's own state, fit for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
   /** Its branch, and where the transcript parts from others. Absent: the session has one branch. */
-  branches?: { current: number; points: readonly BranchPoint[] }
+  branches?: SessionBranches
 }
 
 /** The state of a session after record `to`; default: after the last one. Nothing is written. */
@@ -49,8 +63,18 @@ export function toSessionSnapshot(
     usage: run?.context.usage.session ?? state.usage,
     run: run ? toCurrentResult(run.context) : null,
     snapshot: run ? toMachineState(run) : null,
-    ...(tree &&
-      branch !== undefined && { branches: { current: branch, points: listBranchPoints(tree, branch) } }),
+    ...(tree && branch !== undefined && { branches: describeBranches(tree, branch) }),
+  }
+}
+
+function describeBranches(tree: BranchTree, branch: number): SessionBranches {
+  const { at, again, key } = getBranch(tree, branch)
+  return {
+    current: branch,
+    count: tree.branches.length,
+    points: listBranchPoints(tree, branch),
+    began: { at, ...(again && { again }), ...(key !== undefined && { key }) },
+    left: tree.branches.flatMap(({ said }) => said),
   }
 }
 

@@ -1,6 +1,5 @@
-import { countNumbered } from '../../../machines/agent/step-id.js'
 import { getInitialGuardrails } from '../../../guards/state.js'
-import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
+import { type AgentContext, countNumbered, type SessionState } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 
 export function createSessionState(): SessionState {

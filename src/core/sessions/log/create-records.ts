@@ -1,5 +1,9 @@
-import { countNumbered } from '../../../../machines/agent/step-id.js'
-import type { AgentContext, AgentInput, SessionState } from '../../../../machines/agent/context.js'
+import {
+  type AgentContext,
+  type AgentInput,
+  countNumbered,
+  type SessionState,
+} from '../../../../machines/agent/context.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import type { AgentDefinition } from '../agent-definition.js'
 import { toLinkField } from '../journal.js'
