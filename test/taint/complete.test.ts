@@ -178,6 +178,7 @@ const rowOfEntryPoint: Rows<string> = {
   './memory': 'no: what memory finds is nobody’s to withhold',
   './studio': 'exit: studio',
   './ui': 'exit: chat',
+  './ui/client': 'no: it has what a handler has sent',
   './agui': 'exit: chat',
   './stores': 'exit: records',
   './stores/file': 'other: the command line',
