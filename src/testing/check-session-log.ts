@@ -1,4 +1,4 @@
-import { judgeLog, type LogEntry, type Violation } from '../../spec/judge.js'
+import { judgeLog, type LogEntry } from '../../spec/judge.js'
 import { expectArgument, listRule } from '../core/base/expect-argument.js'
 import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
 import { completeInput } from '../core/sessions/log/complete-context.js'
@@ -8,7 +8,16 @@ import { restoreState } from '../core/sessions/log/stored-state.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
 
 /** Which record of a log breaks which rule of the reference model. */
-export type LogViolation = Violation
+export interface LogViolation {
+  /** The number of the record. */
+  seq: number
+  /** The rule's name. */
+  rule: string
+  /** The rule, in a sentence. */
+  law: string
+  /** How the record breaks it. */
+  message: string
+}
 
 /**
  * Judges a stored session by the reference model: the rules of the loop, written a second time without the machine. Takes
