@@ -1,9 +1,10 @@
 import fc from 'fast-check'
-import { type Clock, createAgent, runSession } from '../../src/index.js'
+import { type Clock, createAgent, runSession, type SessionAnswer } from '../../src/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
+import { checkSessionLog } from '../../src/testing/index.js'
 
 const [hour, start] = [3_600_000, 1_790_000_000_000]
 
@@ -162,6 +163,37 @@ it('a clock that is set while a run works changes none of its waits', async () =
       expect(run.state).toBe('RUNNING')
       await machines.pass(3)
       expect(await run.result).toMatchObject({ state: 'ERROR', error: { code: 'idle_timeout' } })
+    }),
+    { numRuns: 12 },
+  )
+}, 60_000)
+
+it('the time of a run never goes back, whichever host hears the answer that it waits for', async () => {
+  await fc.assert(
+    fc.asyncProperty(skews, async (ahead) => {
+      const machines = new Machines()
+      const store = memoryStore({ now: () => machines.now })
+      const runOn = (i: number, options: { input: string } | { answers: SessionAnswer[]; at: number }) => {
+        const model = new ManualModel()
+        const clock = machines.host(() => ahead[i] ?? 0)
+        const agent = createAgent({
+          model,
+          store,
+          clock,
+          tools: [tool('pay', () => 'ok', { needsApproval: true })],
+        })
+        return { model, rest: runSession(agent, { session: 's', ...options }) }
+      }
+      const first = runOn(0, { input: 'Pay.' })
+      await asked(first.model, 1)
+      first.model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+      const { head } = await first.rest
+      await machines.pass(2000)
+      const second = runOn(1, { answers: [{ type: 'approve', callId: 'a' }], at: head })
+      expect(await asked(second.model, 1)).toBe(1)
+      second.model.pending?.answer({ text: 'Paid.' })
+      expect(await second.rest).toMatchObject({ state: 'COMPLETED' })
+      expect(checkSessionLog(store.read('s'))).toBeNull()
     }),
     { numRuns: 12 },
   )

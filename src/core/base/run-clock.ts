@@ -19,9 +19,9 @@ export class RunClock {
     return this.#base + Math.round(readElapsed(this.#clock) - this.#from)
   }
 
-  /** By the clock from here on: nothing of the run waits for a time. */
+  /** By the clock from here on, but never back: nothing of the run waits for a time. */
   resetToClock(): void {
-    this.#base = this.#clock.now()
+    this.#base = Math.max(this.now(), this.#clock.now())
     this.#from = readElapsed(this.#clock)
   }
 }

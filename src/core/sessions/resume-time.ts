@@ -19,8 +19,9 @@ export async function getResumeTime(
   { run, at }: FoldedSession,
   clock: Clock,
 ): Promise<number | undefined> {
-  const isTimed = run?.status === 'active' && (isWorkState(run.context.state) || run.context.attempt > 1)
-  if (!isTimed) return undefined
+  if (run?.status !== 'active') return undefined
+  const isTimed = isWorkState(run.context.state) || run.context.attempt > 1
+  if (!isTimed) return Math.max(at, clock.now())
   const inStore = lease.expiresAt - leaseMs
   const listed = await store.get(lease.sessionId)
   const isShared = [at - (listed?.updatedAt ?? NaN), clock.now() - inStore].every(
