@@ -3,6 +3,7 @@ export const fromEntries: Record<string, string> = {
   fileStore: 'statewright/stores/file',
   startStudio: 'statewright/studio',
   memory: 'statewright/memory',
+  createBudget: 'statewright/fleet',
   startRehearsal: 'statewright/rehearsal',
 }
 

@@ -8,6 +8,7 @@ import * as core from '../../src/index.js'
 import * as agui from '../../src/agui/index.js'
 import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as diagram from '../../src/diagram/index.js'
+import * as fleet from '../../src/fleet/index.js'
 import * as mcp from '../../src/mcp/index.js'
 import * as memory from '../../src/memory/index.js'
 import * as dbos from '../../src/dbos/index.js'
@@ -31,6 +32,7 @@ const modules = {
   'statewright/agui': agui,
   'statewright/ai-sdk': aiSdk,
   'statewright/diagram': diagram,
+  'statewright/fleet': fleet,
   'statewright/mcp': mcp,
   'statewright/memory': memory,
   'statewright/dbos': dbos,

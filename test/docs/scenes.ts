@@ -237,6 +237,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['agent'],
     expect: ({ values }) => servesBoth(values.server as Server),
   },
+  'docs/fleet.md › Budgets': {
+    expect: ({ said }) => expect(said).toBe('{ usd: 19.989 }\n'),
+  },
   'docs/guardrails.md › Guardrails': {},
   'docs/guardrails.md › Tune on your own sessions': {
     turns: [says('Nothing.')],

@@ -3,6 +3,7 @@ import { jest } from '@jest/globals'
 import * as agui from '../../src/agui/index.js'
 import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as core from '../../src/index.js'
+import * as fleet from '../../src/fleet/index.js'
 import * as mcp from '../../src/mcp/index.js'
 import * as memory from '../../src/memory/index.js'
 import * as dbos from '../../src/dbos/index.js'
@@ -27,6 +28,7 @@ const modules = {
   statewright: core,
   'statewright/agui': agui,
   'statewright/ai-sdk': aiSdk,
+  'statewright/fleet': fleet,
   'statewright/mcp': mcp,
   'statewright/memory': memory,
   'statewright/dbos': dbos,

@@ -19,6 +19,7 @@ export const documents = [
   'docs/embedding.md',
   'docs/events.md',
   'docs/express.md',
+  'docs/fleet.md',
   'docs/guardrails.md',
   'docs/guardrails-measured.md',
   'docs/guards-of-your-own.md',

@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.js'
 import { limitTime } from '../../base/time-limit.js'
 import { ConfigError } from '../../base/errors.js'
+import type { BudgetStore } from '../../budgets/budget-store.js'
 import { StoreError } from './store-error.js'
 import type { Lease, SessionStore } from './store.js'
 
@@ -75,6 +76,9 @@ export function limitStoreTime(store: SessionStore, timeoutMs: number, clock: Cl
     limitedStore.renewAll = (leases, ttlMs) => limited('renewAll', store.renewAll?.(leases, ttlMs) ?? [])
   }
   if (store.purge) limitedStore.purge = () => limited('purge', store.purge?.())
+  if (store.openBudgets) {
+    limitedStore.openBudgets = () => limited('openBudgets', store.openBudgets?.() as BudgetStore)
+  }
   if (inbox) {
     limitedStore = {
       ...limitedStore,

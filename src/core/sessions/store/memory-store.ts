@@ -1,5 +1,7 @@
 import { optionsRule, expectArgument } from '../../base/expect-argument.js'
 import { createId } from '../../base/create-id.js'
+import { loadOnce } from '../../base/lazy-load.js'
+import type { BudgetStore } from '../../budgets/budget-store.js'
 import type { InboxMessage } from './inbox.js'
 import { checkListOptions, isListed } from './list-options.js'
 import { checkSessionId } from './session-id.js'
@@ -19,6 +21,8 @@ export interface MemoryStoreOptions {
   /** Milliseconds since the epoch. Default: `Date.now`. */
   now?: () => number
 }
+
+const loadBudgets = loadOnce(() => import('../../budgets/memory-budgets.js'))
 
 interface MemorySession {
   records: LogRecord[]
@@ -44,6 +48,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
   expectArgument('memoryStore(options)', options, optionsRule)
   const { now = Date.now } = options
   const sessions = new Map<string, MemorySession>()
+  let budgets: BudgetStore | undefined
 
   const holds = (kept: MemorySession | undefined): kept is MemorySession & { lease: Lease } =>
     kept?.lease != null && kept.lease.expiresAt > now()
@@ -141,6 +146,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
     },
 
     close: () => undefined,
+
+    openBudgets: async () => (budgets ??= (await loadBudgets()).createMemoryBudgets(now)),
 
     inbox: {
       put(sessionId, text) {

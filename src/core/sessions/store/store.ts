@@ -1,4 +1,5 @@
 import type { AgentState, Reason } from '../../../../machines/agent/run-result.js'
+import type { BudgetStore } from '../../budgets/budget-store.js'
 import type { InboxPosition, SessionInbox, SyncSessionInbox } from './inbox.js'
 import type { ListOptions } from './list-options.js'
 import type { SessionTags } from './session-tags.js'
@@ -227,17 +228,26 @@ export interface SessionStore {
    * await memoryStore().close()
    */
   close(): MaybePromise<void>
+  /**
+   * Where budgets are kept that several runs share (`statewright/fleet`). Always the same; what it needs is made when it is first
+   * asked for. A store without it keeps none.
+   *
+   * @example
+   * const budgets = await memoryStore().openBudgets?.()
+   */
+  openBudgets?(): MaybePromise<BudgetStore>
   /** Where `agent.tell` leaves messages. A store without it takes none. */
   readonly inbox?: SessionInbox | undefined
 }
 
 /** A session store that answers at once: when `append` returns, its records are durable. */
 export type SyncSessionStore = {
-  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll' | 'purge'>]: (
+  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll' | 'purge' | 'openBudgets'>]: (
     ...args: Parameters<SessionStore[Method]>
   ) => Awaited<ReturnType<SessionStore[Method]>>
 } & {
   readonly inbox: SyncSessionInbox
   renewAll?(leases: readonly Lease[], ttlMs: number): Lease[]
   purge?(): void
+  openBudgets?(): MaybePromise<BudgetStore>
 }

@@ -1,0 +1,164 @@
+import type { BudgetAllowance } from '../core/budgets/budget-store.js'
+import { ConfigError } from '../core/base/errors.js'
+import { expectKnownOptions } from '../core/config/known-options.js'
+import { type BudgetPeriod, isTimezone } from './budget-window.js'
+
+/** What a budget allows, and for how long. */
+export interface BudgetTerms {
+  /** US dollars. */
+  usd: number | null
+  /** Input and output together. */
+  tokens: number | null
+  /** Null: one window for ever. */
+  per: BudgetPeriod | null
+  /** Of the IANA, such as `Europe/Zurich`: where days and months begin. */
+  timezone: string
+}
+
+/** More than nine million dollars are not counted exactly. */
+const mostUsd = 9_000_000
+const mostPerMs = 366 * 86_400_000
+
+const optionNames = [
+  'id',
+  'usd',
+  'tokens',
+  'per',
+  'timezone',
+  'store',
+  'reserveOutputTokens',
+  'lostReservations',
+  'leaseMs',
+  'clock',
+]
+
+/** The terms of a budget as a user writes them. @throws {ConfigError | UsageError} naming the option */
+export function readTerms(options: object): BudgetTerms {
+  expectKnownOptions('createBudget()', options, optionNames)
+  const { id, usd, tokens, per, timezone, reserveOutputTokens, lostReservations, leaseMs } =
+    options as Readonly<Record<string, unknown>>
+  demand(
+    'id',
+    typeof id === 'string' && /^[^\s\p{Cc}]{1,200}$/u.test(id),
+    id,
+    'a text of 1 to 200 characters without spaces',
+  )
+  demand(
+    'usd',
+    isAbsent(usd) || isNumber(usd, 1e-9, mostUsd),
+    usd,
+    'a number of US dollars, more than 0 and up to 9000000',
+  )
+  demand('tokens', isAbsent(tokens) || isWhole(tokens), tokens, 'a whole number from 1')
+  if (isAbsent(usd) && isAbsent(tokens)) {
+    throw new ConfigError(
+      'invalid_config',
+      `The budget '${String(id)}' has no limit. Give usd, tokens, or both: createBudget({ id, usd: 5, store }).`,
+      'usd',
+    )
+  }
+  const isCalendar = per === 'hour' || per === 'day' || per === 'month'
+  demand(
+    'per',
+    isAbsent(per) || isCalendar || isNumber(per, 1000, mostPerMs),
+    per,
+    "'hour', 'day', 'month', or milliseconds from 1000 to a year",
+  )
+  demand(
+    'timezone',
+    isAbsent(timezone) || (typeof timezone === 'string' && isTimezone(timezone)),
+    timezone,
+    'the name of a time zone, such as Europe/Zurich',
+  )
+  if (!isAbsent(timezone) && !isCalendar) {
+    throw new ConfigError(
+      'invalid_config',
+      `timezone needs per: 'hour', 'day' or 'month'; ${isAbsent(per) ? 'without per the budget has one window' : 'milliseconds have none'}. Leave timezone out, or give such a per.`,
+      'timezone',
+    )
+  }
+  demand(
+    'reserveOutputTokens',
+    isAbsent(reserveOutputTokens) || isWhole(reserveOutputTokens),
+    reserveOutputTokens,
+    'a whole number from 1',
+  )
+  demand(
+    'lostReservations',
+    isAbsent(lostReservations) || lostReservations === 'spent' || lostReservations === 'free',
+    lostReservations,
+    "'spent' or 'free'",
+  )
+  demand(
+    'leaseMs',
+    isAbsent(leaseMs) || isNumber(leaseMs, 1000, mostPerMs),
+    leaseMs,
+    'a number of milliseconds from 1000',
+  )
+  return {
+    usd: (usd as number | undefined) ?? null,
+    tokens: (tokens as number | undefined) ?? null,
+    per: (per as BudgetPeriod | undefined) ?? null,
+    timezone: (timezone as string | undefined) ?? 'UTC',
+  }
+}
+
+/** The terms as stores keep and compare them. */
+export function formatTerms({ usd, tokens, per, timezone }: BudgetTerms): string {
+  return JSON.stringify({ usd, tokens, per, timezone })
+}
+
+/** Terms in words for people: `usd 5 per day (Europe/Zurich)`. */
+export function describeTerms({ usd, tokens, per, timezone }: BudgetTerms): string {
+  const limits = [...(usd === null ? [] : [`usd ${usd}`]), ...(tokens === null ? [] : [`tokens ${tokens}`])]
+  const window = per === null ? '' : typeof per === 'number' ? ` per ${per} ms` : ` per ${per} (${timezone})`
+  return `${limits.join(' and ')}${window}`
+}
+
+/** Stored terms; null for a text that is none. */
+export function parseTerms(text: string): BudgetTerms | null {
+  try {
+    const {
+      usd = null,
+      tokens = null,
+      per = null,
+      timezone = 'UTC',
+    } = JSON.parse(text) as Partial<BudgetTerms>
+    return { usd, tokens, per, timezone }
+  } catch {
+    return null
+  }
+}
+
+const nanosPerUsd = 1e9
+
+/** Rounded up, so that no price is too small to be counted. Prices carry rounding errors far below this unit. */
+export function toNanoUsd(usd: number): number {
+  return Math.ceil(Number((usd * nanosPerUsd).toPrecision(12)))
+}
+
+export function fromNanoUsd(nanoUsd: number): number {
+  return nanoUsd / nanosPerUsd
+}
+
+export function toAllowance({ usd, tokens }: BudgetTerms): BudgetAllowance {
+  return { nanoUsd: usd === null ? null : Math.floor(Number((usd * nanosPerUsd).toPrecision(15))), tokens }
+}
+
+function demand(key: string, isValid: boolean, value: unknown, phrase: string): void {
+  if (isValid) return
+  const found = typeof value === 'string' ? `'${value.slice(0, 100)}'` : String(value)
+  throw new ConfigError('invalid_config', `createBudget({ ${key} }) must be ${phrase} (is ${found}).`, key)
+}
+
+function isAbsent(value: unknown): value is undefined {
+  return value === undefined
+}
+
+function isNumber(value: unknown, from: number, to: number): boolean {
+  return typeof value === 'number' && value >= from && value <= to
+}
+
+function isWhole(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 1
+}

@@ -1,0 +1,263 @@
+import { expectArgument, objectRule } from '../core/base/expect-argument.js'
+import { type Clock, systemClock } from '../core/base/clock.js'
+import { createId } from '../core/base/create-id.js'
+import { ConfigError } from '../core/base/errors.js'
+import { limitTime } from '../core/base/time-limit.js'
+import { BudgetError } from '../core/budgets/budget-error.js'
+import type { BudgetAmount, BudgetStore, ReserveAnswer, StoredBudget } from '../core/budgets/budget-store.js'
+import type {
+  BudgetReservation,
+  BudgetStatus,
+  SharedAmount,
+  SharedBudget,
+} from '../core/budgets/shared-budget.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import {
+  type BudgetTerms,
+  describeTerms,
+  formatTerms,
+  fromNanoUsd,
+  parseTerms,
+  readTerms,
+  toAllowance,
+  toNanoUsd,
+} from './budget-terms.js'
+import { type BudgetPeriod, type BudgetWindow, findWindow } from './budget-window.js'
+import { ReservationLeases } from './reservation-leases.js'
+import { WaitingLine } from './waiting-line.js'
+
+/** What a budget allows, and where it is kept. It needs `usd`, `tokens`, or both. */
+export interface CreateBudgetOptions {
+  /** Unique in its store. Budgets of one id, in however many processes, are one. */
+  id: string
+  /** US dollars, more than 0. */
+  usd?: number
+  /** Tokens, input and output together, from 1. */
+  tokens?: number
+  /** After which time the budget is whole again. Default: never. */
+  per?: BudgetPeriod
+  /** Where hours, days and months begin: a name of the IANA, such as `Europe/Zurich`. Default: UTC. */
+  timezone?: string
+  /** Where it is kept: a session store of Statewright's own, or a `BudgetStore` of yours. */
+  store: Pick<SessionStore, 'openBudgets'> | BudgetStore
+  /** Output tokens that are reserved for a request without `sampling.maxTokens`. Default: 8192. */
+  reserveOutputTokens?: number
+  /**
+   * What becomes of the reservation of a process that died: its request may have been paid for, so it counts as `spent`
+   * (default), or it is `free` again.
+   */
+  lostReservations?: 'spent' | 'free'
+  /** Milliseconds after which the reservation of a process that died runs out. Default: 60000. */
+  leaseMs?: number
+  /** Time for tests. Default: the system's. */
+  clock?: Clock
+}
+
+/** How long a store may take for one answer, in milliseconds. */
+const answerMs = 30_000
+
+/**
+ * A budget that several runs, processes and machines spend from. No request begins that it could not pay for: the worst case
+ * is reserved before the request, and what was not used is free again afterwards.
+ *
+ * @example
+ * const tenant = createBudget({ id: 'tenant-acme', usd: 20, per: 'day', store: memoryStore() })
+ * const { left } = await tenant.status() // { usd: 20 }
+ * @throws {ConfigError | UsageError} for an option that makes no sense, naming it
+ */
+export function createBudget(options: CreateBudgetOptions): SharedBudget {
+  expectArgument(
+    'createBudget(options)',
+    options,
+    objectRule([], "an object: { id: 'tenant-acme', usd: 20, per: 'day', store }"),
+  )
+  const terms = readTerms(options)
+  const { id, clock = systemClock, leaseMs = 60_000, lostReservations = 'spent' } = options
+  const open = createOpener(options.store)
+  const ask = <Value>(what: string, work: (store: BudgetStore) => Value | Promise<Value>): Promise<Value> =>
+    limitTime({ ms: answerMs, clock, late: () => lateError(what) }, (async () => work(await open()))())
+  const text = formatTerms(terms)
+  const allowance = toAllowance(terms)
+  const leases = new ReservationLeases({
+    clock,
+    leaseMs,
+    renew: (ids) => ask('renew', (store) => store.renew(ids, leaseMs)),
+    settle: (settlement) => ask('settle', (store) => store.settle({ budget: id, ...settlement })),
+  })
+  const windowNow = (): BudgetWindow => findWindow(clock.now(), terms.per, terms.timezone)
+
+  const tryOnce = async (amount: BudgetAmount): Promise<BudgetReservation | null> => {
+    const reservation = createId()
+    const { windowAt } = windowNow()
+    const answer = await ask('reserve', (store) =>
+      store.reserve({
+        budget: id,
+        terms: text,
+        allowance,
+        windowAt,
+        reservation,
+        ttlMs: leaseMs,
+        countsLost: lostReservations === 'spent',
+        ...amount,
+      }),
+    )
+    if (answer.granted) {
+      leases.add(reservation)
+      return { settle: (paid) => settle(reservation, amount, paid) }
+    }
+    if (answer.terms !== text) throw conflictError(id, terms, answer.terms)
+    if (!fitsWithoutReserved(answer, amount, terms)) {
+      throw exceededError(id, terms, answer, amount, windowNow().endsAt)
+    }
+    return null
+  }
+
+  const line = new WaitingLine<BudgetAmount, BudgetReservation>(clock, tryOnce, (late) =>
+    late.settle({ usd: 0, tokens: 0 }),
+  )
+
+  const settle = async (reservation: string, reserved: BudgetAmount, paid: SharedAmount): Promise<void> => {
+    await leases.settle(reservation, {
+      nanoUsd: paid.usd == null ? reserved.nanoUsd : toNanoUsd(paid.usd),
+      tokens: paid.tokens ?? reserved.tokens,
+    })
+    line.wake()
+  }
+
+  return {
+    id,
+    needsPrice: terms.usd !== null,
+    reserveOutputTokens: options.reserveOutputTokens ?? 8192,
+
+    async reserve(amount, { signal } = {}) {
+      expectArgument('reserve(amount)', amount, objectRule([], 'an object: { usd: 0.02, tokens: 3000 }'))
+      return line.join(toAmount(id, terms, amount), signal)
+    },
+
+    async status() {
+      const [stored] = await ask('list', (store) => store.list(id))
+      if (stored && stored.terms !== text) throw conflictError(id, terms, stored.terms)
+      return toStatus(id, terms, stored ?? null, windowNow())
+    },
+
+    async replaceLimits() {
+      await ask('replaceTerms', (store) => store.replaceTerms(id, text))
+      line.wake()
+    },
+  }
+}
+
+/** The amount in the units of stores. @throws {BudgetError | ConfigError} */
+function toAmount(id: string, terms: BudgetTerms, { usd = 0, tokens = 0 }: SharedAmount): BudgetAmount {
+  if (usd === null && terms.usd !== null) {
+    throw new BudgetError(
+      'unknown_price',
+      `The budget '${id}' is in USD, and the price of this request is not known. Give it in prices: { … }, or limit tokens instead of usd.`,
+      id,
+    )
+  }
+  for (const [key, value] of Object.entries({ usd: usd ?? 0, tokens: tokens ?? 0 })) {
+    if (Number.isFinite(value) && value >= 0) continue
+    throw new ConfigError('invalid_config', `reserve({ ${key} }) must be a number from 0 (is ${value}).`, key)
+  }
+  return { nanoUsd: toNanoUsd(usd ?? 0), tokens: Math.ceil(tokens ?? 0) }
+}
+
+/** Whether the amount would fit if nothing were reserved. */
+function fitsWithoutReserved({ spent }: StoredBudget, asked: BudgetAmount, terms: BudgetTerms): boolean {
+  const { nanoUsd, tokens } = toAllowance(terms)
+  return (
+    (nanoUsd === null || spent.nanoUsd + asked.nanoUsd <= nanoUsd) &&
+    (tokens === null || spent.tokens + asked.tokens <= tokens)
+  )
+}
+
+/** A budget as its user sees it. What was stored for an earlier window is over. */
+export function toStatus(
+  id: string,
+  { usd, tokens }: BudgetTerms,
+  stored: StoredBudget | null,
+  { windowAt, endsAt }: BudgetWindow,
+): BudgetStatus {
+  const none: BudgetAmount = { nanoUsd: 0, tokens: 0 }
+  const isOver = stored === null || stored.windowAt < windowAt
+  const { spent, reserved, live } = isOver ? { spent: none, reserved: none, live: 0 } : stored
+  const left = (most: number, key: 'usd' | 'tokens'): number => {
+    const used =
+      key === 'usd' ? fromNanoUsd(spent.nanoUsd + reserved.nanoUsd) : spent.tokens + reserved.tokens
+    return Math.max(0, Number((most - used).toPrecision(12)))
+  }
+  return {
+    id,
+    limits: { ...(usd !== null && { usd }), ...(tokens !== null && { tokens }) },
+    windowAt: endsAt === null ? null : windowAt,
+    resetsAt: endsAt,
+    spent: { usd: fromNanoUsd(spent.nanoUsd), tokens: spent.tokens },
+    reserved: { usd: fromNanoUsd(reserved.nanoUsd), tokens: reserved.tokens },
+    left: {
+      ...(usd !== null && { usd: left(usd, 'usd') }),
+      ...(tokens !== null && { tokens: left(tokens, 'tokens') }),
+    },
+    live,
+  }
+}
+
+/** Opens the store of a budget once; what failed is tried again. */
+function createOpener(store: unknown): () => Promise<BudgetStore> {
+  const given = (store ?? {}) as Partial<SessionStore & BudgetStore>
+  const isOwn = typeof given.reserve === 'function' && typeof given.settle === 'function'
+  const openBudgets = isOwn ? () => given as BudgetStore : given.openBudgets
+  if (typeof openBudgets !== 'function') {
+    const hint = store instanceof Promise ? ' It is a promise: await it first.' : ''
+    throw new ConfigError(
+      'invalid_config',
+      `createBudget({ store }) must be a store that keeps budgets: memoryStore(), fileStore(), postgresStore(), or a BudgetStore of your own.${hint}`,
+      'store',
+    )
+  }
+  let opening: Promise<BudgetStore> | undefined
+  return () => {
+    opening ??= (async () => openBudgets())().catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+}
+
+function conflictError(id: string, here: BudgetTerms, stored: string): BudgetError {
+  const there = parseTerms(stored)
+  return new BudgetError(
+    'budget_conflict',
+    `The budget '${id}' has the limits ${there ? describeTerms(there) : stored} in its store, and ${describeTerms(here)} here. ` +
+      'Give every process the same limits, or call replaceLimits() once to change those of the store.',
+    id,
+  )
+}
+
+function exceededError(
+  id: string,
+  terms: BudgetTerms,
+  { spent }: ReserveAnswer,
+  asked: BudgetAmount,
+  resetsAt: number | null,
+): BudgetError {
+  const { nanoUsd, tokens } = toAllowance(terms)
+  const isUsd = nanoUsd !== null && spent.nanoUsd + asked.nanoUsd > nanoUsd
+  const words = isUsd
+    ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost ${fromNanoUsd(asked.nanoUsd)}`
+    : `${spent.tokens} of ${tokens} tokens are spent, and the request may take ${asked.tokens}`
+  const next =
+    resetsAt === null
+      ? 'Raise its limit with replaceLimits() to go on.'
+      : `It is whole again at ${new Date(resetsAt).toISOString()}.`
+  return new BudgetError('budget_exceeded', `The budget '${id}' is used up: ${words}. ${next}`, id, resetsAt)
+}
+
+function lateError(what: string): StoreError {
+  return new StoreError(
+    'store_unavailable',
+    `The store of the budget did not answer ${what}() within ${answerMs} ms. See that it can be reached; no request begins before.`,
+  )
+}

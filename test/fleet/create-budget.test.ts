@@ -1,0 +1,266 @@
+import { SimulatedClock } from 'xstate'
+import * as fc from 'fast-check'
+import { findWindow } from '../../src/fleet/budget-window.js'
+import { type BudgetStore, createBudget } from '../../src/fleet/index.js'
+import { memoryStore, StoreError } from '../../src/index.js'
+
+const store = memoryStore()
+
+describe('options', () => {
+  test.each([
+    ['a limit below 0', { usd: -1 }, 'usd'],
+    ['NaN', { usd: Number.NaN }, 'usd'],
+    ['zero', { usd: 0 }, 'usd'],
+    ['more than can be counted', { usd: 1e9 }, 'usd'],
+    ['no tokens', { tokens: 0 }, 'tokens'],
+    ['half a token', { tokens: 1.5 }, 'tokens'],
+    ['a limit that is no number', { usd: '5' }, 'usd'],
+    ['no limit', {}, 'usd'],
+    ['an unknown period', { usd: 1, per: 'week' }, 'per'],
+    ['a period of nothing', { usd: 1, per: 0 }, 'per'],
+    ['an unknown zone', { usd: 1, per: 'day', timezone: 'Mars/Base' }, 'timezone'],
+    ['a zone without days', { usd: 1, per: 60_000, timezone: 'UTC' }, 'timezone'],
+    ['a zone without a period', { usd: 1, timezone: 'UTC' }, 'timezone'],
+    ['no id', { id: '', usd: 1 }, 'id'],
+    ['an output of nothing', { usd: 1, reserveOutputTokens: 0 }, 'reserveOutputTokens'],
+    ['a lease of nothing', { usd: 1, leaseMs: 0 }, 'leaseMs'],
+    ['another fate', { usd: 1, lostReservations: 'gone' }, 'lostReservations'],
+    ['no store', { usd: 1, store: undefined }, 'store'],
+    ['a store that keeps no budgets', { usd: 1, store: {} }, 'store'],
+    ['an option that it does not have', { usd: 1, limit: 5 }, 'limit'],
+  ])('%s is refused, naming the key', (_name, options, subject) => {
+    const make = () => createBudget({ id: 'b', store, ...options } as never)
+    expect(make).toThrow(expect.objectContaining({ subject }))
+  })
+})
+
+test('an amount is reserved, and settled for what was paid', async () => {
+  const budget = createBudget({ id: 'one', usd: 1, tokens: 1000, store: memoryStore() })
+  const held = await budget.reserve({ usd: 0.6, tokens: 500 })
+  expect(await budget.status()).toMatchObject({
+    limits: { usd: 1, tokens: 1000 },
+    reserved: { usd: 0.6, tokens: 500 },
+    left: { usd: 0.4, tokens: 500 },
+    live: 1,
+    resetsAt: null,
+  })
+  await held.settle({ usd: 0.1, tokens: 80 })
+  await held.settle({ usd: 0.5, tokens: 80 })
+  expect(await budget.status()).toMatchObject({
+    spent: { usd: 0.1, tokens: 80 },
+    reserved: { usd: 0, tokens: 0 },
+    left: { usd: 0.9, tokens: 920 },
+    live: 0,
+  })
+})
+
+test('what is not known counts as it was reserved', async () => {
+  const budget = createBudget({ id: 'one', usd: 1, store: memoryStore() })
+  const held = await budget.reserve({ usd: 0.6 })
+  await held.settle({ usd: null })
+  expect((await budget.status()).spent.usd).toBe(0.6)
+})
+
+test('what cannot fit is refused, and says what is spent', async () => {
+  const budget = createBudget({ id: 'small', usd: 0.5, per: 'day', store: memoryStore() })
+  await (await budget.reserve({ usd: 0.2 })).settle({ usd: 0.2 })
+  await expect(budget.reserve({ usd: 0.4 })).rejects.toMatchObject({
+    code: 'budget_exceeded',
+    subject: 'small',
+    resetsAt: expect.any(Number),
+    message: expect.stringContaining('0.2 of 0.5 USD are spent, and the request may cost 0.4'),
+  })
+})
+
+test('what fits only once others are settled waits for them, in order', async () => {
+  const budget = createBudget({ id: 'b', usd: 1, store: memoryStore() })
+  const held = await budget.reserve({ usd: 0.9 })
+  const order: string[] = []
+  const large = budget.reserve({ usd: 0.8 }).then((one) => {
+    order.push('large')
+    return one
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  const small = budget.reserve({ usd: 0.05 }).then(() => order.push('small'))
+  await held.settle({ usd: 0.1 })
+  await Promise.all([large, small])
+  expect(order).toEqual(['large', 'small'])
+})
+
+test('what waits is refused as soon as it can never fit', async () => {
+  const budget = createBudget({ id: 'b', usd: 1, store: memoryStore() })
+  const held = await budget.reserve({ usd: 0.9 })
+  const waiting = budget.reserve({ usd: 0.8 })
+  await Promise.all([
+    expect(waiting).rejects.toMatchObject({ code: 'budget_exceeded' }),
+    held.settle({ usd: 0.9 }),
+  ])
+})
+
+test('what waits stops when its signal aborts, and the next is served', async () => {
+  const budget = createBudget({ id: 'b', usd: 1, store: memoryStore() })
+  await budget.reserve({ usd: 0.9 })
+  const controller = new AbortController()
+  const large = budget.reserve({ usd: 0.8 }, { signal: controller.signal })
+  const small = budget.reserve({ usd: 0.05 })
+  controller.abort(new Error('Enough.'))
+  await expect(large).rejects.toThrow('Enough.')
+  await small
+  expect((await budget.status()).reserved.usd).toBeCloseTo(0.95, 9)
+})
+
+test('what another process gives back is noticed', async () => {
+  const clock = new SimulatedClock()
+  const shared = memoryStore()
+  const [here, there] = [1, 2].map(() => createBudget({ id: 'b', usd: 1, store: shared, clock }))
+  const held = await there?.reserve({ usd: 0.9 })
+  const waiting = here?.reserve({ usd: 0.5 })
+  await held?.settle({ usd: 0.2 })
+  const done = waiting?.then(() => true)
+  while (!(await Promise.race([done, new Promise((resolve) => setImmediate(resolve, false))])))
+    clock.increment(250)
+  expect((await here?.status())?.reserved.usd).toBe(0.5)
+})
+
+test('two that give one budget other limits are refused, and both are named', async () => {
+  const shared = memoryStore()
+  const five = createBudget({ id: 'b', usd: 5, per: 'day', store: shared })
+  const ten = createBudget({ id: 'b', usd: 10, per: 'day', store: shared })
+  await five.reserve({ usd: 1 })
+  const refusal = {
+    code: 'budget_conflict',
+    message: expect.stringMatching(/usd 5 per day \(UTC\) in its store, and usd 10 per day \(UTC\) here/),
+  }
+  await expect(ten.reserve({ usd: 1 })).rejects.toMatchObject(refusal)
+  await expect(ten.status()).rejects.toMatchObject(refusal)
+  await ten.replaceLimits()
+  expect((await ten.status()).left.usd).toBe(9)
+  await expect(five.reserve({ usd: 1 })).rejects.toMatchObject({ code: 'budget_conflict' })
+})
+
+test('a budget in USD refuses what has no known price', async () => {
+  const budget = createBudget({ id: 'b', usd: 5, store: memoryStore() })
+  await expect(budget.reserve({ usd: null, tokens: 5 })).rejects.toMatchObject({ code: 'unknown_price' })
+})
+
+test('a store that is away fails closed, and a settlement that it missed is tried again', async () => {
+  const clock = new SimulatedClock()
+  const inner = (await memoryStore({ now: () => clock.now() }).openBudgets?.()) as BudgetStore
+  let isAway = false
+  const check = <Value>(value: () => Value): Value => {
+    if (isAway) throw new StoreError('store_unavailable', 'The store is away.')
+    return value()
+  }
+  const flaky: BudgetStore = {
+    ...inner,
+    reserve: (options) => check(() => inner.reserve(options)),
+    settle: (options) => check(() => inner.settle(options)),
+  }
+  const budget = createBudget({ id: 'b', usd: 1, store: flaky, clock, leaseMs: 3000 })
+  const held = await budget.reserve({ usd: 0.9 })
+  isAway = true
+  await expect(budget.reserve({ usd: 0.05 })).rejects.toMatchObject({ code: 'store_unavailable' })
+  await held.settle({ usd: 0.1 })
+  expect((await budget.status()).reserved.usd).toBe(0.9)
+  isAway = false
+  clock.increment(1000)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(await budget.status()).toMatchObject({ spent: { usd: 0.1 }, reserved: { usd: 0 } })
+})
+
+test('the reservation of a live process is renewed, that of a dead one runs out and counts as spent', async () => {
+  const clock = new SimulatedClock()
+  const shared = memoryStore({ now: () => clock.now() })
+  const options = { id: 'b', usd: 1, store: shared, leaseMs: 3000 }
+  const dead = createBudget({
+    ...options,
+    clock: {
+      ...new SimulatedClock(),
+      now: () => clock.now(),
+      setTimeout: () => 0,
+      clearTimeout: () => undefined,
+    },
+  })
+  const alive = createBudget({ ...options, clock })
+  await dead.reserve({ usd: 0.5 })
+  await alive.reserve({ usd: 0.2 })
+  for (let second = 0; second < 6; second += 1) {
+    clock.increment(1000)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await (await alive.reserve({ usd: 0.1 })).settle({ usd: 0.1 })
+  expect(await alive.status()).toMatchObject({ spent: { usd: 0.6 }, reserved: { usd: 0.2 }, live: 1 })
+})
+
+test('an amount that is no number is refused', async () => {
+  const budget = createBudget({ id: 'b', usd: 5, store: memoryStore() })
+  await expect(budget.reserve({ usd: -1 })).rejects.toMatchObject({ code: 'invalid_config', subject: 'usd' })
+  await expect(budget.reserve({ tokens: Number.NaN })).rejects.toMatchObject({ subject: 'tokens' })
+})
+
+describe('windows', () => {
+  const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+  const zurich = (at: string, per: 'hour' | 'day' | 'month') => {
+    const { windowAt, endsAt } = findWindow(Date.parse(at), per, 'Europe/Zurich')
+    return [iso(windowAt), iso(endsAt)]
+  }
+
+  test('a day begins at midnight of its zone, also when it has 23 or 25 hours', () => {
+    expect(zurich('2026-03-29T10:00:00Z', 'day')).toEqual([
+      '2026-03-28T23:00:00.000Z',
+      '2026-03-29T22:00:00.000Z',
+    ])
+    expect(zurich('2026-10-25T10:00:00Z', 'day')).toEqual([
+      '2026-10-24T22:00:00.000Z',
+      '2026-10-25T23:00:00.000Z',
+    ])
+  })
+
+  test('a month and an hour do, too', () => {
+    expect(zurich('2026-07-31T23:30:00Z', 'month')).toEqual([
+      '2026-07-31T22:00:00.000Z',
+      '2026-08-31T22:00:00.000Z',
+    ])
+    const { windowAt } = findWindow(Date.parse('2026-07-01T10:20:00Z'), 'hour', 'Asia/Kolkata')
+    expect(iso(windowAt)).toBe('2026-07-01T09:30:00.000Z')
+  })
+
+  test('every moment is in its window, and all moments of a window name the same one', () => {
+    const zones = [
+      'UTC',
+      'Europe/Zurich',
+      'America/Sao_Paulo',
+      'Asia/Beirut',
+      'Australia/Lord_Howe',
+      'Asia/Kathmandu',
+    ]
+    const at = fc.integer({ min: Date.UTC(2015, 0, 1), max: Date.UTC(2035, 0, 1) })
+    const per = fc.oneof(
+      fc.constantFrom('hour' as const, 'day' as const, 'month' as const),
+      fc.integer({ min: 1000, max: 1e9 }),
+    )
+    fc.assert(
+      fc.property(
+        at,
+        per,
+        fc.constantFrom(...zones),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (now, period, zone, share) => {
+          const { windowAt, endsAt } = findWindow(now, period, zone)
+          expect(endsAt).toBeGreaterThan(windowAt)
+          if (period !== 'day' && period !== 'month') {
+            expect(windowAt).toBeLessThanOrEqual(now)
+            expect(endsAt).toBeGreaterThan(now)
+          }
+          // Where clocks go back over midnight, a date comes twice: its window is the one of the date.
+          const hour = 3_600_000
+          expect(windowAt - hour).toBeLessThanOrEqual(now)
+          expect((endsAt ?? 0) + hour).toBeGreaterThan(now)
+          const other = now + Math.floor(share * 60_000)
+          const next = findWindow(other, period, zone)
+          expect([windowAt, endsAt]).toContain(next.windowAt)
+        },
+      ),
+    )
+  })
+})
