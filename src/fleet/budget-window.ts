@@ -35,8 +35,7 @@ export function findWindow(now: number, per: BudgetPeriod | null, timezone: stri
 /** Whether this is a time zone that the platform knows. */
 export function isTimezone(timezone: string): boolean {
   try {
-    new Intl.DateTimeFormat('en', { timeZone: timezone })
-    return true
+    return Intl.DateTimeFormat('en', { timeZone: timezone }) !== undefined
   } catch {
     return false
   }

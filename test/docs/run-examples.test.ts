@@ -80,6 +80,7 @@ const console = { log }
 const process = { stdout: { write }, env: {}, cwd: () => '.', exitCode: 0, once: () => undefined }
 const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
 const tools = [add]
+const budget = createBudget({ id: 'tenant-acme', usd: 20, per: 'day', store: memoryStore() })
 const agent = createAgent({ model, tools, ...(store && { store }) })
 const recording = store && (await recordSession(agent, 'ann'))
 const researcher = agent

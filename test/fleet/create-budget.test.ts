@@ -175,7 +175,6 @@ test('the reservation of a live process is renewed, that of a dead one runs out 
   const dead = createBudget({
     ...options,
     clock: {
-      ...new SimulatedClock(),
       now: () => clock.now(),
       setTimeout: () => 0,
       clearTimeout: () => undefined,
