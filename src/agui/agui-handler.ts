@@ -23,7 +23,7 @@ import { toFrames, toLaterFrames, type EncodedStream, encodeEvents } from '../we
 import { AGUIEventFold, type RunStatus } from './agui-fold.js'
 import type { AGUIEvent } from './protocol.js'
 
-export interface AGUIHandlerOptions extends HandlerOptions {
+export interface AGUIHandlerOptions<Context = unknown> extends HandlerOptions<Context> {
   /** The path at which the handler is mounted. Default: `/api/agui`. */
   path?: string
 }
@@ -49,6 +49,9 @@ export interface AGUIHandlerOptions extends HandlerOptions {
  * console.log(await response.json()) // → { messages: [], queued: [], interrupts: [] }
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
+export function aguiHandler<Context = unknown>(
+  options: AGUIHandlerOptions<Context>,
+): (request: Request) => Promise<Response>
 export function aguiHandler(options: AGUIHandlerOptions): (request: Request) => Promise<Response> {
   return createRequestHandler(options, {
     name: 'aguiHandler',

@@ -6,8 +6,16 @@ import { StatewrightError } from '../core/base/errors.js'
 import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { Agents } from '../core/drive/define-agents.js'
 import { createSessionRunner, type SessionRunnerOptions } from '../core/drive/driver.js'
+import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
+import {
+  addHostValues,
+  checkHostFunctions,
+  type HostFunctions,
+  hostFunctionNames,
+  type HostOptionsFor,
+} from '../core/drive/host-functions.js'
 import { tellSession } from '../core/drive/tell-session.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
 import { createInboxPoll } from './inbox-poll.js'
@@ -24,7 +32,7 @@ import { sweepSessions } from './sweep-sessions.js'
 import type { DbosLike, DbosQueueOptions } from './dbos-sdk.js'
 
 /** How DBOS runs sessions. */
-export interface DbosSessionsOptions extends SessionRunnerOptions {
+export interface DbosSessionsOptions<Context = unknown> extends SessionRunnerOptions, HostFunctions<Context> {
   /** Default: 50 sessions at once in each process. */
   queue?: DbosQueueOptions
   /** How long a session waits for people, in milliseconds; then it is cancelled. Default: for ever. */
@@ -66,6 +74,7 @@ const known = [
   'sweepMs',
   'drainMs',
   'appVersion',
+  ...hostFunctionNames,
 ] as const satisfies (keyof DbosSessionsOptions)[]
 const workflowName = 'statewright.drive'
 const queueName = 'statewright.sessions'
@@ -85,6 +94,11 @@ const drainedRetryMs = 100
  * const host = (DBOS: DbosLike) => dbosSessions(DBOS, defineAgents({ support: createAgent({ model, store: memoryStore() }) }))
  * @throws {ConfigError} `invalid_config`
  */
+export function dbosSessions<Context = unknown>(
+  DBOS: DbosLike,
+  agents: Agents<Context>,
+  ...options: HostOptionsFor<DbosSessionsOptions<NoInfer<Context>>, NoInfer<Context>>
+): DbosSessions
 export function dbosSessions(
   DBOS: DbosLike,
   agents: Agents,
@@ -98,6 +112,7 @@ export function dbosSessions(
   expectArgument('dbosSessions(DBOS, agents)', agents, agentsRule)
   expectArgument('dbosSessions(DBOS, agents, options)', options, optionsRule)
   expectKnownOptions('dbosSessions', options, known)
+  checkHostFunctions('dbosSessions', options)
   const {
     queue = { workerConcurrency: 50 },
     answerTimeoutMs,
@@ -115,8 +130,8 @@ export function dbosSessions(
     if (size > maxDriveBytes)
       throw new StatewrightError(
         'payload_too_large',
-        `What enqueue was given for session '${queued.session}' has ${size} bytes, and DBOS keeps each: at most ${maxDriveBytes}. Pass an id, ` +
-          'and look up what is behind it in a tool.',
+        `What enqueue was given for session '${queued.session}' has ${size} bytes, and DBOS keeps each: at most ${maxDriveBytes}. Leave the ` +
+          'input out, and return it from the option loadInput.',
         'input',
       )
     await DBOS.enqueueWorkflowWithOptions(
@@ -126,7 +141,7 @@ export function dbosSessions(
         workflowID: `${queued.base}.${queued.attempt}`,
         ...(delayMs > 0 && { delaySeconds: delayMs / 1000 }),
         // What has begun comes before what has not.
-        priority: queued.priority ?? (queued.input === undefined || queued.attempt > 0 ? 5 : 10),
+        priority: queued.priority ?? (isBeginning(queued) && queued.attempt === 0 ? 10 : 5),
         ...(appVersion !== undefined && { appVersion }),
       },
       queued,
@@ -152,9 +167,9 @@ export function dbosSessions(
   }
 
   const attempt = async (queued: QueuedDrive): Promise<SessionResult | RefusedDrive> => {
-    const { session, input, turn, agent, answers, at, refused = 0 } = queued
+    const { session, input, turn, agent, answers, at, begins = false, refused = 0 } = queued
     try {
-      return await own.runSession({
+      const given: RunSessionOptions = {
         session,
         maxRetryWaitMs,
         ...(input !== undefined && { input }),
@@ -162,7 +177,8 @@ export function dbosSessions(
         ...(agent !== undefined && { agent }),
         ...(answers && { answers }),
         ...(at !== undefined && { at }),
-      })
+      }
+      return await own.runSession(await addHostValues(options, given, begins))
     } catch (error) {
       if (!(error instanceof StatewrightError) || !canSucceedLater(error)) throw error
       // A process that drains passes the drive on: that counts as no refusal.
@@ -193,7 +209,11 @@ export function dbosSessions(
       checkDrive(drive)
       if (drive.agent !== undefined) agents.get(drive.agent)
       const base = `drive:${drive.session}:${drive.turn ?? 1}`
-      await translateEngineErrors(() => put({ turn: 1, ...drive, base, attempt: 0 }))
+      // Whether the app has its input, the process says that takes it.
+      const begins = drive.input === undefined
+      await translateEngineErrors(() =>
+        put({ turn: 1, ...drive, base, attempt: 0, ...(begins && { begins }) }),
+      )
     },
     answer: async (session, answers, { at, id } = {}) => {
       checkDrive({ session, answers, ...(at !== undefined && { at }) })
@@ -257,4 +277,9 @@ function repeatEvery(ms: number, look: () => Promise<void>): ReturnType<typeof s
 /** What may succeed later, or where another process takes it: the next deploy may bring an agent that is not here yet. */
 function canSucceedLater({ code, retryable }: StatewrightError): boolean {
   return retryable || code === 'unknown_agent'
+}
+
+/** Whether a request is for a run that has not begun. */
+function isBeginning({ input, begins = false }: QueuedDrive): boolean {
+  return input !== undefined || begins
 }

@@ -6,7 +6,7 @@ import type { SessionResult } from '../core/drive/drive-rest.js'
 /** A request to run a session: at most 1,000 bytes of JSON, its answers included. */
 export interface DbosEnqueueRequest {
   session: string
-  /** What its run begins with. A longer one stays with you: pass its id, and look it up in a tool, or in `memory`. */
+  /** What its run begins with. Left out: what `loadInput` returns, which may be longer. */
   input?: string
   /** Which run of the session; see `runSession`. Default: the first. */
   turn?: number
@@ -22,6 +22,8 @@ export interface QueuedDrive extends DbosEnqueueRequest {
   /** The id of the first attempt, and how many there have been. */
   base: string
   attempt: number
+  /** It begins a run with what `loadInput` returns. */
+  begins?: boolean
   /** How often it was refused in a row. */
   refused?: number
 }
@@ -68,7 +70,7 @@ export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): 
  * run has read are left out.
  */
 export function toResumingDrive(
-  { input: _input, refused: _refused, answers, ...queued }: QueuedDrive,
+  { input: _input, begins: _begins, refused: _refused, answers, ...queued }: QueuedDrive,
   { undelivered: unsaid }: Pick<SessionResult, 'undelivered'>,
 ): QueuedDrive {
   return { ...queued, ...(unsaid && answers && { answers }) }

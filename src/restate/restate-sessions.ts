@@ -8,13 +8,22 @@ import type { SessionAnswer } from '../core/drive/drive-answers.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
+import {
+  addHostValues,
+  checkHostFunctions,
+  type HostFunctions,
+  hostFunctionNames,
+  type HostOptionsFor,
+} from '../core/drive/host-functions.js'
 import { tellSession } from '../core/drive/tell-session.js'
 import type { Receipt, SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import type { DurablePromise, RestateContext, RestateLike } from './restate-sdk.js'
 
 /** How Restate runs sessions. */
-export interface RestateSessionsOptions extends SessionRunnerOptions {
+export interface RestateSessionsOptions<Context = unknown>
+  extends SessionRunnerOptions,
+    HostFunctions<Context> {
   /** The name of the virtual object. Default: `session`. */
   name?: string
   /** How long a session waits for people, in milliseconds; then it is cancelled. Default: for ever. */
@@ -23,7 +32,7 @@ export interface RestateSessionsOptions extends SessionRunnerOptions {
 
 /** What `run` of the virtual object is called with; its key is the id of the session. */
 export interface RestateTurn {
-  /** What the run begins with, at most 800 bytes: Restate keeps it. A longer one stays with you: pass its id. */
+  /** What the run begins with, at most 800 bytes: Restate keeps it. Left out: what `loadInput` returns, which may be longer. */
   input?: string
   /** Which run of the session; see `runSession`. Default: the first, or whichever is the latest. */
   turn?: number
@@ -38,7 +47,12 @@ export interface RestateSessions {
   drain: () => Promise<void>
 }
 
-const known = ['name', 'answerTimeoutMs', 'drainMs'] as const satisfies (keyof RestateSessionsOptions)[]
+const known = [
+  'name',
+  'answerTimeoutMs',
+  'drainMs',
+  ...hostFunctionNames,
+] as const satisfies (keyof RestateSessionsOptions)[]
 const maxRetryWaitMs = 10_000
 const maxTurnBytes = 800
 const turnKeys: ReadonlySet<string> = new Set(['input', 'turn', 'agent'] satisfies (keyof RestateTurn)[])
@@ -56,6 +70,11 @@ const retryOptions = { initialRetryInterval: 200, retryIntervalFactor: 2, maxRet
  *   restateSessions(restate, defineAgents({ support: createAgent({ model, store: memoryStore() }) }))
  * @throws {ConfigError} `invalid_config`
  */
+export function restateSessions<Context = unknown>(
+  restate: RestateLike,
+  agents: Agents<Context>,
+  ...options: HostOptionsFor<RestateSessionsOptions<NoInfer<Context>>, NoInfer<Context>>
+): RestateSessions
 export function restateSessions(
   restate: RestateLike,
   agents: Agents,
@@ -69,6 +88,7 @@ export function restateSessions(
   expectArgument('restateSessions(restate, agents)', agents, agentsRule)
   expectArgument('restateSessions(restate, agents, options)', options, optionsRule)
   expectKnownOptions('restateSessions', options, known)
+  checkHostFunctions('restateSessions', options)
   const { name = 'session', answerTimeoutMs, drainMs } = options
   const own = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
   const store = getCommonStore(agents)
@@ -79,9 +99,9 @@ export function restateSessions(
     return new restate.TerminalError(`${error.code}: ${error.message}`, { errorCode: 422 })
   }
 
-  const driven = async (options: RunSessionOptions): Promise<SessionResult> => {
+  const driven = async (given: RunSessionOptions, begins: boolean): Promise<SessionResult> => {
     try {
-      const rest = await own.runSession({ maxRetryWaitMs, ...options })
+      const rest = await own.runSession(await addHostValues(options, { maxRetryWaitMs, ...given }, begins))
       // Another process goes on with it.
       if (rest.stopped && rest.waitMs === undefined)
         throw new UsageError(
@@ -104,9 +124,9 @@ export function restateSessions(
       ...(turn !== undefined && { turn }),
       ...(agent !== undefined && { agent }),
     }
-    const step = (label: string, options: RunSessionOptions): Promise<SessionResult> =>
-      context.run(label, () => driven(options), retryOptions)
-    let rest = await step('drive', begin)
+    const step = (label: string, given: RunSessionOptions, begins = false): Promise<SessionResult> =>
+      context.run(label, () => driven(given, begins), retryOptions)
+    let rest = await step('drive', begin, true)
     /** Of the rest with this head: waking up for nothing does not prolong it. */
     let patience: { head: number; until: number } | undefined
     /* oxlint-disable no-await-in-loop -- one rest after the other */
@@ -199,8 +219,8 @@ function checkTurn(given: unknown, { TerminalError }: RestateLike): RestateTurn 
   const size = new TextEncoder().encode(JSON.stringify(turn)).length
   if (size <= maxTurnBytes) return turn
   throw new TerminalError(
-    `payload_too_large: a turn has at most ${maxTurnBytes} bytes, because Restate keeps it (${size} here). Pass an id, and ` +
-      'look up what is behind it in a tool.',
+    `payload_too_large: a turn has at most ${maxTurnBytes} bytes, because Restate keeps it (${size} here). Leave the ` +
+      'input out, and return it from the option loadInput.',
     { errorCode: 413 },
   )
 }

@@ -2,6 +2,8 @@ import type { AnyStateMachine } from 'xstate'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { checkStore } from '../core/sessions/store/checked-store.js'
+import type { ContextCarrier, WithContext } from '../core/tools/tool-types.js'
+import { expectKnownOptions } from '../core/config/known-options.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { SessionActions, type StudioAgent } from './session-actions.js'
 import { Prefetcher } from './prefetch.js'
@@ -13,12 +15,12 @@ import { editorUrl, isWebAddress, type StatelyOptions } from './stately.js'
 import { StudioViews } from './studio-views.js'
 
 /** The options of `startStudio`. */
-export interface StudioOptions {
+export interface StudioOptions<Context = unknown> {
   /** The store whose sessions are shown. Default: the agent's. */
   store?: SessionStore
   /** The agent that resumes a session when a user answers. Default: none; then the studio is read-only. */
-  agent?: StudioAgent
-  /** The app's own object, which tools get when the studio resumes a run. */
+  agent?: StudioAgent & ContextCarrier<Context>
+  /** The app's own object, which tools get when the studio resumes a run. Needed where a tool wants one. */
   context?: unknown
   /** A machine of your own to show instead of the agent's chart. */
   machine?: AnyStateMachine
@@ -60,8 +62,12 @@ export interface Studio {
  * console.log(studio.url)
  * await studio.close()
  * @throws {ConfigError} `invalid_config` for an invalid store, agent, machine or port
+ * @throws {UsageError} `invalid_option` for an option that it does not have
  * @throws {StatewrightError} `cannot_listen`
  */
+export function startStudio<Context = unknown>(
+  options: WithContext<StudioOptions<Context>, NoInfer<Context>>,
+): Promise<Studio>
 export async function startStudio(options: StudioOptions): Promise<Studio> {
   const { store: given, agent, context, machine, port = 0, title, stately } = checkOptions(options)
   const store = given ?? (agent && internalsByAgent.get(agent)?.store)
@@ -110,6 +116,16 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   }
 }
 
+const optionNames = [
+  'store',
+  'agent',
+  'context',
+  'machine',
+  'port',
+  'title',
+  'stately',
+] as const satisfies (keyof StudioOptions)[]
+
 /** Checks the options for callers without TypeScript. */
 function checkOptions(options: StudioOptions | null | undefined): StudioOptions {
   const { agent, machine } = options ?? {}
@@ -119,6 +135,7 @@ function checkOptions(options: StudioOptions | null | undefined): StudioOptions 
     const text = 'machine must be a machine of XState 5: what createMachine() returns.'
     throw new ConfigError('invalid_config', text, 'machine')
   }
+  expectKnownOptions('startStudio', options ?? {}, optionNames)
   const { editor } = options?.stately ?? {}
   if (editor !== undefined && !isWebAddress(editor)) {
     const text = `stately.editor must be an address such as ${editorUrl}.`

@@ -20,7 +20,7 @@ import type { CallAnswer, PageAnswers } from '../web/call-answers.js'
 import type { IncomingMessage } from '../web/incoming-message.js'
 import type { PageFiles } from '../web/page-files.js'
 
-export interface ChatHandlerOptions extends HandlerOptions {
+export interface ChatHandlerOptions<Context = unknown> extends HandlerOptions<Context> {
   /** The client's protocol when its page sends no header `x-ai-sdk: 6` or `7`. Default: `'v7'`. */
   protocol?: Protocol
   /** The path at which the handler is mounted. Default: `/api/chat`, which `useChat` asks. */
@@ -46,6 +46,9 @@ export interface ChatHandlerOptions extends HandlerOptions {
  * console.log(await response.json()) // → []
  * @throws {ConfigError} `invalid_config` for an agent without a store, and without `authorize`
  */
+export function chatHandler<Context = unknown>(
+  options: ChatHandlerOptions<Context>,
+): (request: Request) => Promise<Response>
 export function chatHandler(options: ChatHandlerOptions): (request: Request) => Promise<Response> {
   const { protocol = 'v7' } = options ?? {}
   if (protocol !== 'v7' && protocol !== 'v6')

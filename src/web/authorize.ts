@@ -1,9 +1,11 @@
+import type { IsContextFree, WithContext } from '../core/tools/tool-types.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { findTagsFault, type SessionTags } from '../core/sessions/store/session-tags.js'
 import { checkSessionId } from '../core/sessions/store/session-id.js'
 
 /**
- * What a request may do. A string is the prefix alone; null and undefined refuse the request (401).
+ * What a request may do. A string is the prefix alone; null and undefined refuse the request (401). Where tools of the agent want
+ * a `context`, the grant must have it.
  *
  * - `prefix`: the request may read and answer the sessions whose ids begin with it and a colon
  * - `context`: the app's own object. Tools get it when a message or an answer of this request makes a run work
@@ -12,9 +14,9 @@ import { checkSessionId } from '../core/sessions/store/session-id.js'
  *   this `context`, so say `true` only where that is the context of the person who started the run. Default: false,
  *   and a reader watches only
  */
-export type Grant =
-  | string
-  | { prefix: string; context?: unknown; tags?: SessionTags; mayContinue?: boolean }
+export type Grant<Context = unknown> =
+  | (IsContextFree<Context> extends true ? string : never)
+  | WithContext<{ prefix: string; tags?: SessionTags; mayContinue?: boolean }, Context>
   | null
   | undefined
 
@@ -29,7 +31,9 @@ export type Grant =
  *   return user === undefined ? null : { prefix: user, context: { user } }
  * }
  */
-export type Authorize = 'none' | ((request: Request) => Grant | Promise<Grant>)
+export type Authorize<Context = unknown> =
+  | (IsContextFree<Context> extends true ? 'none' : never)
+  | ((request: Request) => Grant<Context> | Promise<Grant<Context>>)
 
 /** A checked `Grant`: what a request may do with the sessions whose ids begin with the prefix. */
 export interface AccessGrant {

@@ -3,6 +3,7 @@ import { systemClock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
 import { hintFor } from '../core/config/known-options.js'
 import { type Authorize, authorizeRequest, type AccessGrant, toSessionId } from './authorize.js'
+import type { ContextCarrier } from '../core/tools/tool-types.js'
 import type { ChatAgent } from './chat-agent.js'
 import { getChatService } from './get-chat-service.js'
 import { checkExpose, type ExposeOptions, isFailureMasked } from './exposure.js'
@@ -13,11 +14,11 @@ import { createPageFiles, type PageFileOptions, type PageFiles } from './page-fi
 import { type OnError, toErrorResponse, type FailedRequest, reportError } from './error-response.js'
 
 /** The options of every handler. */
-export interface HandlerOptions extends PageFileOptions, HandlerHooks {
+export interface HandlerOptions<Context = unknown> extends PageFileOptions, HandlerHooks {
   /** The agent that answers. It needs a store: pages are shown what the log has. */
-  agent: ChatAgent
+  agent: ChatAgent & ContextCarrier<Context>
   /** Which sessions a request may see. There is no default; `'none'`: every request may see all sessions. */
-  authorize: Authorize
+  authorize: Authorize<NoInfer<Context>>
   /** The path at which the handler is mounted. */
   path?: string
   /** The longest body of a request, in bytes. Default: 10,000,000. */

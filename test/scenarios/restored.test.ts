@@ -1,6 +1,6 @@
 import { createActor, setup, SimulatedClock, type Snapshot } from 'xstate'
 import { z } from 'zod'
-import { createAgent, defineTool, memoryStore } from '../../src/index.js'
+import { createAgent, defineTool, memoryStore, type ToolExecution } from '../../src/index.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { textOf } from '../support/play.js'
 
@@ -62,6 +62,50 @@ test('a run that is restored while it asked the model asks again', async () => {
   model.pending?.answer({ text: 'Done.' })
   await settled()
   expect(actor.getSnapshot().output).toMatchObject({ state: 'COMPLETED', output: 'Done.', steps: 1 })
+})
+
+test('a restored run gives its tools the context that comes with it', async () => {
+  const model = new ManualModel()
+  const who = defineTool({
+    name: 'who',
+    description: 'Says whose context it has.',
+    input: z.object({}),
+    execute: (_input, { context }: ToolExecution<{ user: string }>) => context.user,
+  })
+  const agent = createAgent({ model, tools: [who] })
+  const first = createActor(agent.machine, {
+    input: agent.createInput('Go.', { context: { user: 'ann' } }),
+  }).start()
+  await settled()
+  const snapshot = stored(first.getPersistedSnapshot())
+  first.stop()
+
+  const input = agent.createInput('Not read.', { context: { user: 'ann, again' } })
+  const actor = createActor(agent.machine, { snapshot, input }).start()
+  await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'who')] })
+  await settled()
+  expect(textOf(model.pending?.request.messages.at(-1) as never)).toBe('ann, again')
+  model.pending?.answer({ text: 'Done.' })
+  await settled()
+  expect(JSON.stringify(actor.getSnapshot().context.messages)).not.toContain('Not read.')
+
+  // As a child of another machine: there is no input to take it from.
+  const desk = setup({ actors: { agent: agent.machine } }).createMachine({
+    invoke: { id: 'agent', src: 'agent', input: agent.createInput('Go.', { context: { user: 'ann' } }) },
+  })
+  const before = createActor(desk).start()
+  await settled()
+  const kept = stored(before.getPersistedSnapshot())
+  before.stop()
+  const after = createActor(desk, { snapshot: kept }).start()
+  await settled()
+  model.pending?.answer({ toolCalls: [call('a', 'who')] })
+  await settled()
+  expect(textOf(model.pending?.request.messages.at(-1) as never)).toMatch(
+    /Cannot read properties of undefined/,
+  )
+  after.stop()
 })
 
 test('a batch that is restored runs only the calls that have no result yet', async () => {

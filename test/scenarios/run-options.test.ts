@@ -1,4 +1,4 @@
-import { createAgent, createSession, type RunOptions, UsageError } from '../../src/index.js'
+import { createAgent, createSession, memoryStore, type RunOptions, UsageError } from '../../src/index.js'
 import { ManualModel, settled } from '../support/manual-model.js'
 
 const agent = () => createAgent({ model: new ManualModel() })
@@ -12,6 +12,15 @@ test.each([
 ])('%s is refused with a sentence', (_, options, sentence) => {
   expect(() => agent().run('Go.', options as unknown as RunOptions)).toThrow(sentence)
   expect(() => agent().run('Go.', options as unknown as RunOptions)).toThrow(UsageError)
+})
+
+test('an option that resume does not have is refused, too', async () => {
+  const stored = createAgent({ model: new ManualModel(), store: memoryStore() })
+  await expect(stored.resume('s', { contxt: 1 } as never)).rejects.toMatchObject({
+    code: 'invalid_option',
+    subject: 'contxt',
+    message: "resume() has no option 'contxt'. It takes signal, context, inspect.",
+  })
 })
 
 test('a refused run leaves its session free', async () => {

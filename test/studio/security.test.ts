@@ -189,6 +189,15 @@ test.each<[string, unknown]>([
   await expect(startStudio(given as never)).rejects.toMatchObject({ code: 'invalid_config', subject })
 })
 
+test('an option that there is not is refused, with what was meant', async () => {
+  const given = { store: memoryStore(), contxt: {} }
+  await expect(startStudio(given as never)).rejects.toMatchObject({
+    code: 'invalid_option',
+    subject: 'contxt',
+    message: "startStudio has no option 'contxt'. Did you mean context?",
+  })
+})
+
 test('what is no run is not attached', async () => {
   const { visitor, close } = await waiting()
   for (const run of [undefined, null, {}, { sessionId: 's' }]) {

@@ -257,7 +257,7 @@ const rowOfRest: Rows<keyof SessionResult> = {
   cost: 'no words',
 }
 
-const rowOfMethod: Rows<Exclude<keyof Agent, 'machine'>> = {
+const rowOfMethod: Rows<Exclude<keyof Agent, 'machine' | '~context'>> = {
   run: 'exit: results',
   resume: 'other: another process at each rest',
   tell: 'other: told from another process',

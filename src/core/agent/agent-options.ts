@@ -17,7 +17,7 @@ import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js
 import type { StandardJsonSchema } from '../tools/standard-schema.js'
 import type { Tool } from '../tools/tool.js'
 import type { ToolEntry } from '../tools/tool-set.js'
-import type { OptionsFor } from '../tools/tool-types.js'
+import type { ContextCarrier, OptionsFor } from '../tools/tool-types.js'
 import type { PriceOverrides } from '../prices/price-book.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { Clock } from '../base/clock.js'
@@ -168,7 +168,8 @@ export interface ResumeOptions {
  * `Output` is what `result.object` is, `Tools` what its tools are called and given, `Context` what they want as
  * `context`: where they want one, `run` and `resume` demand it.
  */
-export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
+export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
+  extends ContextCarrier<Context> {
   /**
    * Starts a run: iterate it for its events, or await its `result`.
    *
@@ -314,11 +315,11 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown> {
   deleteSessions(owner: SessionOwner): Promise<number>
   /**
    * The XState machine with this agent's actors provided: for `createActor`, `useMachine`, or `invoke` in a machine of
-   * your own. Its input is a text, messages, or the result of `createInput()`.
+   * your own. Its input is a text, messages, or the result of `createInput()`; where tools want a `context`, only the latter.
    *
    * @example createActor(agent.machine, { input: 'What changed last week?' }).start()
    */
-  readonly machine: AgentMachine
+  readonly machine: AgentMachine<Context>
   /**
    * Input for one actor of `machine`, with a run's options. The session is read from memory, not from a store: what is
    * there comes with `readSession`. Only `run()` writes back to it.

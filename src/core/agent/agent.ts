@@ -33,7 +33,7 @@ import {
   screenOutput,
   screenResults,
 } from '../effects/lazy-effects.js'
-import { checkRunOptions } from './run-options.js'
+import { checkResumeOptions, checkRunOptions } from './run-options.js'
 import { systemClock } from '../base/clock.js'
 import { cancelAbandonedChild } from '../live/abandoned-sub-agents.js'
 import { asTool } from '../sub-agents/as-tool.js'
@@ -232,7 +232,8 @@ export function createAgent(options: AgentOptions): Agent {
         return run({ ...handle, origin: Promise.reject(error) })
       }
     },
-    resume: async (sessionId, { signal, context, inspect: own } = {}) => {
+    resume: async (sessionId, given) => {
+      const { signal, context, inspect: own } = checkResumeOptions(given)
       const inspector = checkInspector(own ?? inspect)
       const stored = getStoredRuns(made)
       const id = checkSessionId(sessionId)

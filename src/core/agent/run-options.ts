@@ -1,6 +1,6 @@
 import { UsageError } from '../base/errors.js'
 import { findOtherName } from '../config/other-names.js'
-import type { RunOptions } from './agent-options.js'
+import type { ResumeOptions, RunOptions } from './agent-options.js'
 
 const optionNames = [
   'session',
@@ -13,8 +13,19 @@ const optionNames = [
   'inspect',
 ] as const satisfies (keyof RunOptions)[]
 
+const resumeOptionNames = ['signal', 'context', 'inspect'] as const satisfies (keyof ResumeOptions)[]
+
+/** The options of `resume`, refused as those of a run are. */
+export function checkResumeOptions(options: unknown): ResumeOptions {
+  return checkRunOptions(options, 'resume()', resumeOptionNames)
+}
+
 /** The options of a run; a UsageError for one that does not exist (a limit beside `limits`, say) or cannot work. */
-export function checkRunOptions(options: unknown): RunOptions {
+export function checkRunOptions(
+  options: unknown,
+  call = 'run()',
+  names: readonly string[] = optionNames,
+): RunOptions {
   if (options === undefined) return {}
   if (typeof options !== 'object' || options === null) {
     throw optionError(
@@ -23,12 +34,12 @@ export function checkRunOptions(options: unknown): RunOptions {
     )
   }
   for (const key of Object.keys(options)) {
-    if ((optionNames as readonly string[]).includes(key)) continue
+    if (names.includes(key)) continue
     const other = findOtherName(key)
     const hint = other
       ? `Here it is ${other}.`
-      : `It takes ${optionNames.join(', ')}; limits go into limits: { … }.`
-    throw optionError(`run() has no option '${key}'. ${hint}`, key)
+      : `It takes ${names.join(', ')}${names.includes('limits') ? '; limits go into limits: { … }' : ''}.`
+    throw optionError(`${call} has no option '${key}'. ${hint}`, key)
   }
   const { signal, journal } = options as RunOptions
   if (signal !== undefined && typeof signal.addEventListener !== 'function') {

@@ -36,6 +36,7 @@ const retryableCodes: ReadonlySet<string> = new Set([
   'disk_full',
   'store_unavailable',
   'engine_unavailable',
+  'host_function_failed',
   'out_of_turn',
   'stopped',
   'stranded',

@@ -1,5 +1,7 @@
 import { ConfigError } from '../base/errors.js'
 import type { Agent } from '../agent/agent-options.js'
+import type { AnyTools } from '../../../machines/agent/run-result.js'
+import type { ContextCarrier } from '../tools/tool-types.js'
 import { type AgentInternals, internalsByAgent } from '../agent/agent-internals.js'
 import {
   acceptsDefinition,
@@ -9,7 +11,10 @@ import {
 } from '../sessions/agent-definition.js'
 
 /** Any agent, whatever its output, tools and context. */
-export type AnyAgent = Pick<Agent, 'config' | 'machine'>
+export type AnyAgent<Context = unknown> = Pick<
+  Agent<unknown, AnyTools, Context>,
+  'config' | 'machine' | '~context'
+>
 
 /**
  * An agent with a version. `accepts`: the versions whose sessions it goes on with; default: its own alone.
@@ -17,8 +22,8 @@ export type AnyAgent = Pick<Agent, 'config' | 'machine'>
  * @example
  * const billing: VersionedAgent = { agent: createAgent({ model, store: memoryStore() }), version: '4', accepts: ['3', '4'] }
  */
-export interface VersionedAgent {
-  agent: AnyAgent
+export interface VersionedAgent<Context = unknown> {
+  agent: AnyAgent<Context>
   version: string
   accepts?: readonly string[]
 }
@@ -33,7 +38,7 @@ export interface DefinedAgent {
 }
 
 /** The agents of a process, by their names: `runSession` and the hosts continue sessions with them. Made by `defineAgents`. */
-export interface Agents {
+export interface Agents<Context = unknown> extends ContextCarrier<Context> {
   readonly names: readonly string[]
   /** @throws {ConfigError} `unknown_agent` */
   get(name: string): DefinedAgent
@@ -57,6 +62,9 @@ export interface Agents {
  * const agents = defineAgents({ support, billing: { agent: billing, version: '4', accepts: ['3', '4'] } })
  * @throws {ConfigError} `invalid_config`, with the name of the agent
  */
+export function defineAgents<const Entries extends Readonly<Record<string, AnyAgent | VersionedAgent>>>(
+  entries: Entries,
+): Agents<ContextOfEntries<Entries>>
 export function defineAgents(entries: Readonly<Record<string, AnyAgent | VersionedAgent>>): Agents {
   if (typeof entries !== 'object' || entries === null || Object.keys(entries).length === 0)
     throw agentsError(
@@ -105,6 +113,17 @@ export function defineAgents(entries: Readonly<Record<string, AnyAgent | Version
     },
   }
 }
+
+/** What the tools of all these agents want as `context`, together. */
+type ContextOfEntries<Entries> =
+  Wish<Entries[keyof Entries]> extends (context: infer Context) => void ? Context : unknown
+
+/** As a parameter, so that the wishes of several agents are all to be met. */
+type Wish<Entry> = Entry extends { agent: infer Versioned }
+  ? Wish<Versioned>
+  : Entry extends ContextCarrier<infer Context>
+    ? (context: Context) => void
+    : never
 
 /** As errors tell of them. */
 export function listLabels(agents: Agents): AgentLabel[] {

@@ -8,6 +8,7 @@ import { whenAborted } from '../base/abort.js'
 import { RunClock } from '../base/run-clock.js'
 import { UsageError } from '../base/errors.js'
 import { createId } from '../base/create-id.js'
+import type { WithContext } from '../tools/tool-types.js'
 import { releaseRun } from '../live/release-run.js'
 import type { Run } from '../run/run.js'
 import { isQueueStopped } from '../sessions/inbox/queued-message.js'
@@ -45,6 +46,10 @@ const heartbeatMs = 10_000
  * @throws {UsageError} `not_begun` without a run and an input, `out_of_turn`, `stranded`, `stopped` for a signal that had
  * aborted before, `no_store`, `invalid_option`
  */
+export function runSession<Context = unknown>(
+  agent: AnyAgent<Context> | Agents<Context>,
+  options: WithContext<RunSessionOptions, NoInfer<Context>>,
+): Promise<SessionResult>
 export async function runSession(
   agent: AnyAgent | Agents,
   options: RunSessionOptions,

@@ -1,3 +1,4 @@
+import type { WithContext } from '../tools/tool-types.js'
 import { optionsRule, expectArgument } from '../base/expect-argument.js'
 import { expectKnownOptions } from '../config/known-options.js'
 import { ConfigError, UsageError } from '../base/errors.js'
@@ -13,9 +14,9 @@ export interface SessionRunnerOptions {
 }
 
 /** Runs the sessions of one process: an engine calls `runSession`, and SIGTERM calls `drain`. */
-export interface SessionRunner {
+export interface SessionRunner<Context = unknown> {
   /** As the function `runSession`, with this process's agents. After `drain` it rejects with `draining`, which is `retryable`. */
-  runSession: (options: RunSessionOptions) => Promise<SessionResult>
+  runSession: (options: WithContext<RunSessionOptions, Context>) => Promise<SessionResult>
   /**
    * Begins nothing more. Calls in progress go on for `drainMs`, then stop at their next durable point. Settles when all calls have
    * settled.
@@ -36,6 +37,10 @@ const maxTimerMs = 2 ** 31 - 1
  * process.once('SIGTERM', () => void drain().then(() => process.exit(0)))
  * @throws {ConfigError} `invalid_config` for a `drainMs` that is no number from 0
  */
+export function createSessionRunner<Context = unknown>(
+  agents: AnyAgent<Context> | Agents<Context>,
+  options?: SessionRunnerOptions,
+): SessionRunner<Context>
 export function createSessionRunner(
   agents: AnyAgent | Agents,
   options: SessionRunnerOptions = {},

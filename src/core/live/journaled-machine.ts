@@ -22,13 +22,14 @@ import {
   type RuntimeOptions,
 } from './runtime.js'
 import { toLinkField } from '../sessions/journal.js'
+import type { IsContextFree } from '../tools/tool-types.js'
 import { toPlainError } from '../base/plain-error.js'
 
 /**
  * The agent machine, which also takes what a user says as its input: a text, or messages. Only an actor that is restored
- * from a snapshot needs none.
+ * from a snapshot needs none. Where tools want a `context`, it takes only what `agent.createInput` returned.
  */
-export type AgentMachine =
+export type AgentMachine<AppContext = unknown> =
   typeof agentMachine extends StateMachine<
     infer Context,
     infer Event,
@@ -55,7 +56,7 @@ export type AgentMachine =
         Delays,
         Value,
         Tags,
-        AgentInput | RunInput | undefined,
+        IsContextFree<AppContext> extends true ? AgentInput | RunInput | undefined : AgentInput,
         Output,
         Emitted,
         Meta,
@@ -113,6 +114,12 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
     }) as AgentMachine['getInitialSnapshot'],
 
     restoreSnapshot: ((snapshot, scope) => {
+      /** A snapshot has no `context` of an app: it comes with the input of the actor that restores it. */
+      const contextOfInput = (actor: { options?: { input?: unknown } }): Binding => {
+        const { input } = actor.options ?? {}
+        const bound = typeof input === 'object' && input !== null ? options.findBinding(input) : undefined
+        return bound ? { context: bound.context } : {}
+      }
       const binding = options.findBinding(snapshot)
       // A bound snapshot comes from a log, which was checked when it was read.
       const whole = binding ? migrateState(snapshot) : completeSnapshot(snapshot)
@@ -121,7 +128,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
         scope as unknown as AgentActorScope,
         runId,
         options,
-        binding ?? {},
+        binding ?? contextOfInput(scope.self as Parameters<typeof contextOfInput>[0]),
         null,
       )
       setRuntime(scope.self as AnyActorRef, runtime)

@@ -44,6 +44,22 @@ type Wish<Each> =
     ? (context: Context) => void
     : never
 
+/** Carries the `context` that tools want, from an agent to what runs it. */
+export interface ContextCarrier<Context> {
+  /** For the type checker only. */
+  readonly '~context'?: () => Context
+}
+
+/** Options with the `context` that tools want; any, or none, where no tool wants one. */
+export type WithContext<Options, Context> = unknown extends Context
+  ? Options & { context?: unknown }
+  : undefined extends Context
+    ? Options & { context?: Context }
+    : Options & { context: Context }
+
+/** Whether a run may go without a `context`. */
+export type IsContextFree<Context> = undefined extends Context ? true : false
+
 /** The options of a run: with `context` where tools want one, and left out at will where none does. */
 export type OptionsFor<Options, Context> = unknown extends Context
   ? [options?: Options]

@@ -1,4 +1,14 @@
-import { type Agent, createAgent, defineAgents, type SessionResult, memoryStore } from '../../../src/index.js'
+import * as z from 'zod'
+import {
+  type Agent,
+  type Agents,
+  createAgent,
+  defineAgents,
+  defineTool,
+  memoryStore,
+  type SessionResult,
+  type ToolExecution,
+} from '../../../src/index.js'
 import { createInboxPoll } from '../../../src/dbos/inbox-poll.js'
 import { type DbosLike, type DbosSessions, dbosSessions } from '../../../src/dbos/index.js'
 import { type RestateLike, restateSessions, type RestateSessionsOptions } from '../../../src/restate/index.js'
@@ -11,6 +21,7 @@ import { tool } from '../../support/tools.js'
 interface Row {
   workflowID: string
   delaySeconds?: number
+  priority?: number
   queued: { session: string; answers?: { type: string }[] }
 }
 
@@ -80,7 +91,7 @@ async function untilItAsks(own: DbosSessions, queue: Queue, model: ManualModel) 
   await first
 }
 
-async function pendingOf(agents: ReturnType<typeof defineAgents>) {
+async function pendingOf(agents: Agents) {
   const { run } = await (agents.get('payer').agent as Agent).replay('s')
   return run?.pending ?? []
 }
@@ -414,8 +425,131 @@ describe('the queue of DBOS', () => {
   })
 })
 
+describe('what the app has for a session, and the engine does not', () => {
+  const long = 'Pay. '.repeat(2000)
+
+  /** An agent whose tool says whose context it got. */
+  function ownProgram() {
+    const [store, model] = [memoryStore(), new ManualModel()]
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({}),
+      needsApproval: true,
+      execute: (_input, { context }: ToolExecution<{ user: string }>) => `paid by ${context.user}`,
+    })
+    const agent = createAgent({ model, store, tools: [pay] })
+    return { store, model, agent, agents: defineAgents({ payer: agent }) }
+  }
+
+  const userOf = (session: string) => Promise.resolve({ user: `user of ${session}` })
+
+  test('DBOS: a long input is loaded where the run begins, and tools get the context of their session', async () => {
+    const { agents, agent, model, store } = ownProgram()
+    const queue = new Queue()
+    const loaded: string[] = []
+    const own = dbosSessions(queue as unknown as DbosLike, agents, {
+      context: userOf,
+      loadInput: (session) => {
+        loaded.push(session)
+        return Promise.resolve(`${long}for ${session}`)
+      },
+    })
+    await own.enqueue({ session: 's' })
+    expect(queue.rows).toMatchObject([{ workflowID: 'drive:s:1.0', priority: 10 }])
+    expect(JSON.stringify(queue.rows[0]?.queued).length).toBeLessThan(1000)
+    const first = queue.run(0)
+    const attempt = await asked(model)
+    expect(attempt?.request.messages.at(-1)).toMatchObject({ content: `${long}for s` })
+    attempt?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+    await first
+    const { run } = await agent.replay('s')
+    await own.answer('s', [
+      { type: 'approve', ...(run?.pending?.[0] as { callId: string; fingerprint: string }) },
+    ])
+    const last = queue.run(1)
+    const next = await asked(model)
+    expect(next?.request.messages.at(-1)).toMatchObject({ role: 'tool', content: 'paid by user of s' })
+    next?.answer({ text: 'Paid.' })
+    expect(await last).toMatchObject({ state: 'COMPLETED' })
+    // The request comes again, as after a crash; and a session that is gone does not begin anew from what continues it.
+    expect(await queue.run(0)).toMatchObject({ state: 'COMPLETED' })
+    expect(loaded).toEqual(['s'])
+    store.delete('s')
+    await expect(queue.run(1)).rejects.toMatchObject({ code: 'not_begun' })
+    expect(loaded).toEqual(['s'])
+  })
+
+  test('Restate: the same', async () => {
+    const { agents, model } = ownProgram()
+    const { run, tell, context, state } = restated(agents, {
+      context: userOf,
+      loadInput: (session) => `${long}for ${session}`,
+    })
+    const running = run(context('s'), {})
+    const attempt = await asked(model)
+    expect(attempt?.request.messages.at(-1)).toMatchObject({ content: `${long}for s` })
+    attempt?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+    // oxlint-disable-next-line no-await-in-loop -- until it waits
+    for (let i = 0; i < 1000 && !state.has('waiting'); i += 1) await settled()
+    await tell(context('s'), { type: 'approve', callId: 'a' })
+    const next = await asked(model)
+    expect(next?.request.messages.at(-1)).toMatchObject({ content: 'paid by user of s' })
+    next?.answer({ text: 'Paid.' })
+    expect(await running).toMatchObject({ output: 'Paid.' })
+  })
+
+  test('an input of the request comes before what is loaded', async () => {
+    const { agents, model } = ownProgram()
+    const queue = new Queue()
+    const own = dbosSessions(queue as unknown as DbosLike, agents, {
+      context: userOf,
+      loadInput: () => 'Loaded.',
+    })
+    await own.enqueue({ session: 's', input: 'Said.' })
+    const first = queue.run(0)
+    const attempt = await asked(model)
+    expect(attempt?.request.messages.at(-1)).toMatchObject({ content: 'Said.' })
+    attempt?.answer({ text: 'Done.' })
+    await first
+  })
+
+  test.each(['context', 'loadInput'] as const)('%s that throws is asked again later', async (name) => {
+    const { agents, model } = ownProgram()
+    const queue = new Queue()
+    let isAway = true
+    const options = { context: userOf, loadInput: () => 'Loaded.' }
+    const ask = (session: string) => {
+      if (isAway) throw new Error('no connection to users')
+      return options[name](session) as never
+    }
+    const own = dbosSessions(queue as unknown as DbosLike, agents, { ...options, [name]: ask })
+    await own.enqueue({ session: 's' })
+    expect(await queue.run(0)).toEqual({ later: 500, refused: 1 })
+    expect(queue.rows[1]).toMatchObject({ workflowID: 'drive:s:1.1', delaySeconds: 0.5 })
+    const { run, context } = restated(agents, { ...options, [name]: ask })
+    await expect(run(context('t'), {})).rejects.toMatchObject({
+      code: 'host_function_failed',
+      subject: name,
+      retryable: true,
+      message: `${name} threw: no connection to users. The session is tried again later.`,
+    })
+    isAway = false
+    const again = queue.run(1)
+    ;(await asked(model))?.answer({ text: 'Done.' })
+    expect(await again).toMatchObject({ output: 'Done.' })
+  })
+
+  test.each(['context', 'loadInput'])('%s that is no function is refused', (name) => {
+    const { agents } = program()
+    const refusal = expect.objectContaining({ code: 'invalid_config', subject: name })
+    expect(() => dbosSessions(new Queue() as unknown as DbosLike, agents, { [name]: {} })).toThrow(refusal)
+    expect(() => restated(agents, { [name]: {} })).toThrow(refusal)
+  })
+})
+
 /** The handlers of the object, and contexts for them whose steps run at once. */
-function restated(agents: ReturnType<typeof defineAgents>, options: RestateSessionsOptions = {}) {
+function restated(agents: Agents, options: RestateSessionsOptions<never> | RestateSessionsOptions = {}) {
   type Handler = (context: RestateContext, given?: object) => Promise<unknown>
   const handlers: Record<string, Handler> = {}
   const state = new Map<string, unknown>()
@@ -431,7 +565,7 @@ function restated(agents: ReturnType<typeof defineAgents>, options: RestateSessi
     object: (definition: { handlers: Record<string, Handler> }) =>
       Object.assign(handlers, definition.handlers),
   }
-  restateSessions(restate as unknown as RestateLike, agents, options)
+  restateSessions(restate as unknown as RestateLike, agents, options as RestateSessionsOptions)
   const awakeable = () => {
     const promise = new Promise((resolve, reject) => {
       const late = () => reject(Object.assign(new Error('late'), { name: 'TimeoutError' }))

@@ -1,0 +1,68 @@
+import { describeError } from '../base/describe-error.js'
+import { ConfigError, StatewrightError } from '../base/errors.js'
+import type { RunInput } from '../sessions/input-history.js'
+import type { WithContext } from '../tools/tool-types.js'
+import type { RunSessionOptions } from './drive-options.js'
+
+/** What a host asks the app for, session by session, so that the engine does not have to keep it. */
+export interface HostFunctions<Context = unknown> {
+  /** The app's own object for the tools of this session. Called each time a process works on the session. */
+  context?: (session: string) => Context | Promise<Context>
+  /**
+   * What a run begins with whose request has no `input`, of any length. Called when the run begins; a request that is repeated does not
+   * call it again once the run has begun.
+   */
+  loadInput?: (session: string) => RunInput | Promise<RunInput>
+}
+
+/** The options of a host: `context` is demanded where tools want one. */
+export type HostOptionsFor<Options, Context> =
+  WithContext<unknown, Context> extends { context: unknown }
+    ? [options: Options & Required<Pick<HostFunctions<Context>, 'context'>>]
+    : [options?: Options]
+
+export const hostFunctionNames = ['context', 'loadInput'] as const satisfies (keyof HostFunctions)[]
+
+/** @throws {ConfigError} `invalid_config` */
+export function checkHostFunctions(host: string, options: HostFunctions): void {
+  for (const key of hostFunctionNames)
+    if (options[key] !== undefined && typeof options[key] !== 'function')
+      throw new ConfigError(
+        'invalid_config',
+        `${key} of ${host} is a function of the session: ${key}: (session) => …`,
+        key,
+      )
+}
+
+/**
+ * Adds what the app has for a session. `begins`: the request may begin a run.
+ *
+ * @throws {StatewrightError} `host_function_failed`, which is `retryable`
+ */
+export async function addHostValues(
+  { context, loadInput }: HostFunctions,
+  options: RunSessionOptions,
+  begins: boolean,
+): Promise<RunSessionOptions> {
+  const { session } = options
+  return {
+    ...options,
+    ...(context && { context: await callHost('context', () => context(session)) }),
+    ...(loadInput &&
+      begins &&
+      options.input === undefined && { input: () => callHost('loadInput', () => loadInput(session)) }),
+  }
+}
+
+async function callHost<Value>(name: string, ask: () => Value | Promise<Value>): Promise<Value> {
+  try {
+    return await ask()
+  } catch (cause) {
+    throw new StatewrightError(
+      'host_function_failed',
+      `${name} threw: ${describeError(cause).replace(/\.?$/, '.')} The session is tried again later.`,
+      name,
+      { cause },
+    )
+  }
+}
