@@ -1,4 +1,7 @@
-import { createAgent, memoryStore } from '../../src/index.js'
+import { aguiHandler } from '../../src/agui/index.js'
+import { createAgent, type ModelProvider, memoryStore, patternShield } from '../../src/index.js'
+import { chatHandler } from '../../src/ui/index.js'
+import { getUsedBytes, pieces } from '../support/kept-bytes.js'
 import { plainAnswer } from '../support/manual-model.js'
 
 const answer = `It begins. ${'All is well. '.repeat(20_000)}It ends.`
@@ -32,4 +35,70 @@ test('what a snapshot leaves out is there again: for the next run, a fork, a rep
   const again = await agent.run('Go on.', { session: fork }).result
   expect(again.messages).toHaveLength(4)
   expect((await (await agent.resume('s')).result).output).toBe(answer)
+})
+
+describe('a long answer that streams', () => {
+  const length = 4_000_000
+
+  /** How often its text is in memory, at most, while it streams and when it has ended. */
+  async function played(
+    page: 'chat' | 'agui',
+    { isRead, isShielded }: Record<'isRead' | 'isShielded', boolean>,
+  ) {
+    let [before, most, size] = [0, 0, length]
+    const measure = (): void => {
+      most = Math.max(most, (getUsedBytes() - before) / length)
+    }
+    const model: ModelProvider = {
+      provider: 'manual',
+      model: 'manual-1',
+      request: async (_, { onDelta }) => {
+        let [text, count] = ['', 0]
+        for (const piece of pieces(size)) {
+          text += piece
+          onDelta?.(piece, '')
+          // oxlint-disable-next-line no-await-in-loop -- the page reads meanwhile
+          if ((count += 1) % 50 === 0) await new Promise(setImmediate)
+        }
+        measure()
+        return { ...plainAnswer, text }
+      },
+    }
+    const shields = { output: [patternShield({ action: 'block', patterns: [/forbidden/] })] }
+    const store = memoryStore()
+    const agent = createAgent({ model, store, ...(isShielded && { shields }) })
+    const handler = (page === 'chat' ? chatHandler : aguiHandler)({ agent, authorize: 'none', path: '/' })
+    const say = async (id: string): Promise<Response> => {
+      const message = { id: 'u1', role: 'user', content: 'Go.', parts: [{ type: 'text', text: 'Go.' }] }
+      const body = JSON.stringify({ id, threadId: id, runId: 'r1', messages: [message] })
+      const headers = { 'content-type': 'application/json' }
+      return handler(new Request('http://chat.test/', { method: 'POST', headers, body }))
+    }
+    // What is loaded once is not measured.
+    size = 10_000
+    await (await say('warm')).text()
+    ;[before, most, size] = [getUsedBytes(), 0, length]
+    const response = await say('c1')
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+    if (isRead) while (!(await reader.read()).done);
+    else while (store.get('c1')?.summary?.state !== 'COMPLETED') await new Promise(setImmediate)
+    measure()
+    await reader.cancel()
+    expect(store.get('c1')?.summary).toMatchObject({ state: 'COMPLETED' })
+    return most
+  }
+
+  // Two of them are the log of a store in memory. Shields look at a text of their own, and say which of it is shown.
+  it.each([
+    { page: 'chat', isRead: true, isShielded: false, times: 4 },
+    { page: 'chat', isRead: false, isShielded: false, times: 4 },
+    { page: 'chat', isRead: true, isShielded: true, times: 6 },
+    { page: 'agui', isRead: false, isShielded: false, times: 4 },
+    { page: 'agui', isRead: false, isShielded: true, times: 6 },
+  ] as const)(
+    'is in memory $times times at most, over $page, read: $isRead, shields: $isShielded',
+    async ({ page, times, ...how }) => {
+      expect(await played(page, how)).toBeLessThan(times + 0.6)
+    },
+  )
 })

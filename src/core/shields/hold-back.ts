@@ -138,8 +138,8 @@ export class HoldBack {
     const next = cleared.slice(0, this.#getClearedLength(text, cleared))
     if (!cleared.startsWith(this.#released)) this.#closed = true
     else if (next.length > this.#released.length) {
-      const piece = next.slice(this.#released.length)
-      this.#released = next
+      const piece = copyText(next.slice(this.#released.length))
+      this.#released += piece
       this.#release(piece)
     }
   }
@@ -152,6 +152,14 @@ export class HoldBack {
       : Math.min(commonLength(text, cleared), text.length - this.#overlap)
     return isHighSurrogate(cleared.charCodeAt(length - 1)) ? length - 1 : length
   }
+}
+
+/**
+ * A slice of a long text keeps that text in memory, and each check has a text of its own: without a copy, the released pieces
+ * kept an answer 64 times.
+ */
+function copyText(slice: string): string {
+  return ` ${slice}`.slice(1)
 }
 
 function commonLength(a: string, b: string): number {

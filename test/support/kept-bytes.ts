@@ -1,0 +1,18 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+/** The bytes that are in use, once everything is collected that nothing keeps. */
+export function getUsedBytes(): number {
+  collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+/** `length` characters, in pieces of about a thousand that share no memory. */
+export function* pieces(length: number): Generator<string> {
+  for (let at = 0; at < length; at += 1000)
+    yield Buffer.from(`${at} `.padEnd(1000, 'word ')).toString('latin1')
+}
