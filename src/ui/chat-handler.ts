@@ -6,6 +6,7 @@ import {
   type HandlerOptions,
   type PostRequest,
   createRequestHandler,
+  expectRequest,
   readBranch,
 } from '../web/request-handler.js'
 import type { BranchRequest } from '../web/branched-runs.js'
@@ -55,6 +56,7 @@ export function chatHandler(options: ChatHandlerOptions): (request: Request) => 
     throw new ConfigError('invalid_config', "protocol must be 'v7' or 'v6'.", 'protocol')
   const handlers = { v7: createProtocolHandler(options, 'v7'), v6: createProtocolHandler(options, 'v6') }
   return async (request) => {
+    expectRequest(request)
     const version = request.headers.get('x-ai-sdk')
     const spoken = version === null ? protocol : toProtocol(version)
     return spoken ? handlers[spoken](request) : refuseVersion(version ?? '')

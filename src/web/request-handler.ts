@@ -1,6 +1,7 @@
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { systemClock } from '../core/base/clock.js'
 import { ConfigError, StatewrightError, UsageError } from '../core/base/errors.js'
+import { expectArgument } from '../core/base/expect-argument.js'
 import { hintFor } from '../core/config/known-options.js'
 import { type Authorize, authorizeRequest, type AccessGrant, toSessionId } from './authorize.js'
 import type { ContextCarrier } from '../core/tools/tool-types.js'
@@ -129,6 +130,7 @@ export function createRequestHandler(
   }
 
   return async (request) => {
+    expectRequest(request)
     const sender = { prefix: '', session: null }
     try {
       return await answer(request, sender)
@@ -136,6 +138,25 @@ export function createRequestHandler(
       return toErrorResponse(error, { ...sender, expose, onError })
     }
   }
+}
+
+/**
+ * Refuses what is no `Request`, such as the request of Express or `node:http`.
+ *
+ * @throws {UsageError} `invalid_argument`
+ */
+export function expectRequest(request: unknown): void {
+  expectArgument('handler(request)', request, {
+    is: isRequest,
+    phrase: 'a Request of fetch. docs/express.md and docs/node-http.md make one of the request of a server',
+  })
+}
+
+function isRequest(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { method, url, headers } = value as Partial<Record<keyof Request, unknown>>
+  if (typeof method !== 'string' || typeof url !== 'string' || !URL.canParse(url)) return false
+  return typeof (headers as Partial<Headers> | undefined)?.get === 'function'
 }
 
 const optionNames = [

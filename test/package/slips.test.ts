@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { StatewrightError } from '../../src/core/base/errors.js'
-import { ModelError } from '../../src/index.js'
+import { aguiHandler } from '../../src/agui/index.js'
+import { createAgent, memoryStore, ModelError, type Run } from '../../src/index.js'
+import { chatHandler } from '../../src/ui/index.js'
+import { plainAnswer } from '../support/manual-model.js'
 import { entries, root } from '../types/declarations.js'
 
 /** What a user of JavaScript passes by mistake. */
@@ -66,18 +69,106 @@ it('what is exempt is exported', () => {
 
 const asked = exported.filter(([, name]) => !Object.hasOwn(exempt, name))
 
-it.each(asked)('%s: %s answers a slip with a typed error, or takes it', async (_entry, name, of, isClass) => {
+it.each(asked)(
+  '%s: %s answers a slip with a typed error, or takes it',
+  async (_entry, _name, of, isClass) => {
+    const made = (args: readonly unknown[]): unknown =>
+      isClass ? Reflect.construct(of, args as unknown[]) : of(...args)
+    expect(await listRaw(slips, made)).toEqual([])
+  },
+)
+
+/** The slips that end in an error that says nothing to a user. */
+async function listRaw(
+  given: Readonly<Record<string, readonly unknown[]>>,
+  act: (args: readonly unknown[]) => unknown,
+): Promise<string[]> {
   const raw: string[] = []
-  for (const [slip, args] of Object.entries(slips)) {
+  for (const [slip, args] of Object.entries(given)) {
     try {
-      const made: unknown = isClass ? Reflect.construct(of, args) : of(...args)
       // oxlint-disable-next-line no-await-in-loop -- one slip after the other
-      await made
+      await settle(act(args))
     } catch (error) {
       const isTyped =
         (error instanceof StatewrightError && error.message !== '') || error instanceof ModelError
-      if (!isTyped) raw.push(`${name}(${slip}): ${String(error)}`)
+      if (!isTyped) raw.push(`${slip}: ${String(error)}`)
     }
   }
-  expect(raw).toEqual([])
+  return raw
+}
+
+/** What was called, until it has an answer: a run its result, an iterator its first value. */
+async function settle(made: unknown): Promise<void> {
+  const { result, next } = (Object(await made) ?? {}) as { result?: unknown; next?: () => Promise<unknown> }
+  await result
+  if (typeof next === 'function') await next.call(made)
+}
+
+/** The same of methods, whose first argument is often the id of a session or a call. */
+const slipsOfMethods: typeof slips = {
+  ...slips,
+  'a session and null': ['s', null],
+  'a session and a number': ['s', 7],
+  'a session and a wrong object': ['s', { wrong: true }],
+  'a session and a list': ['s', []],
+  'a session and a field that is null': ['s', { from: null, type: null, branch: null }],
+  'a session, an object and null': ['s', {}, null],
+  'a session, a text and null': ['s', 'text', null],
+  'a session, a text and a number': ['s', 'text', 7],
+}
+
+const model = { provider: 'p', model: 'm', request: () => Promise.resolve({ ...plainAnswer, text: 'Done.' }) }
+
+async function makeAgent() {
+  const agent = createAgent({ model, store: memoryStore() })
+  await agent.run('Go.', { session: 's' }).result
+  return agent
+}
+
+type Methods = Record<string, (...args: unknown[]) => unknown>
+
+const methodsOfAgent = Object.entries(createAgent({ model })).flatMap(([name, method]) =>
+  typeof method === 'function' ? [name] : [],
+)
+
+it.each(methodsOfAgent)('agent.%s answers a slip with a typed error, or takes it', async (name) => {
+  const act = async (args: readonly unknown[]): Promise<unknown> => {
+    const agent = (await makeAgent()) as unknown as Methods
+    return agent[name]?.(...args)
+  }
+  expect(await listRaw(slipsOfMethods, act)).toEqual([])
+})
+
+const methodsOfRun = Object.getOwnPropertyNames(
+  Object.getPrototypeOf(createAgent({ model }).run('Go.')) as object,
+)
+
+it.each(methodsOfRun.filter((name) => name !== 'constructor'))(
+  'run.%s answers a slip with a typed error, or takes it',
+  async (name) => {
+    const act = async (args: readonly unknown[]): Promise<void> => {
+      const run: Run = (await makeAgent()).run('Go.')
+      const method = (run as unknown as Methods)[name]
+      if (typeof method === 'function') await settle(method.apply(run, [...args]))
+      await run.result
+    }
+    expect(await listRaw(slipsOfMethods, act)).toEqual([])
+  },
+)
+
+it.each([
+  ['chatHandler', chatHandler],
+  ['aguiHandler', aguiHandler],
+])('the handler of %s refuses what is no Request', async (_, serve) => {
+  const handler = serve({ agent: await makeAgent(), authorize: 'none' }) as (request?: unknown) => unknown
+  // As Express and node:http have it.
+  const ofServer = { method: 'POST', url: '/api/chat', headers: { 'content-type': 'application/json' } }
+  for (const args of [...Object.values(slips), [ofServer]]) {
+    // oxlint-disable-next-line no-await-in-loop -- one slip after the other
+    await expect((async () => handler(...args))()).rejects.toMatchObject({
+      code: 'invalid_argument',
+      subject: 'handler(request)',
+      message: expect.stringContaining('docs/express.md'),
+    })
+  }
 })

@@ -1,3 +1,4 @@
+import { expectArgument, optionsRule } from '../base/expect-argument.js'
 import { loadOnce } from '../base/lazy-load.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { getStore } from '../sessions/session-errors.js'
@@ -64,6 +65,7 @@ export function createStoreMethods(
 > {
   return {
     replay: async (sessionId, options) => {
+      expectArgument('agent.replay(id, options)', options, optionsRule)
       const [kept, id] = [getStore(store), checkSessionId(sessionId)]
       const { replayBranch } = await loadSessionFunctions()
       return replayBranch(kept, id, options)
@@ -73,7 +75,9 @@ export function createStoreMethods(
       const { readSession } = await loadSessionFunctions()
       return readSession(kept, id)
     },
-    fork: async (sessionId, seq, { edit, context } = {}) => {
+    fork: async (sessionId, seq, options) => {
+      expectArgument('agent.fork(id, seq, options)', options, optionsRule)
+      const { edit, context } = options ?? {}
       const [kept, id] = [getStore(store), checkSessionId(sessionId)]
       const { forkSession } = await loadSessionFunctions()
       if (edit === undefined) return forkSession(kept, id, seq, parts.clock)

@@ -2,6 +2,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
 import { findAnswerableCall, listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { UsageError } from '../base/errors.js'
+import { expectArgument, optionsRule } from '../base/expect-argument.js'
 
 /** What an answer to a call may carry. */
 export interface AnswerOptions {
@@ -31,6 +32,7 @@ export function parseAnswerTarget(
   call: CallReference,
   options: AnswerOptions = {},
 ): AnswerOptions & { callId: string } {
+  expectArgument('The options of an answer', options, optionsRule)
   const { fingerprint, messageId } = options
   if (typeof call === 'string') return { callId: call, fingerprint, messageId }
   const named = (call ?? {}) as AnswerOptions & { callId?: unknown }

@@ -102,7 +102,7 @@ export function chatTransport(
     resumeStreamIsReplay: true,
     sendMessages: (request) => http.sendMessages(request),
     reconnectToStream: (request) => http.reconnectToStream(request),
-    readMessages: (chatId, { signal } = {}) => http.readMessages(chatId, signal),
+    readMessages: (chatId, options) => http.readMessages(chatId, options?.signal),
     stop: (chatId) => http.stop(chatId),
   }
 }
