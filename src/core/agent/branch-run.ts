@@ -6,7 +6,7 @@ import { overrideLimits } from '../config/resolve-config.js'
 import { type BranchStart, getBranch, maxBranches, unbranched } from '../sessions/branch-tree.js'
 import { findClientId, findTurnIndex, isTurnOpening } from '../sessions/find-turn.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
-import { refuseUnfinishedRun } from '../sessions/session-errors.js'
+import { refuseSubAgentSession, refuseUnfinishedRun } from '../sessions/session-errors.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
 import type { RunOrigin } from '../run/run-parts.js'
@@ -62,6 +62,7 @@ function planBranch(
   sessionId: string,
 ): Pick<RunStart, 'said' | 'branch'> {
   if (folded.head === 0) throw unknownSessionError(sessionId)
+  refuseSubAgentSession(sessionId, folded.parent)
   const tree = folded.branches ?? unbranched
   if (key !== undefined && getBranch(tree).key === key) throw alreadyBranchedError(key)
   refuseUnfinishedRun(folded, sessionId)

@@ -11,7 +11,12 @@ import type { QueuedMessage } from '../sessions/inbox/queued-message.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import { addBranch, type BranchStart, unbranched } from '../sessions/branch-tree.js'
 import { cutState } from '../sessions/session-state.js'
-import { nothingToResumeError, refuseUnfinishedRun, strandedError } from '../sessions/session-errors.js'
+import {
+  nothingToResumeError,
+  refuseSubAgentSession,
+  refuseUnfinishedRun,
+  strandedError,
+} from '../sessions/session-errors.js'
 import { Session } from '../sessions/session.js'
 import { toMachineState, type FoldedSession, getLastEventNumber } from '../sessions/fold-session.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
@@ -70,6 +75,7 @@ export async function beginAcquiredRun(
   { runId, session, said, config, context, tags, queued, branch }: RunStart,
 ): Promise<RunOrigin> {
   try {
+    refuseSubAgentSession(session.id, folded.parent)
     refuseUnfinishedRun(folded, session.id)
     if (folded.head > 0 && said.history.length > 0) throw sessionNotEmptyError(session.id)
     if (tags !== undefined) log.facts.addTags(tags, session.id)

@@ -12,6 +12,7 @@ import {
 } from '../sessions/inbox/queued-message.js'
 import type { Receipt } from '../sessions/inbox/session-message.js'
 import { foldRecords } from '../sessions/fold-session.js'
+import { refuseSubAgentSession } from '../sessions/session-errors.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
@@ -33,7 +34,7 @@ export async function queueMessage(
   const text = formatQueuedMessage(messageId, withMessageId(said, messageId), 'next')
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
-  if (listed.summary?.parent !== undefined) throw subAgentError(id, listed.summary.parent)
+  refuseSubAgentSession(id, listed.summary?.parent)
   const { run, queued, state, keys, inbox } = foldRecords(await store.read(id, { from: 'snapshot' }), id)
   const { messages } = run?.context ?? state
   if (run?.status === 'active' && run.context.config.interactive) throw interactiveError(id)
@@ -67,14 +68,6 @@ export function readSteeringInput(
     'invalid_input',
     "A message that is read now is text alone: send pictures and files with when: 'next'.",
     'input',
-  )
-}
-
-function subAgentError(id: string, parent: string): UsageError {
-  return new UsageError(
-    'sub_agent_session',
-    `Session '${id}' is a sub-agent's, in which no turn begins: send the message to session '${parent}', which has called it.`,
-    id,
   )
 }
 

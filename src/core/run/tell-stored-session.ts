@@ -15,6 +15,7 @@ import { type FoldedRun, foldRecords, type FoldedSession } from '../sessions/fol
 import { takeEvent } from '../sessions/take-event.js'
 import type { SessionInbox } from '../sessions/store/inbox.js'
 import type { SessionStore } from '../sessions/store/store.js'
+import { refuseSubAgentSession } from '../sessions/session-errors.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { queueMessage, readSteeringInput } from './queue-message.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
@@ -167,6 +168,7 @@ async function tellNow(
   const { store } = parts
   const listed = await store.get(id)
   if (listed === null) throw unknownSessionError(id)
+  if (isAnswer(message)) refuseSubAgentSession(id, listed.summary?.parent)
   const isHeld = listed.holder !== null
   const isForAnyWork = message.type === 'cancel' || message.type === 'pause' || message.type === 'steer'
   const isHeardAtOnce = isHeld && isForAnyWork && telling.at === undefined && telling.key === undefined

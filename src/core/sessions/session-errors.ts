@@ -29,6 +29,17 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
   )
 }
 
+/** The session of a sub-agent has one run, and what is said to it is said to the session above: its ids of calls are there. */
+export function refuseSubAgentSession(sessionId: string, parent: string | undefined): void {
+  if (parent === undefined) return
+  throw new UsageError(
+    'sub_agent_session',
+    `Session '${sessionId}' is a sub-agent's: no turn begins in it, and no answer is for it. Send the message or the answer to ` +
+      `session '${parent}', which has called it. agent.fork('${sessionId}') makes a session of its own.`,
+    sessionId,
+  )
+}
+
 export function nothingToResumeError(sessionId: string): UsageError {
   return new UsageError(
     'nothing_to_resume',
