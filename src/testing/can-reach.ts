@@ -1,5 +1,5 @@
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
-import { pathToStateValue, type AnyMachineSnapshot, type AnyStateMachine, type SnapshotFrom } from 'xstate'
+import { type AnyMachineSnapshot, type AnyStateMachine, type SnapshotFrom } from 'xstate'
 import { assertMachine } from './assert-machine.js'
 import { PathError } from './errors.js'
 import { exploreMachine } from './explore.js'
@@ -8,7 +8,8 @@ import { describeState } from '../core/chart/state-labels.js'
 import { observeMachine } from '../core/chart/observe-machine.js'
 import { createPathTo, formatPath, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
-import { listStateNodes, getStateName } from '../core/chart/transitions.js'
+import { createReachProperty, type MomentCondition, type Property } from './properties/property.js'
+import { createStateTest } from './state-condition.js'
 
 /** Some states: the dotted path of one (`RUNNING.asking.requesting`), or a function that tells. */
 export type StateCondition<TMachine extends AnyStateMachine = AnyStateMachine> =
@@ -51,6 +52,14 @@ export const isFinal = (snapshot: { status: string }): boolean => {
 }
 
 /**
+ * From every state that can be reached, a state that is `q` can be reached: a property for `checkProperties`.
+ *
+ * @example checkProperties(machine, { 'there is a way out': canReach(isFinal) }, { alphabet })
+ */
+export function canReach<TMachine extends AnyStateMachine = AnyStateMachine>(
+  q: MomentCondition<TMachine>,
+): Property<TMachine>
+/**
  * Whether from every reachable state that is `from`, some state that is `to` can be reached.
  *
  * ```ts
@@ -64,10 +73,24 @@ export function canReach<TMachine extends AnyStateMachine>(
   from: StateCondition<TMachine>,
   to: StateCondition<TMachine>,
   options: ExploreOptions<TMachine>,
+): ReachReport
+export function canReach(
+  ...args:
+    | [MomentCondition]
+    | [AnyStateMachine, StateCondition, StateCondition, ExploreOptions]
+): Property | ReachReport {
+  return args.length === 1 ? createReachProperty(args[0]) : reportReach(...args)
+}
+
+function reportReach(
+  machine: AnyStateMachine,
+  from: StateCondition,
+  to: StateCondition,
+  options: ExploreOptions,
 ): ReachReport {
   assertMachine(machine)
-  const isFrom = createPredicate(machine, from as StateCondition, 'from')
-  const isTo = createPredicate(machine, to as StateCondition, 'to')
+  const isFrom = createPredicate(machine, from, 'from')
+  const isTo = createPredicate(machine, to, 'to')
   const { vertices } = exploreMachine(observeMachine(machine), resolveSpace(options))
   const origins = vertices.filter(({ snapshot }) => isFrom(snapshot))
   const targets = vertices.filter(({ snapshot }) => isTo(snapshot))
@@ -101,17 +124,7 @@ function createPredicate(
     const text = `'${option}' must be the dotted path of a state, or a function of the snapshot.`
     throw new PathError('bad_option', text, option)
   }
-  const names = listStateNodes(machine).map(getStateName)
-  if (!names.includes(where)) {
-    const last = where.split('.').at(-1) ?? ''
-    const close = names.filter((name) => name.split('.').at(-1)?.toLowerCase() === last.toLowerCase())
-    const hint =
-      close.length > 0 ? ` Did you mean ${close.join(' or ')}?` : ` It has ${names.slice(1).join(', ')}.`
-    throw new PathError('unknown_state', `The machine has no state '${where}'.${hint}`, where)
-  }
-  if (where === '(root)') return anyState
-  const value = pathToStateValue(where.split('.'))
-  return (snapshot) => snapshot.matches(value)
+  return createStateTest(machine, where)
 }
 
 function findReaching(vertices: readonly Vertex[], targets: readonly Vertex[]): Set<Vertex> {

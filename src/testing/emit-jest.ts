@@ -89,7 +89,7 @@ function formatEvent({ event, label }: PathStep, path: MachinePath): string {
 }
 
 /** JSON is a literal of the language but for one key, which would set the prototype. */
-function formatLiteral(value: unknown, path: MachinePath, what: string): string {
+export function formatLiteral(value: unknown, path: Pick<MachinePath, 'name'>, what: string): string {
   const found = findNonJson(value, new Set())
   if (found !== undefined) {
     const text = `Path '${path.name}': ${what} holds ${found}, which JSON cannot hold. Use plain data in inputs and events.`
@@ -123,11 +123,11 @@ function formatProperty(name: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(name) && name !== '__proto__' ? name : `[${quoteText(name)}]`
 }
 
-function quoteText(text: string): string {
+export function quoteText(text: string): string {
   const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
   return `'${escaped}'`
 }
 
-function toOneLine(text: string): string {
+export function toOneLine(text: string): string {
   return text.replace(/[\r\n\u2028\u2029]+/g, ' ')
 }

@@ -8,6 +8,7 @@ import { StatewrightError } from '../core/base/errors.js'
  * - `state_limit`: more distinct states than the limit; names the context keys that keep growing
  * - `guard_threw`, `guard_missing`, `action_threw`, `endless_loop`: the machine breaks on the path that is named
  * - `coarse_states`: serializeState leaves out what guards read
+ * - `property_threw`: a property that throws, by its name
  * - `unknown_state`: a state name that the machine does not have
  * - `unserializable_state`, `not_json`: a value that cannot be compared or written down
  */
@@ -21,6 +22,7 @@ export type PathErrorCode =
   | 'action_threw'
   | 'endless_loop'
   | 'coarse_states'
+  | 'property_threw'
   | 'unknown_state'
   | 'unserializable_state'
   | 'not_json'

@@ -1,4 +1,5 @@
 import type { AnyEventObject, AnyMachineSnapshot } from 'xstate'
+import { PathError } from './errors.js'
 import { toMachineError, stateLimitError } from './explore-errors.js'
 import {
   listActiveStates,
@@ -21,6 +22,10 @@ export interface Exploration {
   starts: Start[]
   /** In breadth-first order. */
   vertices: Vertex[]
+  /** Of the first vertices, this many have all their edges. All, unless the limit stopped the exploration. */
+  expanded: number
+  /** Why not every state was visited; null when all were. */
+  bounded: PathError | null
   /** How many events were tried. */
   events: number
   /** The event types that were tried while a state (by its dotted path) was active. */
@@ -40,20 +45,22 @@ const progressEvery = 500
 
 /**
  * Visits every reachable state once, breadth first, so the first way found to a state is a shortest one.
- * `visit` sees every step and stops the exploration by returning false.
+ * `visit` sees every step and stops the exploration by returning false. At the limit it throws, or, if it `stopsAtLimit`,
+ * says so in `bounded`.
  * @throws {PathError} `state_limit`, or what is wrong with the machine and the path that shows it
  */
 export function exploreMachine(
   observed: ObservedMachine,
   space: ExploreSpace,
   visit: (visit: Visit) => boolean = () => true,
+  { stopsAtLimit = false } = {},
 ): Exploration {
   const vertices: Vertex[] = []
   const starts: Start[] = []
   const offered = new Map<string, Set<string>>()
   const byInput = new Map<NamedInput, Map<string, Vertex>>()
   const lists = new Map<string, readonly DefinedTransition[]>()
-  const exploration: Exploration = { starts, vertices, events: 0, offered }
+  const exploration: Exploration = { starts, vertices, expanded: 0, bounded: null, events: 0, offered }
 
   function getVertex(
     snapshot: AnyMachineSnapshot,
@@ -131,18 +138,28 @@ export function exploreMachine(
     space.onProgress({ states: vertices.length, events: exploration.events, waiting })
   }
 
-  for (const input of space.inputs) {
-    const { snapshot, taken, actions } = tryStep(() => observed.start(input.value), input)
-    const vertex = getVertex(snapshot, input, undefined)
-    starts.push({ vertex, input, taken: shareTransitions(taken) })
-    if (!visit({ vertex, snapshot, actions, taken, edge: undefined })) return exploration
+  function visitAll(): void {
+    for (const input of space.inputs) {
+      const { snapshot, taken, actions } = tryStep(() => observed.start(input.value), input)
+      const vertex = getVertex(snapshot, input, undefined)
+      starts.push({ vertex, input, taken: shareTransitions(taken) })
+      if (!visit({ vertex, snapshot, actions, taken, edge: undefined })) return
+    }
+    for (let next = 0; next < vertices.length; next++) {
+      const vertex = vertices[next]
+      if (vertex && !expandVertex(vertex)) break
+      exploration.expanded = next + 1
+      if ((next + 1) % progressEvery === 0) reportProgress(vertices.length - next - 1)
+    }
+    reportProgress(0)
   }
-  for (let next = 0; next < vertices.length; next++) {
-    const vertex = vertices[next]
-    if (vertex && !expandVertex(vertex)) break
-    if ((next + 1) % progressEvery === 0) reportProgress(vertices.length - next - 1)
+
+  try {
+    visitAll()
+  } catch (error) {
+    if (!stopsAtLimit || !(error instanceof PathError) || error.code !== 'state_limit') throw error
+    exploration.bounded = error
   }
-  reportProgress(0)
   return exploration
 }
 

@@ -32,6 +32,25 @@ export {
 export { createRecordedAgent } from './play/recorded-agent.js'
 export { recordSession } from './play/record-session.js'
 export type { RecordedAgent, RecordedEntry, RecordedTool, Recording } from './play/recording.js'
+export {
+  checkProperties,
+  type PropertyReport,
+} from './properties/check-properties.js'
+export {
+  always,
+  decreases,
+  type Fairness,
+  leadsTo,
+  type Moment,
+  type MomentCondition,
+  never,
+  type Property,
+  until,
+} from './properties/property.js'
+export { checkStory, type StoryReport } from './properties/play-story.js'
+export type { PropertyStory, ReplayedStory } from './properties/story.js'
+export { generateStoryTests, type StoryTestsOptions } from './properties/emit-stories.js'
+export { explore, type ExploredGraph, type ExploredMove, type ExploredState } from './explored-graph.js'
 export { formatPath, type MachinePath, type PathStep } from './machine-path.js'
 export { anyState, canReach, isFinal, type ReachReport, type StateCondition } from './can-reach.js'
 export {

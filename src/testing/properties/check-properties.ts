@@ -1,0 +1,113 @@
+import type { AnyStateMachine } from 'xstate'
+import { observeMachine } from '../../core/chart/observe-machine.js'
+import { assertMachine } from '../assert-machine.js'
+import { PathError } from '../errors.js'
+import { type ExploreOptions, resolveSpace } from '../explore-options.js'
+import type { Exploration } from '../explore.js'
+import { findBreach } from './find-breach.js'
+import { createJudge, matchesType, type Judge } from './judge.js'
+import { judgeMachine } from './moment-graph.js'
+import { playBreach } from './play-story.js'
+import type { Property } from './property.js'
+import type { PropertyStory } from './story.js'
+
+/**
+ * The answer about one property.
+ *
+ * @example
+ * const { bounded }: { bounded: PropertyReport } = checkProperties(machine, { bounded: always(() => true) }, { alphabet, limit: 10 })
+ * if (bounded.holds === null) console.log(bounded.bounded) // → Stopped at the limit of 10 states …
+ */
+export interface PropertyReport {
+  /** Null: no story breaks it, but the limit was reached, so not every state was seen. */
+  holds: boolean | null
+  /** Distinct states that were seen. */
+  states: number
+  /** In how many of the explored moments it begins: where `p` holds for `leadsTo`, `from` for `until`. 0: it says nothing. */
+  begun: number
+  /** Why not every state was seen; null when all were. */
+  bounded: string | null
+  /** A shortest story that breaks it; null when there is none. */
+  counterexample: PropertyStory | null
+  /** The answer as a sentence, with the story. */
+  message: string
+}
+
+/**
+ * Checks what must be so over time, in every run that the machine can make: `always`, `never`, `leadsTo`, `until`,
+ * `canReach`, `decreases`. The states are explored once for all properties. A machine that has more than `limit` states
+ * is explored up to there, and the report says so. States that `serializeState` takes for one must go on alike.
+ *
+ * No action is executed and no actor started.
+ *
+ * ```ts
+ * const { 'who asks is answered': report } = checkProperties(
+ *   machine,
+ *   { 'who asks is answered': leadsTo('asking', ({ value }) => value !== 'asking', { fair: ['GRANT'] }) },
+ *   { alphabet },
+ * )
+ * if (!report.holds) throw new Error(report.message)
+ * ```
+ *
+ * @throws {PathError} `property_threw`, `unknown_state`, `coarse_states`, … and what is wrong with the machine
+ */
+export function checkProperties<TMachine extends AnyStateMachine, Name extends string>(
+  machine: TMachine,
+  properties: Readonly<Record<Name, Property<TMachine>>>,
+  options: ExploreOptions<TMachine>,
+): Record<Name, PropertyReport> {
+  assertMachine(machine)
+  const judges = createJudges(machine, properties as unknown as Record<string, Property>)
+  const space = resolveSpace(options as unknown as ExploreOptions)
+  const observed = observeMachine(machine)
+  const { exploration, getGraph } = judgeMachine(observed, space, judges)
+  for (const judge of judges) expectFairTypes(judge, exploration)
+  // A second copy, so that walking the stories leaves the exploration as it is.
+  const again = observeMachine(machine)
+  const bounded = exploration.bounded?.message ?? null
+  const states = exploration.vertices.length
+  const reports = judges.map((judge, at): [string, PropertyReport] => {
+    const { breach, begun } = findBreach(getGraph(at), judge)
+    const counterexample = breach ? playBreach(again, space, judge, breach) : null
+    const holds = counterexample ? false : bounded === null ? true : null
+    const message = counterexample
+      ? counterexample.toString()
+      : `${judge.name}: ${bounded === null ? `holds in all of ${states} states` : `no breach in ${states} states. ${bounded}`}`
+    return [judge.name, { holds, states, begun, bounded, counterexample, message }]
+  })
+  return Object.fromEntries(reports) as Record<Name, PropertyReport>
+}
+
+const kinds: ReadonlySet<unknown> = new Set<Property['kind']>([
+  'always',
+  'never',
+  'leadsTo',
+  'until',
+  'canReach',
+  'decreases',
+])
+
+function createJudges(machine: AnyStateMachine, properties: Readonly<Record<string, Property>>): Judge[] {
+  const isObject = typeof properties === 'object' && properties !== null && !Array.isArray(properties)
+  const entries = Object.entries(isObject ? properties : {})
+  if (entries.length === 0) {
+    const text = `Pass at least one property by name: { 'the cap is kept': always(({ context }) => …) }.`
+    throw new PathError('bad_option', text, 'properties')
+  }
+  return entries.map(([name, property]) => {
+    if (kinds.has((property as Property | null)?.kind)) return createJudge(machine, name, property)
+    const text = `The property '${name}' must be made by always, never, leadsTo, until, canReach or decreases.`
+    throw new PathError('bad_option', text, name)
+  })
+}
+
+/** A type that no state offers is a mistyped one, and would promise nothing. */
+function expectFairTypes({ name, property }: Judge, { bounded, offered }: Exploration): void {
+  if (!('fair' in property) || property.fair === true || bounded !== null) return
+  const types = new Set([...offered.values()].flatMap((some) => [...some]))
+  for (const pattern of property.fair) {
+    if ([...types].some((type) => matchesType(pattern, type))) continue
+    const text = `The property '${name}': no event of the type '${pattern}' in { fair } can happen. There are ${[...types].sort().join(', ')}.`
+    throw new PathError('bad_option', text, name)
+  }
+}

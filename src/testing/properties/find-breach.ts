@@ -1,0 +1,248 @@
+import { describeState, describeValue } from '../../core/chart/state-labels.js'
+import {
+  findComponents,
+  findFairRegions,
+  findFairRound,
+  findWay,
+  type FairRegion,
+} from './fair-cycles.js'
+import { createFairTest, type Judge } from './judge.js'
+import type { MomentGraph, MomentMove, MomentNode } from './moment-graph.js'
+
+/** How a graph breaks a property: nodes from a start on, and what is repeated. */
+export interface Breach {
+  reason: string
+  start: MomentNode
+  moves: MomentMove[]
+  loop: MomentMove[] | null
+}
+
+/** What a property found in a graph. `begun`: how many nodes it is about. */
+export interface Finding {
+  breach: Breach | undefined
+  begun: number
+}
+
+/** Looks for a shortest breach of a property in its graph. */
+export function findBreach(graph: MomentGraph, judge: Judge): Finding {
+  const { property } = judge
+  switch (property.kind) {
+    case 'always':
+    case 'never': {
+      const isWrong = (node: MomentNode): boolean => node.verdict.p === (property.kind === 'never')
+      return { breach: findMoment(graph, isWrong), begun: graph.nodes.length }
+    }
+    case 'leadsTo': {
+      const begins = (node: MomentNode): boolean => node.verdict.p
+      const wait = { begins, isOver: (node: MomentNode) => node.verdict.q, mayStay: () => true }
+      return findEndlessWait(graph, judge, wait)
+    }
+    case 'until': {
+      const begins = property.from === undefined ? undefined : (node: MomentNode) => node.verdict.from
+      const wait = { begins, isOver: (node: MomentNode) => node.verdict.q, mayStay: (node: MomentNode) => node.verdict.p }
+      return findEndlessWait(graph, judge, wait)
+    }
+    case 'canReach':
+      return { breach: findDeadEnd(graph, (node) => node.verdict.q), begun: graph.nodes.length }
+    case 'decreases':
+      return { breach: findIdleCycle(graph), begun: graph.nodes.length }
+  }
+}
+
+function createBreach(reason: string, way: readonly MomentMove[], start: MomentNode): Breach {
+  return { reason, start, moves: [...way], loop: null }
+}
+
+/** The shortest way to a node. */
+function traceNode(node: MomentNode): { start: MomentNode; moves: MomentMove[] } {
+  const moves: MomentMove[] = []
+  let start = node
+  for (let { via } = node; via?.from; via = via.from.via) {
+    moves.unshift(via)
+    start = via.from
+  }
+  return { start, moves }
+}
+
+function describeNode({ vertex }: MomentNode): string {
+  return describeState(vertex.snapshot)
+}
+
+function findMoment(
+  { nodes }: MomentGraph,
+  isWrong: (node: MomentNode) => boolean,
+): Breach | undefined {
+  const node = nodes.find(isWrong)
+  if (!node) return undefined
+  const { start, moves } = traceNode(node)
+  return createBreach(`does not hold in ${describeNode(node)}`, moves, start)
+}
+
+/** A run waits from a node that `begins` (undefined: from the start) until one that `isOver`. */
+interface Wait {
+  begins: ((node: MomentNode) => boolean) | undefined
+  isOver: (node: MomentNode) => boolean
+  /** While it waits. */
+  mayStay: (node: MomentNode) => boolean
+}
+
+interface Place {
+  node: MomentNode
+  isWaiting: boolean
+  via: { move: MomentMove; from: Place } | undefined
+  depth: number
+}
+
+/** After so many places where a loop may begin, the shortest story so far is told. */
+const maxTries = 200
+
+function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, mayStay }: Wait): Finding {
+  const isFair = createFairTest(judge.property)
+  const regions = findFairRegions(
+    graph.nodes.filter((node) => !isOver(node) && mayStay(node)),
+    isFair,
+  )
+  const begun = begins ? graph.nodes.filter(begins).length : graph.starts.length
+  const seen = new Map<MomentNode, boolean[]>()
+  const places: Place[] = []
+  const go = (node: MomentNode, wasWaiting: boolean, via: Place['via']): void => {
+    const isWaiting = (wasWaiting || begins?.(node) === true) && !isOver(node)
+    const known = seen.get(node) ?? []
+    seen.set(node, known)
+    if (known[Number(isWaiting)]) return
+    known[Number(isWaiting)] = true
+    places.push({ node, isWaiting, via, depth: via ? via.from.depth + 1 : 0 })
+  }
+  for (const start of graph.starts) go(start, begins === undefined, undefined)
+
+  let best: { place: Place; round: MomentMove[] } | undefined
+  let tries = 0
+  for (let next = 0; next < places.length && tries < maxTries; next++) {
+    const place = places[next]
+    if (!place || (best && place.depth >= best.place.depth + best.round.length)) break
+    const { node, isWaiting } = place
+    if (isWaiting && !mayStay(node)) {
+      const breach = createBreach(`is broken in ${describeNode(node)}, before the wait is over`, listMoves(place), findStart(place))
+      return { breach, begun }
+    }
+    const region: FairRegion | undefined = isWaiting ? regions.get(node) : undefined
+    if (region) {
+      tries++
+      const round = findFairRound(node, region)
+      if (!best || place.depth + round.length < best.place.depth + best.round.length) best = { place, round }
+    }
+    for (const move of node.moves) go(move.to, isWaiting && !isOver(node), { move, from: place })
+  }
+  if (!best) return { breach: undefined, begun }
+  const { place, round } = best
+  const why =
+    isFair === undefined
+      ? 'no event has to happen, as `fair` names none'
+      : round.length === 0
+        ? 'no event that has to happen is possible there'
+        : 'every event that has to happen does'
+  const breach = {
+    reason: `what it waits for never comes: ${why}`,
+    start: findStart(place),
+    moves: listMoves(place),
+    loop: round,
+  }
+  return { breach, begun }
+}
+
+function listMoves(place: Place): MomentMove[] {
+  const moves: MomentMove[] = []
+  for (let { via } = place; via; via = via.from.via) moves.unshift(via.move)
+  return moves
+}
+
+function findStart(place: Place): MomentNode {
+  let at = place
+  while (at.via) at = at.via.from
+  return at.node
+}
+
+/** What lies beyond the limit may lead anywhere. */
+function findDeadEnd({ nodes }: MomentGraph, isGoal: (node: MomentNode) => boolean): Breach | undefined {
+  const into = new Map<MomentNode, MomentNode[]>()
+  for (const node of nodes) {
+    for (const { to } of node.moves) {
+      const sources = into.get(to)
+      if (sources) sources.push(node)
+      else into.set(to, [node])
+    }
+  }
+  const reaching = new Set(nodes.filter((node) => isGoal(node) || !node.isExpanded))
+  for (const node of reaching) for (const source of into.get(node) ?? []) reaching.add(source)
+  const stuck = nodes.find((node) => !reaching.has(node))
+  if (!stuck) return undefined
+  const { start, moves } = traceNode(stuck)
+  const reason = nodes.some(isGoal)
+    ? `there is no way from ${describeNode(stuck)}`
+    : 'no state that can be reached is one'
+  return createBreach(reason, moves, start)
+}
+
+/** A step that raises the rank, or a way back to the same state value that does not lower it. */
+function findIdleCycle({ nodes }: MomentGraph): Breach | undefined {
+  const isIdle = ({ to, isEffective }: MomentMove): boolean => isEffective && to.verdict.step === 0
+  const rise = nodes.find((node) => node.verdict.step > 0)
+  const cycle = findValueCycle(nodes, isIdle)
+  if (rise && (!cycle || rise.depth <= cycle.moves.length)) {
+    const { start, moves } = traceNode(rise)
+    return createBreach(`the rank grows on the way to ${describeNode(rise)}`, moves, start)
+  }
+  return cycle
+}
+
+function findValueCycle(
+  nodes: readonly MomentNode[],
+  isIdle: (move: MomentMove) => boolean,
+): Breach | undefined {
+  const inside = new Set(nodes)
+  const values = new Map<MomentNode, string>()
+  for (const node of nodes) values.set(node, describeValue(node.vertex.snapshot.value))
+  const circling = listCirclingValues(nodes, values, isIdle)
+  for (const node of nodes) {
+    const value = values.get(node)
+    if (value === undefined || !circling.has(value)) continue
+    const loop = findWay(node, inside, (move) => isIdle(move) && values.get(move.to) === value, isIdle)
+    if (loop.length === 0) continue
+    const reason = `the rank is the same when the machine is in ${describeNode(node)} again`
+    return { reason, ...traceNode(node), loop }
+  }
+  return undefined
+}
+
+/** The values from which idle moves, those of all nodes with a value together, lead back to it. */
+function listCirclingValues(
+  nodes: readonly MomentNode[],
+  values: ReadonlyMap<MomentNode, string>,
+  isIdle: (move: MomentMove) => boolean,
+): Set<string> {
+  const byValue = new Map<string, MomentNode>()
+  const getGroup = (node: MomentNode): MomentNode => {
+    const value = values.get(node) ?? ''
+    const known = byValue.get(value) ?? { ...node, moves: [] }
+    byValue.set(value, known)
+    return known
+  }
+  for (const node of nodes) {
+    const group = getGroup(node)
+    const targets = new Set(group.moves.map(({ to }) => to))
+    const more = node.moves.filter(isIdle).flatMap((move) => {
+      const to = getGroup(move.to)
+      if (targets.has(to)) return []
+      targets.add(to)
+      return [{ ...move, to }]
+    })
+    group.moves = [...group.moves, ...more]
+  }
+  const groups = [...byValue.values()]
+  const circling = findComponents(groups, new Set(groups)).filter(
+    (component) =>
+      component.length > 1 || component[0]?.moves.some(({ to }) => to === component[0]) === true,
+  )
+  const names = new Map([...byValue].map(([value, group]) => [group, value]))
+  return new Set(circling.flat().map((group) => names.get(group) ?? ''))
+}

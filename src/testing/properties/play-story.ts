@@ -1,0 +1,281 @@
+import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import { describeEvent, describeState, describeValue } from '../../core/chart/state-labels.js'
+import { observeMachine, type ObservedMachine } from '../../core/chart/observe-machine.js'
+import { assertMachine } from '../assert-machine.js'
+import { PathError } from '../errors.js'
+import { type ExploreOptions, type ExploreSpace, type NamedEvent, resolveSpace } from '../explore-options.js'
+import { exploreMachine } from '../explore.js'
+import { createPathAlong, listIds, type PathStep, type Vertex } from '../machine-path.js'
+import { createStateKey } from '../state-key.js'
+import { compareRanks, createFairTest, createJudge, createMoment, createStartEvent, type Judge } from './judge.js'
+import type { Breach } from './find-breach.js'
+import type { Moment, Property } from './property.js'
+import { createStory, type PropertyStory, type ReplayedStory } from './story.js'
+
+/** What {@link checkStory} found. */
+export interface StoryReport {
+  /** Whether the property holds along the story. */
+  holds: boolean
+  /** How it is broken; null when it holds. */
+  message: string | null
+}
+
+interface Played {
+  input: unknown
+  steps: readonly NamedEvent[]
+  loop: readonly NamedEvent[] | null
+}
+
+interface Walk {
+  moments: Moment[]
+  steps: PathStep[]
+  /** From here on it is the loop. */
+  loopFrom: number
+}
+
+/**
+ * Plays one story on the machine, and says whether the property holds along it: a regression test for a counterexample
+ * of `checkProperties`. `generateStoryTests` writes such tests.
+ *
+ * @example
+ * const property = never(({ value }: Moment) => value === 'broken')
+ * const { holds, message } = checkStory(machine, property, { steps: [{ type: 'CANCEL' }] }, { alphabet })
+ * @throws {PathError} as `checkProperties`
+ */
+export function checkStory<TMachine extends AnyStateMachine>(
+  machine: TMachine,
+  property: Property<TMachine>,
+  story: ReplayedStory,
+  options: ExploreOptions<TMachine>,
+): StoryReport {
+  assertMachine(machine)
+  if (typeof story !== 'object' || story === null || !Array.isArray(story.steps)) {
+    throw new PathError('bad_option', 'A story must be { input, steps, loop } with lists of events.', 'story')
+  }
+  const judge = createJudge(machine, 'the story', property as unknown as Property)
+  const space = resolveSpace(options as unknown as ExploreOptions)
+  const observed = observeMachine(machine)
+  const nameEvent = (event: AnyEventObject): NamedEvent => ({ event, label: describeEvent(event) })
+  const played = {
+    input: story.input,
+    steps: story.steps.map(nameEvent),
+    loop: story.loop?.map(nameEvent) ?? null,
+  }
+  const message = judgeWalk(observed, space, judge, walkStory(observed, played), played)
+  return { holds: message === null, message }
+}
+
+/**
+ * Walks a breach again from its start. The explored states stand for all that have the same key; the story's are the
+ * real ones, and if the property holds along them, the key was too coarse.
+ * @throws {PathError} `coarse_states`
+ */
+export function playBreach(
+  observed: ObservedMachine,
+  space: ExploreSpace,
+  judge: Judge,
+  { reason, start, moves, loop }: Breach,
+): PropertyStory {
+  const { input } = start.vertex
+  const played: Played = {
+    input: input.value,
+    steps: moves.map(({ event }) => event),
+    loop: loop?.map(({ event }) => event) ?? null,
+  }
+  const walk = walkStory(observed, played)
+  const nodes = [start, ...moves.map(({ to }) => to), ...(loop ?? []).map(({ to }) => to)]
+  const parting = nodes.findIndex(({ vertex }, i) => {
+    const snapshot = walk.moments[i]?.snapshot
+    return !snapshot || space.toKey(snapshot) !== space.toKey(vertex.snapshot)
+  })
+  if (parting >= 0 || judgeWalk(observed, space, judge, walk, played) === null) throw coarseStoryError(judge.name)
+  const vertices: Vertex[] = walk.moments.map((moment, i) => ({
+    snapshot: moment.snapshot,
+    input,
+    depth: i,
+    via: undefined,
+    out: [],
+  }))
+  const first = vertices[0] ?? start.vertex
+  const edges = moves.map(({ event }, i) => ({
+    from: vertices[i] ?? first,
+    to: vertices[i + 1] ?? first,
+    event,
+    taken: [],
+  }))
+  const path = createPathAlong(first, [], edges)
+  const steps = path.steps.map((step, i) => ({ ...step, transitions: walk.steps[i]?.transitions ?? [] }))
+  const round = loop === null ? null : walk.steps.slice(walk.loopFrom, walk.loopFrom + loop.length)
+  return createStory(judge.name, reason, { ...path, steps }, round)
+}
+
+function coarseStoryError(name: string): PathError {
+  return new PathError(
+    'coarse_states',
+    `serializeState takes states for one that differ: the story that would break the property '${name}' does not when ` +
+      'it is played. Keep in its string whatever guards and properties read.',
+    'serializeState',
+  )
+}
+
+/** A loop that changes what the key leaves out is gone round so often before it is believed. */
+const maxRounds = 64
+
+function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): Walk {
+  const toFullKey = createStateKey()
+  const begun = observed.start(input)
+  const first = createStartEvent(input)
+  const walk: Walk = {
+    moments: [createMoment(begun.snapshot, first)],
+    steps: [{ event: first, label: 'start', state: begun.snapshot, transitions: listIds(begun.taken) }],
+    loopFrom: steps.length + 1,
+  }
+  let at = begun.snapshot
+  const go = ({ event, label }: NamedEvent): void => {
+    const { snapshot, taken } = observed.step(at, event)
+    at = snapshot
+    walk.moments.push(createMoment(snapshot, event))
+    walk.steps.push({ event, label, state: snapshot, transitions: listIds(taken) })
+  }
+  steps.forEach(go)
+  const seen = new Set<string>()
+  for (let round = 0; loop && loop.length > 0 && round < maxRounds; round++) {
+    const key = toFullKey(at)
+    if (round > 0 && seen.has(key)) break
+    seen.add(key)
+    loop.forEach(go)
+  }
+  return walk
+}
+
+/** How the property is broken along a walk; null when it holds. */
+function judgeWalk(
+  observed: ObservedMachine,
+  space: ExploreSpace,
+  judge: Judge,
+  walk: Walk,
+  { loop }: Played,
+): string | null {
+  const { property, name } = judge
+  const { moments } = walk
+  const tell = (what: string, { event, snapshot }: Moment): string =>
+    `${name}: ${what} after ${describeEvent(event)} in ${describeState(snapshot)}`
+  switch (property.kind) {
+    case 'always':
+    case 'never': {
+      const wrong = moments.find((moment) => judge.ask('p', moment) === (property.kind === 'never'))
+      return wrong ? tell('does not hold', wrong) : null
+    }
+    case 'leadsTo':
+    case 'until': {
+      let isWaiting = property.kind === 'until' && property.from === undefined
+      for (const [i, moment] of moments.entries()) {
+        isWaiting ||= judge.ask(property.kind === 'until' ? 'from' : 'p', moment)
+        if (judge.ask('q', moment)) {
+          if (i >= walk.loopFrom) return null
+          isWaiting = false
+        }
+        if (isWaiting && property.kind === 'until' && !judge.ask('p', moment))
+          return tell('is broken before the wait is over', moment)
+      }
+      const last = moments.at(-1)
+      const isEndless = loop !== null && isWaiting && isRound(space, walk) && isFairRound(observed, space, judge, walk)
+      return isEndless && last ? tell('what it waits for never comes', last) : null
+    }
+    case 'canReach': {
+      const last = moments.at(-1)
+      return last && !leadsToGoal(observed, space, judge, last) ? tell('there is no way on', last) : null
+    }
+    case 'decreases':
+      return judgeRanks(judge, walk, tell)
+  }
+}
+
+/** Whether the loop comes back to the state in which it begins, each time. */
+function isRound(space: ExploreSpace, { moments, loopFrom }: Walk): boolean {
+  const [begin, end] = [moments[loopFrom - 1], moments.at(-1)]
+  return begin !== undefined && end !== undefined && space.toKey(begin.snapshot) === space.toKey(end.snapshot)
+}
+
+/** Whether each event that has to happen does, or is not possible somewhere in the loop. */
+function isFairRound(observed: ObservedMachine, space: ExploreSpace, judge: Judge, walk: Walk): boolean {
+  const isFair = createFairTest(judge.property)
+  if (!isFair) return true
+  const inLoop = walk.moments.slice(walk.loopFrom - 1).map(({ snapshot }) => snapshot)
+  const taken = new Set(
+    walk.steps
+      .slice(walk.loopFrom)
+      .filter(({ transitions }) => transitions.length > 0)
+      .map(({ event }) => event.type),
+  )
+  const possible = inLoop.map((snapshot) => listPossible(observed, space, snapshot))
+  const always = [...(possible[0] ?? [])].filter((type) => possible.every((types) => types.has(type)))
+  return always.every((type) => !isFair(type) || taken.has(type))
+}
+
+function listPossible(
+  observed: ObservedMachine,
+  space: ExploreSpace,
+  snapshot: AnyMachineSnapshot,
+): Set<string> {
+  const types = new Set<string>()
+  const here = exploreFrom(observed, snapshot)
+  exploreMachine(
+    here,
+    { ...standHere(space), limit: Number.MAX_SAFE_INTEGER },
+    ({ vertex, edge, taken }) => {
+      if (!edge) return true
+      if (edge.from.depth > 0) return false
+      if (taken.length > 0 || vertex !== edge.from) types.add(edge.event.event.type)
+      return true
+    },
+  )
+  return types
+}
+
+function leadsToGoal(
+  observed: ObservedMachine,
+  space: ExploreSpace,
+  judge: Judge,
+  { snapshot, event }: Moment,
+): boolean {
+  if (judge.ask('q', createMoment(snapshot, event))) return true
+  let isFound = false
+  const { bounded } = exploreMachine(
+    exploreFrom(observed, snapshot),
+    standHere(space),
+    (visit) => {
+      if (visit.edge) isFound ||= judge.ask('q', createMoment(visit.snapshot, visit.edge.event.event))
+      return !isFound
+    },
+    { stopsAtLimit: true },
+  )
+  return isFound || bounded !== null
+}
+
+function standHere(space: ExploreSpace): ExploreSpace {
+  return { ...space, inputs: [{ label: 'here', value: undefined }], onProgress: () => undefined }
+}
+
+/** The same machine, started where it stands. */
+function exploreFrom(observed: ObservedMachine, snapshot: AnyMachineSnapshot): ObservedMachine {
+  return { ...observed, start: () => ({ snapshot, taken: [], actions: [] }) }
+}
+
+function judgeRanks(
+  judge: Judge,
+  { moments, steps, loopFrom }: Walk,
+  tell: (what: string, moment: Moment) => string,
+): string | null {
+  const ranks = moments.map((moment) => judge.rank(moment))
+  const compare = (one: number, other: number): number => compareRanks(ranks[one] ?? [], ranks[other] ?? [])
+  const rise = moments.findIndex((_, i) => i > 0 && compare(i, i - 1) > 0)
+  if (rise > 0 && moments[rise]) return tell('the rank grows', moments[rise])
+  for (let i = loopFrom; i < moments.length; i++) {
+    const [begin, end] = [moments[loopFrom - 1], moments[i]]
+    if (!begin || !end || describeValue(begin.value) !== describeValue(end.value)) continue
+    const isEffective = steps.slice(loopFrom, i + 1).every(({ transitions }) => transitions.length > 0)
+    if (isEffective && compare(i, loopFrom - 1) === 0) return tell('the rank is the same again', end)
+  }
+  return null
+}
