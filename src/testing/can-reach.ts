@@ -75,9 +75,7 @@ export function canReach<TMachine extends AnyStateMachine>(
   options: ExploreOptions<TMachine>,
 ): ReachReport
 export function canReach(
-  ...args:
-    | [MomentCondition]
-    | [AnyStateMachine, StateCondition, StateCondition, ExploreOptions]
+  ...args: [MomentCondition] | [AnyStateMachine, StateCondition, StateCondition, ExploreOptions]
 ): Property | ReachReport {
   return args.length === 1 ? createReachProperty(args[0]) : reportReach(...args)
 }

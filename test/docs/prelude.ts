@@ -42,6 +42,7 @@ var classifierURL: string
 var db: Db
 var noPrices: sw.Shield
 var machine: import('xstate').AnyStateMachine
+var reports: Record<string, import('statewright/testing').PropertyReport>
 var bank: { transfer(to: string, amount: number, options: object): Promise<string> }
 function myStore(options: { schema: string; now: () => number }): sw.SessionStore
 function blocked(name: string): boolean

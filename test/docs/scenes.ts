@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fromPromise, setup, toPromise, type AnyActorRef } from 'xstate'
@@ -400,6 +401,20 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values }) => servesBoth(values.server as Server),
   },
   'docs/presets.md › Presets': {},
+  'docs/properties.md › Properties over time': {
+    expect: ({ said }) => {
+      const page = readFileSync(`${root}docs/properties.md`, 'utf8')
+      const [, shown = ''] = /```text\n([^]*?)```/.exec(page) ?? []
+      expect(said.trim()).toBe(shown.trim())
+    },
+  },
+  'docs/properties.md › Keep a story as a test': {
+    own: () => ({ reports: {} }),
+    shows: ['text'],
+    expect: ({ values }) => {
+      expect(values.text).toContain(`import { checkStory } from 'statewright/testing'`)
+    },
+  },
   'docs/rehearsals.md › Rehearsals': {
     shows: ['rehearsal', 'model'],
     expect: async ({ values }) => {

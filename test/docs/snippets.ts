@@ -33,6 +33,7 @@ export const documents = [
   'docs/node-http.md',
   'docs/performance.md',
   'docs/presets.md',
+  'docs/properties.md',
   'docs/rehearsals.md',
   'docs/replay-and-fork.md',
   'docs/resume.md',

@@ -13,7 +13,12 @@ import { z } from 'zod'
 import { createAgent, defineTool, openaiChat } from '../../src/index.js'
 import { startRehearsal } from '../../src/rehearsal/index.js'
 import {
+  canReach,
   checkInvariants,
+  checkProperties,
+  isFinal,
+  leadsTo,
+  type Moment,
   generatePaths,
   type Invariant,
   createMachineHarness,
@@ -145,3 +150,25 @@ function until(actor: AnyActor, holds: () => boolean): Promise<void> {
     look()
   })
 }
+
+test('a machine with a live agent in it is checked over time, without starting the agent', () => {
+  const agent = createAgent({
+    model: openaiChat({ model: 'none', baseURL: 'http://127.0.0.1:1/v1', apiKey: 'none' }),
+    tools: [],
+  })
+  const withAgent = machine.provide({ actors: { agent: agent.machine } })
+  const isDecided = ({ snapshot }: Moment) => !snapshot.matches({ running: 'awaitingSignatures' })
+  const properties = {
+    'who waits for signatures waits no longer than a day': leadsTo('running.awaitingSignatures', isDecided, {
+      fair: ['xstate.after.*'],
+    }),
+    'two people sign, if people sign': leadsTo('running.awaitingSignatures', isDecided, { fair: ['SIGN'] }),
+    'there is a way to an end': canReach(isFinal),
+  }
+  const reports = checkProperties(withAgent, properties, space)
+  expect(Object.values(reports).map(({ holds }) => holds)).toEqual([true, false, true])
+  // An agent that keeps asking for something else wears the signers out.
+  expect(reports['two people sign, if people sign'].counterexample?.loop?.map(({ label }) => label)).toEqual(
+    expect.arrayContaining(['the agent wants to delete', 'Ada signs']),
+  )
+})

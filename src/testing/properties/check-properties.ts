@@ -1,5 +1,5 @@
 import type { AnyStateMachine } from 'xstate'
-import { observeMachine } from '../../core/chart/observe-machine.js'
+import { observeMachine, type ObservedMachine } from '../../core/chart/observe-machine.js'
 import { assertMachine } from '../assert-machine.js'
 import { PathError } from '../errors.js'
 import { type ExploreOptions, resolveSpace } from '../explore-options.js'
@@ -15,8 +15,8 @@ import type { PropertyStory } from './story.js'
  * The answer about one property.
  *
  * @example
- * const { bounded }: { bounded: PropertyReport } = checkProperties(machine, { bounded: always(() => true) }, { alphabet, limit: 10 })
- * if (bounded.holds === null) console.log(bounded.bounded) // → Stopped at the limit of 10 states …
+ * const { closed } = checkProperties(machine, { closed: always('closed') }, { alphabet, limit: 1 })
+ * console.log(closed.holds, closed.bounded?.slice(0, 31)) // → null Stopped at the limit of 1 state
  */
 export interface PropertyReport {
   /** Null: no story breaks it, but the limit was reached, so not every state was seen. */
@@ -41,12 +41,12 @@ export interface PropertyReport {
  * No action is executed and no actor started.
  *
  * ```ts
- * const { 'who asks is answered': report } = checkProperties(
+ * const { closing } = checkProperties(
  *   machine,
- *   { 'who asks is answered': leadsTo('asking', ({ value }) => value !== 'asking', { fair: ['GRANT'] }) },
+ *   { closing: leadsTo('open', 'closed', { fair: ['CLOSE'] }) },
  *   { alphabet },
  * )
- * if (!report.holds) throw new Error(report.message)
+ * if (!closing.holds) console.error(closing.message)
  * ```
  *
  * @throws {PathError} `property_threw`, `unknown_state`, `coarse_states`, … and what is wrong with the machine
@@ -61,7 +61,7 @@ export function checkProperties<TMachine extends AnyStateMachine, Name extends s
   const space = resolveSpace(options as unknown as ExploreOptions)
   const observed = observeMachine(machine)
   const { exploration, getGraph } = judgeMachine(observed, space, judges)
-  for (const judge of judges) expectFairTypes(judge, exploration)
+  for (const judge of judges) expectFairTypes(judge, exploration, observed)
   // A second copy, so that walking the stories leaves the exploration as it is.
   const again = observeMachine(machine)
   const bounded = exploration.bounded?.message ?? null
@@ -101,13 +101,18 @@ function createJudges(machine: AnyStateMachine, properties: Readonly<Record<stri
   })
 }
 
-/** A type that no state offers is a mistyped one, and would promise nothing. */
-function expectFairTypes({ name, property }: Judge, { bounded, offered }: Exploration): void {
+/** A type that the machine does not have and no state offers is a mistyped one, and would promise nothing. */
+function expectFairTypes(
+  { name, property }: Judge,
+  { bounded, offered }: Exploration,
+  { transitions }: ObservedMachine,
+): void {
   if (!('fair' in property) || property.fair === true || bounded !== null) return
-  const types = new Set([...offered.values()].flatMap((some) => [...some]))
+  const declared = transitions.map((transition) => transition.declared.event).filter(Boolean)
+  const types = new Set([...[...offered.values()].flatMap((some) => [...some]), ...declared])
   for (const pattern of property.fair) {
     if ([...types].some((type) => matchesType(pattern, type))) continue
-    const text = `The property '${name}': no event of the type '${pattern}' in { fair } can happen. There are ${[...types].sort().join(', ')}.`
+    const text = `The property '${name}': the machine has no event of the type '${pattern}' in { fair }. It has ${[...types].sort().join(', ')}.`
     throw new PathError('bad_option', text, name)
   }
 }

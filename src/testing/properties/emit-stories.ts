@@ -24,7 +24,8 @@ export interface StoryTestsOptions {
  * its story tells, and passes when that is mended.
  *
  * ```ts
- * generateStoryTests([report.counterexample], {
+ * const { report } = checkProperties(machine, { report: never('open') }, { alphabet })
+ * generateStoryTests(report.counterexample ? [report.counterexample] : [], {
  *   imports: [`import { checkStory } from 'statewright/testing'`, `import { machine, properties, options } from './machine.js'`],
  * })
  * ```
@@ -39,7 +40,8 @@ export function generateStoryTests(stories: readonly PropertyStory[], options: S
   )
   expectArgument('generateStoryTests(stories, options)', options, objectRule([], 'an object of options'))
   const { title = 'stories that broke a property', machine = 'machine', properties = 'properties' } = options
-  const { header = 'Generated from counterexamples of checkProperties.', options: space = 'options' } = options
+  const { header = 'Generated from counterexamples of checkProperties.', options: space = 'options' } =
+    options
   const tests = stories.map((story, i) => {
     const call = `checkStory(${machine}, ${properties}[${quoteText(story.property)}], story, ${space})`
     return [

@@ -25,7 +25,9 @@ export function findFairRegions(
 ): FairRegions {
   const inside = new Set(nodes)
   const found = new Map<MomentNode, FairRegion>()
-  const everyType = new Set(nodes.flatMap((node) => [...listPossibleTypes(node)]).filter(isFair ?? (() => false)))
+  const everyType = new Set(
+    nodes.flatMap((node) => [...listPossibleTypes(node)]).filter(isFair ?? (() => false)),
+  )
   for (const component of findComponents(nodes, inside)) {
     const types = [...everyType].filter((type) => component.every((node) => isPossible(node, type)))
     const members = new Set(component)

@@ -1,11 +1,5 @@
 import { describeState, describeValue } from '../../core/chart/state-labels.js'
-import {
-  findComponents,
-  findFairRegions,
-  findFairRound,
-  findWay,
-  type FairRegion,
-} from './fair-cycles.js'
+import { findComponents, findFairRegions, findFairRound, findWay, type FairRegion } from './fair-cycles.js'
 import { createFairTest, type Judge } from './judge.js'
 import type { MomentGraph, MomentMove, MomentNode } from './moment-graph.js'
 
@@ -39,7 +33,11 @@ export function findBreach(graph: MomentGraph, judge: Judge): Finding {
     }
     case 'until': {
       const begins = property.from === undefined ? undefined : (node: MomentNode) => node.verdict.from
-      const wait = { begins, isOver: (node: MomentNode) => node.verdict.q, mayStay: (node: MomentNode) => node.verdict.p }
+      const wait = {
+        begins,
+        isOver: (node: MomentNode) => node.verdict.q,
+        mayStay: (node: MomentNode) => node.verdict.p,
+      }
       return findEndlessWait(graph, judge, wait)
     }
     case 'canReach':
@@ -68,10 +66,7 @@ function describeNode({ vertex }: MomentNode): string {
   return describeState(vertex.snapshot)
 }
 
-function findMoment(
-  { nodes }: MomentGraph,
-  isWrong: (node: MomentNode) => boolean,
-): Breach | undefined {
+function findMoment({ nodes }: MomentGraph, isWrong: (node: MomentNode) => boolean): Breach | undefined {
   const node = nodes.find(isWrong)
   if (!node) return undefined
   const { start, moves } = traceNode(node)
@@ -122,7 +117,11 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
     if (!place || (best && place.depth >= best.place.depth + best.round.length)) break
     const { node, isWaiting } = place
     if (isWaiting && !mayStay(node)) {
-      const breach = createBreach(`is broken in ${describeNode(node)}, before the wait is over`, listMoves(place), findStart(place))
+      const breach = createBreach(
+        `is broken in ${describeNode(node)}, before the wait is over`,
+        listMoves(place),
+        findStart(place),
+      )
       return { breach, begun }
     }
     const region: FairRegion | undefined = isWaiting ? regions.get(node) : undefined
@@ -240,8 +239,7 @@ function listCirclingValues(
   }
   const groups = [...byValue.values()]
   const circling = findComponents(groups, new Set(groups)).filter(
-    (component) =>
-      component.length > 1 || component[0]?.moves.some(({ to }) => to === component[0]) === true,
+    (component) => component.length > 1 || component[0]?.moves.some(({ to }) => to === component[0]) === true,
   )
   const names = new Map([...byValue].map(([value, group]) => [group, value]))
   return new Set(circling.flat().map((group) => names.get(group) ?? ''))

@@ -45,7 +45,8 @@ export function createJudge(machine: AnyStateMachine, name: string, property: Pr
     ask: (condition, moment) => {
       const answer = call(conditions[condition], moment)
       if (typeof answer === 'boolean') return answer
-      const found = typeof answer === 'object' && answer !== null && 'then' in answer ? 'a promise' : typeof answer
+      const found =
+        typeof answer === 'object' && answer !== null && 'then' in answer ? 'a promise' : typeof answer
       const text = `The property '${name}' must answer true or false at once, but a condition of it returned ${found}.`
       throw new PathError('bad_option', text, name)
     },

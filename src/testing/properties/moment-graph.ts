@@ -83,7 +83,8 @@ export function judgeMachine(
   function noteRanks(vertex: Vertex, moment: Moment): void {
     for (const [i, judge] of judges.entries()) {
       const known = ranks[i]
-      if (judge.property.kind === 'decreases' && known && !known.has(vertex)) known.set(vertex, judge.rank(moment))
+      if (judge.property.kind === 'decreases' && known && !known.has(vertex))
+        known.set(vertex, judge.rank(moment))
     }
   }
 
@@ -118,7 +119,8 @@ export function judgeMachine(
   const verdicts = [...tables.values()].map((table) => table.verdicts)
   return {
     exploration,
-    getGraph: (at) => linkNodes({ exploration, starts, moves, verdicts: verdicts.map((all) => all[at] ?? noVerdict) }),
+    getGraph: (at) =>
+      linkNodes({ exploration, starts, moves, verdicts: verdicts.map((all) => all[at] ?? noVerdict) }),
   }
 }
 

@@ -7,7 +7,14 @@ import { type ExploreOptions, type ExploreSpace, type NamedEvent, resolveSpace }
 import { exploreMachine } from '../explore.js'
 import { createPathAlong, listIds, type PathStep, type Vertex } from '../machine-path.js'
 import { createStateKey } from '../state-key.js'
-import { compareRanks, createFairTest, createJudge, createMoment, createStartEvent, type Judge } from './judge.js'
+import {
+  compareRanks,
+  createFairTest,
+  createJudge,
+  createMoment,
+  createStartEvent,
+  type Judge,
+} from './judge.js'
 import type { Breach } from './find-breach.js'
 import type { Moment, Property } from './property.js'
 import { createStory, type PropertyStory, type ReplayedStory } from './story.js'
@@ -38,8 +45,8 @@ interface Walk {
  * of `checkProperties`. `generateStoryTests` writes such tests.
  *
  * @example
- * const property = never(({ value }: Moment) => value === 'broken')
- * const { holds, message } = checkStory(machine, property, { steps: [{ type: 'CANCEL' }] }, { alphabet })
+ * const { holds, message } = checkStory(machine, never('open'), { steps: [{ type: 'OPEN' }] }, { alphabet })
+ * console.log(holds, message) // → false the story: does not hold after OPEN in open
  * @throws {PathError} as `checkProperties`
  */
 export function checkStory<TMachine extends AnyStateMachine>(
@@ -88,7 +95,8 @@ export function playBreach(
     const snapshot = walk.moments[i]?.snapshot
     return !snapshot || space.toKey(snapshot) !== space.toKey(vertex.snapshot)
   })
-  if (parting >= 0 || judgeWalk(observed, space, judge, walk, played) === null) throw coarseStoryError(judge.name)
+  if (parting >= 0 || judgeWalk(observed, space, judge, walk, played) === null)
+    throw coarseStoryError(judge.name)
   const vertices: Vertex[] = walk.moments.map((moment, i) => ({
     snapshot: moment.snapshot,
     input,
@@ -179,7 +187,8 @@ function judgeWalk(
           return tell('is broken before the wait is over', moment)
       }
       const last = moments.at(-1)
-      const isEndless = loop !== null && isWaiting && isRound(space, walk) && isFairRound(observed, space, judge, walk)
+      const isEndless =
+        loop !== null && isWaiting && isRound(space, walk) && isFairRound(observed, space, judge, walk)
       return isEndless && last ? tell('what it waits for never comes', last) : null
     }
     case 'canReach': {
@@ -220,16 +229,12 @@ function listPossible(
 ): Set<string> {
   const types = new Set<string>()
   const here = exploreFrom(observed, snapshot)
-  exploreMachine(
-    here,
-    { ...standHere(space), limit: Number.MAX_SAFE_INTEGER },
-    ({ vertex, edge, taken }) => {
-      if (!edge) return true
-      if (edge.from.depth > 0) return false
-      if (taken.length > 0 || vertex !== edge.from) types.add(edge.event.event.type)
-      return true
-    },
-  )
+  exploreMachine(here, { ...standHere(space), limit: Number.MAX_SAFE_INTEGER }, ({ vertex, edge, taken }) => {
+    if (!edge) return true
+    if (edge.from.depth > 0) return false
+    if (taken.length > 0 || vertex !== edge.from) types.add(edge.event.event.type)
+    return true
+  })
   return types
 }
 

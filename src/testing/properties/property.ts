@@ -5,8 +5,8 @@ import { PathError } from '../errors.js'
  * What a property looks at: the state after an event, and that event. At a start the event is `xstate.init`.
  *
  * @example
- * const isCancelled = ({ value }: Moment) => value === 'CANCELLED'
- * const report = checkProperties(machine, { 'never cancelled': never(isCancelled) }, { alphabet })
+ * const isOpen = ({ value }: Moment) => value === 'open'
+ * const reports = checkProperties(machine, { 'never open': never(isOpen) }, { alphabet })
  */
 export interface Moment<TMachine extends AnyStateMachine = AnyStateMachine> {
   value: SnapshotFrom<TMachine>['value']
@@ -50,7 +50,7 @@ export type Property<TMachine extends AnyStateMachine = AnyStateMachine> = {
 /**
  * At every moment of every run, `p` holds.
  *
- * @example checkProperties(machine, { 'the cap is kept': always(({ context }) => context.steps <= 2) }, { alphabet })
+ * @example checkProperties(machine, { 'a door is open or closed': always(({ value }) => value === 'open' || value === 'closed') }, { alphabet })
  */
 export function always<TMachine extends AnyStateMachine = AnyStateMachine>(
   p: MomentCondition<TMachine>,
@@ -61,7 +61,7 @@ export function always<TMachine extends AnyStateMachine = AnyStateMachine>(
 /**
  * At no moment of any run, `p` holds.
  *
- * @example checkProperties(machine, { 'never both': never(({ context }) => context.a && context.b) }, { alphabet })
+ * @example checkProperties(machine, { 'OPEN never closes': never(({ value, event }) => event.type === 'OPEN' && value === 'closed') }, { alphabet })
  */
 export function never<TMachine extends AnyStateMachine = AnyStateMachine>(
   p: MomentCondition<TMachine>,
@@ -74,9 +74,10 @@ export function never<TMachine extends AnyStateMachine = AnyStateMachine>(
  * possible there. Without `fair`, nothing has to happen.
  *
  * @example
- * const asked = ({ value }: Moment) => value === 'asking'
- * const over = ({ value }: Moment) => value === 'granted' || value === 'refused'
- * checkProperties(machine, { 'who asks is answered': leadsTo(asked, over, { fair: ['GRANT'] }) }, { alphabet })
+ * const isOpen = ({ value }: Moment) => value === 'open'
+ * const property = leadsTo(isOpen, 'closed', { fair: ['CLOSE'] })
+ * const { closing } = checkProperties(machine, { closing: property }, { alphabet })
+ * if (!closing.holds) console.log(closing.message)
  */
 export function leadsTo<TMachine extends AnyStateMachine = AnyStateMachine>(
   p: MomentCondition<TMachine>,
@@ -96,10 +97,9 @@ export function leadsTo<TMachine extends AnyStateMachine = AnyStateMachine>(
  * need not hold. For `fair` see {@link leadsTo}.
  *
  * @example
- * const cancels = ({ event }: Moment) => event.type === 'CANCEL'
- * const asks = ({ snapshot }: Moment) => snapshot.matches({ running: 'requesting' })
- * const ends = until((moment) => !asks(moment), isFinal, { from: cancels })
- * checkProperties(machine, { 'after CANCEL no request is made': ends }, { alphabet })
+ * const opens = ({ event }: Moment) => event.type === 'OPEN'
+ * const property = until('open', 'closed', { from: opens, fair: ['CLOSE'] })
+ * const { 'open until closed': report } = checkProperties(machine, { 'open until closed': property }, { alphabet })
  */
 export function until<TMachine extends AnyStateMachine = AnyStateMachine>(
   p: MomentCondition<TMachine>,
@@ -119,7 +119,7 @@ export function until<TMachine extends AnyStateMachine = AnyStateMachine>(
  * Whenever the machine comes back to the same state value, `rank` has become smaller on the way, and it never grows. So no
  * run goes on for ever. A list of numbers is compared from its first number on, as words are.
  *
- * @example checkProperties(machine, { 'retries are used up': decreases(({ context }) => context.retriesLeft) }, { alphabet })
+ * @example checkProperties(machine, { 'doors are closed at last': decreases(({ value }) => (value === 'open' ? 1 : 0)) }, { alphabet })
  */
 export function decreases<TMachine extends AnyStateMachine = AnyStateMachine>(
   rank: (moment: Moment<TMachine>) => number | readonly number[],

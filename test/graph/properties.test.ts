@@ -1,0 +1,93 @@
+import { StateMachine } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { agentSpace, checkProperties } from '../../src/testing/index.js'
+import { agentProperties, undisturbedProperties, withoutDisturbances } from './agent-properties.js'
+
+/** `npm run test:graph` explores from every input; `npm test` from some, with one step. */
+const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
+const sample = {
+  only: ['with every shield', 'with sub-agents', 'interactive', 'watching repetition, halting at once'],
+  maxSteps: 1,
+}
+const space = agentSpace(isWhole ? {} : sample)
+
+const reports = {
+  ...checkProperties(agentMachine, agentProperties, space),
+  ...checkProperties(agentMachine, undisturbedProperties, withoutDisturbances(space)),
+}
+
+test.each(Object.entries(reports))('%s', (_, { holds, message, begun, bounded }) => {
+  if (holds !== true) throw new Error(message)
+  expect(bounded).toBeNull()
+  expect(begun).toBeGreaterThan(0)
+})
+
+/** The chart with one fault, which the property must see. `only`: inputs in which it shows. */
+const mutants: Record<keyof typeof reports, { machine: typeof agentMachine; only: string; story: RegExp }> = {
+  'every approval that is asked for is given, refused, or ended with the run, if people answer': {
+    machine: agentMachine.provide({ guards: { awaitsApproval: () => false, isLastApproval: () => false } }),
+    only: 'interactive',
+    story: /→ WAITING_FOR_INPUT\.approval\nand rests there for ever\.$/,
+  },
+  'from every state there is a way to an end': {
+    machine: spoil((config) => {
+      config.on = { PAUSE: config.on.PAUSE, 'xstate.error.actor.*': config.on['xstate.error.actor.*'] }
+      config.states.PAUSED.on = {}
+    }),
+    only: 'interactive',
+    story: /there is no way from WAITING_FOR_TOOL\.executing\n[^]*pause +→/,
+  },
+  'CANCEL leads to CANCELLED, and no request is made in between': {
+    machine: spoil((config) => {
+      config.on.CANCEL = '.RUNNING.asking.concluding'
+    }),
+    only: 'interactive',
+    story: /is broken in RUNNING\.asking\.concluding, before the wait is over\n.*\n.*\n {2}cancel/,
+  },
+  'no state but CANCELLED follows CANCEL': {
+    machine: spoil((config) => {
+      config.states.PAUSED.on.CANCEL = {}
+    }),
+    only: 'interactive',
+    story: /does not hold in PAUSED\n[^]*cancel +→ PAUSED$/,
+  },
+  'every run reaches an end': {
+    machine: agentMachine.provide({ guards: { isLastApproval: () => false } }),
+    only: 'interactive',
+    story: /→ WAITING_FOR_INPUT\.approval\nand rests there for ever\.$/,
+  },
+  'every cycle uses up a step, an attempt, an answer or a result': {
+    machine: agentMachine.provide({
+      guards: { mayRetry: () => true },
+      actions: { scheduleRetry: () => undefined },
+    }),
+    only: 'interactive',
+    story: /the rank is the same when the machine is in RUNNING\.asking\.requesting again\n[^]*back-off over/,
+  },
+}
+
+test.each(Object.entries(mutants))('a machine with a fault breaks: %s', (name, { machine, only, story }) => {
+  const small = agentSpace({ only: [only], maxSteps: 1 })
+  const isUndisturbed = name in undisturbedProperties
+  const property = { ...agentProperties, ...undisturbedProperties }[name as keyof typeof reports]
+  const checked = checkProperties(machine, { property }, isUndisturbed ? withoutDisturbances(small) : small)
+  const { property: report } = checked
+  expect(report.holds).toBe(false)
+  expect(report.message).toMatch(story)
+})
+
+interface SpoiledConfig {
+  on: Record<string, unknown>
+  states: { PAUSED: { on: Record<string, unknown> } }
+}
+
+function spoil(change: (config: SpoiledConfig) => void): typeof agentMachine {
+  const { config } = agentMachine
+  const copy = {
+    ...config,
+    on: { ...config.on },
+    states: { ...config.states, PAUSED: { ...config.states?.PAUSED, on: { ...config.states?.PAUSED?.on } } },
+  }
+  change(copy as unknown as SpoiledConfig)
+  return new StateMachine(copy as never, agentMachine.implementations as never) as never
+}
