@@ -42,7 +42,7 @@ export function findBreach(graph: MomentGraph, judge: Judge): Finding {
     }
     case 'canReach':
       return { breach: findDeadEnd(graph, (node) => node.verdict.q), begun: graph.nodes.length }
-    case 'decreases':
+    default:
       return { breach: findIdleCycle(graph), begun: graph.nodes.length }
   }
 }

@@ -147,11 +147,12 @@ function walkStory(observed: ObservedMachine, { input, steps, loop }: Played): W
   }
   steps.forEach(go)
   const seen = new Set<string>()
-  for (let round = 0; loop && loop.length > 0 && round < maxRounds; round++) {
+  const round = loop ?? []
+  for (let rounds = 0; round.length > 0 && rounds < maxRounds; rounds++) {
     const key = toFullKey(at)
-    if (round > 0 && seen.has(key)) break
+    if (rounds > 0 && seen.has(key)) break
     seen.add(key)
-    loop.forEach(go)
+    round.forEach(go)
   }
   return walk
 }
@@ -166,7 +167,7 @@ function judgeWalk(
 ): string | null {
   const { property, name } = judge
   const { moments } = walk
-  const tell = (what: string, { event, snapshot }: Moment): string =>
+  const tell: Tell = (what, { event, snapshot }) =>
     `${name}: ${what} after ${describeEvent(event)} in ${describeState(snapshot)}`
   switch (property.kind) {
     case 'always':
@@ -175,29 +176,42 @@ function judgeWalk(
       return wrong ? tell('does not hold', wrong) : null
     }
     case 'leadsTo':
-    case 'until': {
-      let isWaiting = property.kind === 'until' && property.from === undefined
-      for (const [i, moment] of moments.entries()) {
-        isWaiting ||= judge.ask(property.kind === 'until' ? 'from' : 'p', moment)
-        if (judge.ask('q', moment)) {
-          if (i >= walk.loopFrom) return null
-          isWaiting = false
-        }
-        if (isWaiting && property.kind === 'until' && !judge.ask('p', moment))
-          return tell('is broken before the wait is over', moment)
-      }
-      const last = moments.at(-1)
-      const isEndless =
-        loop !== null && isWaiting && isRound(space, walk) && isFairRound(observed, space, judge, walk)
-      return isEndless && last ? tell('what it waits for never comes', last) : null
-    }
+    case 'until':
+      return judgeWait(observed, space, judge, walk, loop !== null, tell)
     case 'canReach': {
       const last = moments.at(-1)
       return last && !leadsToGoal(observed, space, judge, last) ? tell('there is no way on', last) : null
     }
-    case 'decreases':
+    default:
       return judgeRanks(judge, walk, tell)
   }
+}
+
+type Tell = (what: string, moment: Moment) => string
+
+function judgeWait(
+  observed: ObservedMachine,
+  space: ExploreSpace,
+  judge: Judge,
+  walk: Walk,
+  isEndless: boolean,
+  tell: Tell,
+): string | null {
+  const { property } = judge
+  const isUntil = property.kind === 'until'
+  let isWaiting = isUntil && property.from === undefined
+  for (const [i, moment] of walk.moments.entries()) {
+    isWaiting ||= judge.ask(isUntil ? 'from' : 'p', moment)
+    if (judge.ask('q', moment)) {
+      if (i >= walk.loopFrom) return null
+      isWaiting = false
+    }
+    if (isUntil && isWaiting && !judge.ask('p', moment))
+      return tell('is broken before the wait is over', moment)
+  }
+  const last = walk.moments.at(-1)
+  if (!last || !isEndless || !isWaiting || !isRound(space, walk)) return null
+  return isFairRound(observed, space, judge, walk) ? tell('what it waits for never comes', last) : null
 }
 
 /** Whether the loop comes back to the state in which it begins, each time. */
@@ -267,11 +281,7 @@ function exploreFrom(observed: ObservedMachine, snapshot: AnyMachineSnapshot): O
   return { ...observed, start: () => ({ snapshot, taken: [], actions: [] }) }
 }
 
-function judgeRanks(
-  judge: Judge,
-  { moments, steps, loopFrom }: Walk,
-  tell: (what: string, moment: Moment) => string,
-): string | null {
+function judgeRanks(judge: Judge, { moments, steps, loopFrom }: Walk, tell: Tell): string | null {
   const ranks = moments.map((moment) => judge.rank(moment))
   const compare = (one: number, other: number): number => compareRanks(ranks[one] ?? [], ranks[other] ?? [])
   const rise = moments.findIndex((_, i) => i > 0 && compare(i, i - 1) > 0)
