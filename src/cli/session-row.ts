@@ -31,10 +31,11 @@ export async function readSessionRow(
     const { run, name, tags, parent, runs, state, definition } = await readSessionAt(store, entry.id)
     if (run !== null) {
       const now = createSummary(run.context, { name, tags, parent, runs, definition })
-      return { ...now, ...place, state: toListedState(now.state, entry.holder) }
+      const title = summary?.title ?? now.title
+      return { ...now, ...place, title, state: toListedState(now.state, entry.holder) }
     }
     const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]
-    const named = name === undefined ? {} : { name }
+    const named = { ...(name !== undefined && { name }), title: summary?.title ?? name ?? '' }
     return { ...emptySummary, ...place, ...named, messages, totalTokens, cost, state: 'new' }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error

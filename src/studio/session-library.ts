@@ -1,7 +1,6 @@
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
-import { formatMessageText } from '../core/format/message-text.js'
-import { shorten } from '../core/format/format-words.js'
+import { createTitle } from '../core/sessions/session-summary.js'
 import { describeError } from '../core/base/describe-error.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
@@ -196,6 +195,8 @@ export class SessionLibrary {
       name: summary?.name === undefined ? null : toShownText(summary.name, 200),
       standing: toStanding(told, holder !== null || isAttached),
       ...told,
+      // What a rename gives is in no log.
+      title: summary ? toShownText(summary.title, 200) : told.title,
       createdAt,
       updatedAt,
       records: head,
@@ -238,12 +239,11 @@ const ignore = (): void => undefined
 function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSummary {
   const context = standing.run?.context ?? null
   const messages = context ? maskMessages(context) : standing.state.messages
-  const said = messages.findLast((message) => message.role === 'user' && !message.internal)
   const usage = context?.usage.session ?? standing.state.usage
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
-    title: said ? toShownText(shorten(formatMessageText(said), 120)) : '',
+    title: toShownText(standing.name ?? createTitle(messages), 200),
     steps: context?.steps ?? 0,
     tokens: usage.totalTokens,
     cost: usage.cost,

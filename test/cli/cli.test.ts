@@ -77,6 +77,7 @@ describe('the command line', () => {
     ['sessions list', ['json', 'limit', 'prefix', 'tag', 'children', 'store']],
     ['sessions show', ['at', 'events']],
     ['sessions export', ['markdown', 'out', 'force']],
+    ['sessions rename', ['default']],
     ['sessions fork', ['at']],
     ['sessions delete', ['yes']],
   ])('%s --help explains its options, and opens no store', async (command, options) => {

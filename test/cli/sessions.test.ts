@@ -147,7 +147,7 @@ describe('sessions show', () => {
     expect(out).toMatch(
       new RegExp(
         [
-          '^Session done\nbegun .* UTC, written just now\n\n',
+          '^Session done · done\\?\nbegun .* UTC, written just now\n\n',
           'You\ndone\\?\n\n',
           'Assistant\nLet me see\\.\n  → look\\(at: "the sky"\\)\n  ✓ look  seen\nDone\\.\n\n',
           'COMPLETED · end_turn\n  steps   2 of 50\n  tokens  .*\n  cost    \\$0\\.00\n  record  5 of 5\n$',
@@ -288,7 +288,7 @@ describe('sessions export', () => {
     await run(['run', '--session', 's', '--rehearsal=play.json', '-t', 'tools.mjs', 'Go'])
     const { out } = await run(['sessions', 'export', 's', '--markdown'])
     expect(out.replaceAll(/· .*/g, '· WHEN')).toBe(
-      '# Session s\n\n## You · WHEN\n\nGo\n\n## Assistant · WHEN\n\nSee:\n\nCalls `look`:\n\n' +
+      '# Go\n\n## You · WHEN\n\nGo\n\n## Assistant · WHEN\n\nSee:\n\nCalls `look`:\n\n' +
         '````\n{"at":"```\\n# no head"}\n````\n\nResult of `look`:\n\n```\nseen\n```\n\n' +
         '## Assistant · WHEN\n\n**Done.**\n',
     )
@@ -307,6 +307,46 @@ describe('sessions fork', () => {
       sessionId: out.trim(),
     })
     expect(rows((await run(['sessions', 'list', '--json'])).out)).toHaveLength(3)
+  })
+})
+
+describe('sessions rename', () => {
+  const titles = async ({ run }: Kept) =>
+    rows((await run(['sessions', 'list', '--json'])).out).map(({ id, title }) => [id, title])
+
+  test('gives a title, which every command shows, and takes it back', async () => {
+    const place = await two()
+    const { run } = place
+    expect(await run(['sessions', 'rename', 'done', 'The sky'])).toMatchObject({
+      code: 0,
+      out: 'Renamed done.\n',
+    })
+    expect(await titles(place)).toEqual([
+      ['waits', 'waits?'],
+      ['done', 'The sky'],
+    ])
+    expect((await run(['sessions', 'list'])).out).toMatch(/^done .* {2}The sky$/m)
+    expect((await run(['sessions', 'show', 'done'])).out).toMatch(/^Session done · The sky\n/)
+    expect((await run(['sessions', 'export', 'done', '--markdown'])).out).toMatch(/^# The sky\n/)
+    const asked = await run(['sessions', 'delete', 'done'], { tty: true, input: 'n\n' })
+    expect(asked.out).toContain('Delete session done (The sky)')
+    expect(await run(['sessions', 'rename', 'done', '--default'])).toMatchObject({ code: 0 })
+    expect(await titles(place)).toContainEqual(['done', 'done?'])
+  })
+
+  test.each([
+    [['done'], 2, 'Give one title in quotes'],
+    [['done', 'The', 'sky'], 2, 'Give one title in quotes'],
+    [['done', 'The sky', '--default'], 2, 'Give one title in quotes'],
+    [['done', ''], 2, 'this one is empty'],
+    [['dune', 'The sky'], 2, "There is no session 'dune' here. Did you mean 'done'?"],
+  ])('%j is refused', async (args, code, words) => {
+    const { run } = await two()
+    expect(await run(['sessions', 'rename', ...args])).toMatchObject({
+      code,
+      out: '',
+      err: expect.stringContaining(words),
+    })
   })
 })
 

@@ -212,7 +212,7 @@ test.each(runnable)('the example $place runs', async (example) => {
     program.replaceAll(shown, (_, told, text: string) => `shows(${quoted(text)}, ${told})`),
   )
   const isAboutStored =
-    /\.(resume|replay|fork|readSession|forget|branch|listBranches|selectBranch)\(|recordSession|\brecording\b/.test(
+    /\.(resume|replay|fork|readSession|rename|forget|branch|listBranches|selectBranch)\(|recordSession|\brecording\b/.test(
       code,
     )
   Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })

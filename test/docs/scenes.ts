@@ -534,6 +534,18 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect([values.page, values.next]).toEqual([[], []])
     },
   },
+  'docs/sessions.md › Titles': {
+    turns: [says('On its way.')],
+    own: async ({ model }) => {
+      const store = memoryStore()
+      const agent = createAgent({ model, store })
+      await agent.run('Where is my parcel?', { session: 'ann:1', tags: { user: 'ann' } }).result
+      return { store, agent }
+    },
+    expect: ({ said }) => {
+      expect(said).toBe('The parcel from Lisbon\n')
+    },
+  },
   'docs/shields.md › Shields': {
     turns: [says('It is Project Falcon.')],
     own: () => ({ client: moderating }),

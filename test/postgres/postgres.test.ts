@@ -66,7 +66,7 @@ describe('the store in Postgres', () => {
       DROP TABLE "${schema}".inbox, "${schema}".tags;
       DROP INDEX "${schema}".listed, "${schema}".listed_by_state, "${schema}".listed_by_agent, "${schema}".listed_by_both,
         "${schema}".held, "${schema}".children_of;
-      ALTER TABLE "${schema}".sessions DROP parent, DROP told, DROP inbox, DROP listed_at, DROP state, DROP agent;
+      ALTER TABLE "${schema}".sessions DROP parent, DROP title, DROP told, DROP inbox, DROP listed_at, DROP state, DROP agent;
       UPDATE "${schema}".schema_version SET version = 1;
       INSERT INTO "${schema}".sessions (id) VALUES ('never-written')`)
     const [store, at] = [place.open(), place.open()]
@@ -97,7 +97,7 @@ describe('the store in Postgres', () => {
     await admin(`
       DROP TABLE "${schema}".tags;
       DROP INDEX "${schema}".children_of;
-      ALTER TABLE "${schema}".sessions DROP parent;
+      ALTER TABLE "${schema}".sessions DROP parent, DROP title;
       UPDATE "${schema}".schema_version SET version = 2`)
     const [store, at] = [place.open(), place.open()]
     const ids = async (options: ListOptions) => (await store.list(options)).map(({ id }) => id).sort()

@@ -134,6 +134,10 @@ const reasons: Record<string, string[]> = {
     'createInspectorOptions',
     'startInspector',
   ],
+  'it changes a title in lists, and nothing of the session’s work': [
+    'agent.rename',
+    'statewright sessions rename',
+  ],
   'it is a store: what reaches it may do anything to its sessions': [
     'memoryStore',
     'openStore',

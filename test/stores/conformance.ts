@@ -4,6 +4,7 @@ import type { Place } from './support.js'
 /** What a store may leave out, by the reason that its checks are skipped with. */
 type Lack =
   | 'the store has no renewAll'
+  | 'the store has no setTitle'
   | 'the store has no purge'
   | 'the inbox has no findUnread'
   | 'the inbox has no listUnread'

@@ -110,7 +110,7 @@ describe('the folder of a file store', () => {
     const old = new Database(join(dir, 'sessions.db'))
     old.exec(`
       DROP TABLE inbox; DROP TABLE tags; DROP INDEX children_of;
-      ALTER TABLE sessions DROP COLUMN parent;
+      ALTER TABLE sessions DROP COLUMN parent; ALTER TABLE sessions DROP COLUMN title;
       DROP INDEX listed; DROP INDEX listed_by_state; DROP INDEX listed_by_agent; DROP INDEX listed_by_both; DROP INDEX held;
       ALTER TABLE sessions DROP COLUMN told;
       ALTER TABLE sessions DROP COLUMN state;
@@ -141,7 +141,8 @@ describe('the folder of a file store', () => {
     second.close()
     const old = new Database(join(dir, 'sessions.db'))
     old.exec(`
-      DROP TABLE tags; DROP INDEX children_of; ALTER TABLE sessions DROP COLUMN parent; PRAGMA user_version = 2`)
+      DROP TABLE tags; DROP INDEX children_of; ALTER TABLE sessions DROP COLUMN parent;
+      ALTER TABLE sessions DROP COLUMN title; PRAGMA user_version = 2`)
     old.close()
     const store = fileStore({ dir })
     const ids = (options: Parameters<typeof store.list>[0]) => store.list(options).map(({ id }) => id)
@@ -152,6 +153,21 @@ describe('the folder of a file store', () => {
     store.append(lease, [createRecord(2)], { ...createSummary('ann:1'), tags: { user: 'ann' } })
     store.release(lease)
     expect(ids({ tags: { user: 'ann' } })).toEqual(['ann:1'])
+    store.close()
+  })
+
+  test('brings a folder of the third version up to this one: its sessions can be renamed', () => {
+    const third = fileStore({ dir })
+    const lease = third.acquire('s', leaseRequest)
+    third.append(lease, [createRecord(1)], createSummary('first message'))
+    third.close()
+    const old = new Database(join(dir, 'sessions.db'))
+    old.exec('ALTER TABLE sessions DROP COLUMN title; PRAGMA user_version = 3')
+    old.close()
+    const store = fileStore({ dir })
+    expect(store.get('s')?.summary?.title).toBe('first message')
+    expect(store.setTitle?.('s', 'Given')).toBe(true)
+    expect(store.list().map(({ summary }) => summary?.title)).toEqual(['Given'])
     store.close()
   })
 

@@ -122,6 +122,21 @@ test('what is not asked for is refused, and sets nothing going', async () => {
   await close()
 })
 
+test('the title of a session is its first message, until it is renamed: the same as in lists', async () => {
+  const { visitor, store, agent, close } = await waiting()
+  const shown = async () => (await visitor.get<SessionView>(paths.session('s'))).session.title
+  expect([await shown(), store.get('s')?.summary?.title]).toEqual(['Pay the invoice.', 'Pay the invoice.'])
+  await agent.rename('s', 'The invoice')
+  expect(await shown()).toBe('The invoice')
+  await visitor.post(paths.answers('s'), { type: 'cancel', why: 'Enough.' })
+  await until(() => store.get('s')?.summary?.state === 'CANCELLED')
+  await agent.run('And the other one?', { session: 's' }).result
+  expect(await shown()).toBe('The invoice')
+  await agent.rename('s', null)
+  expect(await shown()).toBe('Pay the invoice.')
+  await close()
+})
+
 test('a fork with an edit is a new session, and the other keeps every byte', async () => {
   const { visitor, store, close } = await waiting()
   const before = JSON.stringify(store.read('s'))

@@ -21,6 +21,7 @@ export function distant(
     list: (...args) => later(() => near.list(...args)),
     delete: (...args) => later(() => near.delete(...args)),
     close: () => later(() => near.close()),
+    ...(near.setTitle && { setTitle: (...args) => later(() => near.setTitle?.(...args) ?? false) }),
     ...(inbox && {
       inbox: {
         put: (...args) => later(() => inbox.put(...args)),

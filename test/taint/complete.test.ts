@@ -268,6 +268,7 @@ const rowOfMethod: Rows<Exclude<keyof Agent, 'machine' | '~context'>> = {
   listBranches: 'no words',
   selectBranch: 'no words',
   readSession: 'exit: read',
+  rename: 'no words',
   deleteSession: 'no words',
   deleteSessions: 'no words',
   createInput: 'no: it is for the bare machine, which has no exits of its own',

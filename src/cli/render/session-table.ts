@@ -33,12 +33,7 @@ export function formatSessionTable(
     )
   const lines = rows.map((row, i) => {
     const [id = '', state = '', ...rest] = aligned(cells[i] ?? [])
-    return [
-      id,
-      paint(chooseStyle(row.state), state),
-      ...rest,
-      shorten(row.name ?? row.title, titleWidth),
-    ].join('  ')
+    return [id, paint(chooseStyle(row.state), state), ...rest, shorten(row.title, titleWidth)].join('  ')
   })
   return [paint('dim', [...aligned(columnHeads.slice(0, -1)), 'title'].join('  ')), ...lines, ''].join('\n')
 }

@@ -294,6 +294,18 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
    */
   readSession(sessionId: string): Promise<Session>
   /**
+   * Gives a session of the store a title for lists: `summary.title` of `store.list()`, the command line and the studio show it. Also
+   * while a run works on the session. White space counts as one blank. Null: the default again, which is the session's name, or the
+   * beginning of its first message.
+   *
+   * @example
+   * await agent.rename('ann', 'The trip to Lisbon')
+   * @throws {UsageError} `no_store`, `no_titles` for a store that keeps none, `invalid_option` for what is no text of 1 to 200
+   * characters
+   * @throws {StoreError} `unknown_session`, …
+   */
+  rename(sessionId: string, title: string | null): Promise<void>
+  /**
    * Forgets a session that runs have named by its id: out of the store or, without one, out of the agent's memory, where
    * it would stay for as long as the agent. The sessions of its sub-agents, at every depth, and all that is left in an inbox
    * go with it. False when there was none.

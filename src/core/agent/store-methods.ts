@@ -16,6 +16,9 @@ const loadSessionFunctions = loadOnce(() => import('../sessions/log/lazy-session
 /** Only those who change what happened need them. */
 const loadEdits = loadOnce(() => import('../run/edit-fork.js'))
 
+/** Only those who rename a session need it. */
+const loadRename = loadOnce(() => import('../sessions/rename-session.js'))
+
 /** Only those who speak to a session from elsewhere need it. */
 const loadTell = loadOnce(() => import('../run/tell-stored-session.js'))
 /** Only those whose sessions have branches need it. */
@@ -61,7 +64,7 @@ export function createStoreMethods(
   made: AgentInternals,
 ): Pick<
   Agent,
-  'replay' | 'readSession' | 'fork' | 'branch' | 'listBranches' | 'selectBranch' | 'tell' | 'watch'
+  'replay' | 'readSession' | 'rename' | 'fork' | 'branch' | 'listBranches' | 'selectBranch' | 'tell' | 'watch'
 > {
   return {
     replay: async (sessionId, options) => {
@@ -74,6 +77,11 @@ export function createStoreMethods(
       const [kept, id] = [getStore(store), checkSessionId(sessionId)]
       const { readSession } = await loadSessionFunctions()
       return readSession(kept, id)
+    },
+    rename: async (sessionId, title) => {
+      const [kept, id] = [getStore(store), checkSessionId(sessionId)]
+      const { renameSession } = await loadRename()
+      return renameSession(kept, id, title)
     },
     fork: async (sessionId, seq, options) => {
       expectArgument('agent.fork(id, seq, options)', options, optionsRule)

@@ -15,7 +15,7 @@ export function createSummary(
   const { session } = context.usage
   return {
     ...toIdentityFields(identity),
-    title: createTitle(maskMessages(context)),
+    title: identity.name ?? createTitle(maskMessages(context)),
     state: context.state,
     reason: context.reason,
     runs,
@@ -34,7 +34,7 @@ export function createFirstSummary(
 ): SessionSummary {
   return {
     ...toIdentityFields(identity),
-    title: createTitle(messages),
+    title: identity.name ?? createTitle(messages),
     state: null,
     reason: null,
     runs,
@@ -44,7 +44,8 @@ export function createFirstSummary(
   }
 }
 
-function createTitle(messages: readonly Message[]): string {
+/** The beginning of the first message of the user. */
+export function createTitle(messages: readonly Message[]): string {
   const first = messages.find((message) => message.role === 'user' && !message.internal)
   if (first?.role !== 'user') return ''
   const { content } = first

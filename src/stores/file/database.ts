@@ -10,7 +10,7 @@ const busyMs = 5000
 const checkpointPages = 4000
 
 /** In `user_version` of the database. */
-const schemaVersion = 3
+const schemaVersion = 4
 
 /**
  * What version 2 has more: an inbox beside each log, and what sessions are listed by. `summed_up_at` is when a session was
@@ -50,6 +50,11 @@ const version3Sql = `
   ALTER TABLE log.sessions ADD COLUMN parent TEXT;
   CREATE INDEX log.children_of ON sessions (parent, summed_up_at DESC, id)
     WHERE token IS NULL AND parent IS NOT NULL;
+`
+
+/** What version 4 has more: the titles that sessions were given. */
+const version4Sql = `
+  ALTER TABLE log.sessions ADD COLUMN title TEXT;
   PRAGMA log.user_version = ${schemaVersion};
 `
 
@@ -200,8 +205,11 @@ function migrate(database: Database.Database, file: string): void {
       database.exec(version2Sql)
       database.exec(version2MigrationSql)
     }
-    database.exec(version3Sql)
-    database.exec(version3MigrationSql)
+    if (version <= 2) {
+      database.exec(version3Sql)
+      database.exec(version3MigrationSql)
+    }
+    database.exec(version4Sql)
     return
   }
   if (database.prepare('SELECT 1 FROM log.sqlite_master LIMIT 1').all().length > 0) {
@@ -214,4 +222,5 @@ function migrate(database: Database.Database, file: string): void {
   database.exec(version1Sql)
   database.exec(version2Sql)
   database.exec(version3Sql)
+  database.exec(version4Sql)
 }

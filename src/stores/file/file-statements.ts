@@ -37,6 +37,9 @@ export function prepareStatements(database: Database.Database) {
   const sumUp = one(
     'UPDATE sessions SET summed_up_at = ?, summary = ?, state = ?, agent = ?, parent = ? WHERE id = ?',
   )
+  const entitle = one(
+    'UPDATE sessions SET title = ? WHERE id = ? AND EXISTS (SELECT 1 FROM records WHERE session_id = id)',
+  )
   const read = one(
     `SELECT ${recordColumns} FROM records WHERE session_id = ? AND seq BETWEEN ? AND ? ORDER BY seq`,
   ).raw()
@@ -95,6 +98,8 @@ export function prepareStatements(database: Database.Database) {
       untag.run([sessionId, JSON.stringify(Object.keys(tags))])
       for (const [name, value] of Object.entries(tags)) tag.run([sessionId, name, value])
     },
+    setTitle: (sessionId: string, title: string | null): boolean =>
+      entitle.run([title, sessionId]).changes > 0,
     read(sessionId: string, { from, to }: ResolvedRange): LogRecord[] {
       const first =
         from === 'snapshot' ? ((lastSnapshot.all([sessionId, to]) as [number][])[0]?.[0] ?? 1) : from

@@ -20,6 +20,7 @@ import {
 } from '../../core/sessions/store/store-refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { Lease, ListedSession, SyncSessionStore } from '../../core/sessions/store/store.js'
+import { withTitle } from '../../core/sessions/store/session-title.js'
 import { parseSummary } from '../../core/sessions/store/summary-text.js'
 import { openDatabase } from './database.js'
 import { toFileStoreError } from './sqlite-error.js'
@@ -162,6 +163,8 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
         return row.head > 0
       }),
 
+    setTitle: (sessionId, title) => write((sql) => sql.setTitle(sessionId, title)),
+
     purge() {
       if (use((sql) => sql.purge())) return
       throw new StoreError(
@@ -202,13 +205,13 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
 }
 
 function toListedSession(row: SessionRow, time: number): ListedSession {
-  const { id, createdAt, updatedAt, head, summary } = row
+  const { id, createdAt, updatedAt, head, summary, title } = row
   return {
     id,
     createdAt,
     updatedAt,
     head,
-    summary: parseSummary(summary),
+    summary: withTitle(parseSummary(summary), title),
     holder: isLeaseHeld(row, time) ? row.holder : null,
   }
 }

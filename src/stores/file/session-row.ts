@@ -16,6 +16,8 @@ export interface SessionRow extends LeaseRow {
   updatedAt: number
   /** JSON text. */
   summary: string | null
+  /** What the session was given. */
+  title: string | null
 }
 
 /** From the records themselves: to write a session's row with each of them would double what is written. */
@@ -27,15 +29,15 @@ export const updatedAtSql = `max(summed_up_at, ${createWrittenAtSql(headSql)})`
 
 export const sessionColumns = [
   ...[headSql, createdAtSql, updatedAtSql, 'expires_at'].map(selectInteger),
-  ...['id', 'summary', 'token', 'holder', 'process'].map(selectBytes),
+  ...['id', 'summary', 'token', 'holder', 'process', 'title'].map(selectBytes),
 ].join(', ')
 
 type Bytes = Buffer | null
 
 export function readSessionRow(row: unknown): SessionRow {
-  const [head, createdAt, updatedAt, expiresAt, id, summary, token, holder, process] = row as [
+  const [head, createdAt, updatedAt, expiresAt, id, summary, token, holder, process, title] = row as [
     ...[number, number, number, number],
-    ...[Bytes, Bytes, Bytes, Bytes, Bytes],
+    ...[Bytes, Bytes, Bytes, Bytes, Bytes, Bytes],
   ]
   return {
     id: decodeText(id),
@@ -43,6 +45,7 @@ export function readSessionRow(row: unknown): SessionRow {
     createdAt,
     updatedAt,
     summary: summary && decodeText(summary),
+    title: title && decodeText(title),
     token: token && decodeText(token),
     holder: holder && decodeText(holder),
     process: process && decodeText(process),

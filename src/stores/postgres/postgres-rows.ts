@@ -1,6 +1,7 @@
 import { isProcessGone } from '../../core/sessions/store/process-identity.js'
 import type { UnreadInbox } from '../../core/sessions/store/inbox.js'
 import type { Appended, LogRecord, ListedSession } from '../../core/sessions/store/store.js'
+import { withTitle } from '../../core/sessions/store/session-title.js'
 import { parseSummary, stringifySummary } from '../../core/sessions/store/summary-text.js'
 import type { PendingAppend } from './append-groups.js'
 
@@ -90,6 +91,7 @@ export interface EntryRow extends SessionRow {
   created_at: string
   updated_at: string
   summary: string | null
+  title: string | null
 }
 
 export function toListedSession(row: EntryRow): ListedSession {
@@ -98,7 +100,7 @@ export function toListedSession(row: EntryRow): ListedSession {
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
     head: Number(row.head),
-    summary: parseSummary(row.summary),
+    summary: withTitle(parseSummary(row.summary), row.title),
     holder: row.held && !isProcessGone(row.process) ? row.holder : null,
   }
 }

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 
-const schemaVersion = 3
+const schemaVersion = 4
 
 /**
  * Makes the tables that are not there yet. Nothing is asked for that a user without the right to create would need
@@ -18,6 +18,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
     if (version === null) await client.query(createVersion1Sql(schema))
     if (version === null || version < 2) await client.query(createVersion2Sql(schema))
     if (version === null || version < 3) await client.query(createVersion3Sql(schema))
+    if (version === null || version < 4) await client.query(createVersion4Sql(schema))
     await client.query('COMMIT')
     client.release()
   } catch (error) {
@@ -118,3 +119,8 @@ const createVersion3Sql = (schema: string): string => `
   CREATE INDEX children_of ON "${schema}".sessions (parent, listed_at DESC, id)
     WHERE token IS NULL AND parent IS NOT NULL;
   UPDATE "${schema}".schema_version SET version = 3;`
+
+/** What version 4 has more: the titles that sessions were given. */
+const createVersion4Sql = (schema: string): string => `
+  ALTER TABLE "${schema}".sessions ADD COLUMN title text;
+  UPDATE "${schema}".schema_version SET version = 4;`

@@ -15,7 +15,7 @@ export function createStatements(schema: string) {
   const expiry = (ttl: string) => `least(${now} + ${ttl}::bigint, ${Number.MAX_SAFE_INTEGER})`
   const isHeld = `(s.token IS NOT NULL AND s.expires_at > ${now})`
 
-  const entry = `s.id, created_at, updated_at, head, summary, holder, process, ${isHeld} AS held`
+  const entry = `s.id, created_at, updated_at, head, summary, title, holder, process, ${isHeld} AS held`
 
   return {
     /** $3 token, $4 holder, $5 process, $6 milliseconds; $7 the token of a holder that is gone, or null. */
@@ -111,6 +111,9 @@ export function createStatements(schema: string) {
         SELECT seq FROM ${records} WHERE session_id = $1 AND seq <= $3 AND type = 'snapshot'
         ORDER BY seq DESC LIMIT 1), 1)
       ORDER BY seq`,
+
+    /** $1 session, $2 title or null. */
+    setTitle: `UPDATE ${sessions} SET title = $2 WHERE id = $1 AND head > 0 RETURNING id`,
 
     get: `SELECT ${entry} FROM ${sessions} s WHERE head > 0 AND id = $1`,
 

@@ -231,6 +231,12 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       throw sessionBusyError(sessionId, row.holder)
     },
 
+    async setTitle(sessionId, title) {
+      return (
+        isSessionId(sessionId) && (await query<{ id: string }>(sql.setTitle, [sessionId, title])).length > 0
+      )
+    },
+
     async close() {
       isClosed = true
       const pool = await opened?.catch(() => null)

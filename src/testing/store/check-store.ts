@@ -71,7 +71,7 @@ export const storeChecks: readonly StoreCheckSpec[] = [
 /**
  * Checks a `SessionStore` against what sessions count on: records, leases, the list, deleting, the inbox, many writers at once,
  * and several stores at one place. `open` is given a place where nothing is yet, and a clock, and makes the store; a check
- * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `purge`, `inbox`, its `findUnread` and `listUnread`).
+ * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `setTitle`, `purge`, `inbox`, its `findUnread` and `listUnread`).
  *
  * @example
  * const { broken } = await checkStore(({ now }) => memoryStore({ now }), { shared: false })
@@ -196,6 +196,7 @@ const closeStore = async (store: SessionStore): Promise<void> => store.close()
 function explainMissing(ability: Ability, store: SessionStore, shared: boolean): string | null {
   if (ability === 'shared') return shared ? null : 'shared is false: each store has sessions of its own'
   if (ability === 'purge') return store.purge ? null : 'the store has no purge'
+  if (ability === 'setTitle') return store.setTitle ? null : 'the store has no setTitle'
   if (ability === 'renewAll') return store.renewAll ? null : 'the store has no renewAll'
   if (!store.inbox) return 'the store has no inbox'
   return ability === 'inbox' || store.inbox[ability] ? null : `the inbox has no ${ability}`

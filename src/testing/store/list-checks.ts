@@ -236,6 +236,46 @@ export const listChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
+    name: 'a title stays with its session, whatever is appended, until it is taken back or the session is deleted',
+    needs: 'setTitle',
+    async run({ store, time }) {
+      const title = async (id: string) => (await store.get(id))?.summary?.title
+      const setTitle = async (id: string, given: string | null) => store.setTitle?.(id, given)
+      expectSame('a title for no session', await setTitle('s', 'Given'), false)
+      const lease = await store.acquire('s', leaseRequest)
+      expectSame('a title for a session without a record', await setTitle('s', 'Given'), false)
+      await store.append(lease, [createRecord(1)], createSummary('first message'))
+      await store.append(
+        await store.acquire('other', leaseRequest),
+        [createRecord(1)],
+        createSummary('other'),
+      )
+      const before = await store.get('s')
+      await time.pass(10)
+      expectSame('a title for a session that is written to', await setTitle('s', "O'Hara; -- 東京 🚆"), true)
+      const now = await store.get('s')
+      expectSame('its title', now?.summary?.title, "O'Hara; -- 東京 🚆")
+      expectSame('what else is told of it', { ...now, summary: null }, { ...before, summary: null })
+      await store.append(lease, [createRecord(2)], createSummary('first message'))
+      await store.release(lease)
+      expectSame('its title after an append', await title('s'), "O'Hara; -- 東京 🚆")
+      expectSame(
+        'the titles in the list',
+        (await store.list()).map(({ id, summary }) => `${id}: ${summary?.title}`).sort(),
+        ['other: other', "s: O'Hara; -- 東京 🚆"],
+      )
+      expectSame('taking it back', await setTitle('s', null), true)
+      expectSame('its title then', await title('s'), 'first message')
+      await setTitle('s', 'Of the deleted session')
+      await store.delete('s')
+      expectSame('a title for a session that was deleted', await setTitle('s', 'Given'), false)
+      await store.append(await store.acquire('s', leaseRequest), [createRecord(1)], createSummary('anew'))
+      expectSame('the title of a session that began anew', await title('s'), 'anew')
+      for (const strange of strangeIds)
+        expectSame(`a title for ${formatValue(strange)}`, await setTitle(strange, 'Given'), false)
+    },
+  },
+  {
     name: 'deleting is refused while somebody writes to the session',
     async run({ store, time }) {
       const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })

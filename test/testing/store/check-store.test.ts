@@ -151,6 +151,21 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     ],
   ],
   [
+    'forgets a title with the next append',
+    (inner) => ({
+      append: (lease, ...asked) => {
+        inner.setTitle?.(lease.sessionId, null)
+        return inner.append(lease, ...asked)
+      },
+    }),
+    [
+      [
+        'a title stays with its session, whatever is appended, until it is taken back or the session is deleted',
+        /^its title after an append should be "O'Hara; -- .*", but is "first message"$/,
+      ],
+    ],
+  ],
+  [
     'says that it has given a session free, and has not',
     (inner) => ({
       append: (lease, records, summary) => {

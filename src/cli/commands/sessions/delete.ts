@@ -47,7 +47,7 @@ export const deleteCommand: Command = {
 
 async function isSure({ id, head, summary }: ListedSession, io: CliIO): Promise<boolean> {
   const { ask, close } = openTerminalPrompt(io)
-  const title = shorten(summary?.name ?? summary?.title ?? '', 60)
+  const title = shorten(summary?.title ?? '', 60)
   try {
     const answer = await ask(
       `Delete session ${id}${title && ` (${title})`} with its ${formatCount(head)} records? (y)es, (n)o: `,

@@ -68,11 +68,11 @@ export const exportCommand: Command = {
     }
     if (has('force') && out === undefined) throw badUsageError('--force goes with --out FILE.', '--force')
     await withSessionStore(text('store'), io, async (store) => {
-      const { id: found } = await findSession(store, id)
+      const { id: found, summary } = await findSession(store, id)
       const content =
         form === 'html'
           ? await formatHtml(store, found)
-          : await formatSession(store, found, form === 'markdown')
+          : await formatSession(store, found, form === 'markdown' ? (summary?.title ?? '') : undefined)
       if (out === undefined) io.stdout.write(content)
       else await writeExport(content, out, has('force'), io)
     })
@@ -125,11 +125,12 @@ function parseTestExport({ all, has, text }: ExportOptions): TestExport {
   }
 }
 
-async function formatSession(store: SessionStore, id: string, isMarkdown: boolean): Promise<string> {
+/** `title`: of a Markdown file. */
+async function formatSession(store: SessionStore, id: string, title: string | undefined): Promise<string> {
   const session = await readSession(store, id)
   const stored = session.toJSON()
-  return isMarkdown
-    ? formatMarkdown(stored, stored.messages)
+  return title !== undefined
+    ? formatMarkdown({ ...stored, ...(title !== '' && { name: title }) }, stored.messages)
     : `${escapeJson(JSON.stringify(stored, null, 2))}\n`
 }
 

@@ -98,11 +98,12 @@ function showSession(
 }
 
 function formatHead(
-  { id, createdAt, updatedAt }: ListedSession,
+  { id, createdAt, updatedAt, summary }: ListedSession,
   { name }: SessionSnapshot,
   paint: Paint,
 ): string {
-  const title = name === undefined ? '' : ` · ${shorten(name, 80)}`
+  const shown = summary?.title ?? name ?? ''
+  const title = shown === '' ? '' : ` · ${shorten(shown, 80)}`
   const when = `begun ${formatTimestamp(createdAt)} UTC, written ${formatAgo(updatedAt, Date.now())}`
   return `${paint('bold', `Session ${id}${title}`)}\n${paint('dim', when)}\n`
 }

@@ -75,6 +75,9 @@ export function limitStoreTime(store: SessionStore, timeoutMs: number, clock: Cl
   if (store.renewAll) {
     limitedStore.renewAll = (leases, ttlMs) => limited('renewAll', store.renewAll?.(leases, ttlMs) ?? [])
   }
+  if (store.setTitle) {
+    limitedStore.setTitle = (...args) => limited('setTitle', store.setTitle?.(...args) ?? false)
+  }
   if (store.purge) limitedStore.purge = () => limited('purge', store.purge?.())
   if (store.openBudgets) {
     limitedStore.openBudgets = () => limited('openBudgets', store.openBudgets?.() as BudgetStore)

@@ -14,6 +14,7 @@ import {
   leaseLostError,
   unknownSessionError,
 } from './store-refusals.js'
+import { withTitle } from './session-title.js'
 import type { Lease, ListedSession, LogRecord, SessionSummary, SyncSessionStore } from './store.js'
 
 /** Time, for tests. */
@@ -27,6 +28,7 @@ const loadBudgets = loadOnce(() => import('../../budgets/memory-budgets.js'))
 interface MemorySession {
   records: LogRecord[]
   summary: SessionSummary | null
+  title: string | null
   createdAt: number
   updatedAt: number
   lease: Lease | null
@@ -35,7 +37,7 @@ interface MemorySession {
   told: number
 }
 
-const emptyMemorySession = { summary: null, createdAt: 0, updatedAt: 0, told: 0 }
+const emptyMemorySession = { summary: null, title: null, createdAt: 0, updatedAt: 0, told: 0 }
 
 const getLastMessage = ({ inbox }: MemorySession): number => inbox.at(-1)?.message ?? 0
 
@@ -61,7 +63,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
   }
 
   const entryOf = (id: string, kept: MemorySession): ListedSession => {
-    const { records, createdAt, updatedAt, summary } = kept
+    const { records, createdAt, updatedAt, title } = kept
+    const summary = withTitle(kept.summary, title)
     const holder = holds(kept) ? kept.lease.holder : null
     return { id, createdAt, updatedAt, head: records.length, summary, holder }
   }
@@ -143,6 +146,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
       const kept = sessions.get(sessionId)
       if (holds(kept)) throw sessionBusyError(sessionId, kept.lease.holder)
       return sessions.delete(sessionId) && (kept?.records.length ?? 0) > 0
+    },
+
+    setTitle(sessionId, title) {
+      const kept = sessions.get(sessionId)
+      if (!kept || kept.records.length === 0) return false
+      kept.title = title
+      return true
     },
 
     close: () => undefined,

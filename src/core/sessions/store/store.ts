@@ -59,7 +59,7 @@ export interface SessionSummary {
   tags?: SessionTags
   /** Of a sub-agent's session: the session of the run that called it. */
   parent?: string
-  /** The beginning of the first user message. */
+  /** The title that `agent.rename` gave; default: its name, or the beginning of the first user message. */
   title: string
   /** Of the latest run. Null: none has started. */
   state: AgentState | null
@@ -212,6 +212,15 @@ export interface SessionStore {
    */
   delete(sessionId: string): MaybePromise<boolean>
   /**
+   * Gives a session a title, which `get` and `list` tell as the `title` of its summary, whatever is appended afterwards; null takes it
+   * back. Needs no lease, and does not count as a write. False for a session without a record. A store without it cannot rename
+   * sessions.
+   *
+   * @example
+   * const wasThere = await memoryStore().setTitle?.('ann', 'The trip to Lisbon') // false
+   */
+  setTitle?(sessionId: string, title: string | null): MaybePromise<boolean>
+  /**
    * Overwrites what deleted sessions have left where the store keeps its data. Asked after agents have deleted sessions. A store
    * without it leaves nothing, or leaves this to its server.
    *
@@ -242,12 +251,13 @@ export interface SessionStore {
 
 /** A session store that answers at once: when `append` returns, its records are durable. */
 export type SyncSessionStore = {
-  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll' | 'purge' | 'openBudgets'>]: (
+  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll' | 'setTitle' | 'purge' | 'openBudgets'>]: (
     ...args: Parameters<SessionStore[Method]>
   ) => Awaited<ReturnType<SessionStore[Method]>>
 } & {
   readonly inbox: SyncSessionInbox
   renewAll?(leases: readonly Lease[], ttlMs: number): Lease[]
+  setTitle?(sessionId: string, title: string | null): boolean
   purge?(): void
   openBudgets?(): MaybePromise<BudgetStore>
 }

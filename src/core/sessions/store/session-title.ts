@@ -1,0 +1,37 @@
+import { UsageError } from '../../base/errors.js'
+import type { SessionSummary } from './store.js'
+
+/** Enough for a line of a list. */
+const maxTitleLength = 200
+
+/** Databases cut or refuse text with NUL or half a surrogate pair; other controls have no place in a line. */
+const invalidTextPattern = /[\p{Cc}\p{Cs}]/u
+
+/**
+ * A title as it is kept: one line. Null takes a title back.
+ *
+ * @throws {UsageError} `invalid_option`
+ */
+export function readTitle(given: unknown): string | null {
+  if (given === null) return null
+  const line = typeof given === 'string' ? given.replaceAll(/\s+/g, ' ').trim() : ''
+  if (line !== '' && line.length <= maxTitleLength && !invalidTextPattern.test(line)) return line
+  const found =
+    typeof given !== 'string'
+      ? `is ${given === undefined ? 'missing' : `of type ${typeof given}`}`
+      : line.length > maxTitleLength
+        ? `has ${line.length}`
+        : line === ''
+          ? 'is empty'
+          : 'has a control character or half a surrogate pair'
+  throw new UsageError(
+    'invalid_option',
+    `A title is a text of 1 to ${maxTitleLength} characters, or null for the default; this one ${found}.`,
+    'title',
+  )
+}
+
+/** The summary with the title that the session was given, if it was given one. */
+export function withTitle(summary: SessionSummary | null, given: string | null): SessionSummary | null {
+  return summary === null || given === null ? summary : { ...summary, title: given }
+}
