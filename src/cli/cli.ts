@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { StatewrightError } from '../core/base/errors.js'
 import { badUsageError, CliError } from './cli-error.js'
 import type { CliIO, Command, CommandGroup } from './command.js'
+import { batchCommand } from './commands/batch.js'
 import { diagramCommand } from './commands/diagram.js'
 import { guardsCommand } from './commands/guards.js'
 import { pathsCommand } from './commands/paths.js'
@@ -25,6 +26,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   runCommand,
   resumeCommand,
   tellCommand,
+  batchCommand,
   sessionsCommands,
   studioCommand,
   guardsCommand,

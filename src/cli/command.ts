@@ -7,7 +7,7 @@ import type { OptionSpecs } from './parse-options.js'
 export interface CliIO {
   stdin: Readable & { isTTY?: boolean }
   stdout: Writable & { isTTY?: boolean; columns?: number }
-  stderr: Writable
+  stderr: Writable & { isTTY?: boolean; columns?: number }
   env: Readonly<Record<string, string | undefined>>
   /** The folder for relative paths. */
   cwd: string

@@ -35,6 +35,13 @@ export function toExitCode(result: RunResult): ExitCode {
   }
 }
 
+/** The code of work that had all of these: an error before a stop, a stop before a wait. A cancelled part is a stop. */
+export function toWorstExitCode(codes: ReadonlySet<ExitCode>): ExitCode {
+  if (codes.has(exitCodes.error)) return exitCodes.error
+  if (codes.has(exitCodes.stopped) || codes.has(exitCodes.cancelled)) return exitCodes.stopped
+  return codes.has(exitCodes.waiting) ? exitCodes.waiting : exitCodes.completed
+}
+
 /** `orThrow` decides which reasons belong to guardrails. */
 function isGuardrail(result: RunResult): boolean {
   try {

@@ -1,0 +1,302 @@
+import { systemClock } from '../../core/base/clock.js'
+import { ConfigError } from '../../core/base/errors.js'
+import { stripControls } from '../../core/format/format-words.js'
+import { type AgentInternals, internalsByAgent } from '../../core/agent/agent-internals.js'
+import type { Agent } from '../../core/agent/agent-options.js'
+import { overrideLimits } from '../../core/config/resolve-config.js'
+import { checkPriceKnown } from '../../core/effects/check-run-start.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import { noUsage } from '../../../machines/agent/usage.js'
+import { type BatchItem, findBatchIdFault } from '../../fleet/batch-item.js'
+import type { BatchProgress } from '../../fleet/batch-progress.js'
+import { runAll } from '../../fleet/run-all.js'
+import { BatchDisplay, formatCost, formatProgress } from '../batch/batch-display.js'
+import { BatchInput, type InputSummary, toBatchId } from '../batch/batch-input.js'
+import { createResultStream, openResultsFile, type KeptResults } from '../batch/results-file.js'
+import { toResultLine } from '../batch/result-line.js'
+import { badUsageError, CliError } from '../cli-error.js'
+import type { CliIO, Command } from '../command.js'
+import { drainSeconds } from '../drain.js'
+import { exitCodes, type ExitCode, toExitCode, toWorstExitCode } from '../exit-codes.js'
+import { loadAgent } from '../load-agent.js'
+import { openStoreForRun } from '../open-session-store.js'
+import { type OptionSpecs, parseOptions, parseWholeNumber } from '../parse-options.js'
+import { drainOptionSpec, storeOptionSpec } from './common-options.js'
+
+const optionSpecs = {
+  agent: {
+    value: 'MODULE',
+    about: 'a module whose default export is an agent, or a function of { store } that returns one',
+  },
+  id: { value: 'NAME', about: "the batch: its sessions are NAME.LINE-ID (default: the input's name)" },
+  out: { short: 'o', value: 'FILE', about: 'where the results go, a line each (default: stdout)' },
+  concurrency: { value: 'N', about: 'how many lines are at work at once (default: 8)' },
+  'cost-limit': { value: 'USD', about: 'begin no line any more when the batch has cost so much' },
+  ...storeOptionSpec,
+  ...drainOptionSpec,
+  help: { short: 'h', about: 'show this help' },
+} satisfies OptionSpecs
+
+interface BatchOptions {
+  input: string
+  agent: string
+  id: string
+  out: string | undefined
+  concurrency: number
+  costLimit: number | undefined
+  store: string | undefined
+  drainMs: number
+}
+
+/** Reads the arguments of `statewright batch`. Throws a CliError for invalid ones. */
+export function readBatchOptions(args: readonly string[]): BatchOptions {
+  const { positionals, text } = parseOptions(args, optionSpecs)
+  const [input, ...more] = positionals
+  if (input === undefined) throw badUsageError('Name a file of lines { "id", "input" }: INPUT.jsonl.', 'INPUT')
+  if (more.length > 0) throw badUsageError(`One INPUT at a time: '${more.join("', '")}' is too much.`, 'INPUT')
+  const agent = text('agent')
+  if (agent === undefined) throw badUsageError('Name the module of the agent: --agent ./agent.mjs.', '--agent')
+  const id = text('id') ?? toBatchId(input)
+  const fault = findBatchIdFault(id)
+  if (fault !== null) throw badUsageError(`--id ${fault}.`, '--id')
+  return {
+    input,
+    agent,
+    id,
+    out: text('out'),
+    concurrency: parseWholeNumber('--concurrency', text('concurrency'), 1) ?? 8,
+    costLimit: parseCost(text('cost-limit')),
+    store: text('store'),
+    drainMs: 1000 * (parseWholeNumber('--drain', text('drain'), 0) ?? drainSeconds),
+  }
+}
+
+function parseCost(given: string | undefined): number | undefined {
+  if (given === undefined) return undefined
+  const value = /^\d*\.?\d+$/.test(given) ? Number(given) : Number.NaN
+  if (Number.isFinite(value) && value > 0) return value
+  throw badUsageError(`--cost-limit must be a number of USD above 0 (is '${given}').`, '--cost-limit')
+}
+
+export const batchCommand: Command = {
+  name: 'batch',
+  about: 'Runs an agent on each line of a file, and goes on where it was after a stop.',
+  positional: 'INPUT.jsonl',
+  options: optionSpecs,
+  notes: [
+    'A line of INPUT is { "id", "input", "tags"? }: the session BATCH.LINE-ID. A line of the results is\n' +
+      '{ id, session, state, reason, output, usage, cost }, in the order of the input. The same command goes on after a kill:\n' +
+      'what has ended is read from the store, and nothing runs twice. A line that waits for an answer is given as it waits:\n' +
+      'answer it with statewright resume, and start the batch again.',
+    'Ctrl-C parks the batch: runs stop where the same command continues them. A second one ends the command at once.\n' +
+      'SIGTERM begins no line any more, and parks what is still at work after --drain SECONDS.',
+    'Exit codes: 0 all completed, 1 an error or a damaged line, 2 bad usage or configuration, 3 a line or the batch was\n' +
+      'stopped by a limit or guardrail, 4 a line waits for input, 130 parked by Ctrl-C, 143 parked at SIGTERM.',
+    'Examples:\n' +
+      '  statewright batch questions.jsonl --agent ./agent.mjs --out answers.jsonl\n' +
+      '  statewright batch questions.jsonl --agent ./agent.mjs --concurrency 20 --cost-limit 5 --out answers.jsonl',
+  ],
+  execute: async (args, io) => {
+    const options = readBatchOptions(args)
+    const input = new BatchInput(options.input, io.cwd, options.id)
+    const summary = await input.check()
+    reportDamaged(summary, options.input, io)
+    const { store } = await openStoreForRun(options.store, io)
+    try {
+      const agent = (await loadAgent(options.agent, io.cwd, store)) as unknown as Agent
+      await checkAgent(agent, options)
+      const kept = options.out === undefined ? createStreamed(io) : await openKept(options.out, input, options, io)
+      try {
+        return await new BatchCommand({ options, input, summary, agent, kept, io }).run()
+      } finally {
+        await kept.results.close()
+      }
+    } finally {
+      await store.close()
+    }
+  },
+}
+
+function createStreamed({ stdout }: CliIO): KeptResults {
+  return { results: createResultStream(stdout), count: 0, cost: 0 }
+}
+
+function openKept(
+  out: string,
+  input: BatchInput,
+  { id }: BatchOptions,
+  { cwd }: CliIO,
+): Promise<KeptResults> {
+  return openResultsFile(out, { cwd, batch: id, items: input.readItems() })
+}
+
+function reportDamaged({ damaged, damagedCount }: InputSummary, input: string, { stderr }: CliIO): void {
+  for (const { number, fault } of damaged)
+    stderr.write(`statewright: ${stripControls(`line ${number} of '${input}' ${fault}`)}\n`)
+  if (damagedCount > damaged.length)
+    stderr.write(`statewright: ${damagedCount - damaged.length} more lines are damaged.\n`)
+}
+
+/** What would end every line alike is found before the first. */
+async function checkAgent(agent: Agent, { agent: module, costLimit }: BatchOptions): Promise<void> {
+  const { store, parts } = internalsByAgent.get(agent) as AgentInternals
+  if (store === undefined)
+    throw new CliError(
+      'bad_agent',
+      `--agent: the agent of '${module}' has no store, so that the batch could not go on after a stop. ` +
+        'Take the one that the command opens: export default ({ store }) => createAgent({ store, … }).',
+      '--agent',
+    )
+  parts.model.check?.()
+  if (costLimit === undefined) return
+  try {
+    await checkPriceKnown(parts, overrideLimits(agent.config, { costLimit }), noUsage)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    throw new CliError(error.code, `--cost-limit: ${error.message}`, '--cost-limit', { cause: error })
+  }
+}
+
+interface BatchCommandParts {
+  options: BatchOptions
+  input: BatchInput
+  summary: InputSummary
+  agent: Agent
+  kept: KeptResults
+  io: CliIO
+}
+
+/** One call of the command, from its first line to its summary. */
+class BatchCommand {
+  readonly #parts: BatchCommandParts
+  readonly #display: BatchDisplay
+  readonly #park = new AbortController()
+  #progress: BatchProgress
+  #codes = new Set<ExitCode>()
+  #isDraining = false
+  #given = 0
+
+  constructor(parts: BatchCommandParts) {
+    const { io, summary, kept } = parts
+    this.#parts = parts
+    this.#display = new BatchDisplay(
+      {
+        write: (text) => io.stderr.write(text),
+        isTerminal: io.stderr.isTTY === true && io.env['TERM'] !== 'dumb',
+        columns: io.stderr.columns ?? 80,
+      },
+      systemClock,
+    )
+    this.#progress = {
+      total: summary.count,
+      done: kept.count,
+      running: 0,
+      waiting: 0,
+      failed: 0,
+      cost: kept.cost,
+      timeLeftMs: null,
+    }
+    if (summary.damagedCount > 0) this.#codes.add(exitCodes.error)
+  }
+
+  async run(): Promise<ExitCode> {
+    const { options, summary, agent, kept, io } = this.#parts
+    const [isOver, stopListening] = this.#listen()
+    try {
+      const results = runAll(agent, this.#readItems(), {
+        id: options.id,
+        concurrency: options.concurrency,
+        total: summary.count - kept.count,
+        signal: AbortSignal.any([this.#park.signal, io.signal]),
+        onProgress: (progress) => this.#show(progress),
+      })
+      for await (const result of results) {
+        this.#given += 1
+        this.#codes.add(result.result === null ? exitCodes.error : toExitCode(result.result as RunResult))
+        await kept.results.write(toResultLine(result))
+        if (isOver()) this.#park.abort()
+      }
+    } finally {
+      stopListening()
+      this.#display.close()
+    }
+    return this.#finish()
+  }
+
+  /** The reader of stdout may go (`| head`), and SIGTERM may come. */
+  #listen(): [isOver: () => boolean, stop: () => void] {
+    const { options, io } = this.#parts
+    let hasNoReader = false
+    const onGone = (): void => {
+      hasNoReader = true
+      this.#park.abort()
+    }
+    if (options.out === undefined) io.stdout.on('error', onGone)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const removeListener = io.sigterm.setListener(() => {
+      this.#isDraining = true
+      this.#display.note(
+        `statewright: the process is shutting down: lines at work go on for at most ${options.drainMs / 1000} s.`,
+      )
+      timer = setTimeout(() => this.#park.abort(), options.drainMs)
+    })
+    return [
+      () => hasNoReader,
+      () => {
+        io.stdout.off('error', onGone)
+        clearTimeout(timer)
+        removeListener()
+      },
+    ]
+  }
+
+  /** The lines that have no result yet, for as long as new ones may begin. */
+  async *#readItems(): AsyncGenerator<BatchItem> {
+    let place = 0
+    for await (const item of this.#parts.input.readItems()) {
+      place += 1
+      if (place <= this.#parts.kept.count) continue
+      if (this.#isDraining || this.#isCostLimitReached) return
+      yield item
+    }
+  }
+
+  get #isCostLimitReached(): boolean {
+    const { costLimit } = this.#parts.options
+    return costLimit !== undefined && (this.#progress.cost ?? 0) >= costLimit
+  }
+
+  #show(progress: BatchProgress): void {
+    const { kept, summary } = this.#parts
+    this.#progress = {
+      ...progress,
+      total: summary.count,
+      done: progress.done + kept.count,
+      cost: progress.cost === null || kept.cost === null ? null : progress.cost + kept.cost,
+    }
+    this.#display.update(this.#progress)
+  }
+
+  #finish(): ExitCode {
+    const { options, summary, kept, io } = this.#parts
+    const left = summary.count - kept.count - this.#given
+    const say = (text: string): void => void io.stderr.write(`statewright: ${text}\n`)
+    const { timeLeftMs: _timeLeftMs, ...counts } = this.#progress
+    say(`batch '${options.id}': ${formatProgress({ ...counts, running: 0, timeLeftMs: null })}.`)
+    if (counts.waiting > 0)
+      say(`lines that wait: statewright resume ${options.id}.LINE-ID, then start the batch again.`)
+    if (left > 0) say(`${left} lines have no result yet: ${this.#describeStop()}`)
+    if (left > 0 && io.signal.aborted) return exitCodes.cancelled
+    if (left > 0 && this.#isDraining) return exitCodes.left
+    if (left > 0 && this.#isCostLimitReached) this.#codes.add(exitCodes.stopped)
+    return toWorstExitCode(this.#codes)
+  }
+
+  #describeStop(): string {
+    const { costLimit } = this.#parts.options
+    const isLimit = this.#isCostLimitReached && !this.#parts.io.signal.aborted && !this.#isDraining
+    if (isLimit && costLimit !== undefined)
+      return `the batch has cost $${formatCost(this.#progress.cost ?? 0)} of $${formatCost(costLimit)}. Raise --cost-limit to go on.`
+    return 'the same command goes on.'
+  }
+}

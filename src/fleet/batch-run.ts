@@ -1,0 +1,281 @@
+import { type RunResult, isWorkState } from '../../machines/agent/run-result.js'
+import type { Agent } from '../core/agent/agent-options.js'
+import { onAbort } from '../core/base/abort.js'
+import { type Clock, readElapsed } from '../core/base/clock.js'
+import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { runSession } from '../core/drive/drive.js'
+import { Session } from '../core/sessions/session.js'
+import { type BatchItem, findItemFault, getBatchSessionId } from './batch-item.js'
+import { BatchCounter } from './batch-progress.js'
+import type { BatchResult, RunAllOptions } from './run-all.js'
+
+/** What a batch is made of, checked. */
+export interface BatchParts<Item, Output, Tools> extends Required<Pick<RunAllOptions, 'id' | 'concurrency'>> {
+  agent: Agent<Output, Tools>
+  hasStore: boolean
+  clock: Clock
+  source: Iterator<Item> | AsyncIterator<Item>
+  signal: AbortSignal | undefined
+  onProgress: RunAllOptions['onProgress']
+  total: number | null
+  context: unknown
+}
+
+/** How many items are begun ahead of the one whose result is next. */
+const maxLookAhead = 1000
+/** How long a session that another process holds is left alone, in milliseconds. */
+const busyWaitMs = 1000
+
+/** Codes of errors that another process causes, which has the session. */
+const takenCodes: ReadonlySet<string> = new Set(['session_busy', 'lease_lost', 'out_of_order'])
+/** Codes of errors that concern one item: the others go on. */
+const itemCodes: ReadonlySet<string> = new Set([
+  'invalid_input',
+  'unsupported_content',
+  'corrupt_log',
+  'newer_log',
+  'unknown_state',
+  'unknown_session',
+  'stranded',
+])
+
+/** An item that was begun. */
+interface Slot<Item, Output, Tools> {
+  item: Item
+  session: string
+  /** Null: the batch was parked before the item's rest. A function reads the result from the store. */
+  outcome: Promise<Outcome<Item, Output, Tools>>
+}
+
+type Outcome<Item, Output, Tools> =
+  | BatchResult<Item, Output, Tools>
+  | (() => Promise<BatchResult<Item, Output, Tools>>)
+  | null
+
+/** One call of `runAll`: begins items while there is room, and gives their results in order. */
+export class BatchRun<Item extends BatchItem, Output, Tools> {
+  readonly #parts: BatchParts<Item, Output, Tools>
+  readonly #counter: BatchCounter
+  /** Aborts with the signal, and when the loop is left. */
+  readonly #stop = new AbortController()
+  readonly #stopped = new Promise<void>((resolve) => void onAbort(this.#stop.signal, resolve))
+  readonly #ids = new Set<string>()
+  /** Begun and not given yet, in the order of the items. */
+  readonly #window: Slot<Item, Output, Tools>[] = []
+  #working = 0
+  /** Items that want to go on as soon as there is room. */
+  readonly #returning: (() => void)[] = []
+  #isExhausted = false
+  #failure: { error: unknown } | null = null
+  #filling: Promise<void> | null = null
+
+  constructor(parts: BatchParts<Item, Output, Tools>) {
+    this.#parts = parts
+    this.#counter = new BatchCounter(parts.total, () => readElapsed(parts.clock), parts.onProgress)
+  }
+
+  async *readResults(): AsyncGenerator<BatchResult<Item, Output, Tools>, undefined> {
+    const { signal, source } = this.#parts
+    const unfollow = signal ? onAbort(signal, () => this.#stop.abort()) : () => undefined
+    if (signal?.aborted) this.#stop.abort()
+    try {
+      /* oxlint-disable no-await-in-loop -- one result after the other */
+      for (;;) {
+        this.#fill()
+        const [head] = this.#window
+        if (head) {
+          const outcome = await head.outcome
+          this.#window.shift()
+          if (outcome === null) return undefined
+          this.#fill()
+          yield typeof outcome === 'function' ? await outcome() : outcome
+        } else if (this.#filling) await Promise.race([this.#filling, this.#stopped])
+        if (this.#window.length > 0) continue
+        if (this.#stop.signal.aborted) return undefined
+        if (this.#filling || this.#canBegin) continue
+        if (this.#failure) throw this.#failure.error
+        return undefined
+      }
+      /* oxlint-enable no-await-in-loop */
+    } finally {
+      unfollow()
+      this.#stop.abort()
+      await Promise.allSettled(this.#window.map(({ outcome }) => outcome))
+      // A source that waits for its next item ends when it gets one.
+      void Promise.resolve(source.return?.()).catch(() => undefined)
+    }
+  }
+
+  get #canBegin(): boolean {
+    const { concurrency } = this.#parts
+    return (
+      !this.#isExhausted &&
+      this.#failure === null &&
+      !this.#stop.signal.aborted &&
+      this.#returning.length === 0 &&
+      this.#working < concurrency &&
+      this.#window.length < Math.max(maxLookAhead, 2 * concurrency)
+    )
+  }
+
+  /** Begins items while there is room. */
+  #fill(): void {
+    if (this.#filling !== null || !this.#canBegin) return
+    this.#filling = this.#beginItems().then(() => {
+      this.#filling = null
+      this.#fill()
+    })
+  }
+
+  /** Never rejects. */
+  async #beginItems(): Promise<void> {
+    try {
+      while (this.#canBegin) {
+        // oxlint-disable-next-line no-await-in-loop -- one item after the other
+        const next = await this.#parts.source.next()
+        if (next.done) this.#isExhausted = true
+        else if (!this.#stop.signal.aborted) this.#begin(next.value)
+      }
+    } catch (error) {
+      this.#failure = { error }
+    }
+  }
+
+  /** @throws {UsageError} `invalid_item`, `duplicate_item` */
+  #begin(item: Item): void {
+    const { id } = this.#parts
+    const place = this.#ids.size + 1
+    const fault = findItemFault(id, item)
+    if (fault !== null && typeof (item as Partial<BatchItem> | null)?.id !== 'string')
+      throw new UsageError('invalid_item', `runAll: item ${place} ${fault}`, `items[${place - 1}]`)
+    if (this.#ids.has(item.id))
+      throw new UsageError(
+        'duplicate_item',
+        `runAll: two items have the id '${item.id}': each item needs an id of its own.`,
+        item.id,
+      )
+    this.#ids.add(item.id)
+    const session = getBatchSessionId(id, item.id)
+    if (fault !== null) {
+      const error = new UsageError('invalid_input', `Item '${item.id}' ${fault}`, item.id)
+      this.#counter.settle(null, 0)
+      this.#window.push({ item, session, outcome: Promise.resolve({ item, session, result: null, error }) })
+      return
+    }
+    const slot: Slot<Item, Output, Tools> = { item, session, outcome: Promise.resolve(null) }
+    this.#window.push(slot)
+    this.#takeRoom()
+    slot.outcome = this.#runItem(slot).finally(() => this.#giveRoom())
+    slot.outcome.catch((error: unknown) => {
+      // Nothing more begins: it is thrown when its turn comes.
+      this.#failure ??= { error }
+    })
+  }
+
+  async #runItem(slot: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
+    const { item, session } = slot
+    for (;;) {
+      if (this.#stop.signal.aborted) return null
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- again, when the session is free
+        return await (this.#parts.hasStore ? this.#runStored(slot) : this.#runInMemory(slot))
+      } catch (error) {
+        if (!(error instanceof StatewrightError)) throw error
+        if (error.code === 'stopped' && this.#stop.signal.aborted) return null
+        if (itemCodes.has(error.code)) {
+          this.#counter.settle(null, 0)
+          return { item, session, result: null, error }
+        }
+        if (!takenCodes.has(error.code)) throw error
+        // oxlint-disable-next-line no-await-in-loop -- see above
+        await this.#waitForOther()
+      }
+    }
+  }
+
+  async #runStored(slot: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
+    const { agent, context } = this.#parts
+    const { item, session } = slot
+    const { signal } = this.#stop
+    const rest = await runSession(agent as unknown as Agent, {
+      session,
+      input: item.input,
+      ...(item.tags && { tags: item.tags }),
+      context,
+      signal,
+    })
+    if (rest.stopped || isWorkState(rest.state)) return null
+    this.#counter.settle(rest.state, rest.cost)
+    const read = async (): Promise<BatchResult<Item, Output, Tools>> => {
+      try {
+        const { run } = await agent.replay(session)
+        return { item, session, result: await agent.withObject(run as RunResult) }
+      } catch (error) {
+        if (error instanceof StatewrightError && itemCodes.has(error.code))
+          return { item, session, result: null, error }
+        throw error
+      }
+    }
+    // What is far from its turn is not kept in memory meanwhile.
+    return this.#window.indexOf(slot) < 2 * this.#parts.concurrency ? read() : read
+  }
+
+  async #runInMemory({ item, session }: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
+    const { agent, context } = this.#parts
+    const run = (agent as unknown as Agent).run(item.input, {
+      session: new Session(session),
+      ...(item.tags && { tags: item.tags }),
+      context,
+      signal: this.#stop.signal,
+    })
+    const result = (await run.result) as RunResult<Output, Tools>
+    if (result.state === 'CANCELLED' && this.#stop.signal.aborted) return null
+    this.#counter.settle(result.state, result.usage.cost)
+    return { item, session, result }
+  }
+
+  /** Leaves the room to other items for a moment. */
+  async #waitForOther(): Promise<void> {
+    const { clock, concurrency } = this.#parts
+    this.#counter.addHeld(1)
+    this.#giveRoom()
+    try {
+      await waitOn(clock, busyWaitMs, this.#stop.signal)
+    } finally {
+      this.#counter.addHeld(-1)
+    }
+    if (this.#working < concurrency) this.#takeRoom()
+    else await new Promise<void>((resolve) => this.#returning.push(resolve))
+  }
+
+  #takeRoom(): void {
+    this.#working += 1
+    this.#counter.addRunning(1)
+  }
+
+  /** To one that returns, before any new item. */
+  #giveRoom(): void {
+    const next = this.#returning.shift()
+    if (next) {
+      next()
+      return
+    }
+    this.#working -= 1
+    this.#counter.addRunning(-1)
+    this.#fill()
+  }
+}
+
+/** Waits so long, or until the signal aborts. */
+function waitOn(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clock.clearTimeout(timer)
+      stop()
+      resolve()
+    }
+    const timer = clock.setTimeout(end, ms)
+    const stop = onAbort(signal, end)
+    if (signal.aborted) end()
+  })
+}

@@ -1,0 +1,135 @@
+import type { AnyTools, RunResult } from '../../machines/agent/run-result.js'
+import type { Agent } from '../core/agent/agent-options.js'
+import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { expectKnownOptions } from '../core/config/known-options.js'
+import { BatchRun } from './batch-run.js'
+import { type BatchItem, findBatchIdFault } from './batch-item.js'
+import type { BatchProgress } from './batch-progress.js'
+
+/** How `runAll` runs a batch. */
+export interface RunAllOptions {
+  /**
+   * Names the batch: 1 to 100 letters, digits and `_ : @ -`. The session of an item is `ID.ITEM`: the same batch, started
+   * again on the same store, goes on where it was.
+   */
+  id: string
+  /** How many items are at work at once. Default: 8. */
+  concurrency?: number
+  /** Parks the batch: nothing begins any more, and runs at work stop where the same batch can continue them. */
+  signal?: AbortSignal
+  /** Called each time that a number of the batch changes. */
+  onProgress?: (progress: BatchProgress) => void
+  /** How many items there are, for `onProgress`. Default: the length of a list; else it is not known. */
+  total?: number
+  /** The app's own object, handed to `execute`. */
+  context?: unknown
+}
+
+/** What became of one item. */
+export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTools> {
+  /** As it was given. */
+  item: Item
+  /** The id of its session. */
+  session: string
+  /** Its run, at its end or at rest; null where there is none to report: see `error`. */
+  result: RunResult<Output, Tools> | null
+  /** Why the item could not be run: its input cannot be used (`invalid_input`), or its log cannot be read (`corrupt_log`, …). */
+  error?: StatewrightError
+}
+
+const optionNames = [
+  'id',
+  'concurrency',
+  'signal',
+  'onProgress',
+  'total',
+  'context',
+] as const satisfies (keyof RunAllOptions)[]
+
+/**
+ * Runs an agent on many items, some at once, and gives their results in the order of the items.
+ *
+ * - With a store each item is a session, `ID.ITEM`. When the process is killed, the same call goes on: items that have ended are
+ *   read from the store, others are continued, and nothing runs twice. An item that waits for an answer is given as it waits.
+ * - Without a store the items run in memory.
+ * - Items are read as they are needed, and at most a thousand are ahead of the results: the list may be a stream of any length.
+ * - A session that another process holds is waited for.
+ * - The loop ends early when `signal` aborts. When it is left, the batch is parked, too.
+ *
+ * @example
+ * const items = [
+ *   { id: 'april', input: 'Summarise the report on April.' },
+ *   { id: 'may', input: 'Summarise the report on May.' },
+ * ]
+ * for await (const { item, result, session } of runAll(agent, items, { id: 'reports', concurrency: 4 }))
+ *   console.log(item.id, session, result?.state, result?.output)
+ * @throws {UsageError} `invalid_option`, `invalid_argument`; while it runs: `invalid_item` for what is no item,
+ * `duplicate_item`
+ * @throws {ConfigError} while it runs, for an agent that cannot run: `missing_api_key`, …
+ * @throws {StoreError} while it runs, when the store cannot be used: `store_unavailable`, …
+ */
+export function runAll<Item extends BatchItem, Output, Tools>(
+  agent: Agent<Output, Tools>,
+  items: Iterable<Item> | AsyncIterable<Item>,
+  options: RunAllOptions,
+): AsyncIterableIterator<BatchResult<Item, Output, Tools>> {
+  const internals = typeof agent === 'object' && agent !== null ? internalsByAgent.get(agent) : undefined
+  if (!internals)
+    throw new UsageError(
+      'invalid_argument',
+      'runAll(agent, items, options): agent must be what createAgent returned.',
+      'agent',
+    )
+  const source = toIterator(items)
+  const { id, concurrency = 8, signal, onProgress, total, context } = checkOptions(options)
+  return new BatchRun<Item, Output, Tools>({
+    agent,
+    hasStore: internals.store !== undefined,
+    clock: internals.parts.clock,
+    source,
+    id,
+    concurrency,
+    signal,
+    onProgress,
+    total: total ?? (Array.isArray(items) ? items.length : null),
+    context,
+  }).readResults()
+}
+
+function toIterator<Item>(
+  items: Iterable<Item> | AsyncIterable<Item>,
+): Iterator<Item> | AsyncIterator<Item> {
+  if (typeof items === 'object' && items !== null) {
+    if (Symbol.asyncIterator in items) return items[Symbol.asyncIterator]()
+    if (Symbol.iterator in items) return items[Symbol.iterator]()
+  }
+  throw new UsageError(
+    'invalid_argument',
+    'runAll(agent, items, options): items must be a list, or anything else that can be iterated, of { id, input }.',
+    'items',
+  )
+}
+
+function checkOptions(options: unknown): RunAllOptions {
+  if (typeof options !== 'object' || options === null)
+    throw optionError('options', 'the options must be { id, … }')
+  expectKnownOptions('runAll', options, optionNames)
+  const given = options as RunAllOptions
+  const { id, concurrency, signal, onProgress, total } = given
+  const fault = findBatchIdFault(id)
+  if (fault !== null) throw optionError('id', `id ${fault}`)
+  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
+    throw optionError('concurrency', `concurrency must be a whole number of at least 1 (is ${String(concurrency)})`)
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
+    throw optionError('signal', 'signal must be an AbortSignal')
+  if (onProgress !== undefined && typeof onProgress !== 'function')
+    throw optionError('onProgress', 'onProgress must be a function')
+  if (total !== undefined && !(Number.isSafeInteger(total) && total >= 0))
+    throw optionError('total', `total must be a whole number of at least 0 (is ${String(total)})`)
+  return given
+}
+
+function optionError(key: string, what: string): UsageError {
+  return new UsageError('invalid_option', `runAll: ${what}.`, key)
+}
