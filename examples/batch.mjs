@@ -34,6 +34,7 @@ export default async ({ store }) => {
   const rehearsal = await startRehearsal({ scenario: { turns: [answer], onExhausted: 'repeatLast' } })
   return createAgent({
     model: openaiChat({ model: 'rehearsal', baseURL: rehearsal.url }),
+    prices: { rehearsal: { inputPerMillion: 0.25, outputPerMillion: 2 } },
     instructions: 'You answer questions on expenses.',
     tools: [readExpenses],
     store,

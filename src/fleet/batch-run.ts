@@ -4,6 +4,7 @@ import { onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { runSession } from '../core/drive/drive.js'
+import { readConversation } from '../core/sessions/input-history.js'
 import { Session } from '../core/sessions/session.js'
 import { type BatchItem, findItemFault, getBatchSessionId } from './batch-item.js'
 import { BatchCounter } from './batch-progress.js'
@@ -13,6 +14,8 @@ import type { BatchResult, RunAllOptions } from './run-all.js'
 export interface BatchParts<Item, Output, Tools> extends Required<Pick<RunAllOptions, 'id' | 'concurrency'>> {
   agent: Agent<Output, Tools>
   hasStore: boolean
+  /** Whether shields may have changed inputs before they were stored. */
+  isRedacted: boolean
   clock: Clock
   source: Iterator<Item> | AsyncIterator<Item>
   signal: AbortSignal | undefined
@@ -209,6 +212,8 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     const read = async (): Promise<BatchResult<Item, Output, Tools>> => {
       try {
         const { run } = await agent.replay(session)
+        if (!this.#parts.isRedacted && !hasInput(run as RunResult, item))
+          return { item, session, result: null, error: createChangedInputError(session, this.#parts.id) }
         return { item, session, result: await agent.withObject(run as RunResult) }
       } catch (error) {
         if (error instanceof StatewrightError && itemCodes.has(error.code))
@@ -264,6 +269,23 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     this.#counter.addRunning(-1)
     this.#fill()
   }
+}
+
+/** Whether the session was begun with this input. */
+function hasInput({ messages }: RunResult, { input }: BatchItem): boolean {
+  const { history, newMessages } = readConversation(input, 0)
+  return newMessages.every(
+    ({ content }, i) => JSON.stringify(messages[history.length + i]?.content) === JSON.stringify(content),
+  )
+}
+
+/** Its result would be the answer to another question. */
+function createChangedInputError(session: string, batch: string): UsageError {
+  return new UsageError(
+    'input_changed',
+    `Session '${session}' was begun with another input. Give the batch another id than '${batch}', or delete the session.`,
+    session,
+  )
 }
 
 /** Waits so long, or until the signal aborts. */

@@ -86,6 +86,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
   return new BatchRun<Item, Output, Tools>({
     agent,
     hasStore: internals.store !== undefined,
+    isRedacted: internals.parts.shields.input.length > 0,
     clock: internals.parts.clock,
     source,
     id,

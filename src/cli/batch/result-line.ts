@@ -1,8 +1,6 @@
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import type { BatchResult } from '../../fleet/run-all.js'
-import { parseJsonOr } from '../../core/base/parse-json.js'
-import { asObject } from '../../core/models/as-json.js'
 
 /** A line of the results. */
 export interface ResultLine {
@@ -39,11 +37,4 @@ export function toResultLine({ item, session, result, error }: BatchResult): Res
     cost,
     ...(failure && { error: { code: failure.code, message: failure.message } }),
   }
-}
-
-/** The line as it was written; undefined for any other text. */
-export function parseResultLine(text: string): ResultLine | undefined {
-  const line = asObject(parseJsonOr(text, null))
-  if (typeof line?.['id'] !== 'string' || typeof line['session'] !== 'string') return undefined
-  return line as unknown as ResultLine
 }

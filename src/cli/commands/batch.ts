@@ -12,7 +12,7 @@ import type { BatchProgress } from '../../fleet/batch-progress.js'
 import { runAll } from '../../fleet/run-all.js'
 import { BatchDisplay, formatCost, formatProgress } from '../batch/batch-display.js'
 import { BatchInput, type InputSummary, toBatchId } from '../batch/batch-input.js'
-import { createResultStream, openResultsFile, type KeptResults } from '../batch/results-file.js'
+import { createResultStream, openResultsFile, type Results } from '../batch/results-file.js'
 import { toResultLine } from '../batch/result-line.js'
 import { badUsageError, CliError } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
@@ -105,29 +105,15 @@ export const batchCommand: Command = {
     try {
       const agent = (await loadAgent(options.agent, io.cwd, store)) as unknown as Agent
       await checkAgent(agent, options)
-      const kept = options.out === undefined ? createStreamed(io) : await openKept(options.out, input, options, io)
-      try {
-        return await new BatchCommand({ options, input, summary, agent, kept, io }).run()
-      } finally {
-        await kept.results.close()
-      }
+      const results =
+        options.out === undefined
+          ? createResultStream(io.stdout)
+          : await openResultsFile(options.out, { cwd: io.cwd, batch: options.id })
+      return await new BatchCommand({ options, input, summary, agent, results, io }).run()
     } finally {
       await store.close()
     }
   },
-}
-
-function createStreamed({ stdout }: CliIO): KeptResults {
-  return { results: createResultStream(stdout), count: 0, cost: 0 }
-}
-
-function openKept(
-  out: string,
-  input: BatchInput,
-  { id }: BatchOptions,
-  { cwd }: CliIO,
-): Promise<KeptResults> {
-  return openResultsFile(out, { cwd, batch: id, items: input.readItems() })
 }
 
 function reportDamaged({ damaged, damagedCount }: InputSummary, input: string, { stderr }: CliIO): void {
@@ -162,7 +148,7 @@ interface BatchCommandParts {
   input: BatchInput
   summary: InputSummary
   agent: Agent
-  kept: KeptResults
+  results: Results
   io: CliIO
 }
 
@@ -177,7 +163,7 @@ class BatchCommand {
   #given = 0
 
   constructor(parts: BatchCommandParts) {
-    const { io, summary, kept } = parts
+    const { io, summary } = parts
     this.#parts = parts
     this.#display = new BatchDisplay(
       {
@@ -187,78 +173,67 @@ class BatchCommand {
       },
       systemClock,
     )
-    this.#progress = {
-      total: summary.count,
-      done: kept.count,
-      running: 0,
-      waiting: 0,
-      failed: 0,
-      cost: kept.cost,
-      timeLeftMs: null,
-    }
+    const none = { done: 0, running: 0, waiting: 0, failed: 0, cost: 0, timeLeftMs: null }
+    this.#progress = { total: summary.count, ...none }
     if (summary.damagedCount > 0) this.#codes.add(exitCodes.error)
   }
 
   async run(): Promise<ExitCode> {
-    const { options, summary, agent, kept, io } = this.#parts
-    const [isOver, stopListening] = this.#listen()
+    const { options, summary, agent, results, io, input } = this.#parts
+    const stopListening = this.#listen()
     try {
-      const results = runAll(agent, this.#readItems(), {
+      const given = runAll(agent, this.#untilStopped(input.readItems()), {
         id: options.id,
         concurrency: options.concurrency,
-        total: summary.count - kept.count,
+        total: summary.count,
         signal: AbortSignal.any([this.#park.signal, io.signal]),
-        onProgress: (progress) => this.#show(progress),
+        onProgress: (progress) => {
+          this.#progress = progress
+          this.#display.update(progress)
+        },
       })
-      for await (const result of results) {
+      for await (const result of given) {
         this.#given += 1
         this.#codes.add(result.result === null ? exitCodes.error : toExitCode(result.result as RunResult))
-        await kept.results.write(toResultLine(result))
-        if (isOver()) this.#park.abort()
+        await results.write(toResultLine(result))
       }
     } finally {
       stopListening()
       this.#display.close()
+      await results.close(this.#left === 0)
     }
     return this.#finish()
   }
 
   /** The reader of stdout may go (`| head`), and SIGTERM may come. */
-  #listen(): [isOver: () => boolean, stop: () => void] {
+  #listen(): () => void {
     const { options, io } = this.#parts
-    let hasNoReader = false
-    const onGone = (): void => {
-      hasNoReader = true
-      this.#park.abort()
-    }
-    if (options.out === undefined) io.stdout.on('error', onGone)
+    const park = (): void => this.#park.abort()
+    if (options.out === undefined) io.stdout.on('error', park)
     let timer: ReturnType<typeof setTimeout> | undefined
     const removeListener = io.sigterm.setListener(() => {
       this.#isDraining = true
-      this.#display.note(
-        `statewright: the process is shutting down: lines at work go on for at most ${options.drainMs / 1000} s.`,
-      )
-      timer = setTimeout(() => this.#park.abort(), options.drainMs)
+      const seconds = options.drainMs / 1000
+      this.#display.note(`statewright: the process is shutting down: lines at work go on for at most ${seconds} s.`)
+      timer = setTimeout(park, options.drainMs)
     })
-    return [
-      () => hasNoReader,
-      () => {
-        io.stdout.off('error', onGone)
-        clearTimeout(timer)
-        removeListener()
-      },
-    ]
+    return () => {
+      io.stdout.off('error', park)
+      clearTimeout(timer)
+      removeListener()
+    }
   }
 
-  /** The lines that have no result yet, for as long as new ones may begin. */
-  async *#readItems(): AsyncGenerator<BatchItem> {
-    let place = 0
-    for await (const item of this.#parts.input.readItems()) {
-      place += 1
-      if (place <= this.#parts.kept.count) continue
+  /** The items, for as long as new ones may begin. */
+  async *#untilStopped(items: AsyncIterable<BatchItem>): AsyncGenerator<BatchItem> {
+    for await (const item of items) {
       if (this.#isDraining || this.#isCostLimitReached) return
       yield item
     }
+  }
+
+  get #left(): number {
+    return this.#parts.summary.count - this.#given
   }
 
   get #isCostLimitReached(): boolean {
@@ -266,20 +241,9 @@ class BatchCommand {
     return costLimit !== undefined && (this.#progress.cost ?? 0) >= costLimit
   }
 
-  #show(progress: BatchProgress): void {
-    const { kept, summary } = this.#parts
-    this.#progress = {
-      ...progress,
-      total: summary.count,
-      done: progress.done + kept.count,
-      cost: progress.cost === null || kept.cost === null ? null : progress.cost + kept.cost,
-    }
-    this.#display.update(this.#progress)
-  }
-
   #finish(): ExitCode {
-    const { options, summary, kept, io } = this.#parts
-    const left = summary.count - kept.count - this.#given
+    const { options, io } = this.#parts
+    const left = this.#left
     const say = (text: string): void => void io.stderr.write(`statewright: ${text}\n`)
     const { timeLeftMs: _timeLeftMs, ...counts } = this.#progress
     say(`batch '${options.id}': ${formatProgress({ ...counts, running: 0, timeLeftMs: null })}.`)
