@@ -3,6 +3,7 @@ import type { Agent } from '../core/agent/agent-options.js'
 import { onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { yieldToEventLoop } from '../core/base/event-loop.js'
 import { runSession } from '../core/drive/drive.js'
 import { readConversation } from '../core/sessions/input-history.js'
 import { Session } from '../core/sessions/session.js'
@@ -61,7 +62,6 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   readonly #counter: BatchCounter
   /** Aborts with the signal, and when the loop is left. */
   readonly #stop = new AbortController()
-  readonly #stopped = new Promise<void>((resolve) => void onAbort(this.#stop.signal, resolve))
   readonly #ids = new Set<string>()
   /** Begun and not given yet, in the order of the items. */
   readonly #window: Slot<Item, Output, Tools>[] = []
@@ -70,7 +70,9 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   readonly #returning: (() => void)[] = []
   #isExhausted = false
   #failure: { error: unknown } | null = null
-  #filling: Promise<void> | null = null
+  #isFilling = false
+  /** Told when an item was begun, when none can be, and when the batch is parked. */
+  #onChange: () => void = () => undefined
 
   constructor(parts: BatchParts<Item, Output, Tools>) {
     this.#parts = parts
@@ -81,6 +83,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     const { signal, source } = this.#parts
     const unfollow = signal ? onAbort(signal, () => this.#stop.abort()) : () => undefined
     if (signal?.aborted) this.#stop.abort()
+    onAbort(this.#stop.signal, () => this.#onChange())
     try {
       /* oxlint-disable no-await-in-loop -- one result after the other */
       for (;;) {
@@ -92,12 +95,10 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
           if (outcome === null) return undefined
           this.#fill()
           yield typeof outcome === 'function' ? await outcome() : outcome
-        } else if (this.#filling) await Promise.race([this.#filling, this.#stopped])
-        if (this.#window.length > 0) continue
-        if (this.#stop.signal.aborted) return undefined
-        if (this.#filling || this.#canBegin) continue
-        if (this.#failure) throw this.#failure.error
-        return undefined
+        } else if (this.#stop.signal.aborted) return undefined
+        else if (this.#isFilling) await new Promise<void>((resolve) => (this.#onChange = resolve))
+        else if (this.#failure) throw this.#failure.error
+        else return undefined
       }
       /* oxlint-enable no-await-in-loop */
     } finally {
@@ -123,22 +124,28 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
 
   /** Begins items while there is room. */
   #fill(): void {
-    if (this.#filling !== null || !this.#canBegin) return
-    this.#filling = this.#beginItems().then(() => {
-      this.#filling = null
+    if (this.#isFilling || !this.#canBegin) return
+    this.#isFilling = true
+    void this.#beginItems().then(() => {
+      this.#isFilling = false
       this.#fill()
+      this.#onChange()
     })
   }
 
   /** Never rejects. */
   async #beginItems(): Promise<void> {
     try {
+      /* oxlint-disable no-await-in-loop -- one item after the other */
       while (this.#canBegin) {
-        // oxlint-disable-next-line no-await-in-loop -- one item after the other
         const next = await this.#parts.source.next()
         if (next.done) this.#isExhausted = true
         else if (!this.#stop.signal.aborted) this.#begin(next.value)
+        this.#onChange()
+        // Items that have ended are read without a pause: signals and timers have their turn, too.
+        await yieldToEventLoop()
       }
+      /* oxlint-enable no-await-in-loop */
     } catch (error) {
       this.#failure = { error }
     }

@@ -1,4 +1,4 @@
-/** Many runs: budgets that they share. */
+/** Many runs: budgets that they share, and batches of them. */
 export { BudgetError, type BudgetErrorCode } from '../core/budgets/budget-error.js'
 export type {
   BudgetAllowance,
@@ -17,3 +17,6 @@ export type {
 } from '../core/budgets/shared-budget.js'
 export type { BudgetPeriod } from './budget-window.js'
 export { createBudget, type CreateBudgetOptions } from './create-budget.js'
+export type { BatchItem } from './batch-item.js'
+export type { BatchProgress } from './batch-progress.js'
+export { type BatchResult, runAll, type RunAllOptions } from './run-all.js'

@@ -1,0 +1,360 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SimulatedClock } from 'xstate'
+import { BatchDisplay } from '../../src/cli/batch/batch-display.js'
+import type { ResultLine } from '../../src/cli/batch/result-line.js'
+import { SigtermHandler } from '../../src/cli/sigterm.js'
+import { kept } from './kept.js'
+import { cli, removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+const source = JSON.stringify(join(process.cwd(), 'src/index.ts'))
+const hook = 'statewrightBatch'
+
+/** What the model is asked, and what it does on top of its answer. */
+const world = {
+  asked: [] as string[],
+  onAsked: (_said: string): unknown => undefined,
+}
+
+beforeEach(() => {
+  world.asked = []
+  world.onAsked = () => undefined
+  Object.assign(globalThis, { [hook]: world })
+})
+
+afterAll(() => {
+  Reflect.deleteProperty(globalThis, hook)
+})
+
+/** It repeats what was said; at a line that asks to pay, it calls a tool that a person approves. */
+const agentModule = `
+  import { createAgent, defineTool, ModelError } from ${source}
+  const usage = { inputTokens: 100, outputTokens: 10, totalTokens: 110, cachedInputTokens: 0, reasoningTokens: 0 }
+  const rest = { text: '', reasoning: '', refusal: null, complete: true, usage, model: 'played', toolCalls: [], finishReason: 'stop' }
+  const model = {
+    provider: 'played',
+    model: 'played-1',
+    request: async ({ messages }) => {
+      const { role, content } = messages.at(-1)
+      const world = globalThis.${hook}
+      world.asked.push(content)
+      await world.onAsked(content)
+      if (content === 'Fail.') throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
+      if (content === 'Pay.') {
+        const toolCalls = [{ id: 'a', type: 'function', function: { name: 'pay', arguments: '{}' } }]
+        return { ...rest, toolCalls, finishReason: 'tool_calls' }
+      }
+      return { ...rest, text: role === 'tool' ? 'Paid.' : 'You said: ' + content }
+    },
+  }
+  const pay = defineTool({ name: 'pay', description: 'Pays.', input: { type: 'object' }, needsApproval: true, execute: () => 'paid' })
+  const prices = { 'played-1': { inputPerMillion: 10_000, outputPerMillion: 0 } }
+  export default ({ store }) => createAgent({ model, store, prices, tools: [pay] })`
+
+const lines = (...given: unknown[]): string =>
+  given.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
+const questions = (count: number): string =>
+  lines(...Array.from({ length: count }, (_, i) => ({ id: `q${i}`, input: `Question ${i}` })))
+
+async function place(input: string) {
+  const { cwd, run, withStore } = await kept({ 'in.jsonl': input, 'agent.mjs': agentModule })
+  const batch = (more: readonly string[] = [], call = {}) =>
+    run(['batch', 'in.jsonl', '--agent', 'agent.mjs', ...more], call)
+  const read = () => readFile(join(cwd, 'out.jsonl'), 'utf8')
+  const toFile = (more: readonly string[] = [], call = {}) => batch(['--out', 'out.jsonl', ...more], call)
+  return { cwd, run, withStore, batch, toFile, read }
+}
+
+const parse = (text: string): ResultLine[] =>
+  text
+    .trim()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as ResultLine)
+
+test('a line of the input is a session, and its result is a line in the order of the input', async () => {
+  const { toFile, read, withStore } = await place(
+    lines({ id: 'a', input: 'One.', tags: { team: 'x' } }, '', { id: 'b', input: [{ content: 'Two.' }] }),
+  )
+  const { code, err, out } = await toFile(['--concurrency', '1'])
+  expect(err).toBe("statewright: batch 'in': 2/2 done, 0 running, 0 waiting, 0 failed, $2.00.\n")
+  expect(out).toBe('')
+  expect(code).toBe(0)
+  const usage = {
+    inputTokens: 100,
+    outputTokens: 10,
+    totalTokens: 110,
+    cachedInputTokens: 0,
+    reasoningTokens: 0,
+    estimated: false,
+  }
+  const rest = { state: 'COMPLETED', reason: 'end_turn', usage, cost: 1 }
+  const [first, second] = (await read()).trim().split('\n')
+  expect(first).toBe(
+    JSON.stringify({
+      id: 'a',
+      session: 'in.a',
+      state: 'COMPLETED',
+      reason: 'end_turn',
+      output: 'You said: One.',
+      usage,
+      cost: 1,
+    }),
+  )
+  expect(JSON.parse(second ?? '')).toEqual({ id: 'b', session: 'in.b', output: 'You said: Two.', ...rest })
+  await withStore((store) => expect(store.list({ tags: { team: 'x' } }).map(({ id }) => id)).toEqual(['in.a']))
+})
+
+test('without --out the lines go to stdout', async () => {
+  const { batch } = await place(questions(3))
+  const { out } = await batch()
+  expect(parse(out).map(({ id }) => id)).toEqual(['q0', 'q1', 'q2'])
+})
+
+test('started again it goes on where it was, repairs a torn line, and asks nothing twice', async () => {
+  const { cwd, toFile, read } = await place(questions(6))
+  const stop = new AbortController()
+  world.onAsked = (said) => {
+    if (said === 'Question 3') stop.abort()
+  }
+  const parked = await toFile(['--concurrency', '1'], { signal: stop.signal })
+  expect(parked.code).toBe(130)
+  expect(parked.err).toContain('3 lines have no result yet: the same command goes on.')
+  const begun = await read()
+  expect(parse(begun).length).toBe(3)
+
+  await writeFile(join(cwd, 'out.jsonl'), begun.slice(0, -20))
+  world.onAsked = () => undefined
+  expect(await toFile()).toMatchObject({ code: 0 })
+  const whole = await read()
+  expect(whole.startsWith(begun)).toBe(true)
+  expect(parse(whole).map(({ id }) => id)).toEqual(['q0', 'q1', 'q2', 'q3', 'q4', 'q5'])
+  // What was under way when the batch was parked is asked again.
+  expect(world.asked.toSorted()).toEqual(
+    ['Question 3', ...Array.from({ length: 6 }, (_, i) => `Question ${i}`)].toSorted(),
+  )
+
+  expect(await toFile()).toMatchObject({ code: 0 })
+  expect(await read()).toBe(whole)
+  expect(world.asked.length).toBe(7)
+})
+
+test('a line that waits is given as it waits, and goes on when it is answered', async () => {
+  const { run, toFile, read } = await place(
+    lines({ id: 'a', input: 'Pay.' }, { id: 'b', input: 'Two.' }),
+  )
+  const waiting = await toFile()
+  expect(waiting.code).toBe(4)
+  expect(waiting.err).toContain('1/2 done, 0 running, 1 waiting, 0 failed')
+  expect(waiting.err).toContain('lines that wait: statewright resume in.LINE-ID, then start the batch again.')
+  expect(parse(await read()).map(({ state }) => state)).toEqual(['WAITING_FOR_INPUT', 'COMPLETED'])
+  const told = await run(['tell', 'in.a', 'approve', 'a'])
+  expect(told.code).toBe(0)
+  expect(await toFile()).toMatchObject({ code: 0 })
+  expect(parse(await read()).map(({ state, output }) => [state, output])).toEqual([
+    ['COMPLETED', 'Paid.'],
+    ['COMPLETED', 'You said: Two.'],
+  ])
+})
+
+test('a damaged line is named by its number, and does not stop the others', async () => {
+  const { toFile, read } = await place(
+    lines(
+      { id: 'a', input: 'One.' },
+      '{ "id": "b", "input": ',
+      '["c"]',
+      { id: 'c/d', input: 'x' },
+      { id: 'e', inputs: 'x' },
+      { id: 5, input: 'x' },
+      { id: 'f', input: 'x', tags: ['a'] },
+      { id: 'g', input: '  ' },
+      { id: 'h', input: 'Two.' },
+    ),
+  )
+  const { code, err } = await toFile()
+  const said = [
+    "line 2 of 'in.jsonl' is no JSON.",
+    `line 3 of 'in.jsonl' is a list: an item is { "id", "input", "tags"? }.`,
+    `line 4 of 'in.jsonl' has the id "c/d": use letters`,
+    "line 5 of 'in.jsonl' has no input, but 'inputs': call it input.",
+    "line 6 of 'in.jsonl' has an id that is a number",
+    "line 7 of 'in.jsonl' has tags that cannot be used",
+    "line 8 of 'in.jsonl' has an input that cannot be used",
+  ]
+  expect(said.filter((line) => !err.includes(line))).toEqual([])
+  expect(code).toBe(1)
+  expect(parse(await read()).map(({ id }) => id)).toEqual(['a', 'h'])
+})
+
+test('a line of JSON may hold any separator but a line feed, and a file may begin with a mark and end lines as Windows does', async () => {
+  const input = `\uFEFF${JSON.stringify({ id: 'a', input: 'One\u2028two\u2029three' })}\r\n${JSON.stringify({ id: 'b', input: 'Zwölf' })}\r\n`
+  const { toFile, read } = await place(input)
+  expect(await toFile()).toMatchObject({ code: 0 })
+  expect(parse(await read()).map(({ output }) => output)).toEqual([
+    'You said: One\u2028two\u2029three',
+    'You said: Zwölf',
+  ])
+  expect(await toFile()).toMatchObject({ code: 0 })
+  expect(world.asked.length).toBe(2)
+})
+
+test.each([
+  ['two lines of one id', lines({ id: 'a', input: 'x' }, '', { id: 'a', input: 'y' }), [], "Lines 1 and 3 of 'in.jsonl' have the same id, 'a'"],
+  ['an id of the batch with a dot', questions(1), ['--id', 'a.b'], '--id must be 1 to 100 letters'],
+  ['nothing at once', questions(1), ['--concurrency', '0'], '--concurrency must be a whole number of at least 1'],
+  ['a limit of nothing', questions(1), ['--cost-limit', '0'], '--cost-limit must be a number of USD above 0'],
+  ['a limit that is no number', questions(1), ['--cost-limit', 'five'], "(is 'five')"],
+  ['two inputs', questions(1), ['more.jsonl'], "One INPUT at a time: 'more.jsonl' is too much"],
+  ['a file of something else', questions(1), ['--out', 'agent.mjs'], "'agent.mjs' has something else than results"],
+  ['results in a folder', questions(1), ['--out', '.'], "--out: '.' is a folder"],
+  ['results in no folder', questions(1), ['--out', 'none/out.jsonl'], "--out: 'none/out.jsonl' cannot be written"],
+])('%s: refused before anything runs', async (_name, input, more, message) => {
+  const { batch, cwd } = await place(input)
+  const { code, err } = await batch(more)
+  expect(err).toContain(message)
+  expect(code).toBe(2)
+  expect(world.asked).toEqual([])
+  expect(await readFile(join(cwd, 'agent.mjs'), 'utf8')).toBe(agentModule)
+})
+
+test.each([
+  ['no input', ['batch', '--agent', 'a.mjs'], 'Name a file of lines'],
+  ['no agent', ['batch', 'in.jsonl'], 'Name the module of the agent: --agent ./agent.mjs.'],
+  ['an input that is not there', ['batch', 'none.jsonl', '--agent', 'a.mjs'], "INPUT: there is no file 'none.jsonl'"],
+  ['an input that is a folder', ['batch', '.', '--agent', 'a.mjs', '--id', 'b'], "INPUT must be a file, which is read twice: '.' is none"],
+])('%s: refused', async (_name, args, message) => {
+  const { cwd } = await place(questions(1))
+  const { code, err } = await cli(args, { cwd })
+  expect(err).toContain(message)
+  expect(code).toBe(2)
+})
+
+test('an agent that keeps nothing is refused', async () => {
+  const { cwd, batch } = await place(questions(1))
+  await writeFile(join(cwd, 'agent.mjs'), agentModule.replace('createAgent({ model, store,', 'createAgent({ model,'))
+  const { code, err } = await batch()
+  expect(err).toContain("--agent: the agent of 'agent.mjs' has no store")
+  expect(code).toBe(2)
+})
+
+test('--cost-limit begins no line any more, and a higher one goes on', async () => {
+  const { toFile, read } = await place(questions(6))
+  const first = await toFile(['--cost-limit', '3', '--concurrency', '1'])
+  expect(first.err).toContain(
+    '3 lines have no result yet: the batch has cost $3.00 of $3.00. Raise --cost-limit to go on.',
+  )
+  expect(first.code).toBe(3)
+  expect(world.asked.length).toBe(3)
+  const second = await toFile(['--cost-limit', '4.5', '--concurrency', '1'])
+  expect(second.code).toBe(3)
+  expect(world.asked.length).toBe(5)
+  expect(await toFile(['--cost-limit', '10'])).toMatchObject({ code: 0 })
+  expect(parse(await read()).length).toBe(6)
+  expect(world.asked.length).toBe(6)
+})
+
+test('--cost-limit needs prices', async () => {
+  const { cwd, batch } = await place(questions(1))
+  await writeFile(join(cwd, 'agent.mjs'), agentModule.replace('store, prices,', 'store,'))
+  const { code, err } = await batch(['--cost-limit', '3'])
+  expect(err).toContain("--cost-limit: limits.costLimit is set, but the price of 'played-1' (played) is not known")
+  expect(code).toBe(2)
+})
+
+test('an error gives the exit code 1, and its line says why', async () => {
+  const { toFile, read } = await place(lines({ id: 'a', input: 'Fail.' }, { id: 'b', input: 'Two.' }))
+  expect(await toFile()).toMatchObject({ code: 1 })
+  expect(parse(await read())[0]).toMatchObject({
+    state: 'ERROR',
+    reason: 'provider_error',
+    error: { code: 'no_luck' },
+  })
+})
+
+test('SIGTERM: no line begins any more, those at work end, and the rest is for the next call', async () => {
+  const { toFile, read } = await place(questions(5))
+  const sigterm = new SigtermHandler()
+  world.onAsked = (said) => {
+    if (said === 'Question 1') expect(sigterm.raise()).toBe(true)
+  }
+  const { code, err } = await toFile(['--concurrency', '1'], { sigterm })
+  expect(err).toContain('the process is shutting down: lines at work go on for at most 20 s.')
+  expect(err).toContain('3 lines have no result yet: the same command goes on.')
+  expect(code).toBe(143)
+  expect(parse(await read()).map(({ id }) => id)).toEqual(['q0', 'q1'])
+  expect(await toFile([], { sigterm: new SigtermHandler() })).toMatchObject({ code: 0 })
+  expect(world.asked.length).toBe(5)
+})
+
+test('a reader that goes parks the batch', async () => {
+  const { batch } = await place(questions(500))
+  await batch(['--concurrency', '1'], { stdoutFails: 'EPIPE' })
+  expect(world.asked.length).toBeLessThan(100)
+})
+
+test('a longer input of an earlier call leaves no results behind', async () => {
+  const { cwd, toFile, read } = await place(questions(4))
+  await toFile()
+  await writeFile(join(cwd, 'in.jsonl'), questions(2))
+  expect(await toFile()).toMatchObject({ code: 0 })
+  expect(parse(await read()).map(({ id }) => id)).toEqual(['q0', 'q1'])
+})
+
+describe('how the batch stands', () => {
+  const progress = {
+    total: 200,
+    done: 120,
+    running: 8,
+    waiting: 2,
+    failed: 1,
+    cost: 0.1234,
+    timeLeftMs: 150_000,
+  }
+  const line = '120/200 done, 8 running, 2 waiting, 1 failed, $0.12, about 3 min left'
+
+  function display(isTerminal: boolean, columns = 120) {
+    const clock = new SimulatedClock()
+    let shown = ''
+    const write = (text: string): void => void (shown += text)
+    return { clock, shows: () => shown, display: new BatchDisplay({ write, isTerminal, columns }, clock) }
+  }
+
+  test('at a terminal a bar is drawn over, ten times a second at most', () => {
+    const { clock, shows, display: bar } = display(true)
+    bar.update({ ...progress, done: 0 })
+    for (let i = 0; i < 50; i += 1) bar.update(progress)
+    clock.increment(100)
+    bar.close()
+    expect(shows().split('\r').map((text) => text.replace('\u001B[K', ''))).toEqual([
+      '',
+      '[                    ] ' + line.replace('120', '0'),
+      '[============        ] ' + line,
+      '',
+    ])
+  })
+
+  test('it takes one line of the terminal', () => {
+    const { shows, display: bar } = display(true, 40)
+    bar.update(progress)
+    expect(shows()).toBe('\r[============        ] 120/200 done, 8 \u001B[K')
+  })
+
+  test('elsewhere it is one line every five seconds', () => {
+    const { clock, shows, display: log } = display(false)
+    for (let i = 0; i <= 30; i += 1) {
+      log.update({ ...progress, done: i })
+      clock.increment(500)
+    }
+    log.close()
+    expect(shows().match(/\d+\/200/g)).toEqual(['9/200', '19/200', '29/200'])
+    expect(shows()).not.toMatch(/[\r\u001B]/)
+  })
+
+  test('what is not known is not made up', () => {
+    const { shows, display: bar } = display(true)
+    bar.update({ ...progress, total: null, cost: null, timeLeftMs: null })
+    expect(shows()).toBe('\r120 done, 8 running, 2 waiting, 1 failed, cost not known\u001B[K')
+  })
+})

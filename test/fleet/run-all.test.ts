@@ -1,0 +1,431 @@
+import { SimulatedClock } from 'xstate'
+import * as fc from 'fast-check'
+import { type BatchItem, type BatchProgress, runAll } from '../../src/fleet/index.js'
+import {
+  type Agent,
+  createAgent,
+  memoryStore,
+  ModelError,
+  type ModelProvider,
+  type RunResult,
+  secretsShield,
+  type SessionStore,
+  StoreError,
+} from '../../src/index.js'
+import { distant } from '../support/distant.js'
+import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+const items = (count: number): BatchItem[] =>
+  Array.from({ length: count }, (_, i) => ({ id: `i${i}`, input: `Question ${i}` }))
+
+async function collect<Value>(results: AsyncIterable<Value>): Promise<Value[]> {
+  const all: Value[] = []
+  for await (const result of results) all.push(result)
+  return all
+}
+
+const outputs = (results: { result: RunResult | null }[]) => results.map(({ result }) => result?.output)
+
+/** Lets happen what is ready, until this holds. */
+async function until(holds: () => unknown): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  for (let i = 0; i < 1000 && !holds(); i += 1) await settled()
+}
+
+type Words = (said: string) => string | Promise<string>
+
+/** A model that answers what the last message says, and counts who asks at once. */
+function echo(words: Words = (said) => `You said: ${said}`) {
+  const log = { asked: [] as string[], most: 0 }
+  let now = 0
+  const model: ModelProvider = {
+    provider: 'played',
+    model: 'echo',
+    request: async ({ messages }) => {
+      const said = String(messages.at(-1)?.content)
+      log.asked.push(said)
+      now += 1
+      log.most = Math.max(log.most, now)
+      try {
+        return { ...plainAnswer, text: await words(said) }
+      } finally {
+        now -= 1
+      }
+    },
+  }
+  return { model, log }
+}
+
+const stores: [string, () => SessionStore | undefined][] = [
+  ['a store', () => memoryStore()],
+  ['a store that answers later', () => distant(memoryStore())],
+  ['no store', () => undefined],
+]
+
+describe.each(stores)('with %s', (_name, open) => {
+  test('results come in the order of the items, and so many items are at work at once', async () => {
+    const waiting: (() => void)[] = []
+    const { model, log } = echo(
+      (said) => new Promise((resolve) => waiting.unshift(() => resolve(said.toUpperCase()))),
+    )
+    const store = open()
+    const agent = createAgent({ model, ...(store && { store }) })
+    const given = collect(runAll(agent, items(7), { id: 'b', concurrency: 3 }))
+    for (let left = 7; left > 0; left -= 1) {
+      // oxlint-disable-next-line no-await-in-loop -- the one that began last is answered first
+      await until(() => waiting.length >= Math.min(3, left))
+      waiting.shift()?.()
+    }
+    const results = await given
+    expect(results.map(({ item, session }) => [item.id, session])).toEqual(
+      items(7).map(({ id }) => [id, `b.${id}`]),
+    )
+    expect(outputs(results)).toEqual(items(7).map((_item, i) => `QUESTION ${i}`))
+    expect(log.most).toBe(3)
+  })
+
+  test('what cannot be run is told with its item, and the others go on', async () => {
+    const { model } = echo((said) => {
+      if (said !== 'Question 1') return said
+      throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
+    })
+    const store = open()
+    const agent = createAgent({ model, ...(store && { store }) })
+    const given = [...items(3), { id: 'i3', input: '' }, { id: 'a b', input: 'Go.' }, ...items(6).slice(4)]
+    const results = await collect(runAll(agent, given, { id: 'b' }))
+    expect(results.map(({ result, error }) => result?.state ?? error?.code)).toEqual([
+      'COMPLETED',
+      'ERROR',
+      'COMPLETED',
+      'invalid_input',
+      'invalid_input',
+      'COMPLETED',
+      'COMPLETED',
+    ])
+    expect(results[4]?.error?.message).toMatch(/Item 'a b' has the id "a b": use letters/)
+  })
+
+  test('onProgress is told how the batch stands, and how long it may take', async () => {
+    const clock = new SimulatedClock()
+    const { model } = echo((said) => {
+      clock.increment(1000)
+      if (said !== 'Question 2') return said
+      throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
+    })
+    const store = open()
+    const prices = { echo: { inputPerMillion: 1_000_000, outputPerMillion: 0 } }
+    const agent = createAgent({ model, clock, prices, ...(store && { store }) })
+    const told: BatchProgress[] = []
+    const onProgress = (progress: BatchProgress): void => void told.push(progress)
+    await collect(runAll(agent, items(4), { id: 'b', concurrency: 1, onProgress }))
+    expect(told[0]).toEqual({
+      total: 4,
+      done: 0,
+      running: 1,
+      waiting: 0,
+      failed: 0,
+      cost: 0,
+      timeLeftMs: null,
+    })
+    expect(told.find(({ done }) => done === 1)).toMatchObject({ running: 1, cost: 10, timeLeftMs: 3000 })
+    expect(told.at(-1)).toEqual({ ...told[0], done: 3, running: 0, failed: 1, cost: 30, timeLeftMs: 0 })
+  })
+
+  test('the loop that is left parks the batch', async () => {
+    const { model, log } = echo()
+    const store = open()
+    const agent = createAgent({ model, ...(store && { store }) })
+    let isOpen = true
+    async function* stream() {
+      try {
+        yield* items(50)
+      } finally {
+        isOpen = false
+      }
+    }
+    for await (const { item } of runAll(agent, stream(), { id: 'b', concurrency: 2 })) {
+      if (item.id === 'i1') break
+    }
+    const asked = log.asked.length
+    await settled()
+    expect(log.asked.length).toBe(asked)
+    expect(asked).toBeLessThan(10)
+    expect(isOpen).toBe(false)
+    for (const { id } of items(50)) {
+      // oxlint-disable-next-line no-await-in-loop -- one session after the other
+      expect((await store?.get(`b.${id}`))?.holder ?? null).toBeNull()
+    }
+  })
+})
+
+test('the same call goes on: what has ended is not run again, and the results are the same', async () => {
+  const paid: string[] = []
+  const pay = tool('pay', ({ text }) => void paid.push(String(text)))
+  const model: ModelProvider = {
+    provider: 'played',
+    model: 'payer',
+    request: async ({ messages }) => {
+      const last = messages.at(-1)
+      return last?.role === 'tool'
+        ? { ...plainAnswer, text: 'Paid.' }
+        : { ...plainAnswer, toolCalls: [call('a', 'pay', { text: String(last?.content) })], finishReason: 'tool_calls' }
+    },
+  }
+  const store = memoryStore()
+  const open = () => createAgent({ model, store, tools: [pay] })
+  const stop = new AbortController()
+  const first: string[] = []
+  for await (const { item } of runAll(open(), items(9), { id: 'b', concurrency: 2, signal: stop.signal })) {
+    first.push(item.id)
+    if (item.id === 'i3') stop.abort()
+  }
+  expect(first).toEqual(['i0', 'i1', 'i2', 'i3'])
+  const whole = await collect(runAll(open(), items(9), { id: 'b', concurrency: 2 }))
+  const again = await collect(runAll(open(), items(9), { id: 'b' }))
+  expect(whole.map(({ result }) => result?.state)).toEqual(Array.from({ length: 9 }, () => 'COMPLETED'))
+  expect(again).toEqual(whole)
+  expect(paid.toSorted()).toEqual(items(9).map(({ input }) => input))
+})
+
+test('an item that waits is given as it waits, and goes on when it is answered', async () => {
+  const pay = tool('pay', () => 'paid', { needsApproval: true })
+  const model: ModelProvider = {
+    provider: 'played',
+    model: 'payer',
+    request: async ({ messages }) =>
+      messages.at(-1)?.role === 'tool'
+        ? { ...plainAnswer, text: 'Paid.' }
+        : { ...plainAnswer, toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' },
+  }
+  const agent = createAgent({ model, store: memoryStore(), tools: [pay] })
+  const told: BatchProgress[] = []
+  const options = { id: 'b', onProgress: (progress: BatchProgress) => void told.push(progress) }
+  const [waiting] = await collect(runAll(agent, items(1), options))
+  expect(waiting?.result).toMatchObject({ state: 'WAITING_FOR_INPUT', pending: [{ name: 'pay' }] })
+  expect(told.at(-1)).toMatchObject({ done: 0, waiting: 1, failed: 0, running: 0 })
+  await agent.tell('b.i0', { type: 'approve', ...waiting?.result?.pending?.[0] } as never)
+  const [done] = await collect(runAll(agent, items(1), options))
+  expect(done?.result).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
+})
+
+test('a session that another process holds is waited for, and others take its room', async () => {
+  const clock = new SimulatedClock()
+  const store = memoryStore({ now: () => clock.now() })
+  const lease = store.acquire('b.i0', { holder: 'another', ttlMs: 30_000 })
+  const { model, log } = echo()
+  const agent = createAgent({ model, store, clock })
+  const told: BatchProgress[] = []
+  const onProgress = (progress: BatchProgress): void => void told.push(progress)
+  const given = collect(runAll(agent, items(3), { id: 'b', concurrency: 1, onProgress }))
+  await until(() => told.at(-1)?.done === 2)
+  expect(log.asked).toEqual(['Question 1', 'Question 2'])
+  expect(told.at(-1)).toMatchObject({ done: 2, waiting: 1, running: 0 })
+  store.release(lease)
+  clock.increment(1000)
+  expect(outputs(await given)).toEqual(items(3).map(({ input }) => `You said: ${input as string}`))
+})
+
+test('a session that was begun with another input is no result of this one', async () => {
+  const { model } = echo()
+  const store = memoryStore()
+  const agent = createAgent({ model, store })
+  await collect(runAll(agent, items(2), { id: 'b' }))
+  const changed = [{ id: 'i0', input: 'Something else' }, ...items(2).slice(1)]
+  const [first, second] = await collect(runAll(agent, changed, { id: 'b' }))
+  expect(first).toMatchObject({ result: null, error: { code: 'input_changed', subject: 'b.i0' } })
+  expect(second?.result?.state).toBe('COMPLETED')
+})
+
+test('an input that a shield has changed is known again', async () => {
+  const { model } = echo()
+  const shields = { input: [secretsShield({ action: 'redact' })] }
+  const agent = createAgent({ model, store: memoryStore(), shields })
+  const secret = [{ id: 'i0', input: 'The key is sk-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH.' }]
+  const [first] = await collect(runAll(agent, secret, { id: 'b' }))
+  const [second] = await collect(runAll(agent, secret, { id: 'b' }))
+  expect(first?.result).toMatchObject({ state: 'COMPLETED', output: expect.not.stringContaining('sk-abc') as string })
+  expect(second).toEqual(first)
+})
+
+test('a conversation is an input, and tags find the session', async () => {
+  const { model } = echo()
+  const store = memoryStore()
+  const agent = createAgent({ model, store })
+  const history = [
+    { role: 'user', content: 'How many in April?' },
+    { role: 'assistant', content: 'Seven.' },
+    { role: 'user', content: 'And in May?' },
+  ] as const
+  const given = [{ id: 'i0', input: history, tags: { user: 'ann' }, more: 17 }]
+  for (let i = 0; i < 2; i += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- one call after the other
+    const [only] = await collect(runAll(agent, given, { id: 'b' }))
+    expect(only?.item.more).toBe(17)
+    expect(only?.result?.output).toBe('You said: And in May?')
+  }
+  expect(store.list({ tags: { user: 'ann' } }).map(({ id }) => id)).toEqual(['b.i0'])
+})
+
+test('items are read as they are needed, a thousand ahead of the results', async () => {
+  const model = new ManualModel()
+  const { request } = model
+  // The first item hangs; all others are answered.
+  const slow: ModelProvider = {
+    ...echo().model,
+    request: (asked, options) =>
+      asked.messages.at(-1)?.content === 'Question 0'
+        ? request(asked, options)
+        : Promise.resolve({ ...plainAnswer, text: 'Yes.' }),
+  }
+  let read = 0
+  async function* stream() {
+    for (const item of items(1100)) {
+      read += 1
+      yield item
+    }
+  }
+  const agent = createAgent({ model: slow, store: memoryStore() })
+  const told: BatchProgress[] = []
+  const onProgress = (progress: BatchProgress): void => void told.push(progress)
+  const given = collect(runAll(agent, stream(), { id: 'b', concurrency: 4, onProgress }))
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  while (told.at(-1)?.done !== 999) await settled()
+  // oxlint-disable-next-line no-await-in-loop -- nothing comes any more
+  for (let i = 0; i < 100; i += 1) await settled()
+  expect(read).toBe(1000)
+  expect(told.at(-1)).toMatchObject({ done: 999, running: 1, total: null, timeLeftMs: null })
+  model.pending?.answer({ text: 'At last.' })
+  const results = await given
+  expect(results.length).toBe(1100)
+  expect(results[0]?.result?.output).toBe('At last.')
+  expect(new Set(results.map(({ item }) => item.id)).size).toBe(1100)
+})
+
+test('a stream that waits for its next item does not keep the batch from being parked', async () => {
+  const stop = new AbortController()
+  async function* stream() {
+    yield* items(1)
+    await new Promise(() => undefined)
+  }
+  const { model } = echo()
+  const agent = createAgent({ model, store: memoryStore() })
+  const results: string[] = []
+  for await (const { item } of runAll(agent, stream(), { id: 'b', signal: stop.signal })) {
+    results.push(item.id)
+    setImmediate(() => stop.abort())
+  }
+  expect(results).toEqual(['i0'])
+})
+
+describe('what ends the batch', () => {
+  const { model } = echo()
+  const agent = createAgent({ model, store: memoryStore() })
+
+  test.each([
+    ['two items of one id', [...items(2), ...items(1)], { code: 'duplicate_item', subject: 'i0' }],
+    ['an item without an id', [...items(2), { input: 'Go.' }], { code: 'invalid_item', subject: 'items[2]' }],
+    ['an item that is none', [...items(2), 'Go.'], { code: 'invalid_item', subject: 'items[2]' }],
+  ])('%s: after the results of those before', async (_name, given, error) => {
+    const done: string[] = []
+    const run = async (): Promise<void> => {
+      for await (const { item } of runAll(agent, given as BatchItem[], { id: 'b' })) done.push(item.id)
+    }
+    await expect(run()).rejects.toMatchObject(error)
+    expect(done).toEqual(['i0', 'i1'])
+  })
+
+  test('an agent that cannot run, a store that is away, and a stream that fails', async () => {
+    const check = (): void => {
+      throw new TypeError('No key.')
+    }
+    const keyless = createAgent({ model: { ...model, check }, store: memoryStore() })
+    await expect(collect(runAll(keyless, items(3), { id: 'b' }))).rejects.toThrow('No key.')
+
+    const near = memoryStore()
+    const acquire = (): never => {
+      throw new StoreError('store_unavailable', 'The disk is away.')
+    }
+    const storeless = createAgent({ model, store: { ...near, acquire } })
+    await expect(collect(runAll(storeless, items(3), { id: 'b' }))).rejects.toMatchObject({
+      code: 'store_unavailable',
+    })
+
+    async function* failing() {
+      yield* items(2)
+      throw new RangeError('The disk is gone.')
+    }
+    await expect(collect(runAll(agent, failing(), { id: 'c' }))).rejects.toThrow('The disk is gone.')
+  })
+
+  test('a signal that has aborted before: nothing begins', async () => {
+    const asked = echo()
+    const idle = createAgent({ model: asked.model, store: memoryStore() })
+    expect(await collect(runAll(idle, items(3), { id: 'b', signal: AbortSignal.abort() }))).toEqual([])
+    expect(asked.log.asked).toEqual([])
+  })
+})
+
+test.each([
+  ['no id', {}, 'id'],
+  ['an id with a dot', { id: 'a.b' }, 'id'],
+  ['an id with a slash', { id: 'a/b' }, 'id'],
+  ['nothing at once', { id: 'b', concurrency: 0 }, 'concurrency'],
+  ['half an item at once', { id: 'b', concurrency: 1.5 }, 'concurrency'],
+  ['a signal that is none', { id: 'b', signal: {} }, 'signal'],
+  ['a listener that is none', { id: 'b', onProgress: 'log' }, 'onProgress'],
+  ['less than nothing', { id: 'b', total: -1 }, 'total'],
+  ['an option that it does not have', { id: 'b', parallel: 4 }, 'parallel'],
+])('%s is refused at once, naming the option', (_name, options, subject) => {
+  const agent = createAgent({ model: echo().model })
+  expect(() => runAll(agent, [], options as never)).toThrow(
+    expect.objectContaining({ code: 'invalid_option', subject }),
+  )
+})
+
+test('what is no agent and what is no list is refused', () => {
+  const agent = createAgent({ model: echo().model })
+  expect(() => runAll({} as Agent, [], { id: 'b' })).toThrow(
+    expect.objectContaining({ code: 'invalid_argument', subject: 'agent' }),
+  )
+  expect(() => runAll(agent, 17 as never, { id: 'b' })).toThrow(
+    expect.objectContaining({ code: 'invalid_argument', subject: 'items' }),
+  )
+})
+
+test('however often a batch is parked, and whichever item fails, its results are those of one that runs in peace', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 12 }),
+      fc.integer({ min: 1, max: 5 }),
+      fc.array(fc.nat({ max: 40 }), { maxLength: 4 }),
+      fc.uniqueArray(fc.nat({ max: 11 }), { maxLength: 3 }),
+      async (count, concurrency, stops, failing) => {
+        const answers: Words = async (said) => {
+          await settled()
+          if (!failing.some((i) => said === `Question ${i}`)) return said
+          throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
+        }
+        const play = async (store: SessionStore, after: readonly number[]) => {
+          for (const turns of after) {
+            const stop = new AbortController()
+            const agent = createAgent({ model: echo(answers).model, store })
+            const given = collect(runAll(agent, items(count), { id: 'b', concurrency, signal: stop.signal }))
+            // oxlint-disable-next-line no-await-in-loop -- a while later
+            for (let i = 0; i < turns; i += 1) await settled()
+            stop.abort()
+            // oxlint-disable-next-line no-await-in-loop -- one process after the other
+            const results = await given
+            expect(results.map(({ item }) => item)).toEqual(items(count).slice(0, results.length))
+          }
+          const agent = createAgent({ model: echo(answers).model, store })
+          return collect(runAll(agent, items(count), { id: 'b', concurrency }))
+        }
+        const toLines = (results: Awaited<ReturnType<typeof play>>) =>
+          results.map(({ item, session, result }) => [item.id, session, result?.state, result?.output, result?.usage])
+        expect(toLines(await play(memoryStore(), stops))).toEqual(toLines(await play(memoryStore(), [])))
+      },
+    ),
+    { numRuns: 40 },
+  )
+})
