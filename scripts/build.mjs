@@ -67,6 +67,7 @@ const code = {
     'src/diagram/index.ts',
     'src/mcp/index.ts',
     'src/memory/index.ts',
+    'src/fleet/index.ts',
     'src/ai-sdk/index.ts',
     'src/agui/index.ts',
     'src/otel/index.ts',
