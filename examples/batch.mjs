@@ -23,7 +23,9 @@ function answer({ body: { messages } }) {
     const sum = JSON.parse(last.content).reduce((total, amount) => total + amount, 0)
     return { text: `${sum} EUR.` }
   }
-  const month = Object.keys(expenses).find((name) => JSON.stringify(last.content).toLowerCase().includes(name))
+  const month = Object.keys(expenses).find((name) =>
+    JSON.stringify(last.content).toLowerCase().includes(name),
+  )
   return month
     ? { toolCalls: [{ name: 'read_expenses', arguments: { month } }] }
     : { text: 'I know of April, May and June.' }

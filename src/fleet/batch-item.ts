@@ -27,11 +27,7 @@ export function findBatchIdFault(id: unknown): string | null {
   return `must be 1 to 100 letters (A-Z, a-z), digits and _ : @ -, without a dot and not beginning with a dash (is ${shown})`
 }
 
-/**
- * The session of an item: `BATCH.ITEM`. The id of a batch has no dot, so that two batches never share a session.
- *
- * @example getBatchSessionId('may', 'q1') // 'may.q1'
- */
+/** The session of an item: `BATCH.ITEM`. The id of a batch has no dot, so that two batches never share a session. */
 export function getBatchSessionId(batch: string, item: string): string {
   return `${batch}.${item}`
 }

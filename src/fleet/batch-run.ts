@@ -1,4 +1,4 @@
-import { type RunResult, isWorkState } from '../../machines/agent/run-result.js'
+import { type AnyTools, type RunResult, isWorkState } from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { onAbort } from '../core/base/abort.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
@@ -8,11 +8,24 @@ import { runSession } from '../core/drive/drive.js'
 import { readConversation } from '../core/sessions/input-history.js'
 import { Session } from '../core/sessions/session.js'
 import { type BatchItem, findItemFault, getBatchSessionId } from './batch-item.js'
-import { BatchCounter } from './batch-progress.js'
-import type { BatchResult, RunAllOptions } from './run-all.js'
+import { BatchCounter, type BatchProgress } from './batch-progress.js'
+
+/** What became of one item. */
+export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTools> {
+  /** As it was given. */
+  item: Item
+  /** The id of its session. */
+  session: string
+  /** Its run, at its end or at rest; null where there is none to report: see `error`. */
+  result: RunResult<Output, Tools> | null
+  /** Why the item could not be run: its input cannot be used (`invalid_input`), or its log cannot be read (`corrupt_log`, …). */
+  error?: StatewrightError
+}
 
 /** What a batch is made of, checked. */
-export interface BatchParts<Item, Output, Tools> extends Required<Pick<RunAllOptions, 'id' | 'concurrency'>> {
+export interface BatchParts<Item, Output, Tools> {
+  id: string
+  concurrency: number
   agent: Agent<Output, Tools>
   hasStore: boolean
   /** Whether shields may have changed inputs before they were stored. */
@@ -20,7 +33,7 @@ export interface BatchParts<Item, Output, Tools> extends Required<Pick<RunAllOpt
   clock: Clock
   source: Iterator<Item> | AsyncIterator<Item>
   signal: AbortSignal | undefined
-  onProgress: RunAllOptions['onProgress']
+  onProgress: ((progress: BatchProgress) => void) | undefined
   total: number | null
   context: unknown
 }
@@ -126,11 +139,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   #fill(): void {
     if (this.#isFilling || !this.#canBegin) return
     this.#isFilling = true
-    void this.#beginItems().then(() => {
-      this.#isFilling = false
-      this.#fill()
-      this.#onChange()
-    })
+    void this.#beginItems()
   }
 
   /** Never rejects. */
@@ -149,6 +158,9 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     } catch (error) {
       this.#failure = { error }
     }
+    this.#isFilling = false
+    this.#fill()
+    this.#onChange()
   }
 
   /** @throws {UsageError} `invalid_item`, `duplicate_item` */

@@ -1,9 +1,8 @@
-import type { AnyTools, RunResult } from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
-import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
-import { BatchRun } from './batch-run.js'
+import { type BatchResult, BatchRun } from './batch-run.js'
 import { type BatchItem, findBatchIdFault } from './batch-item.js'
 import type { BatchProgress } from './batch-progress.js'
 
@@ -24,18 +23,6 @@ export interface RunAllOptions {
   total?: number
   /** The app's own object, handed to `execute`. */
   context?: unknown
-}
-
-/** What became of one item. */
-export interface BatchResult<Item = BatchItem, Output = unknown, Tools = AnyTools> {
-  /** As it was given. */
-  item: Item
-  /** The id of its session. */
-  session: string
-  /** Its run, at its end or at rest; null where there is none to report: see `error`. */
-  result: RunResult<Output, Tools> | null
-  /** Why the item could not be run: its input cannot be used (`invalid_input`), or its log cannot be read (`corrupt_log`, …). */
-  error?: StatewrightError
 }
 
 const optionNames = [
@@ -98,9 +85,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
   }).readResults()
 }
 
-function toIterator<Item>(
-  items: Iterable<Item> | AsyncIterable<Item>,
-): Iterator<Item> | AsyncIterator<Item> {
+function toIterator<Item>(items: Iterable<Item> | AsyncIterable<Item>): Iterator<Item> | AsyncIterator<Item> {
   if (typeof items === 'object' && items !== null) {
     if (Symbol.asyncIterator in items) return items[Symbol.asyncIterator]()
     if (Symbol.iterator in items) return items[Symbol.iterator]()
@@ -121,7 +106,10 @@ function checkOptions(options: unknown): RunAllOptions {
   const fault = findBatchIdFault(id)
   if (fault !== null) throw optionError('id', `id ${fault}`)
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
-    throw optionError('concurrency', `concurrency must be a whole number of at least 1 (is ${String(concurrency)})`)
+    throw optionError(
+      'concurrency',
+      `concurrency must be a whole number of at least 1 (is ${String(concurrency)})`,
+    )
   if (signal !== undefined && typeof signal?.addEventListener !== 'function')
     throw optionError('signal', 'signal must be an AbortSignal')
   if (onProgress !== undefined && typeof onProgress !== 'function')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { SimulatedClock } from 'xstate'
 import { BatchDisplay } from '../../src/cli/batch/batch-display.js'
 import type { ResultLine } from '../../src/cli/batch/result-line.js'
+import { ModelError } from '../../src/index.js'
 import { SigtermHandler } from '../../src/cli/sigterm.js'
 import { kept } from './kept.js'
 import { cli, removeFolders } from './support.js'
@@ -104,7 +105,9 @@ test('a line of the input is a session, and its result is a line in the order of
     }),
   )
   expect(JSON.parse(second ?? '')).toEqual({ id: 'b', session: 'in.b', output: 'You said: Two.', ...rest })
-  await withStore((store) => expect(store.list({ tags: { team: 'x' } }).map(({ id }) => id)).toEqual(['in.a']))
+  await withStore((store) =>
+    expect(store.list({ tags: { team: 'x' } }).map(({ id }) => id)).toEqual(['in.a']),
+  )
 })
 
 test('without --out the lines go to stdout', async () => {
@@ -142,9 +145,7 @@ test('started again it goes on where it was, repairs a torn line, and asks nothi
 })
 
 test('a line that waits is given as it waits, and goes on when it is answered', async () => {
-  const { run, toFile, read } = await place(
-    lines({ id: 'a', input: 'Pay.' }, { id: 'b', input: 'Two.' }),
-  )
+  const { run, toFile, read } = await place(lines({ id: 'a', input: 'Pay.' }, { id: 'b', input: 'Two.' }))
   const waiting = await toFile()
   expect(waiting.code).toBe(4)
   expect(waiting.err).toContain('1/2 done, 0 running, 1 waiting, 0 failed')
@@ -201,15 +202,35 @@ test('a line of JSON may hold any separator but a line feed, and a file may begi
 })
 
 test.each([
-  ['two lines of one id', lines({ id: 'a', input: 'x' }, '', { id: 'a', input: 'y' }), [], "Lines 1 and 3 of 'in.jsonl' have the same id, 'a'"],
+  [
+    'two lines of one id',
+    lines({ id: 'a', input: 'x' }, '', { id: 'a', input: 'y' }),
+    [],
+    "Lines 1 and 3 of 'in.jsonl' have the same id, 'a'",
+  ],
   ['an id of the batch with a dot', questions(1), ['--id', 'a.b'], '--id must be 1 to 100 letters'],
-  ['nothing at once', questions(1), ['--concurrency', '0'], '--concurrency must be a whole number of at least 1'],
+  [
+    'nothing at once',
+    questions(1),
+    ['--concurrency', '0'],
+    '--concurrency must be a whole number of at least 1',
+  ],
   ['a limit of nothing', questions(1), ['--cost-limit', '0'], '--cost-limit must be a number of USD above 0'],
   ['a limit that is no number', questions(1), ['--cost-limit', 'five'], "(is 'five')"],
   ['two inputs', questions(1), ['more.jsonl'], "One INPUT at a time: 'more.jsonl' is too much"],
-  ['a file of something else', questions(1), ['--out', 'agent.mjs'], "'agent.mjs' has something else than results"],
+  [
+    'a file of something else',
+    questions(1),
+    ['--out', 'agent.mjs'],
+    "'agent.mjs' has something else than results",
+  ],
   ['results in a folder', questions(1), ['--out', '.'], "--out: '.' is a folder"],
-  ['results in no folder', questions(1), ['--out', 'none/out.jsonl'], "--out: 'none/out.jsonl' cannot be written"],
+  [
+    'results in no folder',
+    questions(1),
+    ['--out', 'none/out.jsonl'],
+    "--out: 'none/out.jsonl' cannot be written",
+  ],
 ])('%s: refused before anything runs', async (_name, input, more, message) => {
   const { batch, cwd } = await place(input)
   const { code, err } = await batch(more)
@@ -222,8 +243,16 @@ test.each([
 test.each([
   ['no input', ['batch', '--agent', 'a.mjs'], 'Name a file of lines'],
   ['no agent', ['batch', 'in.jsonl'], 'Name the module of the agent: --agent ./agent.mjs.'],
-  ['an input that is not there', ['batch', 'none.jsonl', '--agent', 'a.mjs'], "INPUT: there is no file 'none.jsonl'"],
-  ['an input that is a folder', ['batch', '.', '--agent', 'a.mjs', '--id', 'b'], "INPUT must be a file, which is read twice: '.' is none"],
+  [
+    'an input that is not there',
+    ['batch', 'none.jsonl', '--agent', 'a.mjs'],
+    "INPUT: there is no file 'none.jsonl'",
+  ],
+  [
+    'an input that is a folder',
+    ['batch', '.', '--agent', 'a.mjs', '--id', 'b'],
+    "INPUT must be a file, which is read twice: '.' is none",
+  ],
 ])('%s: refused', async (_name, args, message) => {
   const { cwd } = await place(questions(1))
   const { code, err } = await cli(args, { cwd })
@@ -233,7 +262,10 @@ test.each([
 
 test('an agent that keeps nothing is refused', async () => {
   const { cwd, batch } = await place(questions(1))
-  await writeFile(join(cwd, 'agent.mjs'), agentModule.replace('createAgent({ model, store,', 'createAgent({ model,'))
+  await writeFile(
+    join(cwd, 'agent.mjs'),
+    agentModule.replace('createAgent({ model, store,', 'createAgent({ model,'),
+  )
   const { code, err } = await batch()
   expect(err).toContain("--agent: the agent of 'agent.mjs' has no store")
   expect(code).toBe(2)
@@ -259,7 +291,9 @@ test('--cost-limit needs prices', async () => {
   const { cwd, batch } = await place(questions(1))
   await writeFile(join(cwd, 'agent.mjs'), agentModule.replace('store, prices,', 'store,'))
   const { code, err } = await batch(['--cost-limit', '3'])
-  expect(err).toContain("--cost-limit: limits.costLimit is set, but the price of 'played-1' (played) is not known")
+  expect(err).toContain(
+    "--cost-limit: limits.costLimit is set, but the price of 'played-1' (played) is not known",
+  )
   expect(code).toBe(2)
 })
 
@@ -271,6 +305,23 @@ test('an error gives the exit code 1, and its line says why', async () => {
     reason: 'provider_error',
     error: { code: 'no_luck' },
   })
+})
+
+test('a line that has failed stays as it is, until its session is deleted', async () => {
+  const { run, toFile, read } = await place(lines({ id: 'a', input: 'One.' }, { id: 'b', input: 'Two.' }))
+  world.onAsked = (said) => {
+    if (said === 'One.') throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
+  }
+  expect(await toFile()).toMatchObject({ code: 1 })
+  world.onAsked = () => undefined
+  expect(await toFile()).toMatchObject({ code: 1 })
+  expect(parse(await read()).map(({ state }) => state)).toEqual(['ERROR', 'COMPLETED'])
+  expect(await run(['sessions', 'delete', 'in.a', '--yes'])).toMatchObject({ code: 0 })
+  expect(await toFile()).toMatchObject({ code: 0 })
+  expect(parse(await read()).map(({ id, state }) => [id, state])).toEqual([
+    ['a', 'COMPLETED'],
+    ['b', 'COMPLETED'],
+  ])
 })
 
 test('SIGTERM: no line begins any more, those at work end, and the rest is for the next call', async () => {
@@ -327,7 +378,11 @@ describe('how the batch stands', () => {
     for (let i = 0; i < 50; i += 1) bar.update(progress)
     clock.increment(100)
     bar.close()
-    expect(shows().split('\r').map((text) => text.replace('\u001B[K', ''))).toEqual([
+    expect(
+      shows()
+        .split('\r')
+        .map((text) => text.replace('\u001B[K', '')),
+    ).toEqual([
       '',
       '[                    ] ' + line.replace('120', '0'),
       '[============        ] ' + line,

@@ -6,7 +6,13 @@ import { fileStore } from 'statewright/stores/file'
 
 const { dir, generation, answerMs } = JSON.parse(process.env.BATCH_TASK)
 
-const usage = { inputTokens: 100, outputTokens: 10, totalTokens: 110, cachedInputTokens: 0, reasoningTokens: 0 }
+const usage = {
+  inputTokens: 100,
+  outputTokens: 10,
+  totalTokens: 110,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+}
 const rest = { reasoning: '', refusal: null, complete: true, usage, model: 'played' }
 let asked = 0
 
@@ -14,7 +20,12 @@ let asked = 0
 function tellMemory() {
   if (!globalThis.gc || asked % 1000 !== 0) return
   globalThis.gc()
-  process.send({ type: 'memory', asked, heap: process.memoryUsage().heapUsed, rss: process.memoryUsage.rss() })
+  process.send({
+    type: 'memory',
+    asked,
+    heap: process.memoryUsage().heapUsed,
+    rss: process.memoryUsage.rss(),
+  })
 }
 
 const model = {
@@ -26,7 +37,8 @@ const model = {
     tellMemory()
     await new Promise((resolve) => setTimeout(resolve, answerMs))
     const last = messages.at(-1)
-    if (last.role === 'tool') return { ...rest, text: `It is ${last.content}.`, toolCalls: [], finishReason: 'stop' }
+    if (last.role === 'tool')
+      return { ...rest, text: `It is ${last.content}.`, toolCalls: [], finishReason: 'stop' }
     const toolCalls = [{ id: 'a', name: 'square', arguments: JSON.stringify({ of: last.content }) }]
     return { ...rest, text: '', toolCalls, finishReason: 'tool_calls' }
   },

@@ -15,7 +15,18 @@ const requests = 2
 /** Runs the command until it ends, or until it has asked the model so often. Resolves with what it told. */
 function runBatch({ dir, input, out, generation, answerMs }, killAfter = Infinity) {
   return new Promise((resolve, reject) => {
-    const args = ['batch', input, '--agent', agent, '--out', out, '--id', 'squares', '--concurrency', `${concurrency}`]
+    const args = [
+      'batch',
+      input,
+      '--agent',
+      agent,
+      '--out',
+      out,
+      '--id',
+      'squares',
+      '--concurrency',
+      `${concurrency}`,
+    ]
     const task = JSON.stringify({ dir, generation, answerMs })
     const child = fork(command, args, {
       execArgv: ['--expose-gc'],
@@ -46,9 +57,12 @@ export async function playBatch({ lines, kills, answerMs = 2 }) {
   const startedAt = performance.now()
   const reference = await runBatch({ ...of('peace'), generation: 0 })
   const peaceMs = performance.now() - startedAt
-  if (reference.code !== 0) problems.push(`The batch without a kill ended with ${reference.code}: ${reference.said}`)
+  if (reference.code !== 0)
+    problems.push(`The batch without a kill ended with ${reference.code}: ${reference.said}`)
   if (reference.asked !== requests * lines)
-    problems.push(`The batch without a kill asked the model ${reference.asked} times, not ${requests * lines}.`)
+    problems.push(
+      `The batch without a kill asked the model ${reference.asked} times, not ${requests * lines}.`,
+    )
 
   let asked = 0
   let met = 0
@@ -67,7 +81,8 @@ export async function playBatch({ lines, kills, answerMs = 2 }) {
   const killedMs = performance.now() - killedAt
   if (met !== kills) problems.push(`${met} of ${kills} kills met the batch.`)
   const [first, second] = ['peace', 'killed'].map((name) => readFileSync(of(name).out, 'utf8'))
-  if (first.split('\n').length - 1 !== lines) problems.push(`There are ${first.split('\n').length - 1} results.`)
+  if (first.split('\n').length - 1 !== lines)
+    problems.push(`There are ${first.split('\n').length - 1} results.`)
   if (first !== second) problems.push('The results of the batch that was killed are others.')
   // What was under way at a kill is asked again, and no more.
   const most = requests * lines + kills * concurrency

@@ -1,6 +1,7 @@
 // The crash test: sessions whose processes are killed at every point must end as one that nothing interrupted.
 // Usage: npm run test:crash -- [--seed NUMBER] [--only NAME], where NAME is a session's, or how several begin: torn
 import { parseArgs } from 'node:util'
+import { playBatch } from './batch.mjs'
 import { casesOf } from './cases.mjs'
 import { startModelServer } from './model-server.mjs'
 import { inParallel } from './pool.mjs'
@@ -43,6 +44,11 @@ const storage = [
   ...(await playTold(model, reference, isAsked)),
 ]
 model.close()
+const batch = { name: 'batch that is killed three times' }
+if (isAsked(batch)) {
+  const { problems, folder } = await playBatch({ lines: 200, kills: 3 })
+  storage.push({ ...batch, problems, dir: folder })
+}
 
 const { text, total } = killTable(sessions)
 console.log(text)

@@ -52,6 +52,9 @@ const scripts: Record<string, Script> = {
     codes: { "statewright run --session work --tools ./tools.mjs 'Save it.'": 4 },
   },
   'docs/express.md › Express': {},
+  'docs/fleet.md › Batches': {
+    because: { 'npx statewright batch': 'test/examples/batch.test.ts' },
+  },
   'docs/guardrails-measured.md › Guardrails, measured': {},
   'docs/hono.md › Hono': {},
   'docs/mcp.md › Tools of MCP servers': {},

@@ -241,6 +241,11 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/fleet.md › Budgets': {
     expect: ({ said }) => expect(said).toBe('{ usd: 19.989 }\n'),
   },
+  'docs/fleet.md › Batches (2)': {
+    turns: [says('All is well.'), says('All is well.')],
+    expect: ({ said }) =>
+      expect(said).toBe('april reports.april All is well.\nmay reports.may All is well.\n'),
+  },
   'docs/guardrails.md › Guardrails': {},
   'docs/guardrails.md › Tune on your own sessions': {
     turns: [says('Nothing.')],

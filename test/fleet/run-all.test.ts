@@ -43,7 +43,7 @@ function echo(words: Words = (said) => `You said: ${said}`) {
     provider: 'played',
     model: 'echo',
     request: async ({ messages }) => {
-      const said = String(messages.at(-1)?.content)
+      const said = messages.at(-1)?.content as string
       log.asked.push(said)
       now += 1
       log.most = Math.max(log.most, now)
@@ -169,7 +169,11 @@ test('the same call goes on: what has ended is not run again, and the results ar
       const last = messages.at(-1)
       return last?.role === 'tool'
         ? { ...plainAnswer, text: 'Paid.' }
-        : { ...plainAnswer, toolCalls: [call('a', 'pay', { text: String(last?.content) })], finishReason: 'tool_calls' }
+        : {
+            ...plainAnswer,
+            toolCalls: [call('a', 'pay', { text: last?.content })],
+            finishReason: 'tool_calls',
+          }
     },
   }
   const store = memoryStore()
@@ -244,7 +248,10 @@ test('an input that a shield has changed is known again', async () => {
   const secret = [{ id: 'i0', input: 'The key is sk-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH.' }]
   const [first] = await collect(runAll(agent, secret, { id: 'b' }))
   const [second] = await collect(runAll(agent, secret, { id: 'b' }))
-  expect(first?.result).toMatchObject({ state: 'COMPLETED', output: expect.not.stringContaining('sk-abc') as string })
+  expect(first?.result).toMatchObject({
+    state: 'COMPLETED',
+    output: expect.not.stringContaining('sk-abc') as string,
+  })
   expect(second).toEqual(first)
 })
 
@@ -265,6 +272,25 @@ test('a conversation is an input, and tags find the session', async () => {
     expect(only?.result?.output).toBe('You said: And in May?')
   }
   expect(store.list({ tags: { user: 'ann' } }).map(({ id }) => id)).toEqual(['b.i0'])
+})
+
+test("an app's own object reaches the tools", async () => {
+  const seen: unknown[] = []
+  const look = tool('look', (_input, { context }) => void seen.push(context), { readOnly: true })
+  const model: ModelProvider = {
+    provider: 'played',
+    model: 'looker',
+    request: async ({ messages }) =>
+      messages.at(-1)?.role === 'tool'
+        ? { ...plainAnswer, text: 'Seen.' }
+        : { ...plainAnswer, toolCalls: [call('a', 'look')], finishReason: 'tool_calls' },
+  }
+  const context = { tenant: 'acme' }
+  await collect(
+    runAll(createAgent({ model, store: memoryStore(), tools: [look] }), items(1), { id: 'b', context }),
+  )
+  await collect(runAll(createAgent({ model, tools: [look] }), items(1), { id: 'b', context }))
+  expect(seen).toEqual([context, context])
 })
 
 test('items are read as they are needed, a thousand ahead of the results', async () => {
@@ -422,7 +448,13 @@ test('however often a batch is parked, and whichever item fails, its results are
           return collect(runAll(agent, items(count), { id: 'b', concurrency }))
         }
         const toLines = (results: Awaited<ReturnType<typeof play>>) =>
-          results.map(({ item, session, result }) => [item.id, session, result?.state, result?.output, result?.usage])
+          results.map(({ item, session, result }) => [
+            item.id,
+            session,
+            result?.state,
+            result?.output,
+            result?.usage,
+          ])
         expect(toLines(await play(memoryStore(), stops))).toEqual(toLines(await play(memoryStore(), [])))
       },
     ),

@@ -94,5 +94,8 @@ export class BatchInput {
 /** The id of a batch that has none of its own: the name of its input, as far as an id may have it. */
 export function toBatchId(path: string): string {
   const name = basename(path).replace(/\.[^.]*$/, '')
-  return name.replaceAll(/[^A-Za-z0-9_:@-]+/g, '-').replace(/^-+/, '').slice(0, 100)
+  return name
+    .replaceAll(/[^A-Za-z0-9_:@-]+/g, '-')
+    .replace(/^-+/, '')
+    .slice(0, 100)
 }

@@ -1,6 +1,6 @@
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
 import type { Usage } from '../../../machines/agent/usage.js'
-import type { BatchResult } from '../../fleet/run-all.js'
+import type { BatchResult } from '../../fleet/batch-run.js'
 
 /** A line of the results. */
 export interface ResultLine {
@@ -22,7 +22,16 @@ export function toResultLine({ item, session, result, error }: BatchResult): Res
   const { id } = item
   if (result === null) {
     const [code, message] = [error?.code ?? 'internal', error?.message ?? '']
-    return { id, session, state: 'ERROR', reason: null, output: '', usage: null, cost: null, error: { code, message } }
+    return {
+      id,
+      session,
+      state: 'ERROR',
+      reason: null,
+      output: '',
+      usage: null,
+      cost: null,
+      error: { code, message },
+    }
   }
   const { state, reason, output, usage } = result as RunResult
   const { cost, ...tokens } = usage

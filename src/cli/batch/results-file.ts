@@ -98,7 +98,9 @@ async function refuseForeignFile(path: string, name: string, batch: string): Pro
   } catch (error) {
     if (error instanceof CliError) throw error
     if (getErrorCode(error) === 'ENOENT') return
-    throw new CliError('unwritable_file', `--out: ${describeReadError(error, name)}`, '--out', { cause: error })
+    throw new CliError('unwritable_file', `--out: ${describeReadError(error, name)}`, '--out', {
+      cause: error,
+    })
   }
 }
 

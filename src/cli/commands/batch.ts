@@ -52,10 +52,13 @@ interface BatchOptions {
 export function readBatchOptions(args: readonly string[]): BatchOptions {
   const { positionals, text } = parseOptions(args, optionSpecs)
   const [input, ...more] = positionals
-  if (input === undefined) throw badUsageError('Name a file of lines { "id", "input" }: INPUT.jsonl.', 'INPUT')
-  if (more.length > 0) throw badUsageError(`One INPUT at a time: '${more.join("', '")}' is too much.`, 'INPUT')
+  if (input === undefined)
+    throw badUsageError('Name a file of lines { "id", "input" }: INPUT.jsonl.', 'INPUT')
+  if (more.length > 0)
+    throw badUsageError(`One INPUT at a time: '${more.join("', '")}' is too much.`, 'INPUT')
   const agent = text('agent')
-  if (agent === undefined) throw badUsageError('Name the module of the agent: --agent ./agent.mjs.', '--agent')
+  if (agent === undefined)
+    throw badUsageError('Name the module of the agent: --agent ./agent.mjs.', '--agent')
   const id = text('id') ?? toBatchId(input)
   const fault = findBatchIdFault(id)
   if (fault !== null) throw badUsageError(`--id ${fault}.`, '--id')
@@ -214,7 +217,9 @@ class BatchCommand {
     const removeListener = io.sigterm.setListener(() => {
       this.#isDraining = true
       const seconds = options.drainMs / 1000
-      this.#display.note(`statewright: the process is shutting down: lines at work go on for at most ${seconds} s.`)
+      this.#display.note(
+        `statewright: the process is shutting down: lines at work go on for at most ${seconds} s.`,
+      )
       timer = setTimeout(park, options.drainMs)
     })
     return () => {

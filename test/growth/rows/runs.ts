@@ -2,6 +2,7 @@ import { otel } from '../../../src/otel/index.js'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import { CallStream } from '../../../src/core/effects/call-stream.js'
 import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
+import { runAll } from '../../../src/fleet/index.js'
 import { memoryStore, secretsShield } from '../../../src/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, calling, stepping, streaming } from '../scripted.js'
@@ -30,6 +31,17 @@ export const runRows: readonly Row[] = [
     covers: ['statewright/otel otel'],
     ...stepsOf,
     run: (n) => agentOf(stepping(n), { telemetry }).run('Look.').result,
+  }),
+  row({
+    name: 'a batch of many items',
+    covers: ['statewright/fleet runAll'],
+    from: 50,
+    atMost: 1_600,
+    prepare: (n) => Array.from({ length: n }, (_, i) => ({ id: `i${i}`, input: `Question ${i}` })),
+    run: async (items) => {
+      const agent = agentOf(streaming('Yes.'), { store: memoryStore() })
+      for await (const { result } of runAll(agent, items, { id: 'b' })) result?.output.trim()
+    },
   }),
   row({
     name: 'a batch of many calls',
