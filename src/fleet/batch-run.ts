@@ -32,14 +32,14 @@ export interface BatchParts<Item, Output, Tools> {
   isRedacted: boolean
   clock: Clock
   source: Iterator<Item> | AsyncIterator<Item>
+  /** How many items may be begun and not given yet. */
+  lookAhead: number
   signal: AbortSignal | undefined
   onProgress: ((progress: BatchProgress) => void) | undefined
   total: number | null
   context: unknown
 }
 
-/** How many items are begun ahead of the one whose result is next. */
-const maxLookAhead = 1000
 /** How long a session that another process holds is left alone, in milliseconds. */
 const busyWaitMs = 1000
 
@@ -124,14 +124,14 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   }
 
   get #canBegin(): boolean {
-    const { concurrency } = this.#parts
+    const { concurrency, lookAhead } = this.#parts
     return (
       !this.#isExhausted &&
       this.#failure === null &&
       !this.#stop.signal.aborted &&
       this.#returning.length === 0 &&
       this.#working < concurrency &&
-      this.#window.length < Math.max(maxLookAhead, 2 * concurrency)
+      this.#window.length < lookAhead
     )
   }
 

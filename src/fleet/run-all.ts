@@ -25,6 +25,9 @@ export interface RunAllOptions {
   context?: unknown
 }
 
+/** How many items are begun ahead of the one whose result is next. */
+const maxLookAhead = 1000
+
 const optionNames = [
   'id',
   'concurrency',
@@ -76,6 +79,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
     isRedacted: internals.parts.shields.input.length > 0,
     clock: internals.parts.clock,
     source,
+    lookAhead: Math.max(maxLookAhead, 2 * concurrency),
     id,
     concurrency,
     signal,
