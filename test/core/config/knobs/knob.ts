@@ -1,0 +1,48 @@
+import type { AgentConfigInput } from '../../../../src/index.js'
+import type { Outcome, Scene } from './play-scene.js'
+
+/**
+ * The witness of one setting: a scene that ends in another way when the setting alone is another. Of a number the first
+ * three values are N−1, N and N+1, where N is what the scene comes to.
+ */
+export interface Knob {
+  /** The setting's path, such as `limits.maxSteps`. */
+  key: string
+  scene: Scene
+  values: readonly unknown[]
+  /** What is looked at of an outcome. */
+  look: (outcome: Outcome) => unknown
+  /** What is seen under each value. */
+  sees: readonly unknown[]
+}
+
+/** The configuration of a scene with one setting of its own. */
+export function withSetting({ key, scene }: Pick<Knob, 'key' | 'scene'>, value: unknown): AgentConfigInput {
+  const copy = structuredClone(scene.config ?? {}) as Record<string, unknown>
+  const path = key.split('.')
+  const last = path.pop() as string
+  let at = copy
+  for (const part of path) {
+    const inner = (at[part] ?? {}) as Record<string, unknown>
+    at[part] = inner
+    at = inner
+  }
+  at[last] = value
+  return copy as AgentConfigInput
+}
+
+export const lookAtState = ({ state }: Outcome): string => state
+export const lookAtEnd = ({ state, reason }: Outcome): string => `${state} ${reason}`
+export const countRequests = ({ requests }: Outcome): number => requests.length
+
+/** Whether a guard did this. */
+export const lookFor =
+  (action: 'nudge' | 'block' | 'halt') =>
+  ({ events }: Outcome): boolean =>
+    events.some((event) => event.type === 'guardrail' && event.action === action)
+
+/** The rules by which guards acted. */
+export const sawEvent =
+  (type: string) =>
+  ({ events }: Outcome): boolean =>
+    events.some((event) => event.type === type)

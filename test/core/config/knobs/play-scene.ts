@@ -1,0 +1,202 @@
+import { SimulatedClock } from 'xstate'
+import type { ModelFailure, ModelResponse } from '../../../../machines/agent/model-response.js'
+import type { Message } from '../../../../machines/agent/messages.js'
+import {
+  type Agent,
+  type AgentConfigInput,
+  type AgentEvent,
+  type AgentOptions,
+  createAgent,
+  createSession,
+  defineTool,
+  type Run,
+  type Tool,
+} from '../../../../src/index.js'
+import {
+  ModelError,
+  type ModelProvider,
+  type ModelRequest,
+  type ModelRequestOptions,
+} from '../../../../src/core/models/provider.js'
+
+/** What the model does at one request. Without calls and text it says `Done.` */
+export interface Turn {
+  text?: string
+  /** The calls of the answer, each a tool and its arguments. */
+  calls?: readonly (readonly [tool: string, input?: object])[]
+  finish?: string
+  /** Tokens; null: the provider does not say. */
+  usage?: { input: number; output: number } | null
+  isCut?: boolean
+  fails?: Partial<ModelFailure>
+  /** Lets time pass before the answer, or does what else a provider does. */
+  meanwhile?: (options: ModelRequestOptions, clock: SimulatedClock) => Promise<void>
+}
+
+/** A scene has everything of a run but the setting that it is played under. */
+export interface Scene {
+  /** Request by request; after the last one the model says `Done.` */
+  turns: readonly Turn[]
+  tools?: (clock: SimulatedClock) => readonly Tool[]
+  /** Settings that the scene needs besides. */
+  config?: AgentConfigInput
+  options?: (clock: SimulatedClock) => Partial<AgentOptions>
+  inputs?: readonly string[]
+  /** Plays it in another way: by several processes, for example. */
+  act?: (make: () => Agent, play: Playing) => Promise<Run>
+}
+
+/** What the tests look at. */
+export interface Outcome {
+  state: string
+  reason: string
+  steps: number
+  /** Milliseconds that it took on the clock of the scene. */
+  took: number
+  requests: object[]
+  messages: Message[]
+  events: AgentEvent[]
+}
+
+export interface Playing {
+  requests: ModelRequest[]
+  clock: SimulatedClock
+}
+
+/** A tool that takes any object. */
+export function createTool(
+  name: string,
+  execute: (input: Record<string, unknown>) => unknown,
+  traits: Partial<Tool> = {},
+): Tool {
+  const input = { type: 'object' as const }
+  const tool = defineTool({ name, description: `The tool ${name}.`, input, execute: execute as never })
+  return { ...(tool as Tool), ...traits }
+}
+
+/** Lets everything happen that is ready. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 3; i += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await new Promise((resolve) => {
+      setImmediate(resolve)
+    })
+  }
+}
+
+/** Lets time pass, and what becomes due happen. */
+export async function pass(clock: SimulatedClock, ms: number): Promise<void> {
+  await settle()
+  clock.increment(ms)
+  await settle()
+}
+
+/** Plays a scene once, under these settings. */
+export async function playScene(scene: Scene, config: AgentConfigInput): Promise<Outcome> {
+  const clock = new SimulatedClock()
+  const playing: Playing = { requests: [], clock }
+  const events: AgentEvent[] = []
+  const make = (): Agent =>
+    createAgent({
+      model: playModel(scene.turns, playing),
+      clock,
+      tools: scene.tools?.(clock) ?? [],
+      ...config,
+      ...scene.options?.(clock),
+    })
+  const session = createSession()
+  const begin = async (input: string, agent: Agent): Promise<Run> => {
+    const run = agent.run(input, { session })
+    listen(run)
+    await run.result.catch(() => undefined)
+    return run
+  }
+  const listen = (run: Run): void => {
+    run.events$.subscribe({
+      next: (event) => {
+        events.push(event)
+        if (event.type === 'retry') queueMicrotask(() => clock.increment(event.delayMs))
+      },
+      error: () => undefined,
+    })
+  }
+  let run: Run | undefined
+  if (scene.act) {
+    run = await scene.act(make, playing)
+    listen(run)
+  } else {
+    const agent = make()
+    // oxlint-disable-next-line no-await-in-loop -- the runs of a session follow each other
+    for (const input of scene.inputs ?? ['Go.']) run = await begin(input, agent)
+  }
+  const result = await run?.result.catch((error: { code: string }) => ({
+    state: 'REFUSED',
+    reason: error.code,
+    steps: 0,
+    messages: [],
+  }))
+  if (!result) throw new Error('The scene has no run.')
+  const { state, reason, steps, messages } = result
+  return {
+    state,
+    reason,
+    steps,
+    took: clock.now(),
+    requests: playing.requests.map(({ messages: sent, ...rest }) => ({ ...rest, messages: [...sent] })),
+    messages: [...messages],
+    events,
+  }
+}
+
+/** All that a run shows of itself, without names that are new each time. */
+export function describeOutcome({ state, reason, steps, took, ...rest }: Outcome): string {
+  const shown = JSON.stringify({ state, reason, steps, took, ...rest })
+  return shown.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27,}/g, 'id')
+}
+
+const plainAnswer: ModelResponse = {
+  text: '',
+  reasoning: '',
+  refusal: null,
+  toolCalls: [],
+  finishReason: 'stop',
+  complete: true,
+  usage: null,
+  model: 'played-1',
+}
+
+function playModel(turns: readonly Turn[], { requests, clock }: Playing): ModelProvider {
+  return {
+    provider: 'played',
+    model: 'played-1',
+    request: async (request, options) => {
+      const number = requests.push(request)
+      const turn = turns[number - 1] ?? {}
+      await turn.meanwhile?.(options, clock)
+      if (turn.fails) {
+        const failure = { kind: 'transient', code: 'http_503', message: 'It is down.' } as const
+        throw new ModelError({ ...failure, ...turn.fails })
+      }
+      const { calls = [], text = calls.length > 0 ? '' : 'Done.', usage = { input: 10, output: 5 } } = turn
+      const counts = usage && {
+        inputTokens: usage.input,
+        outputTokens: usage.output,
+        totalTokens: usage.input + usage.output,
+        cachedInputTokens: usage.input >= 4 ? 4 : 0,
+        reasoningTokens: 0,
+      }
+      return {
+        ...plainAnswer,
+        text,
+        usage: counts,
+        complete: turn.isCut !== true,
+        finishReason: turn.isCut ? null : (turn.finish ?? (calls.length > 0 ? 'tool_calls' : 'stop')),
+        toolCalls: calls.map(([name, input = {}], i) => ({
+          id: `call_${number}_${i + 1}`,
+          type: 'function' as const,
+          function: { name, arguments: JSON.stringify(input) },
+        })),
+      }
+    },
+  }
+}
