@@ -60,7 +60,13 @@ function shortenOutcome(outcome: string): string {
  */
 export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
   reasons: ['cycle'],
-  settings: { maxPeriod: { from: 2 }, nudgeAt: { from: 2 }, haltAt: { from: 2 }, onHalt, lastWords: 'flag' },
+  settings: {
+    maxPeriod: { from: 2, to: 8 },
+    nudgeAt: { from: 2 },
+    haltAt: { from: 2 },
+    onHalt,
+    lastWords: 'flag',
+  },
   defaults: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error', lastWords: true },
   insteadOf: ['mixed', 'mostly', 'beside', 'recurring'],
   initial,

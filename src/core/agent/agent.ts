@@ -5,6 +5,7 @@ import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { resolveRequestOptions } from '../config/request-options.js'
 import { overrideLimits, resolveConfig } from '../config/resolve-config.js'
+import { warnOfUnreachable } from '../config/warn-of-unreachable.js'
 import { ConfigError } from '../base/errors.js'
 import { loadOnce } from '../base/lazy-load.js'
 import { refuseJournalWithStore, refuseStoredSession, refuseTags } from '../sessions/session-errors.js'
@@ -281,7 +282,7 @@ function readParts(options: AgentOptions | null | undefined): AgentParts {
   }
   const set = createToolSet(tools ?? [])
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
-  return {
+  const parts: AgentParts = {
     model,
     instructions: asked.instructions ?? null,
     tools: set,
@@ -299,6 +300,8 @@ function readParts(options: AgentOptions | null | undefined): AgentParts {
     ...(tokenizer && { tokenizer }),
     ...(output !== undefined && { output: createStructuredOutput(output) }),
   }
+  warnOfUnreachable(sections, parts.config)
+  return parts
 }
 
 /** The inputs of an agent's runs. What belongs to a run and is no part of its log is bound to the input. */

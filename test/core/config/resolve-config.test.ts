@@ -89,6 +89,12 @@ function read(value: unknown, path: string): unknown {
 }
 
 describe('resolveConfig', () => {
+  test('a guard that remembers only so much takes no larger number', () => {
+    const found = refused({ guardrails: { cycle: { maxPeriod: 9 }, progress: { memory: 65 } } }).message
+    expect(found).toContain('guardrails.cycle.maxPeriod must be a whole number from 2 to 8 (is 9)')
+    expect(found).toContain('guardrails.progress.memory must be a whole number from 1 to 64 (is 65)')
+  })
+
   test('nothing given is the defaults of the design', () => {
     expect(resolveConfig(undefined)).toEqual(defaultConfig)
     expect(resolveConfig({})).toEqual(defaultConfig)

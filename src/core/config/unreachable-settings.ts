@@ -1,0 +1,200 @@
+import type { ProgressConfig, Steps, StepsWithBlock } from '../../../guards/progress-config.js'
+import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
+import type { Problem } from './check-input.js'
+import { defaultConfig } from './defaults.js'
+import { presets } from './presets.js'
+
+/**
+ * The settings that the user has written and that never take effect under the others, each with a sentence that says why.
+ * What comes from the defaults or a preset is not among them: a lower cap is meant to come first there.
+ */
+export function findUnreachableSettings(given: AgentConfigInput, config: AgentConfig): Problem[] {
+  const own = { ...given, guardrails: omitKnownParts(given.guardrails) }
+  return [...listSteps(config), ...listProgressSteps(config), ...listAmounts(config)].flatMap(
+    ({ path, value, isBeyond, because }): Problem[] => {
+      if (!isBeyond || readPath(own, path) === undefined) return []
+      return [{ path, sentence: `${path} (${value}) has no effect: ${because}.` }]
+    },
+  )
+}
+
+/** A setting, whether it lies where a run never gets, and what stops the run before. */
+interface Threshold {
+  path: string
+  value: number | null
+  isBeyond: boolean
+  because: string
+}
+
+/** From here on a count is meant as never: not every one can be switched off otherwise. */
+const never = 1_000
+
+/** Counts to which a step adds at most one. */
+function listSteps(config: AgentConfig): Threshold[] {
+  const { failing, repeatedCall, repeatedOutput, cycle, emptyAnswer, ...counts } = config.guardrails
+  const steps = config.limits.maxSteps ?? Infinity
+  const because = endsBefore(config)
+  const beyond = (path: string, value: number | null | undefined, most: number): Threshold => ({
+    path,
+    value: value ?? null,
+    isBeyond: value != null && value > most && value < never,
+    because,
+  })
+  // The shortest cycle has two batches.
+  const mostPeriods = Math.floor(steps / 2)
+  return [
+    ...(['identical', 'any', 'transientIdentical', 'transientAny', 'policyDenied'] as const).map((rule) =>
+      beyond(`guardrails.failing.${rule}`, failing?.[rule], steps),
+    ),
+    beyond('guardrails.maxRepeatedToolSteps', repeatedCall && counts.maxRepeatedToolSteps, steps),
+    beyond('guardrails.repeatedOutput.rounds', repeatedOutput?.rounds, steps),
+    beyond('guardrails.cycle.nudgeAt', cycle?.nudgeAt, mostPeriods),
+    beyond('guardrails.cycle.haltAt', cycle?.haltAt, mostPeriods),
+    // What is asked for again takes another step.
+    beyond('guardrails.maxTokensRecoveries', counts.maxTokensRecoveries, steps - 1),
+    beyond('guardrails.emptyAnswer.reprompts', emptyAnswer?.reprompts, steps - 1),
+    beyond('guardrails.emptyAnswer.retries', emptyAnswer?.retries, steps - 1),
+    beyond('completion.maxOutputRepairs', config.completion.maxOutputRepairs, steps - 1),
+  ]
+}
+
+function endsBefore({ limits }: AgentConfig): string {
+  return `limits.maxSteps (${limits.maxSteps}) ends the run before`
+}
+
+type Detector = Steps & Partial<StepsWithBlock>
+
+/** What the progress guard counts. Tours are not among it: how long their rounds are is not known. */
+function listProgressSteps(config: AgentConfig): Threshold[] {
+  const { progress } = config.guardrails
+  if (progress === null) return []
+  const steps = config.limits.maxSteps ?? Infinity
+  const { mostly, sameOutput } = progress
+  // The first batch of them brings news.
+  const repeated = steps > 1 ? (steps - 1) * getLargestPart(progress) : 0
+  const once = [
+    ...(['beside', 'recurring', 'failing', 'failingTool', 'sameError', 'unknownTools'] as const),
+    ...(['refused', 'policyDenied', 'transient'] as const),
+  ]
+  const outputs = ['long', 'short', 'shortWrites'] as const
+  const because = endsBefore(config)
+  const isWindowShort = mostly !== null && mostly.of < steps
+  return [
+    ...(['stale', 'mixed', 'similar'] as const).map((name) => list(name, progress[name], repeated, because)),
+    ...once.map((name) => list(name, progress[name], steps, because)),
+    ...outputs.map((kind) => list(`sameOutput.${kind}`, sameOutput && sameOutput[kind], steps, because)),
+    isWindowShort
+      ? list('mostly', mostly, mostly.of, `guardrails.progress.mostly.of (${mostly.of}) is less`)
+      : list('mostly', mostly, steps - 1, because),
+  ].flat()
+
+  function list(name: string, detector: Detector | null, most: number, why: string): Threshold[] {
+    if (!detector) return []
+    const path = `guardrails.progress.${name}`
+    const { nudgeAt, blockAt = null, haltAt } = detector
+    const isHalting = haltAt !== null && haltAt <= most
+    const halts = `the run stops at ${path}.haltAt (${haltAt})`
+    return (['nudgeAt', 'blockAt', 'haltAt'] as const).map((key) => {
+      const value = { nudgeAt, blockAt, haltAt }[key]
+      const isHalted = key !== 'haltAt' && isHalting && value !== null && value >= haltAt
+      return {
+        path: `${path}.${key}`,
+        value,
+        isBeyond: isHalted || (value !== null && value > most && value < never),
+        because: isHalted ? halts : why,
+      }
+    })
+  }
+}
+
+/** How much one batch counts at most: a refused call twice, and identical calls as often as they were executed. */
+function getLargestPart({ duplicates }: ProgressConfig): number {
+  return duplicates === null ? 2 : Math.max(2, duplicates.blockAt - 1)
+}
+
+/** What is no count of steps: tokens, money, time and characters. */
+function listAmounts(config: AgentConfig): Threshold[] {
+  const { limits, guardrails, retry, toolCalls, streamIdleMs, contentIdleMs } = config
+  const { timeoutMs, tokenBudget, outputTokens } = limits
+  const { reserveTokens, reserveCostFraction, progress } = guardrails
+  const isLate = (ms: number): boolean => timeoutMs > 0 && ms >= timeoutMs
+  const deadline = `limits.timeoutMs (${timeoutMs}) ends the run before`
+  const isSilentBefore = contentIdleMs > 0 && streamIdleMs > contentIdleMs
+  const longChars = progress?.sameOutput?.longChars ?? 0
+  return [
+    {
+      path: 'toolCalls.timeoutMs',
+      value: toolCalls.timeoutMs,
+      isBeyond: isLate(toolCalls.timeoutMs),
+      because: deadline,
+    },
+    { path: 'contentIdleMs', value: contentIdleMs, isBeyond: isLate(contentIdleMs), because: deadline },
+    {
+      path: 'streamIdleMs',
+      value: streamIdleMs,
+      isBeyond: isLate(streamIdleMs) || isSilentBefore,
+      because: isLate(streamIdleMs) ? deadline : `contentIdleMs (${contentIdleMs}) ends the answer before`,
+    },
+    {
+      path: 'limits.outputTokens',
+      value: outputTokens,
+      isBeyond: tokenBudget > 0 && outputTokens >= tokenBudget,
+      because: `limits.tokenBudget (${tokenBudget}) counts them, too, and is reached before`,
+    },
+    {
+      path: 'guardrails.reserveTokens',
+      value: reserveTokens,
+      isBeyond: tokenBudget > 0 && reserveTokens >= tokenBudget,
+      because: `it is all of limits.tokenBudget (${tokenBudget}), so the budget is nearly used up from the start`,
+    },
+    {
+      path: 'guardrails.reserveCostFraction',
+      value: reserveCostFraction,
+      isBeyond: reserveCostFraction >= 1,
+      because: 'it is all of limits.costLimit, so the budget is nearly used up from the start',
+    },
+    {
+      path: 'retry.baseDelayMs',
+      value: retry.baseDelayMs,
+      isBeyond: retry.baseDelayMs > retry.maxDelayMs,
+      because: `retry.maxDelayMs (${retry.maxDelayMs}) is less, and every wait is that long`,
+    },
+    {
+      path: 'guardrails.progress.sameOutput.longChars',
+      value: longChars,
+      isBeyond: longChars > toolCalls.maxResultChars,
+      because: `toolCalls.maxResultChars (${toolCalls.maxResultChars}) cuts every result before`,
+    },
+  ]
+}
+
+/** What is given of the guards, without the parts that are those of the defaults or of a preset. */
+function omitKnownParts(given: AgentConfigInput['guardrails']): object {
+  const known = [defaultConfig, ...Object.values(presets)].map(({ guardrails }) => guardrails as object)
+  const isKnown = ([key, value]: [string, unknown]): boolean =>
+    known.some((guardrails) => JSON.stringify(readPath(guardrails, key)) === JSON.stringify(value))
+  return Object.fromEntries(Object.entries(given ?? {}).filter((entry) => !isKnown(entry)))
+}
+
+function readPath(value: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>((inner, key) => (inner as Record<string, unknown> | null)?.[key], value)
+}
+
+const reported = new Set<string>()
+/** An app may make its numbers up as it goes. */
+const mostReported = 100
+
+/** Tells the process of each of them, once. */
+export function warnOfUnreachableSettings(given: AgentConfigInput, config: AgentConfig): void {
+  const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
+  for (const { sentence } of findUnreachableSettings(given, config)) {
+    if (reported.has(sentence) || reported.size >= mostReported) continue
+    reported.add(sentence)
+    if (process?.emitWarning)
+      process.emitWarning(sentence, { type: 'StatewrightWarning', code: 'unreachable_setting' })
+    // oxlint-disable-next-line no-console -- browsers have no other place
+    else console.warn(sentence)
+  }
+}
