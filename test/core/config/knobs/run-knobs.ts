@@ -106,7 +106,9 @@ const interrupted = (): Scene => {
       const lease = store.acquire('ann', { holder: 'another process', ttlMs: 60_000 })
       store.append(lease, first.read('ann'))
       store.release(lease)
-      return make().resume('ann')
+      const resumed = await make().resume('ann')
+      run.cancel()
+      return resumed
     },
   }
 }
