@@ -112,7 +112,8 @@ export class MessageQueue {
     const live = liveRuns.get(sessionId)
     if (live) return subscribeFromStart(live)
     const stored = await sessions.readStored(sessionId)
-    return stored ? continued.followRemote(sessionId, stored, null) : { answer: Promise.resolve(null) }
+    const by = caller.mayContinue ? caller : null
+    return stored ? continued.followRemote(sessionId, stored, by) : { answer: Promise.resolve(null) }
   }
 
   /**

@@ -131,6 +131,7 @@ const reasons: Record<string, string[]> = {
     'parseSnippets',
     'otel',
     'redactEvent',
+    'createBudget',
     'createInspectorOptions',
     'startInspector',
   ],

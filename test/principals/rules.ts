@@ -15,6 +15,7 @@ export interface Rule {
 }
 
 const pages = ['chatHandler', 'aguiHandler']
+const tells = ['agent.tell', 'restateSessions.tell']
 const anotherAnswer = ['chatHandler.say (another answer)', 'aguiHandler.say (another answer)']
 const foreign: AgentKind[] = ['other agent', 'other version', 'unnamed agent']
 const held: Standing[] = ['held elsewhere', 'left by its holder']
@@ -47,7 +48,7 @@ export const rules: Rule[] = [
   },
   {
     who: 'stranger',
-    does: 'branch',
+    does: ['branch', 'turn back'],
     comes: 'refused: unknown_session',
     because: 'a stranger has no such chat',
   },
@@ -76,7 +77,7 @@ export const rules: Rule[] = [
     because: 'it shows no words',
   },
   {
-    does: ['look', 'fork', 'fork and run', 'forget', 'continue', 'answer', 'stop'],
+    does: ['look', 'fork', 'fork and run', 'forget', 'continue', 'answer', 'steer', 'stop'],
     of: 'statewright',
     standing: 'new',
     comes: 'refused: exit 2',
@@ -143,7 +144,21 @@ export const rules: Rule[] = [
   },
   {
     does: 'begin',
-    of: 'agent.tell',
+    of: ['chatHandler.say (refusing)', 'aguiHandler.say (refusing)'],
+    standing: 'waiting',
+    comes: 'refused: waiting_for_answers',
+    because: 'the server keeps no message',
+  },
+  {
+    does: 'begin',
+    of: ['chatHandler.say (refusing)', 'aguiHandler.say (refusing)'],
+    standing: atWork,
+    comes: 'refused: run_in_progress',
+    because: 'the server keeps no message, and a message alone continues nothing',
+  },
+  {
+    does: 'begin',
+    of: tells,
     standing: ['ended', 'waiting'],
     comes: 'told',
     because: 'it waits for its turn, and begins nothing by itself',
@@ -158,10 +173,19 @@ export const rules: Rule[] = [
   },
   {
     does: 'begin',
-    of: 'agent.tell',
+    of: tells,
     standing: 'new',
     comes: 'refused: unknown_session',
     because: 'there is no such session',
+  },
+  {
+    does: 'begin',
+    of: ['chatHandler.say (steering)', 'aguiHandler.say (steering)'],
+    who: 'owner',
+    agent: ['right agent', 'accepting agent'],
+    standing: 'left by its holder',
+    comes: 'gone on',
+    because: 'the owner may continue what its process has left, and it hears the message as it goes on',
   },
   {
     does: 'begin',
@@ -183,7 +207,7 @@ export const rules: Rule[] = [
   },
   {
     does: 'begin',
-    of: [...pages, 'agent.tell'],
+    of: [...pages, ...tells],
     comes: 'told',
     because: 'it waits for its turn, and begins nothing by itself',
   },
@@ -284,6 +308,31 @@ export const rules: Rule[] = [
   { does: 'stop', standing: 'ended', comes: 'refused: wrong_state', because: 'it has ended' },
   { does: 'stop', comes: 'CANCELLED', because: 'whoever may write may end it, with the store alone' },
 
+  // Steering and pausing: whoever has the store may, where a process works or a person is asked.
+  {
+    does: 'steer',
+    of: 'statewright',
+    standing: ['ended', 'interrupted', 'poisoned'],
+    comes: 'refused: exit 2',
+    because: 'nothing works on it',
+  },
+  { does: 'steer', standing: 'ended', comes: 'refused: run_ended', because: 'it has ended' },
+  { does: 'steer', standing: held, comes: 'told', because: 'its holder hears it' },
+  {
+    does: 'steer',
+    of: 'statewright tell (a pause)',
+    comes: 'refused: exit 2',
+    because: 'what waits for people need not pause',
+  },
+  {
+    does: 'steer',
+    of: 'agent.tell (a pause)',
+    comes: 'refused: not_waiting',
+    because: 'what waits for people need not pause',
+  },
+  { does: 'steer', standing: 'waiting', comes: 'told', because: 'the model hears it with the answer' },
+  { does: 'steer', comes: 'refused: not_waiting', because: 'its process has left it: resume it first' },
+
   // Copies and ends of the whole.
   { does: 'fork', comes: 'forked', because: 'a copy leaves the other as it is, and runs nothing' },
   {
@@ -363,6 +412,20 @@ export const rules: Rule[] = [
   },
 
   // Answers by the studio and by pages are held against the call first.
+  {
+    does: 'answer',
+    of: 'chatHandler.say (an output)',
+    standing: 'waiting',
+    comes: 'refused: unknown_call',
+    because: 'the call waits for a person, and a page must not say what came of it',
+  },
+  {
+    does: 'answer',
+    of: 'aguiHandler.say (an output)',
+    standing: 'waiting',
+    comes: 'refused: waiting_for_answers',
+    because: 'the call waits for a person, and a page must not say what came of it',
+  },
   {
     does: 'answer',
     of: 'studio.answers (reply)',

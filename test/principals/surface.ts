@@ -15,6 +15,7 @@ export type Deed =
   | 'turn back'
   | 'continue'
   | 'answer'
+  | 'steer'
   | 'stop'
   | 'look'
   | 'follow'

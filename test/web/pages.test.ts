@@ -245,6 +245,70 @@ it.each(['chat', 'agui'] as const)(
   },
 )
 
+it.each(['chat', 'agui'] as const)(
+  'over %s, queued messages, further answers, edits and branches show a page nothing else either',
+  async (name) => {
+    const { path, handler: serve, message } = protocols[name]
+    const [began, gate] = [latch(), latch()]
+    const wait = tool('wait', () => {
+      began.open()
+      return gate.opened
+    })
+    const fail = tool('fail', () => {
+      throw new Error(canaries.tool)
+    })
+    const failure: Turn = { status: 401, error: { message: canaries.run, code: 'invalid_api_key' } }
+    const turns: Turn[] = [
+      call('wait'),
+      text('One.'),
+      calls([['fail']]),
+      failure,
+      failure,
+      calls([['fail']]),
+      failure,
+    ]
+    const { agent, requests } = await stage(turns, { store: memoryStore(), tools: [wait, fail] })
+    const errors: ErrorContext[] = []
+    const handler = serve({
+      agent,
+      authorize: () => canaries.prefix,
+      onError: (_, at) => errors.push(at),
+      onFinish: () => {
+        throw new Error(`${canaries.store} is gone.`)
+      },
+    })
+    const pages: string[] = []
+    const ask = async (to: string, body?: object): Promise<number> => {
+      const headers = { 'content-type': 'application/json' }
+      const init = body && { method: 'POST', headers, body: JSON.stringify(body) }
+      const response = await handler(new Request(`http://chat.test${path}${to}`, init))
+      pages.push(JSON.stringify([...response.headers]), await response.text())
+      return response.status
+    }
+    const first = ask('', message('u1', 'Go.'))
+    await began.opened
+    const queued = ask('', message('u2', 'And?'))
+    await ask('/c1')
+    gate.open()
+    expect(await Promise.all([first, queued])).toEqual([200, 200])
+    const again = { runId: 'r2', trigger: 'regenerate-message', forwardedProps: { regenerateFrom: 'u2' } }
+    expect(await ask('', { ...message('u2', 'And?'), ...again })).toBe(200)
+    const edit = { runId: 'r3', messageId: 'u2', forwardedProps: { regenerateFrom: 'u2' } }
+    expect(await ask('', { ...message('u2', 'And then?'), ...edit })).toBe(200)
+    expect(requests.length).toBe(turns.length)
+    // All branches, and one that there is not.
+    for (const branch of [1, 2, 3, 4]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await ask(`/c1?branch=${branch}`)).toBe(branch === 4 ? 404 : 200)
+    }
+    await ask('/c1')
+    await ask('', { ...message('u3', 'More.'), runId: 'r4', branch: 9, forwardedProps: { branch: 9 } })
+    expect(isOneOf(pages.join('\n'))).toEqual([])
+    const heard = new Set(errors.map(({ where }) => where))
+    expect([...heard].toSorted()).toEqual(['hook', 'run', 'tool'])
+  },
+)
+
 it.each(['chat', 'agui'] as const)('over %s, what a shield throws is told to onError alone', async (name) => {
   const { path, handler: serve, message } = protocols[name]
   const canary = 'postgres://app:hunter2-SHIELD@db.internal'

@@ -35,6 +35,21 @@ export const agentSurfaces: Surface[] = [
     ({ process }) => process.agent.tell(session, { type: 'message', when: 'next', input: 'Again.' }),
     { as: 'a queued message' },
   ),
+  operator(
+    'agent.tell',
+    'answer',
+    ({ process, question }) => process.agent.tell(session, { type: 'reject', ...question, why: 'No.' }),
+    { as: 'a rejection' },
+  ),
+  operator(
+    'agent.tell',
+    'steer',
+    ({ process }) => process.agent.tell(session, { type: 'message', when: 'now', input: 'Be quick.' }),
+    { as: 'a message for now' },
+  ),
+  operator('agent.tell', 'steer', ({ process }) => process.agent.tell(session, { type: 'pause' }), {
+    as: 'a pause',
+  }),
   operator('agent.tell', 'stop', ({ process }) => process.agent.tell(session, { type: 'cancel' })),
   operator('agent.watch', 'look', watched),
   operator('agent.replay', 'look', async ({ process }) => (await process.agent.replay(session)).messages),
@@ -82,6 +97,30 @@ export const agentSurfaces: Surface[] = [
     {
       agents: listed,
     },
+  ),
+  operator(
+    'createSessionRunner',
+    'begin',
+    (place) =>
+      createSessionRunner(listOf(place)).runSession({
+        session,
+        input: 'Again.',
+        turn: 2,
+        agent: nameIn(place),
+        context,
+      }),
+    { agents: listed },
+  ),
+  operator(
+    'createSessionRunner',
+    'answer',
+    (place) =>
+      createSessionRunner(listOf(place)).runSession({
+        session,
+        answers: [{ type: 'approve', ...place.question }],
+        context,
+      }),
+    { agents: listed },
   ),
   operator(
     'listStrandedSessions',

@@ -62,6 +62,7 @@ function callOf(handler: string, place: Place, given: object): Promise<unknown> 
       sleep: () => leave('sleeps'),
       awakeable: () => ({ id: 'awake', promise: leave('waits') }),
       resolveAwakeable: () => undefined,
+      genericSend: () => undefined,
       get: () => Promise.resolve(null),
       set: () => undefined,
       clear: () => undefined,
@@ -72,8 +73,11 @@ function callOf(handler: string, place: Place, given: object): Promise<unknown> 
   })
 }
 
-const restated = (of: string, does: Surface['does'], given: (place: Place) => object): Surface =>
-  operator(`restateSessions.${of}`, does, (place) => callOf(of, place, given(place)), listed)
+const restated = (of: string, does: Surface['does'], given: (place: Place) => object, as?: string): Surface =>
+  operator(`restateSessions.${of}`, does, (place) => callOf(of, place, given(place)), {
+    ...listed,
+    ...(as !== undefined && { as }),
+  })
 
 const agentOf = ({ process: { kind } }: Place): string => (kind === 'other agent' ? 'support' : 'billing')
 
@@ -88,4 +92,11 @@ export const hostSurfaces: Surface[] = [
   restated('run', 'continue', () => ({})),
   restated('tell', 'answer', ({ question }) => ({ type: 'approve', ...question })),
   restated('tell', 'stop', () => ({ type: 'cancel' })),
+  restated('tell', 'begin', () => ({ type: 'message', when: 'next', input: 'Again.' }), 'a queued message'),
+  restated(
+    'tell',
+    'steer',
+    () => ({ type: 'message', when: 'now', input: 'Be quick.' }),
+    'a message for now',
+  ),
 ]

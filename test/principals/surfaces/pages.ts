@@ -53,9 +53,12 @@ function surface(
   does: Surface['does'],
   route: string,
   ask: (place: Place) => { path?: string; body?: unknown },
+  more: { as?: string; whenBusy?: 'steer' | 'refuse' } = {},
 ): Surface {
+  const { as, whenBusy } = more
   return {
     of: `${of}.${route}`,
+    ...(as !== undefined && { as }),
     does,
     knows: 'people',
     use: (place) => {
@@ -63,6 +66,7 @@ function surface(
         agent: place.process.agent,
         authorize: () => grants[place.who] as never,
         onError: () => undefined,
+        ...(whenBusy && { whenBusy }),
       })
       const { path = '', body } = ask(place)
       return askedOf(handler, place, paths[of] + path, body)
@@ -76,6 +80,16 @@ const both = (route: string, does: Surface['does'], path: string, body?: object)
 ]
 
 const stepStart = { type: 'step-start' }
+
+/** A message of a page, in the words of both protocols. */
+const said = (id: string, text: string): object => ({
+  id: 'c1',
+  threadId: 'c1',
+  runId: 'r2',
+  messages: [{ id, role: 'user', content: text, parts: [{ type: 'text', text }] }],
+})
+
+const ofBoth = ['chatHandler', 'aguiHandler'] as const
 
 /** The routes of both handlers, by `parseRoute`. */
 export const pageSurfaces: Surface[] = [
@@ -121,6 +135,65 @@ export const pageSurfaces: Surface[] = [
     const resume = [{ interruptId: id, status: 'resolved', payload: { approved: true } }]
     return { body: { threadId: 'c1', runId: 'r2', messages: [], resume } }
   }),
+  surface(
+    'aguiHandler',
+    'branch',
+    'say',
+    () => ({ body: { ...said('m1', 'Other words.'), forwardedProps: { regenerateFrom: 'm1' } } }),
+    { as: 'an edit' },
+  ),
+  ...ofBoth.flatMap((of) => [
+    surface(of, 'begin', 'say', () => ({ body: said('m2', 'Again.') }), {
+      as: 'steering',
+      whenBusy: 'steer',
+    }),
+    surface(of, 'begin', 'say', () => ({ body: said('m2', 'Again.') }), {
+      as: 'refusing',
+      whenBusy: 'refuse',
+    }),
+    surface(
+      of,
+      'turn back',
+      'say',
+      () => ({ body: { ...said('m2', 'Again.'), branch: 2, forwardedProps: { branch: 2 } } }),
+      { as: 'on another branch' },
+    ),
+    surface(of, 'look', 'read', () => ({ path: '/c1?branch=1' }), { as: 'a branch' }),
+  ]),
+  surface(
+    'chatHandler',
+    'answer',
+    'say',
+    ({ question }) => {
+      const approval = { id: toApprovalId(question), approved: false, reason: 'No.' }
+      const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }
+      return { body: { id: 'c1', messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
+    },
+    { as: 'a rejection' },
+  ),
+  surface(
+    'chatHandler',
+    'answer',
+    'say',
+    ({ question: { callId } }) => {
+      const part = { type: 'tool-pay', toolCallId: callId, state: 'output-available', output: 'paid' }
+      return { body: { id: 'c1', messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
+    },
+    { as: 'an output' },
+  ),
+  surface(
+    'aguiHandler',
+    'answer',
+    'say',
+    ({ question: { callId } }) => ({
+      body: {
+        threadId: 'c1',
+        runId: 'r2',
+        messages: [{ id: 'x', role: 'tool', toolCallId: callId, content: 'paid' }],
+      },
+    }),
+    { as: 'an output' },
+  ),
   ...both('read', 'look', '/c1'),
   ...both('stream', 'follow', '/c1/stream'),
   ...both('stop', 'stop', '/c1/stop', {}),
