@@ -128,6 +128,16 @@ function loopsTable() {
   ].join('\n\n')
 }
 
+function honestTable() {
+  const { worked } = judgeScripts(judges['the default policy'])
+  const rows = honest.map((script, i) => {
+    const { halt, nudged, blocked } = worked[i]
+    const calls = stepsOf(script).reduce((sum, step) => sum + step.calls.length, 0)
+    return [script.name, calls, halt === null ? 'no' : 'yes', blocked ? 'yes' : 'no', nudged ? 'yes' : 'no']
+  })
+  return table(['honest work', 'calls', 'halted', 'refused a call', 'nudged'], rows)
+}
+
 function table(head, rows) {
   const line = (cells) => `| ${cells.join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
@@ -256,7 +266,7 @@ function totalsTable(totals) {
 
 const docs = new URL('../../docs/guardrails-measured.md', import.meta.url)
 function main([first]) {
-  const scripts = `${scriptsTable()}\n\n${loopsTable()}`
+  const scripts = `${scriptsTable()}\n\n${loopsTable()}\n\n${honestTable()}`
   const text = readFileSync(docs, 'utf8')
   const wrong = faults()
   if (first === '--check') {
