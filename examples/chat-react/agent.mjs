@@ -74,7 +74,7 @@ async function rehearse() {
     if (result.includes('reject') || result.includes('declined') || result.includes('No.'))
       return says('Then I book nothing. Tell me what would suit you better.')
     return says(
-      'Two trains go to Lisbon tomorrow morning:\n\n8:02 → 12:15, 39 EUR\n9:32 → 13:10, 59 EUR\n\nThe earlier one is cheaper. Where would you like to sit?',
+      'Two trains go to Lisbon tomorrow morning:\n\n- **8:02** → 12:15, 39 EUR\n- **9:32** → 13:10, 59 EUR\n\nThe earlier one is cheaper. Where would you like to sit?',
       ['pick_seat', { train: '8:02', seats: ['12A', '12C', '31B'] }],
     )
   }

@@ -365,6 +365,30 @@ describe('while the server is away', () => {
     expect([words(page), page.chat.status]).toEqual([['Go.', 'Done.'], 'ready'])
   })
 
+  it('reads a chat as one of its branches has it', async () => {
+    const { handler, model, asked } = openServer()
+    const page = openPage(handler)
+    const answer = async (text: string, n: number, work: Promise<void>) => {
+      await asked(n)
+      model.pending?.answer({ text })
+      await work
+    }
+    await answer('One.', 1, page.chat.sendMessage({ text: 'Go.' }))
+    await answer('Two.', 2, page.chat.regenerate())
+    const read = async (branch?: number) =>
+      (await page.transport.readMessages('c', branch === undefined ? {} : { branch })).map(({ parts }) =>
+        parts.map((part) => (part.type === 'text' ? part.text : '')).join(''),
+      )
+    expect([await read(), await read(1), await read(2)]).toEqual([
+      ['Go.', 'Two.'],
+      ['Go.', 'One.'],
+      ['Go.', 'Two.'],
+    ])
+    await expect(page.transport.readMessages('c', { branch: 3 })).rejects.toMatchObject({
+      code: 'unknown_branch',
+    })
+  })
+
   it('continues an answer whose process has ended, by sending its message again', async () => {
     const first = openServer()
     const page = openPage(first.handler)

@@ -1,42 +1,69 @@
 import { useChat } from '@ai-sdk/react'
-import { type FormEvent, type KeyboardEvent, use, useEffect, useRef, useState } from 'react'
-import { asks, type ChatMessage, isLost, isQueued, openChat, refresh } from './chats'
+import { convertFileListToFileUIParts } from 'ai'
+import {
+  type FormEvent,
+  type KeyboardEvent,
+  use,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react'
+import { asks, type ChatMessage, isLost, openChat, queueMessage, refresh } from './chats'
 import { Message, textOf } from './message'
 
+const examples = ['To Lisbon, tomorrow morning', 'Two seats to Porto on Friday']
+
 export function Conversation({ id, onChange }: { id: string; onChange: () => void }) {
-  const chat = use(openChat(id))
+  const open = use(openChat(id))
+  const { chat, queue } = open
   const { messages, status, error, sendMessage, regenerate, resumeStream, stop } = useChat({
     chat,
     resume: true,
   })
+  const queued = useSyncExternalStore(queue.subscribe, () => queue.messages)
   const [text, setText] = useState('')
   const [editing, setEditing] = useState<string>()
   const [files, setFiles] = useState<FileList>()
+  const [branch, setBranch] = useState<number>()
+  const [fault, setFault] = useState<string>()
   const input = useRef<HTMLTextAreaElement>(null)
   const end = useRef<HTMLDivElement>(null)
+  /** Whether the page follows the answer: it does not while the person reads further up. */
+  const isFollowing = useRef(true)
   const isCut = isLost(error)
   const isBusy = isCut || status === 'submitted' || status === 'streaming'
-  const isAsking = !isBusy && asks(messages.findLast((message) => !isQueued(message)))
+  const isAsking = !isBusy && asks(messages.at(-1))
 
   // The connection broke in the middle of an answer: the transport waits until the server is back.
   useEffect(() => void (isCut && resumeStream()), [isCut, resumeStream])
   useEffect(onChange, [status])
   useEffect(() => {
-    end.current?.scrollIntoView({ block: 'end' })
-  }, [messages])
+    if (isFollowing.current) end.current?.scrollIntoView({ block: 'end' })
+  }, [messages, queued, status])
 
-  async function say(event?: FormEvent): Promise<void> {
-    event?.preventDefault()
-    if (text.trim() === '' && !files) return
+  /** What is sent goes on from the branch that the page shows. */
+  const takeBranch = (): { body?: { branch: number } } => {
+    setBranch(undefined)
+    return branch === undefined ? {} : { body: { branch } }
+  }
+
+  async function say(said: string): Promise<void> {
+    if (said.trim() === '' && !files) return
+    isFollowing.current = true
     setText('')
     setFiles(undefined)
     setEditing(undefined)
-    const metadata = isBusy ? { queued: true as const } : undefined
-    await sendMessage({ text, files, metadata, messageId: editing })
-    // Refused: the person can change it.
-    if (chat.status !== 'error' || isLost(chat.error)) return
-    setText(text)
-    await refresh(chat)
+    setFault(undefined)
+    if (!isBusy) return sendMessage({ text: said, files, messageId: editing }, takeBranch())
+    try {
+      const parts: ChatMessage['parts'] = await convertFileListToFileUIParts(files)
+      await queueMessage(open, [...parts, { type: 'text', text: said }])
+    } catch (failure) {
+      // The person can send it again.
+      setFault((failure as Error).message)
+      setText((now) => (now === '' ? said : now))
+    }
   }
 
   function edit(message: ChatMessage): void {
@@ -45,33 +72,60 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
     input.current?.focus()
   }
 
+  function submit(event: FormEvent): void {
+    event.preventDefault()
+    void say(text)
+  }
+
   function sendByEnter(event: KeyboardEvent): void {
-    if (event.key === 'Enter' && !event.shiftKey && !event.nativeEvent.isComposing) void say(event as never)
+    if (event.key === 'Enter' && !event.shiftKey && !event.nativeEvent.isComposing) submit(event)
     if (event.key === 'Escape' && editing) {
       setEditing(undefined)
       setText('')
     }
   }
 
-  // Queued messages wait at the end, whatever has been answered since they were sent.
-  const shown = [...messages.filter((message) => !isQueued(message)), ...messages.filter(isQueued)]
-  const lastAnswer = shown.findLast(({ role }) => role === 'assistant')
+  async function showBranch(number: number): Promise<void> {
+    setBranch(number)
+    await refresh(open, number)
+  }
+
+  const lastAnswer = messages.findLast(({ role }) => role === 'assistant')
+  const isFree = !isBusy && !isAsking
+  const shownFault = isCut ? undefined : (fault ?? error?.message)
   return (
     <>
-      <main>
+      <main
+        onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
+          isFollowing.current = scrollHeight - scrollTop - clientHeight < 80
+        }}
+      >
         <div className="thread" aria-live="polite">
-          {shown.length === 0 && <p className="hello">Where would you like to go?</p>}
-          {shown.map((message) => (
+          {messages.length === 0 && queued.length === 0 && (
+            <div className="hello">
+              <h2>Where would you like to go?</h2>
+              <p>I look up trains, and ask you before I book.</p>
+              <p className="row">
+                {examples.map((example) => (
+                  <button key={example} onClick={() => void say(example)}>
+                    {example}
+                  </button>
+                ))}
+              </p>
+            </div>
+          )}
+          {[...messages, ...queued].map((message) => (
             <Message
               key={message.id}
               message={message}
-              isQueued={isQueued(message)}
-              onEdit={isBusy || isAsking || message.role !== 'user' ? undefined : () => edit(message)}
+              isQueued={queued.includes(message)}
+              onEdit={isFree && message.role === 'user' ? () => edit(message) : undefined}
               onRegenerate={
-                isBusy || isAsking || message !== lastAnswer
-                  ? undefined
-                  : () => void regenerate({ messageId: message.id })
+                isFree && message === lastAnswer
+                  ? () => void regenerate({ messageId: message.id, ...takeBranch() })
+                  : undefined
               }
+              onBranch={isFree ? showBranch : undefined}
               onApprove={(approvalId, approved) =>
                 void chat.addToolApprovalResponse({
                   id: approvalId,
@@ -85,9 +139,9 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
             />
           ))}
           {status === 'submitted' && <p className="dots" aria-label="The answer is on its way" />}
-          {error && !isCut && (
+          {shownFault && (
             <p className="fault" role="alert">
-              {error.message}
+              {shownFault}
             </p>
           )}
           <div ref={end} />
@@ -98,12 +152,14 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
           <p className="hint">You edit a message. What follows it is answered anew. Esc keeps it.</p>
         )}
         {isAsking && <p className="hint">The answer waits for you, above.</p>}
-        <form onSubmit={say}>
+        <form onSubmit={submit} data-off={isAsking || undefined}>
           <label className="attach" title="Add pictures">
             <input
               type="file"
               accept="image/*"
               multiple
+              aria-label="Add pictures"
+              disabled={isAsking}
               onChange={(event) => setFiles(event.target.files ?? undefined)}
             />
             {files?.length ? `+ ${files.length}` : '+'}
@@ -112,14 +168,14 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
             ref={input}
             rows={1}
             aria-label="Message"
-            placeholder={isBusy ? 'Next message: it is queued' : 'To Lisbon, tomorrow morning'}
+            placeholder={isAsking ? 'Answer first' : isBusy ? 'Next message' : 'Your message'}
             value={text}
             disabled={isAsking}
             onChange={(event) => setText(event.target.value)}
             onKeyDown={sendByEnter}
           />
           {isBusy && (
-            <button type="button" className="stop" onClick={() => void stop()}>
+            <button type="button" onClick={() => void stop()}>
               Stop
             </button>
           )}

@@ -27,10 +27,16 @@ function App() {
         <button className="new" onClick={() => setId(newId())}>
           New chat
         </button>
+        {chats.length === 0 && <p className="empty">Your chats will be here.</p>}
         <ul>
           {chats.map((chat) => (
             <li key={chat.id}>
-              <a href={`#${chat.id}`} aria-current={chat.id === id ? 'page' : undefined}>
+              <a
+                href={`#${chat.id}`}
+                title={chat.title}
+                aria-current={chat.id === id ? 'page' : undefined}
+                onClick={() => setListOpen(false)}
+              >
                 {chat.title}
               </a>
             </li>

@@ -1,3 +1,4 @@
+import Markdown from 'markdown-to-jsx'
 import type { ChatMessage } from './chats'
 
 type Part = ChatMessage['parts'][number]
@@ -8,6 +9,7 @@ interface MessageProps {
   isQueued: boolean
   onEdit: (() => void) | undefined
   onRegenerate: (() => void) | undefined
+  onBranch: ((branch: number) => void) | undefined
   onApprove: (approvalId: string, approved: boolean) => void
   onPick: (toolCallId: string, seat: string) => void
 }
@@ -23,19 +25,48 @@ export function Message(props: MessageProps) {
       {parts.map((part, at) => (
         <PartView key={'toolCallId' in part ? part.toolCallId : `${id}.${at}`} part={part} {...props} />
       ))}
-      <p className="actions">
+      <div className="actions">
         {isQueued && <span>queued</span>}
         {!isQueued && onEdit && <button onClick={onEdit}>Edit</button>}
         {onRegenerate && <button onClick={onRegenerate}>Again</button>}
-      </p>
+        <BranchView {...props} />
+      </div>
     </article>
+  )
+}
+
+/** The variants of a message: another answer, or an edit. */
+function BranchView({ message, onBranch }: Pick<MessageProps, 'message' | 'onBranch'>) {
+  const part = message.parts.find(({ type }) => type === 'data-branches')
+  if (part?.type !== 'data-branches') return null
+  const { position, count, branches } = part.data as { position: number; count: number; branches: number[] }
+  const step = (label: string, sign: string, to: number | undefined) => (
+    <button aria-label={label} disabled={!onBranch || to === undefined} onClick={() => onBranch?.(to ?? 1)}>
+      {sign}
+    </button>
+  )
+  return (
+    <span className="branches">
+      {step('Earlier variant', '‹', branches[position - 2])}
+      {position} of {count}
+      {step('Later variant', '›', branches[position])}
+    </span>
   )
 }
 
 function PartView({ part, ...props }: { part: Part } & MessageProps) {
   switch (part.type) {
     case 'text':
-      return part.text === '' ? null : <p className="text">{part.text}</p>
+      if (part.text === '') return null
+      if (props.message.role === 'user') return <p className="text">{part.text}</p>
+      return (
+        <Markdown
+          className="text"
+          options={{ forceBlock: true, wrapper: 'div', disableParsingRawHTML: true }}
+        >
+          {part.text}
+        </Markdown>
+      )
     case 'reasoning':
       return <p className="reasoning">{part.text}</p>
     case 'file':
@@ -79,7 +110,7 @@ const titles: Record<string, string> = { find_trains: 'Timetable', book: 'Bookin
 const states: Partial<Record<CallPart['state'], string>> = {
   'input-streaming': '…',
   'input-available': 'at work …',
-  'approval-requested': 'may I?',
+  'approval-requested': 'waits for your approval',
   'approval-responded': 'you have answered',
   'output-denied': 'you have said no',
 }
@@ -92,7 +123,7 @@ function CallView({ part, onApprove }: { part: CallPart } & Pick<MessageProps, '
       <h2>
         {titles[name] ?? name} <small>{states[part.state]}</small>
       </h2>
-      <Values of={part.input} />
+      {!Array.isArray(part.output) && <Values of={part.input} />}
       {part.state === 'output-available' && <Values of={part.output} />}
       {part.state === 'output-error' && <p className="fault">{part.errorText}</p>}
       {part.state === 'approval-requested' && (
@@ -107,22 +138,52 @@ function CallView({ part, onApprove }: { part: CallPart } & Pick<MessageProps, '
   )
 }
 
-/** A value as people read it: a list has a line for each item. */
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const say = (value: unknown): string =>
+  Array.isArray(value)
+    ? value.map(say).join(', ')
+    : isObject(value)
+      ? JSON.stringify(value)
+      : `${value ?? ''}`
+
+/** A value as people read it: objects are lines of a name and a value, lists of objects a table. */
 function Values({ of }: { of: unknown }) {
-  const lines = Array.isArray(of) ? of : [of]
-  const line = (value: unknown): string =>
-    typeof value === 'object' && value !== null
-      ? Object.entries(value)
-          .map(([key, each]) => `${key} ${Array.isArray(each) ? each.join(', ') : String(each)}`)
-          .join('  ·  ')
-      : `${(value as string | number | null) ?? ''}`
+  if (isObject(of))
+    return (
+      <dl>
+        {Object.entries(of).map(([key, value]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd>{say(value)}</dd>
+          </div>
+        ))}
+      </dl>
+    )
+  const [first] = Array.isArray(of) ? (of as unknown[]) : []
+  if (!isObject(first)) return <p className="values">{say(of)}</p>
+  const columns = Object.keys(first)
   return (
-    <>
-      {lines.map((value, at) => (
-        <p key={at} className="values">
-          {line(value)}
-        </p>
-      ))}
-    </>
+    <div className="wide">
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column}>{column}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {(of as Record<string, unknown>[]).map((row, at) => (
+            <tr key={at}>
+              {columns.map((column) => (
+                <td key={column}>{say(row[column])}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   )
 }

@@ -44,11 +44,12 @@ export interface ChatTransport<Message = ToolMessage, Version extends Protocol =
   /** Streams the answer that is under way, from its beginning; null when nothing is. `useChat` calls it. */
   reconnectToStream(options: ReconnectOptions): Promise<ReadableStream<ChunkOf<Version>> | null>
   /**
-   * The messages of a chat, for `useChat({ messages })`. Queued messages come last, with `metadata: { queued: true }`.
+   * The messages of a chat, for `useChat({ messages })`. Queued messages come last, with `metadata: { queued: true }`. `branch`: as
+   * that branch of the chat has them.
    *
    * @throws {ChatError}
    */
-  readMessages(chatId: string, options?: { signal?: AbortSignal }): Promise<Message[]>
+  readMessages(chatId: string, options?: { branch?: number; signal?: AbortSignal }): Promise<Message[]>
   /**
    * Stops the run of a chat on the server, as `stop()` of `useChat` does.
    *
@@ -102,7 +103,7 @@ export function chatTransport(
     resumeStreamIsReplay: true,
     sendMessages: (request) => http.sendMessages(request),
     reconnectToStream: (request) => http.reconnectToStream(request),
-    readMessages: (chatId, options) => http.readMessages(chatId, options?.signal),
+    readMessages: (chatId, options) => http.readMessages(chatId, options),
     stop: (chatId) => http.stop(chatId),
   }
 }

@@ -104,7 +104,7 @@ export class HttpChat {
     try {
       const response = await this.#reopen(options, answer)
       if (response) return toStream(this.#readAnswer(chatId, answer, { response, signal, isReplay: true }))
-      const last = (await this.readMessages(chatId, signal)).findLast(({ metadata }) => !metadata?.queued)
+      const last = (await this.readMessages(chatId, { signal })).findLast(({ metadata }) => !metadata?.queued)
       this.#close(chatId, answer)
       const isNews = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
       return isNews ? toStream(replayCalls(toChunks(last), answer.asked)) : null
@@ -114,8 +114,12 @@ export class HttpChat {
     }
   }
 
-  async readMessages(chatId: string, signal?: AbortSignal): Promise<UIMessage[]> {
-    const response = await this.#connection.request(this.#createGet(toPath(chatId)), { signal })
+  async readMessages(
+    chatId: string,
+    { branch, signal }: { branch?: number; signal?: AbortSignal | undefined } = {},
+  ): Promise<UIMessage[]> {
+    const path = branch === undefined ? toPath(chatId) : `${toPath(chatId)}?branch=${branch}`
+    const response = await this.#connection.request(this.#createGet(path), { signal })
     return (await response.json()) as UIMessage[]
   }
 
