@@ -1,4 +1,4 @@
-import Markdown from 'markdown-to-jsx'
+import { Markdown } from 'markdown-to-jsx'
 import type { ChatMessage } from './chats'
 
 type Part = ChatMessage['parts'][number]
@@ -141,12 +141,10 @@ function CallView({ part, onApprove }: { part: CallPart } & Pick<MessageProps, '
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const say = (value: unknown): string =>
-  Array.isArray(value)
-    ? value.map(say).join(', ')
-    : isObject(value)
-      ? JSON.stringify(value)
-      : `${value ?? ''}`
+function say(value: unknown): string {
+  if (Array.isArray(value)) return value.map(say).join(', ')
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+}
 
 /** A value as people read it: objects are lines of a name and a value, lists of objects a table. */
 function Values({ of }: { of: unknown }) {
