@@ -186,15 +186,6 @@ const reasons: Record<string, string[]> = {
     'generatePaths',
     'generateJestTests',
     'checkInvariants',
-    'checkProperties',
-    'always',
-    'decreases',
-    'leadsTo',
-    'never',
-    'until',
-    'checkStory',
-    'generateStoryTests',
-    'explore',
     'createMachineHarness',
     'replaySession',
     'checkSessionLog',
@@ -233,6 +224,7 @@ const reasons: Record<string, string[]> = {
     'dbosSessions.drain',
   ],
   'its page is startStudio’s': ['statewright studio'],
+  'it runs runAll, with the agent of a module': ['statewright batch'],
   'it reads every session, and says which a module of agents may go on with': ['statewright sessions check'],
 }
 

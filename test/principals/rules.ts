@@ -217,6 +217,10 @@ export const rules: Rule[] = [
   { does: 'begin', of: 'agent.run', comes: 'refused: unfinished_run', because: 'a run is under way' },
   { does: 'begin', comes: 'refused: out_of_turn', because: 'its first turn has not ended' },
 
+  // A batch begins its items, and waits for what another process has.
+  { of: 'runAll', standing: 'new', comes: 'begun', because: 'the item has no session yet' },
+  { of: 'runAll', standing: held, comes: 'nothing', because: 'a process has it, and the batch waits' },
+
   // What is not there.
   { does: 'follow', standing: 'new', comes: 'nothing', because: 'there is nothing to see' },
   {

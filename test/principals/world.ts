@@ -15,7 +15,12 @@ import { call, settled } from '../support/manual-model.js'
 /** Words of the person who has begun the session, and of nobody else: an answer that has them has shown the session. */
 export const canary = 'KOLIBRI'
 /** The session of every cell. */
-export const session = 'ann:c1'
+export const session = 'ann:c1.1'
+/** What a page calls it, and which item of which batch it is. */
+export const chatId = 'c1.1'
+export const batchItem = { batch: 'ann:c1', item: '1' } as const
+/** What the session begins with. */
+export const firstMessage = `Pay ${canary}.`
 
 /** Which agent a process has. `billing 3` has begun the session. */
 export const agentKinds = [
@@ -111,7 +116,7 @@ export class World {
     const first = this.process('right agent')
     // Of a session that is at work the model was asked, and has not answered.
     if (standing !== 'waiting' && standing !== 'ended') first.hang()
-    const run = first.agent.run(`Pay ${canary}.`, { session, context: 'initiator' })
+    const run = first.agent.run(firstMessage, { session, context: 'initiator' })
     run.result.catch(() => undefined)
     if (standing === 'waiting' || standing === 'ended') {
       const { pending = [] } = await run.result

@@ -1,6 +1,7 @@
 import { runSession, createSessionRunner, listStrandedSessions } from '../../../src/index.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
-import { session } from '../world.js'
+import { runAll } from '../../../src/fleet/index.js'
+import { batchItem, firstMessage, session } from '../world.js'
 
 const context = 'operator'
 const listed = 'listed'
@@ -17,6 +18,20 @@ async function watched({ process, world }: Place): Promise<unknown[]> {
   gone.abort()
   await watching
   return told
+}
+
+/** The item of a batch that is the session. What another process holds is waited for, here until the batch is parked. */
+async function runItem({ process, world }: Place): Promise<void> {
+  const park = new AbortController()
+  const { batch: id, item } = batchItem
+  const items = [{ id: item, input: firstMessage }]
+  const running = (async () => {
+    for await (const { error } of runAll(process.agent, items, { id, context, signal: park.signal }))
+      if (error) throw error
+  })()
+  await world.passing(running)
+  park.abort()
+  await running
 }
 
 /** What an agent does by its methods, and what drives it. */
@@ -122,6 +137,7 @@ export const agentSurfaces: Surface[] = [
       }),
     { agents: listed },
   ),
+  operator('runAll', 'continue', runItem),
   operator(
     'listStrandedSessions',
     'look',

@@ -4,6 +4,7 @@ import { toInterruptId } from '../../../src/agui/approval-interrupts.js'
 import { chatHandler } from '../../../src/ui/index.js'
 import { passing } from '../../support/passing.js'
 import type { Place, Surface, Told, Who } from '../surface.js'
+import { chatId } from '../world.js'
 
 type Handler = (request: Request) => Promise<Response>
 
@@ -83,8 +84,8 @@ const stepStart = { type: 'step-start' }
 
 /** A message of a page, in the words of both protocols. */
 const said = (id: string, text: string): object => ({
-  id: 'c1',
-  threadId: 'c1',
+  id: chatId,
+  threadId: chatId,
   runId: 'r2',
   messages: [{ id, role: 'user', content: text, parts: [{ type: 'text', text }] }],
 })
@@ -94,15 +95,15 @@ const ofBoth = ['chatHandler', 'aguiHandler'] as const
 /** The routes of both handlers, by `parseRoute`. */
 export const pageSurfaces: Surface[] = [
   surface('chatHandler', 'begin', 'say', () => ({
-    body: { id: 'c1', messages: [{ id: 'm2', role: 'user', parts: [{ type: 'text', text: 'Again.' }] }] },
+    body: { id: chatId, messages: [{ id: 'm2', role: 'user', parts: [{ type: 'text', text: 'Again.' }] }] },
   })),
   surface('aguiHandler', 'begin', 'say', () => ({
-    body: { threadId: 'c1', runId: 'r2', messages: [{ id: 'm2', role: 'user', content: 'Again.' }] },
+    body: { threadId: chatId, runId: 'r2', messages: [{ id: 'm2', role: 'user', content: 'Again.' }] },
   })),
   {
     ...surface('chatHandler', 'branch', 'say', () => ({
       body: {
-        id: 'c1',
+        id: chatId,
         trigger: 'regenerate-message',
         messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Again.' }] }],
       },
@@ -111,14 +112,14 @@ export const pageSurfaces: Surface[] = [
   },
   {
     ...surface('aguiHandler', 'branch', 'say', () => ({
-      body: { threadId: 'c1', runId: 'r2', messages: [], forwardedProps: { regenerateFrom: 'm1' } },
+      body: { threadId: chatId, runId: 'r2', messages: [], forwardedProps: { regenerateFrom: 'm1' } },
     })),
     as: 'another answer',
   },
   {
     ...surface('chatHandler', 'branch', 'say', () => ({
       body: {
-        id: 'c1',
+        id: chatId,
         messageId: 'm1',
         messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Other words.' }] }],
       },
@@ -128,12 +129,12 @@ export const pageSurfaces: Surface[] = [
   surface('chatHandler', 'answer', 'say', ({ question }) => {
     const approval = { id: toApprovalId(question), approved: true }
     const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }
-    return { body: { id: 'c1', messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
+    return { body: { id: chatId, messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
   }),
   surface('aguiHandler', 'answer', 'say', ({ question }) => {
     const id = toInterruptId(question.callId, question)
     const resume = [{ interruptId: id, status: 'resolved', payload: { approved: true } }]
-    return { body: { threadId: 'c1', runId: 'r2', messages: [], resume } }
+    return { body: { threadId: chatId, runId: 'r2', messages: [], resume } }
   }),
   surface(
     'aguiHandler',
@@ -158,7 +159,7 @@ export const pageSurfaces: Surface[] = [
       () => ({ body: { ...said('m2', 'Again.'), branch: 2, forwardedProps: { branch: 2 } } }),
       { as: 'on another branch' },
     ),
-    surface(of, 'look', 'read', () => ({ path: '/c1?branch=1' }), { as: 'a branch' }),
+    surface(of, 'look', 'read', () => ({ path: `/${chatId}?branch=1` }), { as: 'a branch' }),
   ]),
   surface(
     'chatHandler',
@@ -167,7 +168,7 @@ export const pageSurfaces: Surface[] = [
     ({ question }) => {
       const approval = { id: toApprovalId(question), approved: false, reason: 'No.' }
       const part = { type: 'tool-pay', toolCallId: question.callId, state: 'approval-responded', approval }
-      return { body: { id: 'c1', messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
+      return { body: { id: chatId, messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
     },
     { as: 'a rejection' },
   ),
@@ -177,7 +178,7 @@ export const pageSurfaces: Surface[] = [
     'say',
     ({ question: { callId } }) => {
       const part = { type: 'tool-pay', toolCallId: callId, state: 'output-available', output: 'paid' }
-      return { body: { id: 'c1', messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
+      return { body: { id: chatId, messages: [{ id: 'x', role: 'assistant', parts: [stepStart, part] }] } }
     },
     { as: 'an output' },
   ),
@@ -187,14 +188,14 @@ export const pageSurfaces: Surface[] = [
     'say',
     ({ question: { callId } }) => ({
       body: {
-        threadId: 'c1',
+        threadId: chatId,
         runId: 'r2',
         messages: [{ id: 'x', role: 'tool', toolCallId: callId, content: 'paid' }],
       },
     }),
     { as: 'an output' },
   ),
-  ...both('read', 'look', '/c1'),
-  ...both('stream', 'follow', '/c1/stream'),
-  ...both('stop', 'stop', '/c1/stop', {}),
+  ...both('read', 'look', `/${chatId}`),
+  ...both('stream', 'follow', `/${chatId}/stream`),
+  ...both('stop', 'stop', `/${chatId}/stop`, {}),
 ]
