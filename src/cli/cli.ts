@@ -5,6 +5,7 @@ import { badUsageError, CliError } from './cli-error.js'
 import type { CliIO, Command, CommandGroup } from './command.js'
 import { batchCommand } from './commands/batch.js'
 import { diagramCommand } from './commands/diagram.js'
+import { diffCommand } from './commands/diff.js'
 import { guardsCommand } from './commands/guards.js'
 import { pathsCommand } from './commands/paths.js'
 import { resumeCommand } from './commands/resume.js'
@@ -33,6 +34,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   diagramCommand,
   statelyCommand,
   pathsCommand,
+  diffCommand,
 ]
 
 const globalOptions = {

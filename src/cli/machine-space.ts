@@ -1,7 +1,8 @@
 import { relative, resolve } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import type { ExploreOptions } from '../testing/explore-options.js'
+import type { DiffMachinesOptions } from '../testing/diff/diff-machines.js'
+import type { ExploreOptions, NamedValues } from '../testing/explore-options.js'
 import { CliError } from './cli-error.js'
 import { loadMachine } from './load-machine.js'
 import { loadModule } from './load-module.js'
@@ -60,4 +61,48 @@ export async function loadMachineSpace(path: string, cwd: string): Promise<Machi
 
 function badMachineError(message: string, cause?: unknown): CliError {
   return new CliError('bad_machine', message, 'MODULE', { cause })
+}
+
+/** Two machines and what they are compared with. */
+export interface MachinePairSpace {
+  before: MachineSpace
+  after: MachineSpace
+  options: DiffMachinesOptions
+  notes: string[]
+}
+
+/**
+ * Loads two machines, as `loadMachineSpace` does, and joins what their modules export: the events and inputs of both, by
+ * their names, and one `serializeState`, that of the second if it has one. A module without an alphabet is compared by
+ * that of the other.
+ */
+export async function loadMachinePair(first: string, second: string, cwd: string): Promise<MachinePairSpace> {
+  const [before, after] = [await loadMachineSpace(first, cwd), await loadMachineSpace(second, cwd)]
+  const spaces = [before, after]
+  const named = spaces.filter(({ note }) => note === undefined)
+  const alphabets = (named.length > 0 ? named : spaces).map(({ options }) => options.alphabet)
+  const inputs = spaces.flatMap(({ options }) => (options.inputs === undefined ? [] : [options.inputs]))
+  const serializeState = after.options.serializeState ?? before.options.serializeState
+  return {
+    before,
+    after,
+    options: {
+      events: (snapshot) =>
+        joinNamed(alphabets.map((one) => (typeof one === 'function' ? one(snapshot) : one))),
+      ...(inputs.length > 0 && { inputs: joinNamed(inputs) }),
+      ...(serializeState !== undefined && { serializeState }),
+    },
+    notes: named.length > 0 ? [] : spaces.flatMap(({ note }) => note ?? []),
+  }
+}
+
+/** What comes later replaces what has the same name; items of lists have none. */
+function joinNamed<Value>(all: readonly NamedValues<Value>[]): NamedValues<Value> {
+  const named = all.map((values) => Object.entries(values as Readonly<Record<string, Value>>))
+  if (all.every((values) => Array.isArray(values))) return named.flat().map(([, value]) => value)
+  return Object.fromEntries(
+    named.flatMap((entries, i) =>
+      entries.map(([name, value]) => [Array.isArray(all[i]) ? `${i + 1}.${name}` : name, value]),
+    ),
+  )
 }

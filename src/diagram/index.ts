@@ -4,6 +4,7 @@
  */
 export { type Chart, toChart, type ChartState, type ChartTransition } from './chart.js'
 export { readTransitionCounts, type TransitionCounts } from './transition-counts.js'
+export { type ComparedWays, type DrawnDifferences, toDifferenceChart } from './difference-chart.js'
 export { type DotOptions, toDot } from './dot.js'
 export { DiagramError } from './errors.js'
 export { agentLook, type Look, type Tone } from './look.js'

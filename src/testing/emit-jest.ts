@@ -75,9 +75,14 @@ function formatTest(path: MachinePath, number: number, many: boolean, harness: s
 function formatStep(step: PathStep, path: MachinePath): string[] {
   const { value, status } = step.state
   const comment = `      // ${toOneLine(step.label)}`
+  const state = formatLiteral({ value, status }, path, step.label)
+  const more = [
+    ...(step.emitted ? [`emitted: ${formatLiteral(step.emitted, path, `what '${step.label}' emits`)}`] : []),
+    ...('output' in step ? [`output: ${formatLiteral(step.output, path, 'the output') ?? 'undefined'}`] : []),
+  ]
   return [
     comment,
-    `      { event: ${formatEvent(step, path)}, state: ${formatLiteral({ value, status }, path, step.label)} },`,
+    `      { ${[`event: ${formatEvent(step, path)}`, `state: ${state}`, ...more].join(', ')} },`,
   ]
 }
 

@@ -84,8 +84,11 @@ export function createErrorActorEvent(id: string, error?: unknown): AnyEventObje
   return { type: `xstate.error.actor.${id}`, error, actorId: id }
 }
 
-/** @throws {PathError} `bad_option` */
-export function resolveSpace(options: ExploreOptions): ExploreSpace {
+/**
+ * `key`: what the alphabet is called where the options come from.
+ * @throws {PathError} `bad_option`
+ */
+export function resolveSpace(options: ExploreOptions, key = 'alphabet'): ExploreSpace {
   if (typeof options !== 'object' || options === null) {
     throw badOptionError('options', 'an object with at least an alphabet')
   }
@@ -97,7 +100,7 @@ export function resolveSpace(options: ExploreOptions): ExploreSpace {
   }
   return {
     inputs: nameInputs(inputs),
-    listEvents: createEventLookup(alphabet),
+    listEvents: createEventLookup(alphabet, key),
     limit,
     toKey: createKeyFunction(serializeState as ((snapshot: AnyMachineSnapshot) => string) | undefined),
     onProgress: onProgress ?? (() => undefined),
@@ -115,9 +118,9 @@ function nameInputs(inputs: NamedValues<unknown>): NamedInput[] {
   return named
 }
 
-function createEventLookup(alphabet: ExploreOptions['alphabet']): ExploreSpace['listEvents'] {
+function createEventLookup(alphabet: ExploreOptions['alphabet'], key: string): ExploreSpace['listEvents'] {
   if (typeof alphabet !== 'function') {
-    const events = nameEvents(alphabet)
+    const events = nameEvents(alphabet, key)
     return () => events
   }
   return (snapshot) => {
@@ -125,26 +128,23 @@ function createEventLookup(alphabet: ExploreOptions['alphabet']): ExploreSpace['
     try {
       events = alphabet(snapshot)
     } catch (cause) {
-      const reason = `The alphabet threw in state ${JSON.stringify(snapshot.value)}: ${getErrorMessage(cause)}`
-      throw new PathError('bad_option', reason, 'alphabet', { cause })
+      const reason = `The ${key} threw in state ${JSON.stringify(snapshot.value)}: ${getErrorMessage(cause)}`
+      throw new PathError('bad_option', reason, key, { cause })
     }
-    return nameEvents(events)
+    return nameEvents(events, key)
   }
 }
 
-function nameEvents(events: NamedValues<AnyEventObject>): NamedEvent[] {
+function nameEvents(events: NamedValues<AnyEventObject>, key: string): NamedEvent[] {
   if (typeof events !== 'object' || events === null) {
-    throw badOptionError(
-      'alphabet',
-      'a list of events, an object of named events, or a function that returns one',
-    )
+    throw badOptionError(key, 'a list of events, an object of named events, or a function that returns one')
   }
   const named = Array.isArray(events)
     ? events.map((event: AnyEventObject) => ({ event, label: '' }))
     : Object.entries(events).map(([label, event]) => ({ event, label }))
   for (const entry of named) {
     if (typeof entry.event?.type !== 'string' || entry.event.type === '') {
-      throw badOptionError('alphabet', `made of events with a type, unlike ${toSafeText(entry.event)}`)
+      throw badOptionError(key, `made of events with a type, unlike ${toSafeText(entry.event)}`)
     }
     entry.label ||= describeEvent(entry.event)
   }

@@ -123,7 +123,7 @@ export function exploreMachine(
     const late = listDelayedEvents(snapshot).filter((type) => !listed.has(type))
     for (const type of late) {
       listed.add(type)
-      events.push({ event: { type }, label: `after ${type.split('.')[2] ?? ''}` })
+      events.push(nameDelayedEvent(type))
     }
     for (const node of listActiveStates(snapshot)) {
       const name = getStateName(node)
@@ -163,14 +163,19 @@ export function exploreMachine(
   return exploration
 }
 
-/** An actor reports only while it runs. */
-function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): boolean {
+/** Whether the event can happen: an actor reports only while it runs. */
+export function canHappen(snapshot: AnyMachineSnapshot, event: AnyEventObject): boolean {
   const actor = /^xstate\.(?:done|error)\.actor\.(.+)$/.exec(event.type)?.[1]
   return actor === undefined || actor in snapshot.children
 }
 
-function listDelayedEvents(snapshot: AnyMachineSnapshot): string[] {
+/** The types of the `after` events that can happen in a snapshot. */
+export function listDelayedEvents(snapshot: AnyMachineSnapshot): string[] {
   return listActiveStates(snapshot).flatMap((node) =>
     [...node.transitions.keys()].filter((type) => type.startsWith('xstate.after.')),
   )
+}
+
+export function nameDelayedEvent(type: string): NamedEvent {
+  return { event: { type }, label: `after ${type.split('.')[2] ?? ''}` }
 }

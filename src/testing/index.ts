@@ -50,6 +50,14 @@ export {
 export { checkStory, type StoryReport } from './properties/play-story.js'
 export type { PropertyStory, ReplayedStory } from './properties/story.js'
 export { generateStoryTests, type StoryTestsOptions } from './properties/emit-stories.js'
+export {
+  diffMachines,
+  type DiffMachinesOptions,
+  type MachineDiff,
+  type MachineDifference,
+} from './diff/diff-machines.js'
+export type { ContextParting } from './diff/context-parting.js'
+export type { MachineDifferenceKind } from './diff/machine-pair.js'
 export { explore, type ExploredGraph, type ExploredMove, type ExploredState } from './explored-graph.js'
 export { formatPath, type MachinePath, type PathStep } from './machine-path.js'
 export { anyState, canReach, isFinal, type ReachReport, type StateCondition } from './can-reach.js'
@@ -79,6 +87,7 @@ export {
   type ReplayHarness,
   type ReplayOptions,
   type ReplayPath,
+  type ReplayStep,
   type ReplayResult,
   type RestingState,
 } from './replay-path.js'

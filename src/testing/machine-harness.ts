@@ -1,4 +1,10 @@
-import { initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
+import {
+  initialTransition,
+  transition,
+  type AnyEventObject,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+} from 'xstate'
 import { assertMachine } from './assert-machine.js'
 import { UsageError } from '../core/base/errors.js'
 import type { ReplayHarness } from './replay-path.js'
@@ -15,19 +21,32 @@ import type { ReplayHarness } from './replay-path.js'
 export function createMachineHarness(machine: AnyStateMachine): ReplayHarness {
   assertMachine(machine)
   let current: AnyMachineSnapshot | undefined
+  let emitted: AnyEventObject[] = []
+  const take = ([next, actions]: [unknown, readonly { type: string; params?: unknown }[]]): void => {
+    current = next as AnyMachineSnapshot
+    emitted = listEmitted(actions)
+  }
   const snapshot = (): AnyMachineSnapshot => {
     if (!current) throw new UsageError('not_started', 'The harness has no snapshot yet. Call start() first.')
     return current
   }
   return {
     start: (input) => {
-      current = initialTransition(machine, input)[0] as AnyMachineSnapshot
+      take(initialTransition(machine, input))
     },
     perform: (event) => {
-      current = transition(machine, snapshot(), event)[0] as AnyMachineSnapshot
+      take(transition(machine, snapshot(), event))
     },
     settled: () => undefined,
     snapshot,
+    emitted: () => emitted,
     stop: () => undefined,
   }
+}
+
+/** The events among the actions of a step that it emits. */
+export function listEmitted(actions: readonly { type: string; params?: unknown }[]): AnyEventObject[] {
+  return actions
+    .filter(({ type }) => type === 'xstate.emit')
+    .map(({ params }) => (params as { event: AnyEventObject }).event)
 }

@@ -34,6 +34,10 @@ export interface PathStep {
   state: AnyMachineSnapshot
   /** Ids of the transitions taken, in order. Empty where a counterexample does not need them. */
   transitions: string[]
+  /** What the step emits, where that is what the path shows. */
+  emitted?: readonly AnyEventObject[]
+  /** What the machine puts out, where that is what the path shows. */
+  output?: unknown
 }
 
 /** A way through a machine, from its start. It has the shape of the paths of `@xstate/graph` and more. */

@@ -1,6 +1,7 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AnyEventObject, StateValue } from 'xstate'
 import { getErrorMessage } from './errors.js'
+import { createWriter } from './state-key.js'
 import { describeEvent, describeState } from '../core/chart/state-labels.js'
 
 /** What is compared: where the machine is. A snapshot is one. */
@@ -12,7 +13,17 @@ export interface RestingState {
 /** What is replayed: a path of ours, of `@xstate/graph`, or one read from a generated test. */
 export interface ReplayPath {
   /** The first step's event is `{ type: 'xstate.init', input }`. */
-  steps: readonly { event: AnyEventObject; state: RestingState }[]
+  steps: readonly ReplayStep[]
+}
+
+/** One event of a replayed path, and what has to come of it. */
+export interface ReplayStep {
+  event: AnyEventObject
+  state: RestingState
+  /** What the step has to emit. Left out: not compared, as with a harness that has no `emitted`. */
+  emitted?: readonly AnyEventObject[]
+  /** The output that the machine has to have. Left out: not compared. */
+  output?: unknown
 }
 
 /** The live machine with its real actors, and the hands that make the world do what a path says. */
@@ -26,7 +37,9 @@ export interface ReplayHarness {
   perform: (event: AnyEventObject, index: number) => unknown
   /** Resolves when the machine has come to rest. `expected` is where the path says that it will. */
   settled: (expected: RestingState) => unknown
-  snapshot: () => RestingState
+  snapshot: () => RestingState & { output?: unknown }
+  /** What the last step has emitted. */
+  emitted?: () => readonly AnyEventObject[]
   /** Called at the end, whatever happened. */
   stop: () => unknown
 }
@@ -102,7 +115,7 @@ export async function replay(
 type Within = <T>(call: () => T, name: string) => Promise<Awaited<T>>
 
 async function playPath(path: ReplayPath, harness: ReplayHarness, within: Within): Promise<ReplayResult> {
-  for (const [step, { event, state }] of path.steps.entries()) {
+  for (const [step, { event, state, ...more }] of path.steps.entries()) {
     const expected = toRestingState(state)
     let actual: RestingState | undefined
     let message: string
@@ -111,14 +124,33 @@ async function playPath(path: ReplayPath, harness: ReplayHarness, within: Within
       else await within(() => harness.perform(event, step), 'perform()')
       await within(() => harness.settled(expected), 'settled()')
       actual = toRestingState(harness.snapshot())
-      if (isSame(expected, actual)) continue
-      message = `${describeEvent(event)} should lead to ${describeState(expected)}, but led to ${describeState(actual)}`
+      const parting = isSame(expected, actual) ? findParting(more, harness) : null
+      if (isSame(expected, actual) && parting === null) continue
+      message =
+        parting === null
+          ? `${describeEvent(event)} should lead to ${describeState(expected)}, but led to ${describeState(actual)}`
+          : `${describeEvent(event)} ${parting}`
     } catch (error) {
       message = `${describeEvent(event)} should lead to ${describeState(expected)}, but ${getErrorMessage(error)}`
     }
     return { ok: false, step, event, expected, actual, message }
   }
   return { ok: true, steps: path.steps.length }
+}
+
+/** What is emitted or put out in place of what has to be; null when nothing is. */
+function findParting(
+  expected: Omit<ReplayStep, 'event' | 'state'>,
+  { emitted, snapshot }: ReplayHarness,
+): string | null {
+  const write = createWriter()
+  if (expected.emitted && emitted && write(expected.emitted) !== write(emitted()))
+    return `should emit ${write(expected.emitted)}, but emitted ${write(emitted())}`
+  if (!('output' in expected)) return null
+  const { output } = snapshot()
+  return write(expected.output) === write(output)
+    ? null
+    : `should put out ${write(expected.output)}, but put out ${write(output)}`
 }
 
 function toRestingState({ value, status }: RestingState): RestingState {

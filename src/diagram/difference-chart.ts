@@ -1,0 +1,96 @@
+import { expectArgument, listRule } from '../core/base/expect-argument.js'
+import { describeState } from '../core/chart/state-labels.js'
+import type { AnyMachineSnapshot } from 'xstate'
+import type { Chart, ChartState } from './chart.js'
+import type { Look } from './look.js'
+
+interface Way {
+  steps: readonly { label: string; state: Pick<AnyMachineSnapshot, 'value' | 'status'> }[]
+}
+
+/** Two ways that part in their last step: a difference of `diffMachines`. */
+export interface ComparedWays {
+  before: Way
+  after: Way
+}
+
+/** What {@link toDifferenceChart} gives for `toSvg` and `toMermaid`. */
+export interface DrawnDifferences {
+  chart: Chart
+  /** Draws the ways after the change bold. */
+  look: Look
+}
+
+/**
+ * The traces of `diffMachines` as one chart: the states on them, the events between them, and where the same event leads
+ * before and after the change.
+ *
+ * @example
+ * const { chart, look } = toDifferenceChart([])
+ * await writeFile('difference.svg', await toSvg(chart, { look }))
+ */
+export function toDifferenceChart(differences: readonly ComparedWays[]): DrawnDifferences {
+  expectArgument(
+    'toDifferenceChart(differences)',
+    differences,
+    listRule('a list of differences: diffMachines(…).differences'),
+  )
+  const states = new Map<string, ChartState>()
+  const mainPath: [string, string, string][] = []
+
+  function getState({ value, status }: Way['steps'][number]['state']): ChartState {
+    const id = describeState({ value, status })
+    const known = states.get(id)
+    if (known) return known
+    const state = createState(id, status === 'done' ? 'final' : 'atomic')
+    states.set(id, state)
+    return state
+  }
+
+  function draw(from: ChartState, to: ChartState, on: string): void {
+    const id = `${from.id}: ${on} → ${to.id}`
+    if (from.transitions.some((known) => known.id === id)) return
+    const transition = { id, source: from.id, event: on, on, branch: 0, guard: null, when: null }
+    from.transitions.push({ ...transition, targets: [to.id], actions: [], reenter: false })
+  }
+
+  const starts = createState('(start)', 'atomic')
+  for (const { before, after } of differences) {
+    let at = starts
+    for (const { label, state } of before.steps.slice(0, -1)) {
+      const to = getState(state)
+      draw(at, to, label)
+      at = to
+    }
+    for (const [side, way] of [
+      ['before', before],
+      ['after', after],
+    ] as const) {
+      const last = way.steps.at(-1)
+      if (!last) continue
+      const on = `${side}: ${last.label}`
+      const to = getState(last.state)
+      draw(at, to, on)
+      if (side === 'after') mainPath.push([at.id, to.id, on])
+    }
+  }
+  const root = createState('(root)', 'compound')
+  root.states = [starts, ...states.values()]
+  root.initial = [starts.id]
+  return { chart: { id: 'difference', root: { ...root, key: 'difference' } }, look: { tones: {}, mainPath } }
+}
+
+function createState(id: string, type: ChartState['type']): ChartState {
+  return {
+    id,
+    key: id,
+    type,
+    description: '',
+    entry: [],
+    exit: [],
+    invokes: [],
+    initial: [],
+    states: [],
+    transitions: [],
+  }
+}

@@ -1,0 +1,191 @@
+import type { AnyEventObject, AnyStateMachine, InputFrom, SnapshotFrom } from 'xstate'
+import { observeMachine } from '../../core/chart/observe-machine.js'
+import { assertMachine } from '../assert-machine.js'
+import { PathError, getErrorMessage } from '../errors.js'
+import {
+  type ExploreOptions,
+  type ExploreProgress,
+  type NamedValues,
+  resolveSpace,
+} from '../explore-options.js'
+import { createPathTo, listIds, type MachinePath } from '../machine-path.js'
+import {
+  explorePairs,
+  type MachineDifferenceKind,
+  type Parting,
+  type Side,
+  type SideStep,
+} from './machine-pair.js'
+import { formatDifference, formatDiff } from './format-diff.js'
+import { findContextParting, type ContextParting } from './context-parting.js'
+
+/** What two machines are compared with. */
+export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyStateMachine> {
+  /** The events to try, in every state or as a function of it, as the `alphabet` of `generatePaths`. */
+  events: NamedValues<AnyEventObject> | ((snapshot: SnapshotFrom<TMachine>) => NamedValues<AnyEventObject>)
+  /** The inputs to start both with. Default: one start without input. */
+  inputs?: NamedValues<InputFrom<TMachine>>
+  /** The most pairs of states to compare. Default 20,000. */
+  limit?: number
+  /** As for `generatePaths`, for both machines. */
+  serializeState?: (snapshot: SnapshotFrom<TMachine>) => string
+  /** Called at the end. */
+  onProgress?: (progress: ExploreProgress) => void
+}
+
+/** A transition that changed, and the shortest way to see it. */
+export interface MachineDifference {
+  /** What differs first: the state that is reached, what is emitted, or the output. */
+  kind: MachineDifferenceKind
+  /** The transition that the machine takes before and after; null where it takes none. The same: it does something else. */
+  transition: Record<Side, string | null>
+  /** The same as a sentence. */
+  title: string
+  /** The events, and where they lead before the change. */
+  before: MachinePath
+  /** The same events after the change. */
+  after: MachinePath
+  /** Where the contexts part, when that is before the states do: often the cause. */
+  contexts: ContextParting | null
+  /** Title and trace, to print. */
+  toString(): string
+}
+
+/** How two versions of a machine differ. */
+export interface MachineDiff {
+  /** The shortest trace of each change, the shortest first. Empty: they behave alike. */
+  differences: MachineDifference[]
+  /** Pairs of states that were compared. */
+  pairs: number
+  /** Why not all pairs were compared; null when they were. */
+  bounded: string | null
+  /** Transitions that only one of the charts declares. */
+  declared: { added: string[]; removed: string[] }
+  /** All of it, to print. */
+  toString(): string
+}
+
+/**
+ * Compares two versions of a machine: takes both through the same events, and finds the shortest traces on which they
+ * reach different states, emit different events or have different outputs. One trace for each transition that changed. Behind
+ * different states it does not go on.
+ *
+ * No action is executed and no actor started. The `before` paths are tests that the new version fails: `generateJestTests`
+ * writes them.
+ *
+ * @example
+ * const strict = machine.provide({ guards: {} })
+ * const diff = diffMachines(machine, strict, { events: alphabet })
+ * console.log(String(diff)) // → The machines behave alike in all of 2 pairs of states.
+ * @throws {PathError} what is wrong with a machine or the options
+ */
+export function diffMachines<TMachine extends AnyStateMachine>(
+  before: TMachine,
+  after: AnyStateMachine,
+  options: DiffMachinesOptions<TMachine>,
+): MachineDiff {
+  checkMachine('before', before)
+  checkMachine('after', after)
+  const { events, ...rest } = expectOptions(options as unknown as DiffMachinesOptions)
+  const space = resolveSpace({ ...rest, alphabet: events } as ExploreOptions, 'events')
+  const machines = { before: observeMachine(before), after: observeMachine(after) }
+  const found = new Map<string, MachineDifference>()
+  const declared = compareDeclared(machines.before.transitions, machines.after.transitions)
+  const { pairs, bounded } = explorePairs(machines, space, (parting) => {
+    const transition = findTransition(parting)
+    const key = JSON.stringify([parting.kind, transition])
+    if (!found.has(key)) found.set(key, createDifference(parting, transition, declared))
+  })
+  const diff = {
+    differences: [...found.values()].sort((one, other) => one.before.weight - other.before.weight),
+    pairs,
+    bounded: bounded?.message ?? null,
+    declared,
+  }
+  return { ...diff, toString: () => formatDiff(diff) }
+}
+
+function checkMachine(side: Side, machine: unknown): void {
+  try {
+    assertMachine(machine)
+  } catch (error) {
+    if (!(error instanceof PathError)) throw error
+    throw new PathError(
+      error.code,
+      `diffMachines(before, after): '${side}': ${getErrorMessage(error)}`,
+      side,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+function expectOptions(options: DiffMachinesOptions): DiffMachinesOptions {
+  if (typeof options === 'object' && options !== null && 'events' in options) return options
+  throw new PathError(
+    'bad_option',
+    'diffMachines(before, after, options) needs { events }: the events to try, as a list, by name, or as a function of the snapshot.',
+    'events',
+  )
+}
+
+type Declared = readonly { declared: { id: string } }[]
+
+function compareDeclared(before: Declared, after: Declared): MachineDiff['declared'] {
+  const [old, now] = [before, after].map((list) => new Set(list.map(({ declared }) => declared.id)))
+  const only = (one: ReadonlySet<string> = new Set(), other: ReadonlySet<string> = new Set()): string[] =>
+    [...one].filter((id) => !other.has(id))
+  return { added: only(now, old), removed: only(old, now) }
+}
+
+/** The first transitions of a step that differ; else the last one, which does something else. */
+function findTransition({ before, after }: Parting): Record<Side, string | null> {
+  const [old, now] = [listIds(before.taken), listIds(after.taken)]
+  const length = Math.max(old.length, now.length)
+  for (let i = 0; i < length; i++) {
+    if (old[i] !== now[i]) return { before: old[i] ?? null, after: now[i] ?? null }
+  }
+  return { before: old.at(-1) ?? null, after: now.at(-1) ?? null }
+}
+
+function createDifference(
+  { kind, before, after }: Parting,
+  transition: Record<Side, string | null>,
+  declared: MachineDiff['declared'],
+): MachineDifference {
+  const paths = { before: tracePath(before, kind), after: tracePath(after, kind) }
+  const difference = {
+    kind,
+    transition,
+    title: describeChange(kind, transition, declared),
+    ...paths,
+    contexts: findContextParting(paths.before, paths.after),
+  }
+  return { ...difference, toString: () => formatDifference(difference) }
+}
+
+/** The way to a side, and of its last step what differs. */
+function tracePath({ vertex, emitted }: SideStep, kind: MachineDifferenceKind): MachinePath {
+  const path = createPathTo(vertex)
+  const last = path.steps.at(-1)
+  if (last && kind === 'emitted') last.emitted = emitted
+  if (last && kind === 'output') last.output = vertex.snapshot.output as unknown
+  return path
+}
+
+function describeChange(
+  kind: MachineDifferenceKind,
+  { before, after }: Record<Side, string | null>,
+  { added, removed }: MachineDiff['declared'],
+): string {
+  const gone = before !== null && removed.includes(before)
+  const isNew = after !== null && added.includes(after)
+  if (before === null && after === null) return `The machine starts with another ${nouns[kind]}`
+  if (before === after) return `${before ?? ''}: has another ${nouns[kind]}`
+  if (before === null) return `${after ?? ''}: is ${isNew ? 'new' : 'taken, where no transition was'}`
+  if (after === null) return `${before}: is ${gone ? 'missing' : 'no longer taken'}`
+  return `${before}: ${gone ? 'is missing' : 'is not taken'}; ${isNew ? 'the new' : 'in its place'} ${after}`
+}
+
+const nouns = { state: 'state', emitted: 'list of emitted events', output: 'output' } as const
