@@ -100,6 +100,13 @@ export {
   type RecordedTools,
   type ReplayedFinding,
 } from './replay-guards.js'
+export {
+  compareGuards,
+  type CompareGuardsOptions,
+  type GuardComparison,
+  type GuardSavings,
+  type GuardStop,
+} from './compare-guards.js'
 export { formatCoverage } from './coverage-table.js'
 export {
   createDoneActorEvent,

@@ -45,6 +45,16 @@ Starting with input 1:
 `)
   })
 
+  test('tells what the mistake of the example changes', async () => {
+    const modules = ['examples/sign-off.machine.mjs', 'examples/hasty-sign-off.machine.mjs']
+    const { code, out, err } = await cli(['diff', ...modules], { cwd: process.cwd() })
+    expect({ code, err }).toEqual({ code: 1, err: '' })
+    expect(out).toContain(
+      '1. running.awaitingSignatures: SIGN [isNewSignature] → (stays): is not taken; in its place',
+    )
+    expect(out).toContain('[isLastSignature] → running.working\nStarting with a deployment:\n')
+  })
+
   test('loads TypeScript, and passes when the machines behave alike', async () => {
     const cwd = await folder(files)
     const { code, out } = await cli(['diff', 'after.mjs', 'after.ts'], { cwd })

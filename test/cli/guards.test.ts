@@ -54,4 +54,43 @@ describe('guards', () => {
       /guardrails\.progress\.memory must be a whole number from 1 to 64/,
     )
   })
+
+  test('says where presets would have stopped it, and what that would have saved', async () => {
+    const look = { toolCalls: [{ name: 'look', arguments: { at: 'a' } }] }
+    const place = await kept({
+      'work.json': {
+        turns: [...Array.from({ length: 6 }, () => look), { text: 'Nothing.' }].map((turn) => ({
+          ...turn,
+          usage: { input: 90, output: 10 },
+        })),
+      },
+      'tools.mjs': toolsModule,
+      'mine.json': {},
+    })
+    await place.run(['run', '--session', 'work', '--rehearsal=work.json', '-t', 'tools.mjs', 'Look.'])
+    const { code, out, err } = await place.run(['guards', 'work', '--preset', 'aar, openhuman,strands,aar'])
+    expect({ code, err }).toEqual({ code: 3, err: '' })
+    const lines = out.split('\n')
+    expect(lines[0]).toBe('7 responses in the session.')
+    expect(lines[1]).toMatch(/^aar: would have saved 3 responses and 3 calls \(300 tokens, /)
+    expect(lines[2]).toMatch(/^ {2}stops before the calls of response 4, repeated_call/)
+    expect(lines[3]).toMatch(/^openhuman: would have saved 4 responses and 3 calls \(400 tokens, /)
+    expect(lines[4]).toMatch(/^ {2}stops after response 3, repeated_call/)
+    expect(lines[5]).toBe('strands: would not have stopped it.')
+    const one = await place.run(['guards', 'work', '--preset', 'strands'])
+    expect(one.code).toBe(0)
+    const { out: json } = await place.run(['guards', 'work', '--preset', 'aar', '--json'])
+    expect(JSON.parse(json)).toMatchObject([
+      { name: 'aar', stops: [{ step: 3, when: 'before' }], saved: { responses: 3, calls: 3, tokens: 300 } },
+    ])
+    for (const [args, pattern] of [
+      [['--preset', 'arr'], /There is no preset 'arr'\. Did you mean 'aar'\?/],
+      [['--preset', ','], /--preset needs names: aar, openhuman/],
+      [['--preset', 'aar', '--config', 'mine.json'], /--preset and --config exclude each other/],
+    ] as const) {
+      const refused = await place.run(['guards', 'work', ...args])
+      expect(refused.code).toBe(2)
+      expect(refused.err).toMatch(pattern)
+    }
+  })
 })

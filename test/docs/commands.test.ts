@@ -51,6 +51,13 @@ const scripts: Record<string, Script> = {
     },
     codes: { "statewright run --session work --tools ./tools.mjs 'Save it.'": 4 },
   },
+  'docs/compare-machines.md › Compare two versions of a machine': {
+    instead: {
+      'examples/sign-off.machine.mjs': './machine.mjs',
+      'examples/hasty-sign-off.machine.mjs': './machine.mjs',
+    },
+    because: { 'npx statewright diff before.machine.ts': 'test/cli/diff.test.ts' },
+  },
   'docs/express.md › Express': {},
   'docs/fleet.md › Batches': {
     because: { 'npx statewright batch': 'test/examples/batch.test.ts' },

@@ -158,6 +158,19 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.page).toMatchObject({ state: 'COMPLETED', items: [{}, { text: 'Nothing did.' }] })
     },
   },
+  'docs/compare-machines.md › Compare two versions of a machine': {
+    expect: ({ said }) => {
+      const page = readFileSync(`${root}docs/compare-machines.md`, 'utf8')
+      const [, shown = ''] = /```text\n([^]*?)```/.exec(page) ?? []
+      expect(said.trim()).toBe(shown.trim())
+    },
+  },
+  'docs/compare-machines.md › Versions of the agent machine': {
+    shows: ['differences'],
+    expect: ({ values }) => {
+      expect(values.differences).not.toEqual([])
+    },
+  },
   'docs/configuration.md › Configuration': {
     turns: [says('Nothing did.')],
     expect: ({ said }) => {

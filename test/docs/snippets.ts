@@ -12,6 +12,7 @@ export const documents = [
   'docs/architecture.md',
   'docs/chat.md',
   'docs/command-line.md',
+  'docs/compare-machines.md',
   'docs/configuration.md',
   'docs/context.md',
   'docs/control.md',

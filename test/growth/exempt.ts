@@ -83,6 +83,8 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/testing checkStory',
     'statewright/testing generateStoryTests',
     'statewright/testing explore',
+    'statewright/testing diffMachines',
+    'statewright/diagram toDifferenceChart',
     'statewright/testing checkInvariants',
     'statewright/testing generatePaths',
     'statewright/testing formatCoverage',

@@ -170,6 +170,8 @@ const reasons: Record<string, string[]> = {
     'statewright diagram',
     'statewright stately',
     'statewright paths',
+    'statewright diff',
+    'toDifferenceChart',
   ],
   'it is the page’s side: it asks a handler, whose rules hold': ['chatTransport'],
   'it is for tests, and plays what it is given on a store of its own': [
@@ -203,6 +205,8 @@ const reasons: Record<string, string[]> = {
     'checkStory',
     'generateStoryTests',
     'explore',
+    'diffMachines',
+    'compareGuards',
     'isFinal',
     'checkProvider',
     'formatProviderReports',

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { assign, createMachine, emit, fromPromise, setup } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
@@ -250,6 +251,8 @@ test('a change that drops the polling exemption is found', () => {
   }
   expect(diffMachines(agentMachine, agentMachine.provide({}), options).differences).toEqual([])
   const diff = diffMachines(agentMachine, impatient, options)
+  const page = readFileSync('docs/compare-machines.md', 'utf8')
+  expect(page).toContain(`1. ${String(diff.differences[0])}\n`)
   expect(diff.differences[0]?.contexts?.keys).toEqual(['calls.0.fact.polling'])
   expect(diff.differences[0]?.after.steps.filter(({ label }) => label === 'model: another call')).not.toEqual(
     [],

@@ -1,6 +1,7 @@
 import type { Message } from '../../machines/agent/messages.js'
 import { defaultConfig } from '../../src/core/config/resolve-config.js'
-import { type RecordedStep, replayGuards, replaySteps } from '../../src/testing/index.js'
+import { noGuards } from '../../guards/roster.js'
+import { compareGuards, type RecordedStep, replayGuards, replaySteps } from '../../src/testing/index.js'
 import { played } from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
 
@@ -127,5 +128,65 @@ describe('replaySteps', () => {
     const many = Array.from({ length: 3_000 }, (_, n) => look(n).calls).flat()
     const { findings } = replaySteps([{ calls: many }, { calls: many }], defaultConfig)
     expect(findings.filter(({ action }) => action === 'halt')).toEqual([])
+  })
+})
+
+describe('compareGuards', () => {
+  const asked = (id: string): Message[] => [
+    {
+      role: 'assistant',
+      id,
+      createdAt: 0,
+      content: null,
+      tool_calls: [{ id: `${id}c`, type: 'function', function: { name: 'look', arguments: '{}' } }],
+    },
+    { role: 'tool', id: `${id}r`, createdAt: 0, tool_call_id: `${id}c`, content: 'nothing' },
+  ]
+  const said: Message = { role: 'user', id: 'u', createdAt: 0, content: 'Go.' }
+  const turn = (name: string, length: number): Message[] => [
+    said,
+    ...Array.from({ length }, (_, i) => asked(`${name}${i}`)).flat(),
+  ]
+  const transcript = [...turn('a', 5), ...turn('b', 2), ...turn('c', 4)]
+  const usage = Array.from({ length: 11 }, () => ({ totalTokens: 10, cost: 0.5 }))
+
+  it('counts what comes after each stop in its turn', () => {
+    const [strict, lax] = compareGuards(
+      transcript,
+      {
+        strict: { guardrails: { ...noGuards, maxRepeatedToolSteps: 2, repeatedCall: { haltAt: 'reached' } } },
+        lax: { guardrails: noGuards },
+      },
+      { usage },
+    )
+    expect(strict?.stops.map(({ step, when, by }) => [step, when, by])).toEqual([
+      [1, 'after', 'repeated_call'],
+      [6, 'after', 'repeated_call'],
+      [8, 'after', 'repeated_call'],
+    ])
+    expect(strict?.saved).toEqual({ responses: 5, calls: 5, tokens: 50, cost: 2.5 })
+    expect(lax).toMatchObject({ stops: [], saved: { responses: 0, calls: 0, tokens: 0, cost: 0 } })
+  })
+
+  it('counts the step cap, where it comes first', () => {
+    const config = { limits: { maxSteps: 3 }, guardrails: noGuards }
+    const [capped] = compareGuards(transcript, { capped: config }, { usage })
+    expect(capped?.stops.map(({ step, by }) => [step, by])).toEqual([
+      [2, 'max_steps'],
+      [9, 'max_steps'],
+    ])
+    expect(capped?.saved).toMatchObject({ responses: 3, calls: 3, tokens: 30 })
+  })
+
+  it('does not guess what it does not know', () => {
+    const configs = { capped: { limits: { maxSteps: 3 }, guardrails: noGuards } }
+    const free = usage.map((one) => ({ ...one, cost: null }))
+    expect(compareGuards(transcript, configs)[0]?.saved).toMatchObject({ tokens: null, cost: null })
+    expect(compareGuards(transcript, configs, { usage: free })[0]?.saved).toMatchObject({
+      tokens: 30,
+      cost: null,
+    })
+    expect(() => compareGuards(transcript, { x: { limits: { maxSteps: -1 } } })).toThrow(/maxSteps/)
+    expect(() => compareGuards('no' as never, {})).toThrow(/must be a list of messages/)
   })
 })

@@ -7,7 +7,8 @@ import {
 import { collectFindings, getInitialGuardrails, observeAll } from '../../../guards/state.js'
 import { rules } from '../../../guards/roster.js'
 import type { Fact } from '../../../guards/types.js'
-import { replayGuards, replaySteps, type RecordedStep } from '../../../src/testing/index.js'
+import { presets } from '../../../src/index.js'
+import { compareGuards, replayGuards, replaySteps, type RecordedStep } from '../../../src/testing/index.js'
 import { defaultConfig } from '../../../src/core/config/resolve-config.js'
 import { enabledGuards } from '../../../src/core/config/defaults.js'
 import { type Row, row } from '../measure.js'
@@ -84,6 +85,14 @@ export const guardRows: readonly Row[] = [
     atMost: 3_200,
     prepare: transcript,
     run: (messages) => replayGuards(messages),
+  }),
+  row({
+    name: 'compareGuards',
+    covers: ['statewright/testing compareGuards'],
+    from: 200,
+    atMost: 3_200,
+    prepare: transcript,
+    run: (messages) => compareGuards(messages, presets),
   }),
   row({
     name: 'replaySteps',
