@@ -63,7 +63,8 @@ export interface CompareGuardsOptions {
  *
  * @example
  * const { messages } = await agent.run('What is new?').result
- * for (const { name, stops, saved } of compareGuards(messages, presets)) console.error(name, stops.length, saved.calls)
+ * const [first] = compareGuards(messages, { aar: presets.aar })
+ * console.log(first?.stops.length) // → 0
  */
 export function compareGuards(
   messages: readonly Message[],

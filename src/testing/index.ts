@@ -50,12 +50,8 @@ export {
 export { checkStory, type StoryReport } from './properties/play-story.js'
 export type { PropertyStory, ReplayedStory } from './properties/story.js'
 export { generateStoryTests, type StoryTestsOptions } from './properties/emit-stories.js'
-export {
-  diffMachines,
-  type DiffMachinesOptions,
-  type MachineDiff,
-  type MachineDifference,
-} from './diff/diff-machines.js'
+export { diffMachines, type DiffMachinesOptions } from './diff/diff-machines.js'
+export type { MachineDiff, MachineDifference } from './diff/machine-diff.js'
 export type { ContextParting } from './diff/context-parting.js'
 export type { MachineDifferenceKind } from './diff/machine-pair.js'
 export { explore, type ExploredGraph, type ExploredMove, type ExploredState } from './explored-graph.js'

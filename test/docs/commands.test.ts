@@ -51,7 +51,7 @@ const scripts: Record<string, Script> = {
     },
     codes: { "statewright run --session work --tools ./tools.mjs 'Save it.'": 4 },
   },
-  'docs/compare-machines.md › Compare two versions of a machine': {
+  'docs/compare-machines.md › Compare two versions of a machine (3)': {
     instead: {
       'examples/sign-off.machine.mjs': './machine.mjs',
       'examples/hasty-sign-off.machine.mjs': './machine.mjs',

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
-import type { MachineDiff } from '../../testing/diff/diff-machines.js'
+import type { MachineDiff } from '../../testing/diff/machine-diff.js'
 import { stripControls } from '../../core/format/format-words.js'
 import { badUsageError, CliError } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
@@ -91,7 +91,7 @@ function toJson({ differences, pairs, bounded, declared }: MachineDiff): unknown
     })),
   })
   return {
-    differences: differences.map(({ before, after, toString: _, ...difference }) => ({
+    differences: differences.map(({ before, after, ...difference }) => ({
       ...difference,
       before: brief(before),
       after: brief(after),

@@ -2,7 +2,7 @@ import type { AnyEventObject } from 'xstate'
 import { describeEvent, describeState } from '../../core/chart/state-labels.js'
 import { formatPath, type PathStep } from '../machine-path.js'
 import { createWriter } from '../state-key.js'
-import type { MachineDiff, MachineDifference } from './diff-machines.js'
+import type { MachineDiff, MachineDifference } from './machine-diff.js'
 
 const write = createWriter()
 
