@@ -131,6 +131,12 @@ export const agentMachine = setup({
                   actions: { type: 'setReason', params: { reason: 'max_steps' } },
                 },
                 { guard: 'isAtStepCap', target: '#agent.MAX_STEPS' },
+                {
+                  guard: 'concludesAtCallCap',
+                  target: '#agent.RUNNING.asking.concluding',
+                  actions: { type: 'setReason', params: { reason: 'max_tool_calls' } },
+                },
+                { guard: 'isOverCallCap', target: '#agent.MAX_STEPS' },
                 { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED' },
                 { guard: 'hasUnclearedInput', target: 'screeningInput' },
                 { guard: 'hasContextFitting', target: 'fittingContext' },
@@ -322,9 +328,9 @@ export const agentMachine = setup({
             },
 
             stopping: {
-              description: 'The guard or the step limit that stopped the run decides where it goes.',
+              description: 'The guard or the cap that stopped the run decides where it goes.',
               always: [
-                { guard: 'isStoppedByStepCap', target: '#agent.MAX_STEPS' },
+                { guard: 'isStoppedByCap', target: '#agent.MAX_STEPS' },
                 { guard: 'pausesOnHalt', target: '#agent.PAUSED' },
                 { target: '#agent.ERROR' },
               ],
@@ -587,12 +593,8 @@ export const agentMachine = setup({
     },
     MAX_STEPS: {
       type: 'final',
-      description: 'All steps are used.',
-      entry: [
-        { type: 'setReason', params: { reason: 'max_steps' } },
-        'settleBatch',
-        { type: 'finish', params: { state: 'MAX_STEPS' } },
-      ],
+      description: 'All steps, or all tool calls, are used.',
+      entry: ['setCapReason', 'settleBatch', { type: 'finish', params: { state: 'MAX_STEPS' } }],
     },
     BUDGET_EXCEEDED: {
       type: 'final',

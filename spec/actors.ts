@@ -40,7 +40,7 @@ export interface LoggedEvent {
   result?: { status: string; child?: { state: string; code: string | null } }
   isError?: boolean
   error?: Record<'kind' | 'code' | 'partialText', string> &
-    Record<'retryAfterMs' | 'jitter', number | null> & { usage: Usage | null }
+    Record<'retryAfterMs' | 'jitter', number | null> & { usage: Usage | null; budget?: string }
   output?: unknown
 }
 
@@ -209,7 +209,7 @@ export function fail(run: Run, actor: string, { error }: LoggedEvent, now: numbe
   if (actor === 'conclusion') return [{ ...keepPartial(paid, partialText), place: 'stopping' }]
   if (actor !== 'model')
     return end(paid, 'ERROR', actor === 'fitting' && kind === 'context_overflow' ? kind : 'internal')
-  if (kind !== undefined && code === 'token_budget')
+  if (kind !== undefined && (code === 'token_budget' || code === 'shared_budget'))
     return end(paid, 'BUDGET_EXCEEDED', findSpent(paid) ?? code)
   if (error?.usage && kind !== 'context_overflow' && findSpent(paid))
     return end(keepPartial(paid, partialText), 'BUDGET_EXCEEDED', findSpent(paid) ?? undefined)
@@ -223,7 +223,11 @@ export function fail(run: Run, actor: string, { error }: LoggedEvent, now: numbe
       context_overflow: 'context_overflow',
       incomplete: 'incomplete_response',
     }
-    return end(keepPartial(paid, partialText), 'ERROR', reasons[kind ?? ''] ?? 'provider_error')
+    return end(
+      keepPartial(paid, partialText),
+      'ERROR',
+      error?.budget === undefined ? (reasons[kind ?? ''] ?? 'provider_error') : 'shared_budget',
+    )
   }
   const backOff =
     Math.min(retry.maxDelayMs, retry.baseDelayMs * 2 ** Math.min(before, 30)) * (error?.jitter ?? 1)

@@ -13,6 +13,7 @@ interface Traits {
   readOnly?: boolean
   idempotent?: boolean
   delegate?: boolean
+  maxCalls?: number
 }
 
 /** What a run starts with, of which it keeps to the end all but its tools. */
@@ -25,6 +26,8 @@ export interface Setup {
   config: {
     limits: Record<'timeoutMs' | 'tokenBudget' | 'outputTokens' | 'costLimit', number> & {
       maxSteps: number | null
+      maxToolCalls?: number | null
+      maxToolCallsPerResponse?: number | null
       onLimit: string
     }
     budget: { scope: string; countCached: boolean; onOvershoot: string; finishBatch: boolean }
@@ -40,6 +43,13 @@ export interface Setup {
     }
     interactive: boolean
   }
+}
+
+/** What the caps on tool calls have counted since the user spoke. */
+export interface CallCounts {
+  calls: number
+  isOver: boolean
+  byTool: Record<string, number>
 }
 
 export interface Question {
@@ -84,6 +94,7 @@ export interface Run {
   reprompts: number
   emptyRetries: number
   outputRepairs: number
+  callCounts: CallCounts | null
   backOffUntil: number
   deadline: number | null
   timeLeft: number | null
@@ -131,6 +142,7 @@ const turn = {
   reprompts: 0,
   emptyRetries: 0,
   outputRepairs: 0,
+  callCounts: null as CallCounts | null,
 }
 
 /** A user speaks: everything that counts by turns starts anew. */

@@ -1,6 +1,9 @@
+import { capCalls } from './caps.js'
 import { type Call, type Run, findSpent } from './run.js'
 
 const go = (run: Run, place: string, patch: Partial<Run> = {}): Run[] => [{ ...run, ...patch, place }]
+
+const isCap = (stop: string | null): stop is string => stop === 'max_steps' || stop === 'max_tool_calls'
 
 /** The run ends. Calls that are open are closed with it. */
 export const end = (run: Run, place: string, reason: string | undefined, patch: Partial<Run> = {}): Run[] =>
@@ -9,7 +12,7 @@ export const end = (run: Run, place: string, reason: string | undefined, patch: 
     pausing: false,
     ...patch,
     reason,
-    stop: run.stop === 'max_steps' ? null : run.stop,
+    stop: isCap(run.stop) ? null : run.stop,
   })
 
 /** The run rests, and its clock stands still. */
@@ -103,6 +106,10 @@ const moves: Record<string, (run: Run, now: number) => Run[]> = {
       return mayConclude(run)
         ? go(run, 'concluding', { stop: 'max_steps' })
         : end(run, 'MAX_STEPS', 'max_steps')
+    if (run.callCounts?.isOver)
+      return mayConclude(run)
+        ? go(run, 'concluding', { stop: 'max_tool_calls' })
+        : end(run, 'MAX_STEPS', 'max_tool_calls')
     if (findSpent(run)) return exceed(run)
     if (uncleared > 0) return go(run, 'screeningInput')
     return go(run, features['fitting'] ? 'fittingContext' : 'fitted')
@@ -147,14 +154,16 @@ const moves: Record<string, (run: Run, now: number) => Run[]> = {
     return end(run, 'COMPLETED', reasons[kind ?? ''] ?? 'end_turn')
   },
   waiting: (run, now) => rest(run, 'message', 'message', now, []),
-  judgingCalls: (run) => {
+  judgingCalls: (asked) => {
+    const run = capCalls(asked)
     // A guard refuses what it has seen before: in earlier answers of the turn, or in another call of this one.
     const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
-    const calls = run.calls.map((call) => ({ ...call, perhaps: isWatched(run) && hasSeen }))
+    const calls = run.calls.map((call) => ({ ...call, perhaps: !call.done && isWatched(run) && hasSeen }))
     const next = run.setup.features['callShields'] ? 'screeningCalls' : 'dispatching'
-    const onwards = run.setup.features['userGuards']
-      ? ['consultingOnCalls', ...(isWatched(run) ? [next] : [])]
-      : [next]
+    const onwards =
+      run.setup.features['userGuards'] && run.calls.some(({ done }) => !done)
+        ? ['consultingOnCalls', ...(isWatched(run) ? [next] : [])]
+        : [next]
     return [
       ...onwards.flatMap((place) => go(run, place, { calls })),
       ...(isWatched(run) ? haltSomehow(run) : []),
@@ -180,7 +189,7 @@ const moves: Record<string, (run: Run, now: number) => Run[]> = {
   doomed: (run) => haltSomehow({ ...run, batchFailed: true }),
   batchOver: (run) => go(run, 'checkingLimits', { calls: [] }),
   stopping: (run, now) => {
-    if (run.stop === 'max_steps') return end(run, 'MAX_STEPS', 'max_steps')
+    if (isCap(run.stop)) return end(run, 'MAX_STEPS', run.stop)
     return run.stop === 'pause' ? rest(run, 'PAUSED', undefined, now, []) : end(run, 'ERROR', undefined)
   },
 }

@@ -51,13 +51,16 @@ export function readRun({ value, context }: StoredState, now: number, marks: boo
   const features: Setup['features'] = { ...context.features, marks }
   let place: unknown = value
   while (typeof place === 'object' && place !== null) place = Object.values(place)[0]
-  const stop = verdict?.onHalt ?? (place !== 'MAX_STEPS' && reason === 'max_steps' ? reason : null)
+  const stop =
+    verdict?.onHalt ??
+    (place !== 'MAX_STEPS' && (reason === 'max_steps' || reason === 'max_tool_calls') ? reason : null)
   const spoken = messages.findLastIndex(({ role }) => role === 'assistant')
   const unheard = messages
     .slice(spoken + 1)
     .filter(({ role, internal, data }) => role === 'user' && !internal && data?.screened !== true)
   return {
     ...rest,
+    callCounts: rest.callCounts ?? null,
     setup: { runId, now, input: [], tools, features, config },
     place: String(place),
     reason,
@@ -103,6 +106,7 @@ const counters = [
   'reprompts',
   'emptyRetries',
   'outputRepairs',
+  'callCounts',
 ] as const
 const states = [
   'numbered',

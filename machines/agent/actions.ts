@@ -18,6 +18,7 @@ export {
   setReason,
   setAnswerReason,
   setBudgetReason,
+  setCapReason,
   setPauseReason,
   enter,
   finish,

@@ -99,6 +99,8 @@ export interface ToolTraits {
   idempotent: boolean
   /** Repeats by design (waits for something); exempt from the repetition guards. */
   polling: boolean
+  /** Calls of it a run. Absent: no cap. */
+  maxCalls?: number
   /** A sub-agent with a log of its own: an interrupted call resumes from that log. */
   delegate?: true
   /**

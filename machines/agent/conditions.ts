@@ -81,11 +81,18 @@ export const isAtStepCap = ({ context }: ConditionScope): boolean =>
 
 export const concludesAtStepCap = (scope: ConditionScope): boolean => canConclude(scope) && isAtStepCap(scope)
 
+/** The model has asked for more tool calls than the run may have. */
+export const isOverCallCap = ({ context }: ConditionScope): boolean => context.callCounts?.isOver === true
+
+export const concludesAtCallCap = (scope: ConditionScope): boolean =>
+  canConclude(scope) && isOverCallCap(scope)
+
 /** Whether one last request may be made: `onLimit` asks for it, and budget is left. */
 const canConclude = (scope: ConditionScope): boolean =>
   scope.context.config.limits.onLimit === 'conclude' && !isBudgetSpent(scope)
 
-export const isStoppedByStepCap = ({ context }: ConditionScope): boolean => context.reason === 'max_steps'
+export const isStoppedByCap = ({ context: { reason } }: ConditionScope): boolean =>
+  reason === 'max_steps' || reason === 'max_tool_calls'
 
 export const isBudgetSpent = ({ context }: ConditionScope): boolean => findBudgetReason(context) !== null
 
@@ -110,7 +117,11 @@ export const asksWithinBudget = ({ context, event }: ConditionScope): boolean =>
 // Failed requests.
 
 export const isRefusedByBudget = (scope: ConditionScope): boolean =>
-  readModelFailure(scope)?.code === 'token_budget'
+  isBudgetCode(readModelFailure(scope)?.code)
+
+/** The limit of the run, or a budget that it shares, does not allow the request: nothing was sent. */
+const isBudgetCode = (code: string | undefined): boolean =>
+  code === 'token_budget' || code === 'shared_budget'
 
 /**
  * A failed attempt can cost tokens, too: no other follows when they were the last. One that is too long has no other.

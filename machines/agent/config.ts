@@ -11,6 +11,13 @@ export interface AgentConfig {
   limits: {
     /** Steps a run, exactly. A step is one accepted model response. null = off. */
     maxSteps: number | null
+    /**
+     * Tool calls a run, exactly. The calls beyond it do not run, and the run ends. A call of a sub-agent is one call; what the
+     * sub-agent itself calls is counted by its own limits. null = off.
+     */
+    maxToolCalls: number | null
+    /** Tool calls a response. The others get a result that says so, and the run goes on. null = off. */
+    maxToolCallsPerResponse: number | null
     /** Milliseconds that the run may take. 0 = off. Stands still in WAITING_FOR_INPUT and PAUSED. */
     timeoutMs: number
     /** Tokens, input and output together. 0 = off. */

@@ -1,3 +1,4 @@
+import type { CallCounts } from '../../guards/call-caps.js'
 import type { GuardrailsState } from '../../guards/state.js'
 import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
@@ -139,6 +140,8 @@ export interface AgentContext {
   lastBatchFailed: boolean
 
   guardrails: GuardrailsState
+  /** What the caps on tool calls have counted since the last user message; null while none counts. */
+  callCounts: CallCounts | null
   /** Rides on the next request only. */
   nudges: string[]
   verdict: GuardrailVerdict | null
@@ -225,6 +228,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     lastBatchFailed: context.lastBatchFailed,
     guardrails: context.guardrails,
     nudges: context.nudges,
+    callCounts: context.callCounts,
     verdict: context.verdict,
   }
   return Object.assign(copy, patch)
@@ -251,6 +255,7 @@ export const freshCounters = {
   output: '',
   lastBatchFailed: false,
   nudges: [] as string[],
+  callCounts: null as CallCounts | null,
 } satisfies Partial<AgentContext>
 
 export const noFeatures: Features = {

@@ -1,5 +1,6 @@
 import { formatBudgetMessage } from '../../guards/budget.js'
 import { formatInvalidOutputMessage } from '../../guards/invalid-output.js'
+import { formatCallCapEnd } from '../../guards/call-caps.js'
 import { formatStepCapMessage } from '../../guards/step-cap.js'
 import type { AgentContext } from './context.js'
 import type { Reason, RunFailure } from './run-result.js'
@@ -9,22 +10,27 @@ import { toBudgetLimits, getBudgetTotals } from './budget-totals.js'
 /** The error of a run that did not complete: what happened, and what to do. */
 export function explainEnd(context: AgentContext, reason: Reason): RunFailure {
   const { error } = context
-  if (error !== null && !isLimit(reason)) return error
+  // A shared budget that could not be asked is none that is used up.
+  const isUnasked = reason === 'shared_budget' && error?.code !== reason
+  if (error !== null && (isUnasked || !isLimit(reason))) return error
   // The request that was refused because of the budget says what it would have needed.
-  const wasRefused = reason === 'token_budget' && error?.code === reason
+  const wasRefused = (reason === 'token_budget' || reason === 'shared_budget') && error?.code === reason
   return {
     code: reason,
     message: `${wasRefused ? error.message : formatEndMessage(context, reason)}${formatUnvalidatedNote(context, reason)}`,
     recoverable: isLimit(reason),
+    ...(wasRefused && error.budget !== undefined && { budget: error.budget }),
   }
 }
 
 const limitReasons: readonly Reason[] = [
   'timeout',
   'max_steps',
+  'max_tool_calls',
   'token_budget',
   'output_tokens',
   'cost_limit',
+  'shared_budget',
 ]
 
 function isLimit(reason: Reason): boolean {
@@ -43,6 +49,8 @@ function formatEndMessage(context: AgentContext, reason: Reason): string {
       return `The run took longer than limits.timeoutMs (${limits.timeoutMs} ms). Raise it, or continue with a new message.`
     case 'max_steps':
       return formatStepCapMessage(limits.maxSteps ?? context.steps)
+    case 'max_tool_calls':
+      return formatCallCapEnd(limits.maxToolCalls ?? 0)
     case 'token_budget':
     case 'output_tokens':
     case 'cost_limit':

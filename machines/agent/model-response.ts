@@ -124,6 +124,8 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage'> {
   jitter: number
   /** What the failed attempt is known to have cost. */
   usage: Usage | null
+  /** The id of the shared budget that did not allow the request: nothing was sent. */
+  budget?: string
 }
 
 /** What a response is to the loop. */

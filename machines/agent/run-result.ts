@@ -55,9 +55,13 @@ export type Reason =
   | 'cancelled'
   | 'timeout'
   | 'max_steps'
+  | 'max_tool_calls'
+  | 'max_tool_calls_per_response'
+  | 'max_calls'
   | 'token_budget'
   | 'output_tokens'
   | 'cost_limit'
+  | 'shared_budget'
   | 'context_overflow'
   | GuardName
   | 'user_guard'
@@ -79,6 +83,8 @@ export interface RunFailure {
   message: string
   /** True when trying again later, or resuming, can succeed. */
   recoverable: boolean
+  /** The id of the shared budget that did not allow the next request. */
+  budget?: string
 }
 
 /** In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit. */

@@ -124,20 +124,25 @@ export class PageView {
   }
 
   /** The reason why a run failed or rests. */
-  maskFailure<Failure extends { code: string; message: string }>(failure: Failure, error?: unknown): Failure {
+  maskFailure<Failure extends { code: string; message: string; budget?: string }>(
+    failure: Failure,
+    error?: unknown,
+  ): Failure {
     const { errors = 'code' } = this.#expose
     // Shields write their messages for users.
     if (errors === true || failure.code === 'shield') return failure
+    // The id of a budget is the app's own.
+    const { budget: _budget, ...shown } = failure
     if (typeof errors === 'function') {
       const original = error ?? new StatewrightError(failure.code, failure.message)
       return {
-        ...failure,
+        ...(shown as Failure),
         code: toPageCode(failure.code),
         message: errors(original, { session: this.#session }),
       }
     }
     const code = toPageCode(failure.code)
-    return { ...failure, code, message: `${getSentence(code)} (${code})` }
+    return { ...(shown as Failure), code, message: `${getSentence(code)} (${code})` }
   }
 
   maskRunFailure(failure: RunFailure | null): RunFailure | null {
@@ -219,6 +224,8 @@ const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' 
   cancelled: 'The answer was cancelled.',
   timeout: 'The answer took too long.',
   max_steps: 'The answer took more steps than it may.',
+  max_tool_calls: 'The answer took more steps than it may.',
+  shared_budget: 'The budget for this answer is used up.',
   token_budget: 'The budget for this answer is used up.',
   output_tokens: 'The budget for this answer is used up.',
   cost_limit: 'The budget for this answer is used up.',

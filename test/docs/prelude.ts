@@ -41,6 +41,8 @@ var text: string
 var classifierURL: string
 var db: Db
 var noPrices: sw.Shield
+var budget: import('statewright/fleet').SharedBudget
+var prices: NonNullable<sw.AgentOptions['prices']>
 var machine: import('xstate').AnyStateMachine
 var reports: Record<string, import('statewright/testing').PropertyReport>
 var bank: { transfer(to: string, amount: number, options: object): Promise<string> }

@@ -17,6 +17,7 @@ import {
   type Shield,
   StoreError,
 } from '../../src/index.js'
+import { createBudget } from '../../src/fleet/index.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { tinyPdf } from '../memory/support/tiny-pdf.js'
 import { root } from './snippets.js'
@@ -57,6 +58,8 @@ export const loose: Record<string, string[]> = {
   'docs/runs.md › A history of your own': ['TS2322'],
   'docs/telemetry.md › To a collector (2)': ['TS2307'],
 }
+
+const budgetOfScene = createBudget({ id: 'b', usd: 1, store: memoryStore() })
 
 const call = (name: string, input: Record<string, unknown>) => ({ toolCalls: [{ name, arguments: input }] })
 const says = (text: string) => ({ text })
@@ -252,7 +255,19 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values }) => servesBoth(values.server as Server),
   },
   'docs/fleet.md › Budgets': {
-    expect: ({ said }) => expect(said).toBe('{ usd: 19.989 }\n'),
+    turns: [says('Nothing.')],
+    own: ({ model }) => ({
+      store: memoryStore(),
+      prices: { [model.model]: { inputPerMillion: 1, outputPerMillion: 2 } },
+    }),
+    expect: ({ said }) => expect(said).toMatch(/^COMPLETED \{ usd: 0\.0000\d+, tokens: \d+ \}\n$/),
+  },
+  'docs/fleet.md › Options': {
+    own: () => ({ budget: budgetOfScene }),
+    shows: ['held'],
+    expect: async () => {
+      expect((await budgetOfScene.status()).spent).toEqual({ usd: 0.011, tokens: 900 })
+    },
   },
   'docs/fleet.md › Batches (2)': {
     turns: [says('All is well.'), says('All is well.')],

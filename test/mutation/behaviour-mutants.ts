@@ -76,7 +76,9 @@ const guards: Record<
   'does not see a halt': { isHalted: () => false },
   'never pauses on a halt': { pausesOnHalt: () => false },
   'never concludes': { concludesOnHalt: () => false, concludesAtStepCap: () => false },
-  'ends in ERROR what the step limit has stopped': { isStoppedByStepCap: () => false },
+  'ends in ERROR what the step limit has stopped': { isStoppedByCap: () => false },
+  'goes on after the cap of tool calls': { isOverCallCap: () => false },
+  'never concludes at the cap of tool calls': { concludesAtCallCap: () => false },
   'ends before steering is heard': { hasSteering: () => false },
   'forgets that it is interactive': { isInteractive: () => false },
   breaks: {
@@ -116,6 +118,7 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
   'takes every end for a whole answer': { setAnswerReason: toAction(() => ({ reason: 'end_turn' })) },
   'takes every pause for one that somebody wants': { setPauseReason: toAction(() => ({ reason: 'paused' })) },
   'takes every budget for that of tokens': { setBudgetReason: toAction(() => ({ reason: 'token_budget' })) },
+  'takes every cap for that of steps': { setCapReason: toAction(() => ({ reason: 'max_steps' })) },
   'announces a result twice': {
     recordResult: toAction((context, event, tell) => {
       if (event.type !== 'TOOL_RESULT') return undefined

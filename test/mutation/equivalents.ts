@@ -31,7 +31,7 @@ export const equivalents: Readonly<Record<string, string>> = {
   ]),
   ...because(
     'a run that its steps have stopped was not halted by a guard besides, which an invariant holds',
-    ['RUNNING.judging.stopping: always [isStoppedByStepCap] after the next branch'],
+    ['RUNNING.judging.stopping: always [isStoppedByCap] after the next branch'],
   ),
   ...because('recordResult looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: TOOL_RESULT [isOpenCall] without its guard',

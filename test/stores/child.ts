@@ -18,6 +18,13 @@ export function buildAgents(): { url: string; remove: () => void } {
   return buildModule('agents', exported.map((path) => `export * from '${path}'`).join('\n'))
 }
 
+/** The same, and budgets. */
+export function buildFleet(): { url: string; remove: () => void } {
+  const exported = ['./src/stores/file/index.js', './src/index.js']
+  const fleet = `export { createBudget } from './src/fleet/index.js'`
+  return buildModule('fleet', [...exported.map((path) => `export * from '${path}'`), fleet].join('\n'))
+}
+
 function buildModule(name: string, contents: string): { url: string; remove: () => void } {
   const folder = join(root, 'node_modules/.cache')
   mkdirSync(folder, { recursive: true })

@@ -112,6 +112,7 @@ const rowOfToolOption: Rows<keyof ExecutedToolDefinition<never, never, never>> =
   idempotent: 'no words',
   readOnly: 'no words',
   polling: 'no words',
+  maxCalls: 'no words',
   execute: 'entrance: a result',
   timeoutMs: 'no words',
   needsApproval: 'other: approval',
@@ -136,6 +137,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   memory: 'no: what memory finds is nobody’s to withhold',
   tokenizer: 'other: a window to fit',
   interpreter: 'no words',
+  budgets: 'no: they are given amounts alone',
 }
 
 /** All that is in a section are numbers and switches. */
@@ -164,6 +166,7 @@ const rowOfRunOption: Rows<keyof RunOptions> = {
   context: 'no: the app’s own object goes to its own code',
   journal: 'exit: records',
   inspect: 'other: an inspector',
+  budgets: 'no: they are given amounts alone',
 }
 
 /** By the name of what is imported. */
@@ -175,6 +178,7 @@ const rowOfEntryPoint: Rows<string> = {
   './diagram': 'exit: chart',
   './mcp': 'other: MCP',
   './otel': 'exit: spans',
+  './fleet': 'no: budgets are given amounts alone',
   './memory': 'no: what memory finds is nobody’s to withhold',
   './studio': 'exit: studio',
   './ui': 'exit: chat',
@@ -191,6 +195,7 @@ const rowOfEntryPoint: Rows<string> = {
 
 const rowOfCommand: Rows<string> = {
   run: 'exit: formatted',
+  batch: 'exit: results',
   resume: 'exit: formatted',
   sessions: 'other: the command line',
   guards: 'other: the command line',
@@ -227,6 +232,7 @@ const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
   heartbeat: 'no words',
   maxRetryWaitMs: 'no words',
   context: 'no: the app’s own object goes to its own code',
+  budgets: 'no: they are given amounts alone',
 }
 
 const rowOfDriveAnswer: Rows<SessionAnswer['type']> = {

@@ -12,6 +12,7 @@ import { createActor, createMachine, initialTransition, SimulatedClock, toPromis
 import * as z from 'zod'
 declare const model: ModelProvider
 const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
+const budget = createBudget({ id: 'tenant-acme', usd: 20, per: 'day', store: memoryStore() })
 const agent = createAgent({ model, tools: [add] })
 const researcher = agent
 const run = agent.run('Go.')

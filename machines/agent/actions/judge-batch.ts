@@ -8,18 +8,23 @@ import { toCallFact, toResultFact } from '../call-facts.js'
 import type { AgentContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
 import type { BatchCall } from '../batch-calls.js'
+import { capCalls } from './cap-calls.js'
 import { applyFindings } from './apply-findings.js'
 
-/** The guards check the calls before any of them runs. */
+/** The caps refuse calls that are too many, and the guards check the calls, before any of them runs. */
 export const judgeCalls = toAction((context, event, emit) => {
+  const capped = capCalls(context, getEventTime(event), emit)
   const { guardrails } = context.config
-  if (!isWatching(guardrails)) return undefined
-  const calls = context.calls.map((call) => extendObject(call, { fact: toCallFact(context.tools, call) }))
+  if (!isWatching(guardrails)) return capped
+  const calls = (capped ?? context).calls.map((call) =>
+    extendObject(call, { fact: toCallFact(context.tools, call) }),
+  )
   const fact = createCallsFact(
     calls.map((call) => call.fact),
     guardrails,
   )
-  return observeFact({ ...context, calls }, fact, getEventTime(event), emit)
+  const judged = observeFact({ ...context, calls }, fact, getEventTime(event), emit)
+  return capped ? { ...judged, callCounts: capped.callCounts } : judged
 })
 
 /** The guards check the results of a batch. */

@@ -15,6 +15,7 @@ export const noteFailure = toAction((context, event, emit) => {
       code: failure.code,
       message: failure.message,
       recoverable: failure.kind !== 'fatal' && failure.kind !== 'context_overflow',
+      ...(failure.budget !== undefined && { budget: failure.budget }),
     },
     ...spendUsage(context, failure.usage, emit),
   }
@@ -24,12 +25,14 @@ export const noteFailure = toAction((context, event, emit) => {
 export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
 
 function toFailureReason(event: AgentMachineEvent): Reason {
-  const { kind } = readActorError(event)
+  const { kind, budget } = readActorError(event)
   // The context is fitted by an actor of its own, whose failures no event of the machine's list has.
   const isOfFitting = (event.type as string) === 'xstate.error.actor.fitting'
   const isOfModel = event.type === 'xstate.error.actor.model'
   if (kind === 'context_overflow' && (isOfModel || isOfFitting)) return 'context_overflow'
   if (!isOfModel) return 'internal'
+  // The budget could not be asked, or cannot be: the provider was not asked, either.
+  if (budget !== undefined) return 'shared_budget'
   return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
 }
 
@@ -97,5 +100,6 @@ function readActorError(event: AgentMachineEvent): ModelActorError {
     partialText: error?.partialText ?? '',
     usage: error?.usage ?? null,
     jitter: error?.jitter ?? 1,
+    ...(error?.budget !== undefined && { budget: error.budget }),
   }
 }

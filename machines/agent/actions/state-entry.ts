@@ -1,3 +1,4 @@
+import { isAtStepCap } from '../../../guards/step-cap.js'
 import { toAction } from '../update-action.js'
 import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
@@ -12,7 +13,17 @@ export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, 
 
 /** A request that the budget refuses is not made, so nothing is spent yet. */
 export const setBudgetReason = toAction((context) => ({
-  reason: findBudgetReason(context) ?? 'token_budget',
+  reason:
+    findBudgetReason(context) ?? (context.error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'),
+}))
+
+/** A cap ends the run: that of its steps, or that of its tool calls. */
+export const setCapReason = toAction(({ reason, steps, config }) => ({
+  // After last words, the reason is there, and the steps may be used up, too.
+  reason:
+    reason === 'max_tool_calls' || !isAtStepCap(steps, config.limits.maxSteps)
+      ? 'max_tool_calls'
+      : 'max_steps',
 }))
 
 /** The pause comes from a guard, or from a call of `pause()`. */

@@ -229,6 +229,8 @@ const notExecutedBecause: Partial<Record<Reason, string>> = {
   token_budget: 'the token budget was used up',
   output_tokens: 'the budget of output tokens was used up',
   cost_limit: 'the cost limit was reached',
+  shared_budget: 'a shared budget was used up',
   max_steps: 'the step limit was reached',
+  max_tool_calls: 'all tool calls of the run were used',
   refusal: 'the model declined to go on',
 }

@@ -2,6 +2,7 @@ import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/conf
 import type { AgentInput } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AnyTools, RunResult } from '../../../machines/agent/run-result.js'
+import type { BudgetsOption } from '../budgets/budgets-option.js'
 import type { Tokenizer } from '../context/default-tokenizer.js'
 import type { Interpreter } from '../interpreter/interpreter.js'
 import type { Retriever } from '../memory/retriever.js'
@@ -103,6 +104,12 @@ export interface AgentOptions<
    * interpreter. Both do the same, and their logs are the same; `xstate` costs more.
    */
   interpreter?: Interpreter
+  /**
+   * What its runs share with others, to spend from: budgets that `createBudget` of `statewright/fleet` makes, or a function that
+   * gets the tags of the session and returns them. A request is made only when each of them has what it may cost. Those of a
+   * sub-agent are those of the run that calls it, and its own. See docs/fleet.md.
+   */
+  budgets?: BudgetsOption
   /** Counts tokens for `context.window`. Default: the package gpt-tokenizer (o200k_base), loaded when needed. */
   tokenizer?: Tokenizer
 }
@@ -130,6 +137,8 @@ export interface RunOptions {
   context?: unknown
   /** Where the run's events are written ahead: `memoryJournal()`, or one of your own. Not beside a `store`. */
   journal?: Journal
+  /** Shared budgets besides those of the agent. A run that is resumed has to be given them again. */
+  budgets?: BudgetsOption
   /** In place of the agent's. */
   inspect?: Inspector
 }
@@ -160,6 +169,8 @@ export interface ResumeOptions {
   signal?: AbortSignal
   /** The app's own object, handed to `execute`. */
   context?: unknown
+  /** As in `agent.run`. */
+  budgets?: BudgetsOption
   /** In place of the agent's. */
   inspect?: Inspector
 }

@@ -9,6 +9,7 @@ import { warnOfUnreachable } from '../config/warn-of-unreachable.js'
 import { ConfigError } from '../base/errors.js'
 import { loadOnce } from '../base/lazy-load.js'
 import { refuseJournalWithStore, refuseStoredSession, refuseTags } from '../sessions/session-errors.js'
+import { checkBudgets } from '../budgets/budgets-option.js'
 import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
@@ -77,6 +78,7 @@ const optionNames = [
   'output',
   'telemetry',
   'interpreter',
+  'budgets',
 ]
 
 /** What is looked at before a first request. */
@@ -182,7 +184,7 @@ export function createAgent(options: AgentOptions): Agent {
       const options = checkRunOptions(given)
       if (store && typeof options.session === 'string') refuseStoredSession(options.session)
       const { id, state } = sessionOf(options.session)
-      const { context, journal } = options
+      const { context, journal, budgets } = options
       refuseTags((options as RunOptions).tags)
       const said = readConversation(input, clock.now())
       return bind(
@@ -191,13 +193,13 @@ export function createAgent(options: AgentOptions): Agent {
         addHistory(state, said, id),
         said.newMessages,
         { config: configOf(options) },
-        { context, journal },
+        { context, journal, budgets },
       )
     },
     run: (input, given) => {
       const options = checkRunOptions(given)
       model.check?.()
-      const { signal, context, journal } = options
+      const { signal, context, journal, budgets } = options
       const inspector = checkInspector(options.inspect ?? inspect)
       const { history, newMessages } = readConversation(input, clock.now())
       const conversation = { history, newMessages: withAttachments(newMessages, options.attachments) }
@@ -210,7 +212,7 @@ export function createAgent(options: AgentOptions): Agent {
         checkSessionId(session.id)
         return run({
           ...handle,
-          origin: begin({ runId, session, said: conversation, config, context, tags: options.tags }),
+          origin: begin({ runId, session, said: conversation, config, context, budgets, tags: options.tags }),
         })
       }
       refuseTags(options.tags)
@@ -223,10 +225,9 @@ export function createAgent(options: AgentOptions): Agent {
           state,
           conversation.newMessages,
           { config },
-          { context, journal },
+          { context, journal, budgets },
         )
-        const { limits, context: fitting } = config
-        const waits = limits.costLimit > 0 || fitting.window > 0 || output?.ready !== undefined
+        const waits = config.limits.costLimit > 0 || config.context.window > 0 || output?.ready !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
       } catch (error) {
         // The session is another run's, or does not take this one: said as with a store.
@@ -234,12 +235,12 @@ export function createAgent(options: AgentOptions): Agent {
       }
     },
     resume: async (sessionId, given) => {
-      const { signal, context, inspect: own } = checkResumeOptions(given)
+      const { signal, context, budgets, inspect: own } = checkResumeOptions(given)
       const inspector = checkInspector(own ?? inspect)
       const stored = getStoredRuns(made)
       const id = checkSessionId(sessionId)
       const { resumeRun } = await loadStored()
-      return resumeRun(stored, id, { signal, context, inspect: inspector })
+      return resumeRun(stored, id, { signal, context, budgets: checkBudgets(budgets), inspect: inspector })
     },
     ...createDeleteMethods(store, parts, sessions),
     ...createStoreMethods(store, parts, made),
@@ -268,6 +269,7 @@ function readParts(options: AgentOptions | null | undefined): AgentParts {
     output,
     telemetry,
     interpreter,
+    budgets,
     ...sections
   } = options ?? ({} as AgentOptions)
   if (typeof model?.request !== 'function') {
@@ -298,6 +300,7 @@ function readParts(options: AgentOptions | null | undefined): AgentParts {
     telemetry: checkTelemetry(telemetry),
     interpreter: checkInterpreter(interpreter),
     ...(tokenizer && { tokenizer }),
+    budgets: checkBudgets(budgets),
     ...(output !== undefined && { output: createStructuredOutput(output) }),
   }
   warnOfUnreachable(sections, parts.config)

@@ -22,7 +22,7 @@ export async function beginBranch(
   { runId, session }: Pick<RunStart, 'runId' | 'session'>,
 ): Promise<RunOrigin> {
   const { from: _from, edit: _edit, key: _key, ...rest } = checkBranchOptions(given)
-  const { context, tags, limits } = checkRunOptions(rest)
+  const { context, tags, limits, budgets } = checkRunOptions(rest)
   stored.parts.model.check?.()
   const own = stored.parts.config
   const config = limits === undefined ? own : overrideLimits(own, limits)
@@ -34,7 +34,7 @@ export async function beginBranch(
     await taken.log.close()
     throw error
   }
-  return beginAcquiredRun(stored, taken, { runId, session, config, context, tags, ...plan })
+  return beginAcquiredRun(stored, taken, { runId, session, config, context, tags, budgets, ...plan })
 }
 
 /** @throws {UsageError} `invalid_option` */

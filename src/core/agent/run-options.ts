@@ -1,4 +1,5 @@
 import { UsageError } from '../base/errors.js'
+import { checkBudgets } from '../budgets/budgets-option.js'
 import { findOtherName } from '../config/other-names.js'
 import type { ResumeOptions, RunOptions } from './agent-options.js'
 
@@ -10,10 +11,16 @@ const optionNames = [
   'limits',
   'context',
   'journal',
+  'budgets',
   'inspect',
 ] as const satisfies (keyof RunOptions)[]
 
-const resumeOptionNames = ['signal', 'context', 'inspect'] as const satisfies (keyof ResumeOptions)[]
+const resumeOptionNames = [
+  'signal',
+  'context',
+  'budgets',
+  'inspect',
+] as const satisfies (keyof ResumeOptions)[]
 
 /** The options of `resume`, refused as those of a run are. */
 export function checkResumeOptions(options: unknown): ResumeOptions {
@@ -41,7 +48,8 @@ export function checkRunOptions(
       : `It takes ${names.join(', ')}${names.includes('limits') ? '; limits go into limits: { … }' : ''}.`
     throw optionError(`${call} has no option '${key}'. ${hint}`, key)
   }
-  const { signal, journal } = options as RunOptions
+  const { signal, journal, budgets } = options as RunOptions
+  checkBudgets(budgets)
   if (signal !== undefined && typeof signal.addEventListener !== 'function') {
     throw optionError('signal must be an AbortSignal: pass controller.signal.', 'signal')
   }

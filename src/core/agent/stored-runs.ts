@@ -1,4 +1,5 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { BudgetsOption } from '../budgets/budgets-option.js'
 import { checkTokenizerInstalled } from '../effects/check-run-start.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { endStoredRun } from '../run/end-stored-run.js'
@@ -54,6 +55,8 @@ export interface RunStart {
   /** The queued message that `said` is. */
   queued?: QueuedMessage | undefined
   tags: SessionTags | undefined
+  /** Shared budgets besides those of the agent. */
+  budgets?: BudgetsOption | undefined
   /** The branch that it begins. */
   branch?: BranchStart | undefined
 }
@@ -72,7 +75,7 @@ export async function beginRun(stored: StoredRuns, start: RunStart): Promise<Run
 export async function beginAcquiredRun(
   stored: StoredRuns,
   { log, folded }: AcquiredSession,
-  { runId, session, said, config, context, tags, queued, branch }: RunStart,
+  { runId, session, said, config, context, tags, budgets, queued, branch }: RunStart,
 ): Promise<RunOrigin> {
   try {
     refuseSubAgentSession(session.id, folded.parent)
@@ -82,7 +85,7 @@ export async function beginAcquiredRun(
     await log.inbox.discard()
     const standing = folded.head === 0 ? addHistory(session.state, said, session.id) : folded.state
     const state = branch ? cutState(standing, branch) : standing
-    const binding = { context, journal: log, store: stored.store }
+    const binding = { context, journal: log, store: stored.store, budgets, tags: () => log.facts.tags }
     const bound = stored.bind(runId, session.id, state, said.newMessages, { config }, binding)
     await stored.ready(bound)
     log.addInitialState(state)
@@ -100,7 +103,10 @@ export async function beginAcquiredRun(
 }
 
 /** What a run is given that is brought back. */
-export type RunResumption = Pick<RunParts, 'signal' | 'inspect'> & { context: unknown }
+export type RunResumption = Pick<RunParts, 'signal' | 'inspect'> & {
+  context: unknown
+  budgets?: BudgetsOption | undefined
+}
 
 /** Brings back the latest run of a session. */
 export async function resumeRun(stored: StoredRuns, id: string, revival: RunResumption): Promise<Run> {
@@ -116,7 +122,7 @@ export async function resumeAcquiredRun(
   stored: StoredRuns,
   taken: AcquiredSession,
   id: string,
-  { signal, context, inspect }: RunResumption,
+  { signal, context, budgets, inspect }: RunResumption,
 ): Promise<Run> {
   const { parts, store, bindSnapshot, run, label } = stored
   const { log } = taken
@@ -138,6 +144,8 @@ export async function resumeAcquiredRun(
       told: getLastEventNumber(folded),
       link: folded.link,
       store,
+      budgets,
+      tags: () => log.facts.tags,
     })
     const session = new Session(id, folded.name)
     session.update(folded.run.context)

@@ -18,6 +18,8 @@ import {
 export const agentSections = {
   limits: section({
     maxSteps: countOrNull(1, ', or null for no cap'),
+    maxToolCalls: countOrNull(1, ', or null for no cap'),
+    maxToolCallsPerResponse: countOrNull(1, ', or null for no cap'),
     timeoutMs: amountOrOff('milliseconds'),
     tokenBudget: countOrOff(),
     outputTokens: countOrOff(),

@@ -6,6 +6,8 @@ import { deepFreeze } from '../base/freeze.js'
 export const defaultConfig: AgentConfig = deepFreeze({
   limits: {
     maxSteps: 50,
+    maxToolCalls: null,
+    maxToolCallsPerResponse: null,
     timeoutMs: 0,
     tokenBudget: 0,
     outputTokens: 0,

@@ -1,4 +1,5 @@
 import { UsageError } from '../base/errors.js'
+import { type BudgetsOption, checkBudgets } from '../budgets/budgets-option.js'
 import { expectKnownOptions } from '../config/known-options.js'
 import type { RunInput } from '../sessions/input-history.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
@@ -41,6 +42,8 @@ export interface RunSessionOptions {
   maxRetryWaitMs?: number
   /** The app's own object, handed to `execute`. */
   context?: unknown
+  /** Shared budgets besides those of the agent, as in `agent.run`. */
+  budgets?: BudgetsOption
 }
 
 const optionNames = [
@@ -55,6 +58,7 @@ const optionNames = [
   'heartbeat',
   'maxRetryWaitMs',
   'context',
+  'budgets',
 ] as const satisfies (keyof RunSessionOptions)[]
 
 /** @throws {UsageError} `invalid_option`, naming the key; `invalid_input`, `unbound_answer` for answers */
@@ -63,7 +67,7 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
     throw driveOptionError('options', 'the options must be { session, input, … }')
   const given = options as RunSessionOptions
   expectKnownOptions('runSession', given, optionNames)
-  const { session, tags, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs } = given
+  const { session, tags, turn, answers, at, agent, signal, heartbeat, maxRetryWaitMs, budgets } = given
   checkSessionId(session)
   const tagsFault = tags === undefined ? null : findTagsFault(tags)
   if (tagsFault !== null) throw driveOptionError('tags', `tags ${tagsFault}`)
@@ -73,6 +77,7 @@ export function checkDriveOptions(options: unknown): RunSessionOptions {
     throw driveOptionError('at', 'at must be the head of an earlier result')
   if (answers !== undefined && !Array.isArray(answers))
     throw driveOptionError('answers', 'answers must be a list')
+  checkBudgets(budgets)
   if (answers) checkAnswers(answers, at)
   if (agent !== undefined && typeof agent !== 'string')
     throw driveOptionError('agent', 'agent must be the name of an agent')

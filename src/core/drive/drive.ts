@@ -181,6 +181,7 @@ class SessionDrive {
     if (begun) return this.#follow(begun)
     const run = await resumeAcquiredRun(this.#stored, this.#acquired, this.#options.session, {
       context: this.#options.context,
+      budgets: this.#options.budgets,
       signal: undefined,
       inspect: this.#stored.inspect,
     })
@@ -243,7 +244,7 @@ class SessionDrive {
   }
 
   async #begin(start: RunBeginning): Promise<Run> {
-    const { session: id, context, tags } = this.#options
+    const { session: id, context, tags, budgets } = this.#options
     const { folded } = this.#acquired
     this.#choice.chooseForBegin(folded, id)
     const { parts } = this.#stored
@@ -260,6 +261,7 @@ class SessionDrive {
       config: parts.config,
       context,
       tags,
+      budgets,
       queued,
     })
     return this.#stored.run({ runId, session, origin, signal: undefined, inspect: this.#stored.inspect })

@@ -8,22 +8,21 @@ import { getStepId } from '../../../machines/agent/step-id.js'
 import { toBudgetLimits, getBudgetTotals } from '../../../machines/agent/budget-totals.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { type CallAbort, attachSignal } from '../base/abort.js'
+import { loadOnce } from '../base/lazy-load.js'
 import { rememberThrown } from '../base/thrown-errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { hasSharedBudgets } from '../live/run-budgets.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { normalizeFailure, normalizeResponse, findTotalOnly } from '../models/normalize-response.js'
 import { toModelFailure } from '../models/to-model-failure.js'
-import {
-  ModelError,
-  type ModelProvider,
-  type ModelRequest,
-  type ModelRequestOptions,
-} from '../models/provider.js'
+import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models/provider.js'
 import { refuseUnsupportedMedia, replaceUnknownMedia } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import { type AskedModel, Bill } from './bill.js'
+import type { BudgetHold, HoldScope } from './budget-hold.js'
 import { checkPriceKnown } from './check-run-start.js'
+import { OverBudgetError, withoutOurCode } from './over-budget-error.js'
 import { toRequestInfo, noteResponse, switchModelInfo } from './request-info.js'
 import { screenText } from './screen-text.js'
 import { watchIdle } from './watch-idle.js'
@@ -80,11 +79,16 @@ export async function askModel<Output>(
   const { config } = context
   // Before anything is timed: a slow store is no silence of the provider.
   await runtime.waitUntilDurable()
-  const idle = watchIdle(abort, config, given.stream, runtime.clock)
   const request = withAcceptedMessages(given, parts.model)
+  const hold = hasSharedBudgets(parts, runtime)
+    ? await openHold({ parts, runtime, sessionId: context.sessionId, request, abort })
+    : null
+  const idle = watchIdle(abort, config, given.stream, runtime.clock)
   const { prices } = runtime
   const bill = new Bill({ model: parts.model, prices }, request, context)
   runtime.openBill = bill
+  // A provider that does not stop keeps nothing of the budget.
+  const stopFollowing = hold && abort.follow(() => void hold.settleStopped(bill.getUsageSoFar()))
   const { telemetry } = runtime
   /** The telemetry of the request to the model that is asked. */
   let sent: TelemetryRequestInfo | null = null
@@ -130,6 +134,7 @@ export async function askModel<Output>(
           onFallback?.()
         }
         idle.onActivity()
+        return hold?.switchModel(next, failure, spent)
       },
     }
     const options: ModelRequestOptions = attachSignal(asked, idle.abort)
@@ -137,6 +142,7 @@ export async function askModel<Output>(
       sent = toRequestInfo(parts.model, request, purpose, context, runtime.clock.now())
       options.around = (work) => (sent === null ? work() : telemetry.around(sent, work))
     }
+    hold?.markAsked()
     const answer = await idle.rejectOnSilence(
       sent === null || telemetry === undefined
         ? parts.model.request(request, options)
@@ -145,12 +151,14 @@ export async function askModel<Output>(
     const response = normalizeResponse(answer)
     if (sent !== null) noteResponse(sent, response, answer)
     bill.receive(response, findTotalOnly(answer?.usage))
+    if (hold) await hold.settleAnswer(await bill.getAnswerUsage(), response.usage !== null)
     return await toOutput(response, () => bill.getAnswerUsage())
   } catch (error) {
     const silenced = idle.abort.aborted && !abort.aborted
     const reason = silenced ? idle.abort.reason : error
     const failure = withoutOurCode(toModelFailure(reason, runtime.clock.now()), reason)
     const usage = await bill.getFailureUsage(failure)
+    if (hold) await hold.settleFailure(failure, usage, reason)
     const message = await screenFailureMessage(failure, reason, { parts, runtime, context, abort })
     const told = { ...failure, message, partialText: getKnownText(failure.partialText) }
     const plain: ModelActorError = { ...told, usage, jitter: toJitter(Math.random()) }
@@ -158,7 +166,22 @@ export async function askModel<Output>(
     throw message === failure.message ? rememberThrown(plain, reason) : plain
   } finally {
     idle.stop()
+    stopFollowing?.()
     if (runtime.openBill === bill) runtime.openBill = null
+  }
+}
+
+const loadHold = loadOnce(() => import('./budget-hold.js'))
+
+/** Reserves what the request may cost. Rejects with a plain failure: nothing was sent. */
+async function openHold(scope: HoldScope): Promise<BudgetHold> {
+  try {
+    return await (await loadHold()).BudgetHold.open(scope)
+  } catch (error) {
+    scope.abort.throwIfAborted()
+    const failure = withoutOurCode(toModelFailure(error, scope.runtime.clock.now()), error)
+    const plain: ModelActorError = { ...failure, usage: null, jitter: toJitter(Math.random()) }
+    throw rememberThrown(plain, error)
   }
 }
 
@@ -180,17 +203,6 @@ function warnOnce(runtime: AgentRuntime, code: unknown, message: unknown): void 
   runtime.emit({ type: 'warning', code: truncate(scrubEvidence(code), 100), message: words })
 }
 
-/** The one code that the machine decides by. */
-const overBudgetCode = 'token_budget'
-
-class OverBudgetError extends ModelError {}
-
-/** The same code from a provider does not mean our budget: it gets a prefix. */
-function withoutOurCode(failure: ModelFailure, error: unknown): ModelFailure {
-  const isForeign = failure.code === overBudgetCode && !(error instanceof OverBudgetError)
-  return isForeign ? { ...failure, code: `provider_${overBudgetCode}` } : failure
-}
-
 /** `budget.preflight`: a request whose input alone crosses the line is not sent. */
 function checkPreflightBudget(request: ModelRequest, context: AgentContext): void {
   const { budget, limits } = context.config
@@ -200,7 +212,7 @@ function checkPreflightBudget(request: ModelRequest, context: AgentContext): voi
   if (needed < left) return
   throw new OverBudgetError({
     kind: 'fatal',
-    code: overBudgetCode,
+    code: 'token_budget',
     message: `The next request needs about ${needed} tokens and ${left} are left of limits.tokenBudget (${limits.tokenBudget}). Raise it to go on.`,
   })
 }

@@ -158,7 +158,7 @@ class ToolBatch implements RunBatchOptions {
 
   /** Most batches have no sub-agent. */
   get #subAgents(): SubAgentBatch {
-    return (this.#subAgentBatch ??= new SubAgentBatch(this.#scope))
+    return (this.#subAgentBatch ??= new SubAgentBatch(this.#parts, this.#scope))
   }
 
   get #limits(): AgentConfig['toolCalls'] {

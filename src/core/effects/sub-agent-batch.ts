@@ -18,6 +18,8 @@ import { describeError } from '../base/describe-error.js'
 import { limitText } from '../base/format-value.js'
 import type { RunnableCall } from '../tools/running-call.js'
 import type { Delegate, DelegateRun, DelegateRequest, Tool } from '../tools/tool.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { hasSharedBudgets, listRunBudgets } from '../live/run-budgets.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import { getChildSessionId } from '../sessions/child-session.js'
 import { ChildRun } from '../live/child-run.js'
@@ -39,9 +41,11 @@ export interface BatchScope {
 export class SubAgentBatch {
   /** `self`, the actor of the batch, is the parent of theirs. */
   readonly #scope: BatchScope
+  readonly #parts: Pick<AgentParts, 'budgets'>
   #unfollow: (() => void) | undefined
 
-  constructor(scope: BatchScope) {
+  constructor(parts: Pick<AgentParts, 'budgets'>, scope: BatchScope) {
+    this.#parts = parts
     this.#scope = scope
   }
 
@@ -155,6 +159,9 @@ export class SubAgentBatch {
       left,
       countCached: config.budget.countCached,
       prices: runtime.prices,
+      budgets: hasSharedBudgets(this.#parts, runtime)
+        ? listRunBudgets(this.#parts, runtime, context.sessionId)
+        : undefined,
       depth,
       maxDepth,
       context: runtime.binding.context,

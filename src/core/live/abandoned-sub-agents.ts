@@ -46,6 +46,7 @@ export async function cancelAbandonedChild(
       left: { tokens: null, outputTokens: null, cost: null },
       countCached: true,
       prices: runtime.prices,
+      budgets: undefined,
       depth: depth + 1,
       maxDepth,
       context: app,

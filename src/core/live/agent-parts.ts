@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { BudgetsOption } from '../budgets/budgets-option.js'
 import type { Tokenizer } from '../context/default-tokenizer.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
 import type { ToolSet } from '../tools/tool-set.js'
@@ -34,6 +35,8 @@ export interface AgentParts {
   clock: Clock
   /** What takes the machine's transitions. */
   interpreter: Interpreter
+  /** What its runs share with others, to spend from. Absent: nothing. */
+  budgets?: BudgetsOption | undefined
   /** What measures its runs. */
   telemetry: Telemetry | undefined
 }

@@ -7,6 +7,8 @@ import { listApprovalRequests } from '../../../machines/agent/approval-requests.
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
+import type { BudgetsOption } from '../budgets/budgets-option.js'
+import type { SharedBudget } from '../budgets/shared-budget.js'
 import type { PriceBook } from '../prices/price-book.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildRun } from './child-run.js'
@@ -36,6 +38,12 @@ export interface Binding {
   maxDepth?: number
   /** Of a sub-agent: its prices, with those of the run that calls it. */
   prices?: PriceBook
+  /** What the run shares with others, to spend from, besides what its agent has. */
+  budgets?: BudgetsOption | undefined
+  /** Of a sub-agent: the shared budgets of the run that calls it. */
+  budgetsAbove?: readonly SharedBudget[] | undefined
+  /** The tags of its session, as they are now. */
+  tags?: () => Readonly<Record<string, string>>
   /** What telemetry has left in the log. */
   link?: string | null
   /** Of a sub-agent, where the run that calls it is measured. */

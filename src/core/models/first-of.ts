@@ -77,8 +77,10 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
       try {
         for (;;) {
           const candidate = order[turn] as Candidate
-          if (candidate.model !== first || failure !== null)
-            options.onFallback?.(getIdentity(candidate), failure)
+          if (candidate.model !== first || failure !== null) {
+            const ready = options.onFallback?.(getIdentity(candidate), failure)
+            if (ready) await ready
+          }
           try {
             const answer = options.around
               ? await options.around(() => requestCandidate(candidate, request, options))

@@ -132,12 +132,13 @@ export interface ModelRequestOptions {
   onHostedCall?: (call: HostedCall) => void
   /**
    * Call it before a model is asked that is not the provider's own `provider` and `model`: what is used from here on is
-   * priced as its. `after`: why the one before was given up; what that had said is taken back. Never throws.
+   * priced as its. `after`: why the one before was given up; what that had said is taken back. Await
+   * what it returns; a rejection is the outcome of the request.
    */
   onFallback?: (
     next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>,
     after: ModelFailure | null,
-  ) => void
+  ) => void | Promise<void>
   /** Ask the model that `onFallback` has told of in it: what measures the run puts its request there. Returns what it returns. */
   around?: <T>(work: () => T) => T
 }

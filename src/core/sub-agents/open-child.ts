@@ -47,9 +47,17 @@ export interface ChildHost {
  * before, and there is no log of it.
  */
 export async function openChild(host: ChildHost, errand: DelegateRequest): Promise<Run | null> {
-  const { store, context, depth, maxDepth, isBegun, above } = errand
+  const { store, context, depth, maxDepth, isBegun, above, budgets } = errand
   const prices = inheritPrices(host.parts.prices, errand.prices)
-  const binding: Binding = { context, depth, maxDepth, above, prices, ...(store && { store }) }
+  const binding: Binding = {
+    context,
+    depth,
+    maxDepth,
+    above,
+    prices,
+    ...(store && { store }),
+    ...(budgets && { budgetsAbove: budgets }),
+  }
   const runId = createId()
   if (!store) {
     if (isBegun) return null

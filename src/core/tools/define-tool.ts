@@ -27,6 +27,8 @@ interface CommonDefinition<Schema, Name extends string> {
   readOnly?: boolean
   /** It is meant to be called again and again (waits for something). Default false. */
   polling?: boolean
+  /** Calls a run, from 1; the calls beyond it get a result that says so, and the run goes on. Default: no cap. */
+  maxCalls?: number
 }
 
 /** A tool that the run executes. */
@@ -78,7 +80,7 @@ export function defineTool<
     Flawless<Key>,
 ): Tool<InputOf<Schema>, Context, Name, ArgumentsOf<Schema>> {
   checkDefinition(definition)
-  const { name, description, execute, timeoutMs, needsApproval } = definition
+  const { name, description, execute, timeoutMs, needsApproval, maxCalls } = definition
   const input = definition.input as InputSchema
   return Object.freeze({
     name,
@@ -92,6 +94,7 @@ export function defineTool<
     idempotent: definition.idempotent ?? false,
     readOnly: definition.readOnly ?? false,
     polling: definition.polling ?? false,
+    ...(maxCalls !== undefined && { maxCalls }),
   })
 }
 
@@ -142,6 +145,12 @@ function checkDefinition(definition: unknown): void {
   }
   if (typeof timeoutMs !== 'undefined' && !(Number.isFinite(timeoutMs) && Number(timeoutMs) >= 0)) {
     refuse('timeoutMs', 'timeoutMs must be a number of milliseconds, 0 for no limit.')
+  }
+  if (
+    tool['maxCalls'] !== undefined &&
+    !(Number.isSafeInteger(tool['maxCalls']) && Number(tool['maxCalls']) >= 1)
+  ) {
+    refuse('maxCalls', 'maxCalls must be a whole number from 1. Leave it out for no cap.')
   }
   if (!['undefined', 'boolean', 'function'].includes(typeof needsApproval)) {
     refuse('needsApproval', 'needsApproval must be true, false or a function.')

@@ -17,6 +17,7 @@ export const toolKeys = [
   'execute',
   'timeoutMs',
   'needsApproval',
+  'maxCalls',
   ...toolFlags,
 ] as const
 

@@ -50,12 +50,13 @@ function createFixedSet(tools: readonly Tool[]): ToolSet {
     names: [...byName.keys()],
     specs: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
     traits: Object.fromEntries(
-      tools.map(({ name, readOnly, idempotent, polling, delegate }) => [
+      tools.map(({ name, readOnly, idempotent, polling, delegate, maxCalls }) => [
         name,
         {
           readOnly,
           idempotent,
           polling,
+          ...(maxCalls !== undefined && { maxCalls }),
           ...(delegate && { delegate: true as const, nested: true as const }),
         },
       ]),

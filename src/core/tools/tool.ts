@@ -5,6 +5,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
+import type { SharedBudget } from '../budgets/shared-budget.js'
 import type { PriceBook } from '../prices/price-book.js'
 import type { TelemetryParent } from '../telemetry/telemetry.js'
 import type { SessionStore } from '../sessions/store/store.js'
@@ -125,6 +126,8 @@ export interface DelegateRequest {
   countCached: boolean
   /** What the run's prices are. */
   prices: PriceBook
+  /** The shared budgets that the run spends from; undefined: none. */
+  budgets: readonly SharedBudget[] | undefined
   depth: number
   maxDepth: number
   /** The app's own object. */

@@ -3,6 +3,7 @@ import type { Listing } from '../../core/sessions/store/list-options.js'
 import type { ResolvedRange } from '../../core/sessions/store/read-range.js'
 import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
 import { closeDatabase, emptyWriteAheadLog } from './database.js'
+import { prepareBudgetStatements } from './budget-statements.js'
 import { prepareInboxStatements } from './inbox-statements.js'
 import { listSessions } from './list-sessions.js'
 import { headSql, type SessionRow, sessionColumns, readSessionRow, updatedAtSql } from './session-row.js'
@@ -73,6 +74,7 @@ export function prepareStatements(database: Database.Database) {
     },
     list: (listing: Listing): SessionRow[] => listSessions(one, listing),
     inbox: prepareInboxStatements(one),
+    budgets: prepareBudgetStatements(one, (sql) => void database.exec(sql)),
     take({ sessionId, token, holder, expiresAt }: Lease, process: string) {
       take.run([sessionId, token, holder, process, expiresAt])
     },

@@ -22,7 +22,9 @@ import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { Lease, ListedSession, SyncSessionStore } from '../../core/sessions/store/store.js'
 import { withTitle } from '../../core/sessions/store/session-title.js'
 import { parseSummary } from '../../core/sessions/store/summary-text.js'
+import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { openDatabase } from './database.js'
+import { createFileBudgets } from './file-budgets.js'
 import { toFileStoreError } from './sqlite-error.js'
 import type { LeaseRow, SessionRow } from './session-row.js'
 import { type Statements, prepareStatements } from './file-statements.js'
@@ -56,6 +58,8 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
   checkFileStoreOptions(dir, sync)
   const file = join(resolve(dir), 'sessions.db')
   let open: Statements | null = translateErrors(file, () => prepareStatements(openDatabase(file, sync)))
+
+  let budgets: BudgetStore | undefined
 
   const use = <Value>(work: (sql: Statements) => Value): Value => {
     // Statements would work on after the database is closed.
@@ -173,6 +177,8 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
         file,
       )
     },
+
+    openBudgets: () => (budgets ??= createFileBudgets(write, now)),
 
     close() {
       open?.close()

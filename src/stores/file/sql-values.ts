@@ -11,7 +11,7 @@ export const decodeText = (value: Buffer | null): string => value?.toString('utf
 /** SQL, prepared. */
 export type Prepare = (sql: string) => Statement
 
-interface Statement {
+export interface Statement {
   run(values: readonly unknown[]): { changes: number }
   raw(): { all(values: readonly unknown[]): unknown[] }
 }

@@ -23,6 +23,7 @@ import {
 } from '../../core/sessions/store/store-refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
+import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { type PendingAppend, AppendGroups } from './append-groups.js'
 import { isStatementRefused, describePlace, toPostgresError } from './postgres-error.js'
 import {
@@ -39,6 +40,7 @@ import {
   toInboxNews,
   type NewsRow,
 } from './postgres-rows.js'
+import { openPostgresBudgets } from './postgres-budgets.js'
 import { prepareSchema } from './postgres-schema.js'
 import { createStatements } from './postgres-statements.js'
 
@@ -73,6 +75,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
   const sql = createStatements(schema)
   let opened: Promise<pg.Pool> | null = null
   let isClosed = false
+  let budgets: Promise<BudgetStore> | undefined
 
   const open = async (): Promise<pg.Pool> => {
     const pool = 'pool' in options ? options.pool : await makePool(options.connectionString)
@@ -235,6 +238,14 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
       return (
         isSessionId(sessionId) && (await query<{ id: string }>(sql.setTitle, [sessionId, title])).length > 0
       )
+    },
+
+    openBudgets() {
+      budgets ??= openPostgresBudgets(query, schema, time).catch((error: unknown) => {
+        budgets = undefined
+        throw error
+      })
+      return budgets
     },
 
     async close() {

@@ -92,6 +92,15 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     limits: { maxSteps: 1 },
     toolCalls: { onInterrupted: 'approval' },
   }),
+  'with capped calls': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, maxToolCallsPerResponse: 2 } }),
+    tools: { ...tools, read: { ...createTraits(false), maxCalls: 1 } },
+  },
+  'with one call': createInput({ ...noRetries, limits: { maxSteps: 2, maxToolCalls: 1 } }),
+  'with one call, concluding': createInput({
+    ...noRetries,
+    limits: { maxSteps: 2, maxToolCalls: 1, onLimit: 'conclude' },
+  }),
   'with sub-agents': {
     ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget } }),
     tools: { ...tools, research: { ...createTraits(false), delegate: true } },

@@ -32,6 +32,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       reprompts,
       emptyRetries,
       outputRepairs,
+      context.callCounts,
     ],
     [context.state, context.reason, context.lastBatchFailed, context.pausing],
     [context.deadline, context.timeLeft, findBudgetReason(context)],

@@ -74,6 +74,15 @@ const refusedRequest: Events = {
   'model: refused by the budget': stampEvent(
     createErrorActorEvent('model', createFailure('fatal', 'token_budget')),
   ),
+  'model: refused by a shared budget': stampEvent(
+    createErrorActorEvent('model', { ...createFailure('fatal', 'shared_budget'), budget: 'tenant' }),
+  ),
+  'model: a shared budget that is away': stampEvent(
+    createErrorActorEvent('model', {
+      ...createFailure('fatal', 'shared_budget_unavailable'),
+      budget: 'tenant',
+    }),
+  ),
 }
 
 function dropPartialText(error: ModelActorError): ModelActorError {

@@ -101,6 +101,8 @@ describe('resolveConfig', () => {
     expect(resolveConfig({ limits: undefined, retry: { maxAttempts: undefined } })).toEqual(defaultConfig)
     expect(defaultConfig.limits).toEqual({
       maxSteps: 50,
+      maxToolCalls: null,
+      maxToolCallsPerResponse: null,
       timeoutMs: 0,
       tokenBudget: 0,
       outputTokens: 0,
@@ -328,7 +330,11 @@ describe('resolveConfig', () => {
       'guardrails.cycle.haltAfter',
       'Did you mean guardrails.cycle.haltAt?',
     ],
-    [{ limits: { colour: 3 } }, 'limits.colour', 'Known here: maxSteps, timeoutMs, tokenBudget,'],
+    [
+      { limits: { colour: 3 } },
+      'limits.colour',
+      'Known here: maxSteps, maxToolCalls, maxToolCallsPerResponse, timeoutMs, tokenBudget,',
+    ],
     [{ 'a b': 1 }, '["a b"]', 'Known here: limits, budget, retry,'],
     [JSON.parse('{ "limits": { "__proto__": {} } }') as unknown, 'limits.__proto__', 'Known here: '],
     [{ limits: { constructor: 1 } }, 'limits.constructor', 'Known here: '],

@@ -44,6 +44,10 @@ export class CurrentFacts {
     return this.#facts
   }
 
+  get tags(): SessionTags {
+    return this.#facts.tags
+  }
+
   /** @throws {UsageError} `invalid_option` for too many together */
   addTags(given: SessionTags, sessionId: string): void {
     const tags = mergeTags(this.#facts.tags, given, sessionId)

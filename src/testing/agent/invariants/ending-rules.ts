@@ -4,7 +4,7 @@ import { findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { toRunResult } from '../../../../machines/agent/to-result.js'
 import { type AgentInvariant, listAnnounced, type Change, createRule } from './invariant-rule.js'
 
-const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit']
+const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit', 'shared_budget']
 const halts: readonly Reason[] = [...guardNames, 'user_guard']
 
 /** The allowed reasons of each state. */
@@ -12,7 +12,7 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
   COMPLETED: ['end_turn', 'max_tokens', 'refusal', 'content_filter'],
   CANCELLED: ['cancelled'],
   TIMED_OUT: ['timeout'],
-  MAX_STEPS: ['max_steps'],
+  MAX_STEPS: ['max_steps', 'max_tool_calls'],
   BUDGET_EXCEEDED: budget,
   BLOCKED: ['shield'],
   ERROR: [
@@ -24,13 +24,14 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
     'max_tokens',
     'internal',
     'store_error',
+    'shared_budget',
     ...halts,
   ],
   PAUSED: ['paused', ...halts],
   'WAITING_FOR_INPUT.approval': ['approval'],
   'WAITING_FOR_INPUT.toolOutput': ['tool_output'],
   'WAITING_FOR_INPUT.message': ['message'],
-  'RUNNING.asking.concluding': ['max_steps', ...halts],
+  'RUNNING.asking.concluding': ['max_steps', 'max_tool_calls', ...halts],
 }
 
 /** Rules for the ends of runs. */
@@ -105,7 +106,8 @@ export const endingRules: readonly AgentInvariant[] = [
       const { state, after } = change
       if (state === 'PAUSED')
         return after.verdict && after.reason !== after.verdict.guard && `${after.reason}`
-      const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? 'token_budget') : after.reason
+      const refused = after.error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'
+      const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? refused) : after.reason
       return after.reason !== spent && `it says ${after.reason}, spent is ${spent}`
     },
   ),
@@ -138,13 +140,15 @@ export const endingRules: readonly AgentInvariant[] = [
     ({ event, state, after }) => {
       if (event.type !== 'xstate.error.actor.model' || state !== 'ERROR') return null
       const fitting = { context_overflow: 'context_overflow', incomplete: 'incomplete_response' }
-      const reason = fitting[event.error.kind as keyof typeof fitting] ?? 'provider_error'
+      const failed = fitting[event.error.kind as keyof typeof fitting] ?? 'provider_error'
+      const reason = event.error.budget === undefined ? failed : 'shared_budget'
       return reason !== after.reason && `the failure was ${event.error.kind}, the reason is ${after.reason}`
     },
   ),
   createRule('what an actor failed with is what the user reads', ({ event, state, after }) => {
     const { error } = event as { error?: { code: string; message: string } }
-    const isRefused = state === 'BUDGET_EXCEEDED' && error?.code === 'token_budget'
+    const isRefused =
+      state === 'BUDGET_EXCEEDED' && (error?.code === 'token_budget' || error?.code === 'shared_budget')
     const isFailed = event.type.startsWith('xstate.error.') && state === 'ERROR' && !after.verdict
     if (!isRefused && !isFailed) return null
     return after.error?.message !== error?.message && `the user reads ${after.error?.message}`

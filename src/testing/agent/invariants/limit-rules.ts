@@ -1,7 +1,15 @@
 import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
+import type { Reason } from '../../../../machines/agent/run-result.js'
 import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
 import { isNearBudget, findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { type AgentInvariant, listAnnounced, hasBegunStep, createRule, hasStarted } from './invariant-rule.js'
+
+/** Why calls are refused that are too many. */
+const capReasons: ReadonlySet<Reason | undefined> = new Set<Reason>([
+  'max_tool_calls',
+  'max_tool_calls_per_response',
+  'max_calls',
+])
 
 /** Rules for limits. */
 export const limitRules: readonly AgentInvariant[] = [
@@ -9,6 +17,24 @@ export const limitRules: readonly AgentInvariant[] = [
     const { maxSteps, onLimit } = after.config.limits
     const most = (maxSteps ?? Infinity) + (onLimit === 'conclude' ? 1 : 0)
     return after.steps > most && `${after.steps} steps`
+  }),
+  createRule('the calls that run never exceed the caps on tool calls', ({ event, after }) => {
+    const { maxToolCalls, maxToolCallsPerResponse } = after.config.limits
+    const { calls = 0, byTool = {} } = after.callCounts ?? {}
+    if (calls > (maxToolCalls ?? Infinity)) return `${calls} calls`
+    const late = Object.entries(byTool).find(([name, n]) => n > (after.tools[name]?.maxCalls ?? Infinity))
+    if (late) return `${late[1]} calls of ${late[0]}`
+    const admitted = after.calls.filter(({ result }) => !capReasons.has(result?.refusedBy))
+    const isNew = event.type === 'xstate.done.actor.model' && after.calls.length > 0
+    return (
+      isNew &&
+      admitted.length > (maxToolCallsPerResponse ?? Infinity) &&
+      `${admitted.length} calls of one response`
+    )
+  }),
+  createRule('a call that a cap refuses is told so, and never starts', ({ after }) => {
+    const wrong = after.calls.find(({ result, started }) => capReasons.has(result?.refusedBy) && started)
+    return wrong && `'${wrong.id}' has started`
   }),
   createRule('no request is made past the step limit or the budget', (change) => {
     const { after, state } = change
@@ -41,13 +67,15 @@ export const limitRules: readonly AgentInvariant[] = [
             ? /^PAUSED$/
             : after.steps >= (after.config.limits.maxSteps ?? Infinity)
               ? /^(MAX_STEPS|RUNNING\.asking\.concluding)$/
-              : findBudgetReason(after) !== null
-                ? /^BUDGET_EXCEEDED$/
-                : listUnclearedInput(after).length > 0
-                  ? /^RUNNING\.preparing\.screeningInput$/
-                  : after.attempt > 1 && now < after.backOffUntil
-                    ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
-                    : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
+              : after.callCounts?.isOver
+                ? /^(MAX_STEPS|RUNNING\.asking\.concluding)$/
+                : findBudgetReason(after) !== null
+                  ? /^BUDGET_EXCEEDED$/
+                  : listUnclearedInput(after).length > 0
+                    ? /^RUNNING\.preparing\.screeningInput$/
+                    : after.attempt > 1 && now < after.backOffUntil
+                      ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
+                      : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
       return !expected.test(state) && `it led to ${state}`
     },
   ),
@@ -156,8 +184,9 @@ export const limitRules: readonly AgentInvariant[] = [
     if (event.type !== 'RESUMED' || !event.tools || isFinal || transitions.length === 0) return null
     return after.tools !== event.tools && 'it knows those of the one that began'
   }),
-  createRule('a run that its steps have stopped was not halted by a guard besides', ({ after }) => {
-    return after.reason === 'max_steps' && after.verdict && `${after.verdict.guard} has halted it`
+  createRule('a run that a cap has stopped was not halted by a guard besides', ({ after }) => {
+    const isCapped = after.reason === 'max_steps' || after.reason === 'max_tool_calls'
+    return isCapped && after.verdict && `${after.verdict.guard} has halted it`
   }),
   createRule('the clock stands still while the run rests, and runs otherwise', (change) => {
     const { before, after, isRest, isFinal, now, running, started, event } = change

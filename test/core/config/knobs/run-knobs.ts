@@ -3,6 +3,12 @@ import { countRequests, type Knob, lookAtEnd, lookAtState, sawEvent } from './kn
 import { createTool, type Outcome, pass, type Scene, settle, type Turn } from './play-scene.js'
 
 const asks: Turn = { calls: [['work', { n: 1 }]] }
+const asksTwice: Turn = {
+  calls: [
+    ['work', { n: 1 }],
+    ['work', { n: 2 }],
+  ],
+}
 const work = () => [createTool('work', () => 'ok')]
 /** One step costs 15 tokens, 5 of them output, and 15 USD; another costs nothing. */
 const paid: Scene = { turns: [asks, { usage: { input: 0, output: 0 } }], tools: work }
@@ -120,6 +126,25 @@ export const runKnobs: readonly Knob[] = [
     values: [2, 3, 4, null],
     look: lookAtState,
     sees: ['MAX_STEPS', 'COMPLETED', 'COMPLETED', 'COMPLETED'],
+  },
+  {
+    key: 'limits.maxToolCalls',
+    scene: { turns: [asksTwice], tools: work },
+    values: [1, 2, 3, null],
+    look: lookAtEnd,
+    sees: ['MAX_STEPS max_tool_calls', 'COMPLETED end_turn', 'COMPLETED end_turn', 'COMPLETED end_turn'],
+  },
+  {
+    key: 'limits.maxToolCallsPerResponse',
+    scene: { turns: [asksTwice], tools: work },
+    values: [1, 2, 3, null],
+    look: ({ events }) =>
+      events
+        .filter((event) => event.type === 'tool_result')
+        .map(({ status }) => status)
+        .sort()
+        .join(),
+    sees: ['blocked,ok', 'ok,ok', 'ok,ok', 'ok,ok'],
   },
   {
     key: 'limits.timeoutMs',

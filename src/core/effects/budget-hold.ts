@@ -1,0 +1,186 @@
+import type { ModelFailure } from '../../../machines/agent/model-response.js'
+import type { Usage } from '../../../machines/agent/usage.js'
+import type { CallAbort } from '../base/abort.js'
+import { describeError, listCauses } from '../base/describe-error.js'
+import { readProperty } from '../base/to-json.js'
+import { BudgetError } from '../budgets/budget-error.js'
+import type { BudgetReservation, SharedBudget } from '../budgets/shared-budget.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import type { AgentRuntime } from '../live/runtime.js'
+import type { ModelRequest } from '../models/provider.js'
+import type { AskedModel } from './bill.js'
+import { listRunBudgets } from '../live/run-budgets.js'
+import { OverBudgetError } from './over-budget-error.js'
+import { findWorstCase, learnInputTokens, priceWorstCase } from './worst-case.js'
+
+/** The request that reserves. */
+export interface HoldScope {
+  parts: AgentParts
+  runtime: AgentRuntime
+  sessionId: string
+  request: ModelRequest
+  abort: CallAbort
+}
+
+interface Held {
+  reservation: BudgetReservation
+  /** What was reserved; null: not known. */
+  usd: number | null
+  tokens: number
+}
+
+/** What one request holds of the shared budgets, for the model that is asked. It is settled once. */
+export class BudgetHold {
+  readonly #scope: HoldScope
+  #model: AskedModel
+  #held: Held[] = []
+  /** Whether something may have been paid for. */
+  #isAsked = false
+  /** What models have used that were given up for another: that is settled. */
+  #before = { usd: 0, tokens: 0 }
+
+  private constructor(scope: HoldScope, model: AskedModel) {
+    this.#scope = scope
+    this.#model = model
+  }
+
+  /**
+   * Reserves the worst case in every budget, or in none.
+   *
+   * @throws {OverBudgetError} or the reason of the abort
+   */
+  static async open(scope: HoldScope): Promise<BudgetHold> {
+    const hold = new BudgetHold(scope, scope.parts.model)
+    await hold.#take()
+    return hold
+  }
+
+  /** From now on, something may be paid for. */
+  markAsked(): void {
+    this.#isAsked = true
+  }
+
+  /** Another model is asked; `spent` is what the one before has used. @throws as `open` */
+  async switchModel(next: AskedModel, failure: ModelFailure | null, spent: Usage | null): Promise<void> {
+    if (spent !== null)
+      this.#before = {
+        usd: this.#before.usd + (spent.cost ?? 0),
+        tokens: this.#before.tokens + countTokens(spent),
+      }
+    if (failure === null) await this.#settle({ usd: 0, tokens: 0 })
+    else await this.#settle(spent === null ? this.#judgeFailure(failure, null) : toPaid(spent))
+    this.#model = next
+    await this.#take()
+  }
+
+  /** The whole answer is there. */
+  async settleAnswer(usage: Usage, isReported: boolean): Promise<void> {
+    if (isReported) learnInputTokens(this.#model, this.#scope.request, usage.inputTokens)
+    // Without usage, and without an estimate, what it cost is not known.
+    await this.#settle(isReported || usage.estimated ? this.#takeBefore(toPaid(usage)) : null)
+  }
+
+  /** The request failed, or was stopped. */
+  async settleFailure(failure: ModelFailure, usage: Usage | null, error: unknown): Promise<void> {
+    if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
+    await this.#settle(usage === null ? this.#judgeFailure(failure, error) : this.#takeBefore(toPaid(usage)))
+  }
+
+  /** The request was stopped. `usage`: what is known of it so far. */
+  async settleStopped(usage: Usage | null): Promise<void> {
+    if (!this.#isAsked) return this.#settle({ usd: 0, tokens: 0 })
+    await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
+  }
+
+  /** An answer with a status is a refusal, and costs nothing. What never reached the provider does not, either. */
+  #judgeFailure({ status }: ModelFailure, error: unknown): Paid | null {
+    const neverSent = listCauses(error).some((cause) => unreached.has(String(readProperty(cause, 'code'))))
+    return status !== null || neverSent ? { usd: 0, tokens: 0 } : null
+  }
+
+  #takeBefore(paid: Paid): Paid {
+    const { usd, tokens } = paid
+    return {
+      ...paid,
+      usd: usd === null ? null : Math.max(0, usd - this.#before.usd),
+      tokens: Math.max(0, tokens - this.#before.tokens),
+    }
+  }
+
+  async #take(): Promise<void> {
+    const { parts, runtime, sessionId, request, abort } = this.#scope
+    let asked: SharedBudget | undefined
+    try {
+      const budgets = listRunBudgets(parts, runtime, sessionId)
+      const { inputTokens, outputCap } = findWorstCase(this.#model, request)
+      for (const budget of budgets) {
+        asked = budget
+        const outputTokens = outputCap ?? budget.reserveOutputTokens
+        const tokens = inputTokens + outputTokens
+        // oxlint-disable-next-line no-await-in-loop -- in the order of their ids
+        const usd = budget.needsPrice
+          ? await priceWorstCase(runtime.prices, this.#model, inputTokens, outputTokens)
+          : 0
+        // oxlint-disable-next-line no-await-in-loop -- in the order of their ids
+        const reservation = await budget.reserve({ usd, tokens }, { signal: abort.signal })
+        this.#held.push({ reservation, usd, tokens })
+      }
+    } catch (error) {
+      await this.#settle({ usd: 0, tokens: 0 })
+      abort.throwIfAborted()
+      throw toOverBudgetError(error, asked?.id ?? 'budgets')
+    }
+  }
+
+  /** Null: what was paid is not known, and counts as it was reserved. Only the first counts. */
+  async #settle(paid: Paid | null): Promise<void> {
+    const held = this.#held
+    this.#held = []
+    await Promise.all(
+      held.map(({ reservation, usd, tokens }) =>
+        reservation.settle({
+          usd: limitEstimate(paid?.usd ?? null, usd, paid?.estimated),
+          tokens: limitEstimate(paid?.tokens ?? null, tokens, paid?.estimated),
+        }),
+      ),
+    )
+  }
+}
+
+interface Paid {
+  usd: number | null
+  tokens: number
+  /** It was estimated: a stopped answer may have cost a little more, but no more than was reserved. */
+  estimated?: boolean
+}
+
+const estimateMargin = 1.1
+
+function limitEstimate(paid: number | null, reserved: number | null, estimated = false): number | null {
+  if (paid === null || !estimated || reserved === null) return paid
+  return Math.min(paid * estimateMargin, Math.max(paid, reserved))
+}
+
+function toPaid(usage: Usage): Paid {
+  return { usd: usage.cost, tokens: countTokens(usage), ...(usage.estimated && { estimated: true }) }
+}
+
+function countTokens({ inputTokens, outputTokens }: Usage): number {
+  return inputTokens + outputTokens
+}
+
+/** Errors of connections that were never there. */
+const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH'])
+
+/** Empty: the run ends. A store that is away may come back: the request is tried again. */
+function toOverBudgetError(error: unknown, id: string): OverBudgetError {
+  const message = describeError(error)
+  if (!(error instanceof BudgetError)) {
+    return new OverBudgetError({ kind: 'transient', code: 'shared_budget_unavailable', message }, id)
+  }
+  const code = error.code === 'budget_exceeded' ? 'shared_budget' : `shared_${error.code}`
+  return new OverBudgetError(
+    { kind: 'fatal', code: code.replace(/^shared_unknown/, 'shared_budget_unknown'), message },
+    id,
+  )
+}

@@ -1,0 +1,102 @@
+import type { BudgetStore, StoredBudget } from '../../core/budgets/budget-store.js'
+import { forgottenMs, type KeptReservation, reserveAmount, settleAmount } from '../../core/budgets/ledger.js'
+import type { BudgetValues, ReservationValues } from './budget-statements.js'
+import type { Statements } from './file-statements.js'
+import { decodeText } from './sql-values.js'
+
+/** The budgets in the file of a store. `write` is one transaction, `use` one look. */
+export function createFileBudgets(
+  write: <Value>(work: (sql: Statements) => Value) => Value,
+  now: () => number,
+): BudgetStore {
+  write((sql) => sql.budgets.create())
+
+  const findRow = ({ budgets: { sql } }: Statements, id: string): StoredBudget | null => {
+    const [values] = sql.row.all([id]) as BudgetValues[]
+    return values ? toRow(values) : null
+  }
+  const putRow = ({ budgets: { sql } }: Statements, row: StoredBudget): void => {
+    const { budget, terms, windowAt, spent, reserved, live } = row
+    sql.put.run([
+      budget,
+      terms,
+      windowAt,
+      spent.nanoUsd,
+      spent.tokens,
+      reserved.nanoUsd,
+      reserved.tokens,
+      live,
+    ])
+  }
+
+  return {
+    reserve: (asked) =>
+      write((all) => {
+        const { sql } = all.budgets
+        const time = now()
+        const expired = (sql.expired.all([asked.budget, time]) as ReservationValues[]).map(toReservation)
+        const { row, changed, answer } = reserveAmount(findRow(all, asked.budget), expired, asked, time)
+        putRow(all, row)
+        for (const one of changed) {
+          const { reservation, windowAt, nanoUsd, tokens, expiresAt, lost } = one
+          sql.hold.run([reservation, asked.budget, windowAt, nanoUsd, tokens, expiresAt, lost])
+        }
+        sql.forget.run([asked.budget, time - forgottenMs])
+        return answer
+      }),
+
+    settle: ({ budget, reservation, nanoUsd, tokens }) =>
+      write((all) => {
+        const { sql } = all.budgets
+        const [values] = sql.reservation.all([reservation]) as ReservationValues[]
+        const row = findRow(all, budget)
+        if (values === undefined || row === null) return
+        sql.drop.run([reservation])
+        putRow(all, settleAmount(row, toReservation(values), { nanoUsd, tokens }))
+      }),
+
+    renew: (reservations, ttlMs) =>
+      write(({ budgets: { sql } }) => {
+        const expiresAt = now() + ttlMs
+        for (const id of reservations) sql.renew.run([expiresAt, id])
+      }),
+
+    list: (budget) =>
+      write((all) => {
+        if (budget === undefined) return (all.budgets.sql.rows.all([]) as BudgetValues[]).map(toRow)
+        const row = findRow(all, budget)
+        return row ? [row] : []
+      }),
+
+    replaceTerms: (budget, terms) =>
+      write((all) => {
+        const row = findRow(all, budget)
+        if (row) putRow(all, { ...row, terms })
+        return row !== null
+      }),
+  }
+}
+
+function toRow([id, terms, windowAt, spentUsd, spentTokens, usd, tokens, live]: BudgetValues): StoredBudget {
+  return {
+    budget: decodeText(id),
+    terms: decodeText(terms),
+    windowAt,
+    spent: { nanoUsd: spentUsd, tokens: spentTokens },
+    reserved: { nanoUsd: usd, tokens },
+    live,
+  }
+}
+
+function toReservation(values: ReservationValues): KeptReservation {
+  const [id, windowAt, nanoUsd, tokens, expiresAt, lost] = values
+  const reservation = decodeText(id)
+  return {
+    reservation,
+    windowAt,
+    nanoUsd,
+    tokens,
+    expiresAt,
+    lost: lost === null ? null : (decodeText(lost) as KeptReservation['lost']),
+  }
+}

@@ -1,0 +1,191 @@
+import type { BudgetStore, ReserveOptions, StoredBudget } from '../../core/budgets/budget-store.js'
+import { forgottenMs } from '../../core/budgets/ledger.js'
+
+/** Asks the database of a store. */
+export type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
+
+interface BudgetRow {
+  id: string
+  terms: string
+  window_at: string
+  spent_usd: string
+  spent_tokens: string
+  reserved_usd: string
+  reserved_tokens: string
+  live: string
+  granted: string | null
+}
+
+/**
+ * The budgets in a database. A reservation is one statement, and so is a settlement: the row of the budget is locked and looked
+ * at again where another writer was first.
+ */
+export async function openPostgresBudgets(
+  query: Query,
+  schema: string,
+  time: () => number | null,
+): Promise<BudgetStore> {
+  await query(createTablesSql(schema), [])
+  const sql = createStatements(schema)
+  return {
+    async reserve(asked) {
+      const [row] = await query<BudgetRow>(sql.reserve, toReserveValues(asked, time()))
+      const answer = toStoredBudget(row as BudgetRow)
+      return { ...answer, granted: row?.granted === asked.reservation }
+    },
+
+    async settle({ reservation, nanoUsd, tokens }) {
+      await query(sql.settle, [reservation, nanoUsd, tokens])
+    },
+
+    async renew(reservations, ttlMs) {
+      await query(sql.renew, [[...reservations], time(), ttlMs])
+    },
+
+    async list(budget) {
+      return (await query<BudgetRow>(sql.list, [budget ?? null])).map(toStoredBudget)
+    },
+
+    async replaceTerms(budget, terms) {
+      return (await query(sql.replaceTerms, [budget, terms])).length > 0
+    },
+  }
+}
+
+function toReserveValues(asked: ReserveOptions, time: number | null): unknown[] {
+  const { budget, terms, windowAt, reservation, nanoUsd, tokens, allowance, ttlMs, countsLost } = asked
+  return [
+    budget,
+    time,
+    terms,
+    windowAt,
+    reservation,
+    nanoUsd,
+    tokens,
+    allowance.nanoUsd,
+    allowance.tokens,
+    ttlMs,
+    countsLost,
+    forgottenMs,
+  ]
+}
+
+function toStoredBudget(row: BudgetRow): StoredBudget {
+  return {
+    budget: row.id,
+    terms: row.terms,
+    windowAt: Number(row.window_at),
+    spent: { nanoUsd: Number(row.spent_usd), tokens: Number(row.spent_tokens) },
+    reserved: { nanoUsd: Number(row.reserved_usd), tokens: Number(row.reserved_tokens) },
+    live: Number(row.live),
+  }
+}
+
+/** Made when budgets are first asked for. Two that begin at once: the second waits, and finds everything made. */
+const createTablesSql = (schema: string): string => `
+  SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
+  CREATE TABLE IF NOT EXISTS "${schema}".budgets (
+    id text COLLATE "C" PRIMARY KEY,
+    terms text NOT NULL,
+    window_at bigint NOT NULL,
+    spent_usd bigint NOT NULL,
+    spent_tokens bigint NOT NULL,
+    reserved_usd bigint NOT NULL,
+    reserved_tokens bigint NOT NULL,
+    live bigint NOT NULL,
+    granted text
+  );
+  CREATE TABLE IF NOT EXISTS "${schema}".budget_reservations (
+    id text PRIMARY KEY,
+    budget text COLLATE "C" NOT NULL,
+    window_at bigint NOT NULL,
+    usd bigint NOT NULL,
+    tokens bigint NOT NULL,
+    expires_at bigint NOT NULL,
+    lost text
+  );
+  CREATE INDEX IF NOT EXISTS budget_expiry ON "${schema}".budget_reservations (budget, expires_at);`
+
+/** `$2` is the time, or null for the server's own. */
+function createStatements(schema: string) {
+  const budgets = `"${schema}".budgets`
+  const reservations = `"${schema}".budget_reservations`
+  const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
+  const columns = 'id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live'
+  /** Of the window that the budget is in now. */
+  const lost = (what: string) =>
+    `(SELECT coalesce(sum(${what}), 0)::bigint FROM expired e WHERE e.window_at = b.window_at)`
+  const isSame = 'b.window_at >= $4::bigint'
+  const spent = (what: string) =>
+    `CASE WHEN ${isSame} THEN b.spent_${what} + CASE WHEN $11::boolean THEN ${lost(what)} ELSE 0 END ELSE 0 END`
+  const reserved = (what: string) => `CASE WHEN ${isSame} THEN b.reserved_${what} - ${lost(what)} ELSE 0 END`
+  const fits = (what: string, amount: string, most: string) =>
+    `(${most}::bigint IS NULL OR (${spent(what)}) + (${reserved(what)}) + ${amount}::bigint <= ${most}::bigint)`
+  const granted = `(b.terms = $3 AND ${fits('usd', '$6', '$8')} AND ${fits('tokens', '$7', '$9')})`
+  const firstGranted = `(($8::bigint IS NULL OR $6::bigint <= $8::bigint) AND ($9::bigint IS NULL OR $7::bigint <= $9::bigint))`
+  const ifGranted = (amount: string) => `CASE WHEN ${granted} THEN ${amount}::bigint ELSE 0 END`
+  const ifFirst = (amount: string) => `CASE WHEN ${firstGranted} THEN ${amount}::bigint ELSE 0 END`
+
+  return {
+    /**
+     * $1 budget, $3 terms, $4 window, $5 reservation, $6 and $7 the amount, $8 and $9 the allowance, $10 milliseconds, $11 whether
+     * what is lost counts, $12 milliseconds after which a lost reservation is forgotten. Reservations that another statement has
+     * locked are left to it.
+     */
+    reserve: `
+      WITH expired AS (
+        UPDATE ${reservations} SET lost = CASE WHEN $11::boolean THEN 'counted' ELSE 'free' END
+        WHERE id IN (
+          SELECT id FROM ${reservations}
+          WHERE budget = $1 AND lost IS NULL AND expires_at <= ${now} FOR UPDATE SKIP LOCKED
+        )
+        RETURNING window_at, usd, tokens, 1 AS live
+      ), forgotten AS (
+        DELETE FROM ${reservations} WHERE id IN (
+          SELECT id FROM ${reservations}
+          WHERE budget = $1 AND lost IS NOT NULL AND expires_at <= ${now} - $12::bigint FOR UPDATE SKIP LOCKED
+        )
+      ), kept AS (
+        INSERT INTO ${budgets} AS b (${columns}, granted)
+        VALUES ($1, $3, $4, 0, 0, ${ifFirst('$6')}, ${ifFirst('$7')}, ${ifFirst('1')},
+          CASE WHEN ${firstGranted} THEN $5::text END)
+        ON CONFLICT (id) DO UPDATE SET
+          window_at = greatest(b.window_at, $4::bigint),
+          spent_usd = ${spent('usd')},
+          spent_tokens = ${spent('tokens')},
+          reserved_usd = ${reserved('usd')} + ${ifGranted('$6')},
+          reserved_tokens = ${reserved('tokens')} + ${ifGranted('$7')},
+          live = CASE WHEN ${isSame} THEN b.live - ${lost('live')} ELSE 0 END + ${ifGranted('1')},
+          granted = CASE WHEN ${granted} THEN $5::text END
+        RETURNING ${columns}, granted
+      ), held AS (
+        INSERT INTO ${reservations} (id, budget, window_at, usd, tokens, expires_at)
+        SELECT $5, id, window_at, $6::bigint, $7::bigint, ${now} + $10::bigint FROM kept WHERE granted = $5
+      )
+      SELECT ${columns}, granted FROM kept`,
+
+    /** $1 reservation, $2 and $3 what was paid. */
+    settle: `
+      WITH gone AS (
+        DELETE FROM ${reservations} WHERE id = $1 RETURNING budget, window_at, usd, tokens, lost
+      )
+      UPDATE ${budgets} b SET
+        spent_usd = b.spent_usd + $2::bigint - CASE WHEN gone.lost = 'counted' THEN gone.usd ELSE 0 END,
+        spent_tokens = b.spent_tokens + $3::bigint - CASE WHEN gone.lost = 'counted' THEN gone.tokens ELSE 0 END,
+        reserved_usd = b.reserved_usd - CASE WHEN gone.lost IS NULL THEN gone.usd ELSE 0 END,
+        reserved_tokens = b.reserved_tokens - CASE WHEN gone.lost IS NULL THEN gone.tokens ELSE 0 END,
+        live = b.live - CASE WHEN gone.lost IS NULL THEN 1 ELSE 0 END
+      FROM gone WHERE b.id = gone.budget AND b.window_at = gone.window_at`,
+
+    /** $1 reservations, $3 milliseconds. */
+    renew: `
+      UPDATE ${reservations} SET expires_at = ${now} + $3::bigint
+      WHERE id IN (
+        SELECT id FROM ${reservations} WHERE id = ANY($1::text[]) AND lost IS NULL ORDER BY id FOR UPDATE SKIP LOCKED
+      )`,
+
+    list: `SELECT ${columns}, NULL AS granted FROM ${budgets} WHERE $1::text IS NULL OR id = $1 ORDER BY id`,
+
+    replaceTerms: `UPDATE ${budgets} SET terms = $2 WHERE id = $1 RETURNING id`,
+  }
+}

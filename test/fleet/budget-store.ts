@@ -1,0 +1,178 @@
+import * as fc from 'fast-check'
+import type { BudgetStore, ReserveOptions } from '../../src/core/budgets/budget-store.js'
+import { createMemoryBudgets } from '../../src/core/budgets/memory-budgets.js'
+
+const limit = { nanoUsd: 1_000, tokens: 500 }
+const ttlMs = 100
+
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
+
+/** What may happen to a budget. */
+const step = fc.oneof(
+  fc.record({
+    type: fc.constant('reserve' as const),
+    nanoUsd: fc.integer({ min: 0, max: 600 }),
+    tokens: fc.integer({ min: 0, max: 300 }),
+    windowAt: fc.constantFrom(0, 0, 0, 0, 1000),
+    countsLost: fc.boolean(),
+  }),
+  fc.record({
+    type: fc.constant('settle' as const),
+    which: fc.nat(),
+    share: fc.double({ min: 0, max: 1, noNaN: true }),
+  }),
+  fc.record({ type: fc.constant('renew' as const), which: fc.nat() }),
+  fc.record({ type: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 150 }) }),
+)
+
+export const asked = (over: Partial<ReserveOptions> = {}): ReserveOptions => ({
+  budget: 'b',
+  terms: 't',
+  allowance: { nanoUsd: 100, tokens: null },
+  windowAt: 0,
+  ttlMs,
+  countsLost: true,
+  nanoUsd: 60,
+  tokens: 0,
+  reservation: 'r1',
+  ...over,
+})
+
+/** Plays steps on a store, and looks after each whether the limit holds. `of` changes what is asked. */
+export async function playSteps(
+  store: BudgetStore,
+  time: { now: number },
+  steps: readonly Step[],
+  of: { budget: string; countsLost?: boolean },
+  onRow: (row: unknown) => void = () => undefined,
+): Promise<void> {
+  const { budget } = of
+  const live: { reservation: string; nanoUsd: number; tokens: number }[] = []
+  let made = 0
+  for (const one of steps) {
+    const held = 'which' in one ? live[one.which % Math.max(1, live.length)] : undefined
+    /* oxlint-disable no-await-in-loop -- in order */
+    if (one.type === 'wait') time.now += one.ms
+    if (one.type === 'reserve') {
+      const { type: _type, ...amount } = one
+      const reservation = `${budget}-${(made += 1)}`
+      const options = asked({ ...amount, ...of, allowance: limit, reservation })
+      const { granted } = await store.reserve(options)
+      if (granted) live.push({ reservation, nanoUsd: one.nanoUsd, tokens: one.tokens })
+      onRow(granted)
+    }
+    if (one.type === 'renew' && held) await store.renew([held.reservation], ttlMs)
+    if (one.type === 'settle' && held) {
+      const nanoUsd = Math.floor(held.nanoUsd * one.share)
+      const tokens = Math.floor(held.tokens * one.share)
+      await store.settle({ budget, reservation: held.reservation, nanoUsd, tokens })
+    }
+    const [row] = await store.list(budget)
+    onRow(row)
+    /* oxlint-enable no-await-in-loop */
+    if (row === undefined) continue
+    for (const key of ['nanoUsd', 'tokens'] as const) {
+      if (of.countsLost) expect(row.spent[key] + row.reserved[key]).toBeLessThanOrEqual(limit[key])
+      expect(row.spent[key]).toBeGreaterThanOrEqual(0)
+      expect(row.reserved[key]).toBeGreaterThanOrEqual(0)
+    }
+    expect(row.live).toBeGreaterThanOrEqual(0)
+  }
+}
+
+/** What every store of budgets does. */
+export function describeBudgetStore(
+  name: string,
+  open: (now: () => number) => Promise<BudgetStore> | BudgetStore,
+  numRuns = 100,
+): void {
+  describe(name, () => {
+    const time = { now: 0 }
+    let store: BudgetStore
+    let budgets = 0
+    beforeEach(async () => {
+      time.now = 0
+      store = await open(() => time.now)
+    })
+
+    const steps = fc.array(step, { maxLength: 40 })
+
+    test('what is spent and what is reserved never exceed the limit, whatever is reserved, settled, renewed, and runs out', async () => {
+      const property = fc.asyncProperty(steps, async (all) => {
+        await playSteps(store, time, all, { budget: `limit ${(budgets += 1)}`, countsLost: true })
+      })
+      await fc.assert(property, { numRuns })
+    })
+
+    test('it does what the store in memory does', async () => {
+      const property = fc.asyncProperty(steps, async (all) => {
+        const budget = `same ${(budgets += 1)}`
+        const here: unknown[] = []
+        const there: unknown[] = []
+        const begun = time.now
+        await playSteps(store, time, all, { budget }, (row) => here.push(row))
+        const other = { now: begun }
+        await playSteps(
+          createMemoryBudgets(() => other.now),
+          other,
+          all,
+          { budget },
+          (row) => there.push(row),
+        )
+        expect(here).toEqual(there)
+      })
+      await fc.assert(property, { numRuns })
+    })
+
+    test('a reservation that has run out counts as spent, and for what was paid once it is settled, once', async () => {
+      expect(await store.reserve(asked())).toMatchObject({ granted: true, live: 1 })
+      time.now = 101
+      const again = await store.reserve(asked({ reservation: 'r2' }))
+      expect(again).toMatchObject({ granted: false, spent: { nanoUsd: 60 }, live: 0 })
+      const paid = { budget: 'b', reservation: 'r1', nanoUsd: 10, tokens: 0 }
+      await store.settle(paid)
+      await store.settle(paid)
+      expect(await store.list('b')).toMatchObject([{ spent: { nanoUsd: 10 }, reserved: { nanoUsd: 0 } }])
+    })
+
+    test('where lost reservations do not count, what has run out is free again', async () => {
+      await store.reserve(asked({ budget: 'free', countsLost: false }))
+      time.now = 101
+      const again = await store.reserve(asked({ budget: 'free', countsLost: false, reservation: 'r2' }))
+      expect(again).toMatchObject({ granted: true, spent: { nanoUsd: 0 }, reserved: { nanoUsd: 60 } })
+    })
+
+    test('a later window begins with nothing, and a request of the earlier one is settled for nothing in it', async () => {
+      const of = { budget: 'windows' }
+      await store.reserve(asked({ ...of, reservation: 'w1' }))
+      const later = await store.reserve(asked({ ...of, reservation: 'w2', windowAt: 50 }))
+      expect(later).toMatchObject({ granted: true, reserved: { nanoUsd: 60 } })
+      await store.settle({ ...of, reservation: 'w1', nanoUsd: 60, tokens: 0 })
+      const now = { windowAt: 50, spent: { nanoUsd: 0 }, reserved: { nanoUsd: 60 } }
+      expect(await store.list('windows')).toMatchObject([now])
+      // A host whose clock is behind does not open the earlier window again.
+      const behind = await store.reserve(asked({ ...of, reservation: 'w3' }))
+      expect(behind).toMatchObject({ granted: false, windowAt: 50 })
+    })
+
+    test('nothing is reserved under other terms, until they are replaced', async () => {
+      const of = { budget: 'terms', nanoUsd: 10 }
+      await store.reserve(asked({ ...of, reservation: 't1' }))
+      const other = await store.reserve(asked({ ...of, reservation: 't2', terms: 'others' }))
+      expect(other).toMatchObject({ granted: false, terms: 't', reserved: { nanoUsd: 10 } })
+      expect(await store.replaceTerms('terms', 'others')).toBe(true)
+      expect(await store.replaceTerms('nobody’s', 'others')).toBe(false)
+      const now = await store.reserve(asked({ ...of, reservation: 't2', terms: 'others' }))
+      expect(now).toMatchObject({ granted: true, terms: 'others', reserved: { nanoUsd: 20 } })
+    })
+
+    test('many at once get no more than there is', async () => {
+      const many = Array.from({ length: 50 }, async (_, i) =>
+        store.reserve(asked({ budget: 'many', nanoUsd: 7, reservation: `m${i}` })),
+      )
+      const granted = (await Promise.all(many)).filter((one) => one.granted)
+      expect(granted).toHaveLength(14)
+      expect(await store.list('many')).toMatchObject([{ reserved: { nanoUsd: 98 }, live: 14 }])
+    })
+  })
+}

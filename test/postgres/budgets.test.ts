@@ -1,0 +1,75 @@
+import pg from 'pg'
+import type { BudgetStore } from '../../src/core/budgets/budget-store.js'
+import { createBudget } from '../../src/fleet/index.js'
+import { postgresStore } from '../../src/stores/postgres/index.js'
+import type { SessionStore } from '../../src/stores/index.js'
+import { asked, describeBudgetStore } from '../fleet/budget-store.js'
+
+const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
+if (url === '') throw new Error('Run this suite with: npm run test:postgres')
+
+const schema = `budgets_${process.pid}`
+const opened: SessionStore[] = []
+
+function open(now?: () => number): SessionStore {
+  const store = postgresStore({ connectionString: url, schema, ...(now && { now }) })
+  opened.push(store)
+  return store
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map(async (store) => store.close()))
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`)
+  await client.end()
+})
+
+describeBudgetStore(
+  'the budgets of postgresStore',
+  async (now) => open(now).openBudgets?.() as Promise<BudgetStore>,
+  30,
+)
+
+test('stores that open their budgets at the same time find one', async () => {
+  const budgets = await Promise.all([open(), open(), open()].map(async (store) => store.openBudgets?.()))
+  await Promise.all(budgets.map(async (one, i) => one?.reserve(asked({ nanoUsd: 20, reservation: `r${i}` }))))
+  expect(await budgets[0]?.list()).toMatchObject([{ reserved: { nanoUsd: 60 }, live: 3 }])
+})
+
+test('many that reserve, settle and run out over several connections never exceed the limit', async () => {
+  const [first, second] = await Promise.all([open().openBudgets?.(), open().openBudgets?.()])
+  const stores = [first, second] as BudgetStore[]
+  const limit = { nanoUsd: 1000, tokens: null }
+  let granted = 0
+  const work = async (i: number): Promise<void> => {
+    const store = stores[i % 2] as BudgetStore
+    const options = asked({
+      budget: 'busy',
+      allowance: limit,
+      nanoUsd: 40,
+      reservation: `r${i}`,
+      ttlMs: i % 5 === 0 ? 1000 : 60_000,
+    })
+    if (!(await store.reserve(options)).granted) return
+    granted += 1
+    const [row] = await store.list('busy')
+    expect((row?.spent.nanoUsd ?? 0) + (row?.reserved.nanoUsd ?? 0)).toBeLessThanOrEqual(1000)
+    if (i % 5 !== 0) await store.settle({ budget: 'busy', reservation: `r${i}`, nanoUsd: 4, tokens: 0 })
+  }
+  const worker = async (first: number): Promise<void> => {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    for (let n = 0; n < 20; n += 1) await work(first + n)
+  }
+  await Promise.all(Array.from({ length: 15 }, (_, i) => worker(i * 20)))
+  const [row] = (await stores[0]?.list('busy')) ?? []
+  expect(granted).toBeGreaterThan(25)
+  expect((row?.spent.nanoUsd ?? 0) + (row?.reserved.nanoUsd ?? 0)).toBeLessThanOrEqual(1000)
+})
+
+test('a server that is away fails closed', async () => {
+  const store = postgresStore({ connectionString: 'postgres://nobody@127.0.0.1:1/none' })
+  opened.push(store)
+  const budget = createBudget({ id: 'b', usd: 1, store })
+  await expect(budget.reserve({ usd: 0.1 })).rejects.toMatchObject({ code: 'store_unavailable' })
+})
