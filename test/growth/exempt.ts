@@ -1,7 +1,6 @@
 /** Why what is listed has no row of its own, by reason. */
 const reasons: Record<string, readonly string[]> = {
   'It takes what the app itself declares: options, tools, guards, agents, charts.': [
-    'statewright/ui/client chatTransport',
     'statewright defineAgents',
     'statewright defineGuard',
     'statewright defineShield',

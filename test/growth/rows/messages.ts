@@ -9,6 +9,7 @@ import {
   restoreSession,
   toolContent,
 } from '../../../src/index.js'
+import { chatTransport } from '../../../src/ui/client/index.js'
 import { toAGUI, toAGUIMessages } from '../../../src/agui/index.js'
 import {
   toEventStreamResponse,
@@ -163,6 +164,19 @@ export const messageRows: readonly Row[] = [
     ...answerSize,
     prepare: streamed,
     run: (text) => toUIMessageStreamResponse(told(text)).text(),
+  }),
+  row({
+    name: 'chatTransport reading an answer',
+    covers: ['statewright/ui/client chatTransport'],
+    ...answerSize,
+    prepare: (n) => toUIMessageStreamResponse(told(streamed(n))).text(),
+    run: async (body) => {
+      const headers = { 'content-type': 'text/event-stream' }
+      const transport = chatTransport({ fetch: () => Promise.resolve(new Response(body, { headers })) })
+      const messages = [{ id: 'u1', role: 'user', parts: [{ type: 'text', text: 'Tell.' }] }]
+      const asked = { trigger: 'submit-message', chatId: 'c', messageId: undefined, messages }
+      return drained(await transport.sendMessages(asked as never))
+    },
   }),
   row({
     name: 'toEventStreamResponse',
