@@ -754,6 +754,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [says('Somebody.')],
     own: () => ({ db: { find: () => Promise.resolve('Ann') } }),
   },
+  'docs/tools.md › Tools of the AI SDK': {
+    turns: [{ toolCalls: [{ name: 'weather', arguments: { city: 'Lisbon' } }] }, says('Sunny.')],
+    shows: ['agent'],
+    expect: async ({ values, bodies }) => {
+      expect(await ask(values.agent)).toMatchObject({ output: 'Sunny.' })
+      expect(bodies()[1]).toContain('Sunny in Lisbon.')
+    },
+  },
 }
 
 /** Lets everything pass, without a network. */

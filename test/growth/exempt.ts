@@ -14,6 +14,7 @@ const reasons: Record<string, readonly string[]> = {
     'statewright withFallbacks',
     'statewright/mcp mcpTools',
     'statewright/ai-sdk languageModel',
+    'statewright/ai-sdk aiTools',
     'statewright/dbos dbosSessions',
     'statewright/restate restateSessions',
     'statewright/studio startStudio',

@@ -119,6 +119,7 @@ const reasons: Record<string, string[]> = {
     'runShields',
     'secretsShield',
     'defineTool',
+    'aiTools',
     'toolContent',
     'defineToolGroup',
     'defineGuard',
