@@ -38,7 +38,7 @@ type InputOfSchema<Schema> = Schema extends { readonly _type: infer Input }
 type ContextOfTool<Given> = Given extends { execute?: infer Execute }
   ? Extract<Execute, (...given: never[]) => unknown> extends (input: never, options: infer Options) => unknown
     ? Options extends { context: infer Context }
-      ? object extends Context
+      ? Record<string, never> extends Context
         ? unknown
         : Context
       : unknown

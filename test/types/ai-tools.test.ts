@@ -16,11 +16,18 @@ const mine = {
   inputSchema: z.object({}),
   execute: (_input: object, { context }: { context: { user: string } }) => context.user,
 }
+/** As in ai 7, whose tools that want none have a record of anything. */
+const anyone = {
+  description: 'A.',
+  inputSchema: z.object({}),
+  execute: (_input: object, { toolCallId }: { toolCallId: string; context: Record<string, unknown> }) => toolCallId,
+}
 const add = defineTool({ name: 'add', description: 'A.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
 const agent = createAgent({ model, tools: [...aiTools({ weather, find, pick }), add] })
 const own = createAgent({ model, tools: aiTools({ mine, weather }) })
 type Tools = InferUITools<typeof agent>
-export const used = [own]
+const free = createAgent({ model, tools: aiTools({ anyone, weather }) })
+export const used = [own, free]
 `
 
 /** What the compiler says first about each snippet; null: nothing. */
@@ -39,6 +46,7 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
   ['a tool that there is not', `export type Other = Tools['wether']`, /'wether' does not exist/],
   ['no context where ai 6 knows of none', `agent.run('Go.')`, null],
   ['no context where a tool wants one', `own.run('Go.')`, /Expected 2 arguments, but got 1/],
+  ['no context where ai 7 says that any will do', `free.run('Go.')`, null],
   ['the context', `own.run('Go.', { context: { user: 'ann' } })`, null],
 ]
 
