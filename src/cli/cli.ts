@@ -6,6 +6,7 @@ import type { CliIO, Command, CommandGroup } from './command.js'
 import { batchCommand } from './commands/batch.js'
 import { diagramCommand } from './commands/diagram.js'
 import { diffCommand } from './commands/diff.js'
+import { evalCommand } from './commands/eval.js'
 import { guardsCommand } from './commands/guards.js'
 import { pathsCommand } from './commands/paths.js'
 import { resumeCommand } from './commands/resume.js'
@@ -30,6 +31,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   batchCommand,
   sessionsCommands,
   studioCommand,
+  evalCommand,
   guardsCommand,
   diagramCommand,
   statelyCommand,

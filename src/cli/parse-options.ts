@@ -83,6 +83,14 @@ export function parseWholeNumber(option: string, text: string | undefined, from:
   throw badUsageError(`${option} must be a whole number of at least ${from} (is '${text}').`, option)
 }
 
+/** The value of `--tag NAME=VALUE`. */
+export function parseTag(text: string): [name: string, value: string] {
+  const at = text.indexOf('=')
+  if (at < 1 || at === text.length - 1)
+    throw badUsageError(`--tag must be NAME=VALUE, such as user=ann (is '${text}').`, '--tag')
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
 interface OptionToken {
   rawName: string
   value?: string | undefined

@@ -113,3 +113,35 @@ export {
 } from './explore-options.js'
 export type { DeclaredTransition } from '../core/chart/transitions.js'
 export type { UncoveredTransition } from './uncovered.js'
+export { evaluate, type EvaluateOptions, type EvaluationProgress } from './evaluate/evaluate.js'
+export {
+  type EvaluationCase,
+  parseCases,
+  type RecordedResult,
+  type RecordedSession,
+} from './evaluate/evaluation-case.js'
+export {
+  type CaseProblem,
+  EvaluationError,
+  type EvaluationErrorCode,
+} from './evaluate/evaluation-error.js'
+export {
+  type CaseVerdict,
+  type EvaluatedCase,
+  type EvaluatedRun,
+  type EvaluationCost,
+  type EvaluationReport,
+  type EvaluationSummary,
+  type GivenScore,
+  type GuardSaid,
+  parseReport,
+  type ScoreSummary,
+  type Spread,
+} from './evaluate/evaluation-report.js'
+export type { Interval } from './evaluate/statistics.js'
+export type { Score, Scorer, ScorerContext } from './evaluate/score-run.js'
+export { judge, type JudgeOptions } from './evaluate/judge.js'
+export { type CaseChange, compareReports, type ReportComparison } from './evaluate/compare-reports.js'
+export { readSessionCases, type SessionCasesOptions } from './evaluate/session-cases.js'
+export { type FormatReportOptions, formatReport } from './evaluate/format-report.js'
+export { formatReportPage } from './evaluate/report-page.js'

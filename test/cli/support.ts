@@ -39,7 +39,7 @@ export async function cli(args: readonly string[], call: CliCall = {}): Promise<
   const io = {
     stdin: Object.assign(new PassThrough(), { isTTY: tty }),
     stdout: Object.assign(new PassThrough(), { isTTY: tty, columns: 100 }),
-    stderr: new PassThrough(),
+    stderr: Object.assign(new PassThrough(), { isTTY: tty, columns: 100 }),
     env,
     cwd,
     dataFolder: () => Promise.resolve(dataFolder),

@@ -58,6 +58,11 @@ const scripts: Record<string, Script> = {
     },
     because: { 'npx statewright diff before.machine.ts': 'test/cli/diff.test.ts' },
   },
+  'docs/evaluations.md › Evaluations (2)': {
+    because: { 'npx statewright eval': 'test/examples/evaluation.test.ts' },
+  },
+  'docs/evaluations.md › Compare': { because: { 'npx statewright eval': 'test/cli/eval.test.ts' } },
+  'docs/evaluations.md › Replay production': { because: { 'npx statewright eval': 'test/cli/eval.test.ts' } },
   'docs/express.md › Express': {},
   'docs/fleet.md › Batches': {
     because: { 'npx statewright batch': 'test/examples/batch.test.ts' },

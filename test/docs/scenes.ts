@@ -242,6 +242,30 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toContain('Nothing.')
     },
   },
+  'docs/evaluations.md › Evaluations': {
+    turns: Array.from({ length: 2 }, () => ({ body }) => ({
+      text: JSON.stringify(body.messages).includes('France') ? 'Paris' : 'Warsaw',
+    })),
+    shows: ['report'],
+    expect: ({ said, values }) => {
+      expect(values).toMatchObject({ report: { summary: { passRate: { value: 1 } } } })
+      expect(said).toMatch(/^Evaluation eval-.*passed 2 {3}failed 0/s)
+    },
+  },
+  'docs/evaluations.md › Scorers': {
+    expect: ({ values }) => {
+      const { right, short } = values['score'] as Record<'right' | 'short', (...given: object[]) => unknown>
+      expect(right({ output: 'It is Paris.' }, { expected: 'Paris' })).toBe(true)
+      expect(short({ output: 'It is Paris.' })).toEqual({ score: true, why: '12 characters' })
+    },
+  },
+  'docs/evaluations.md › Scorers (2)': {
+    turns: [says('At eight. Welcome!'), says(JSON.stringify({ why: 'It is friendly.', score: 1 }))],
+    shows: ['report'],
+    expect: ({ values }) => {
+      expect(values).toMatchObject({ report: { summary: { mean: { value: 1 } } } })
+    },
+  },
   'docs/events.md › Events': {
     turns: [says('Nothing did.')],
     expect: ({ said }) => {

@@ -18,6 +18,7 @@ export const documents = [
   'docs/control.md',
   'docs/principals.md',
   'docs/embedding.md',
+  'docs/evaluations.md',
   'docs/events.md',
   'docs/express.md',
   'docs/fleet.md',

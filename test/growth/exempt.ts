@@ -57,7 +57,11 @@ const reasons: Record<string, readonly string[]> = {
     'inbox remove',
   ],
   'It is what the rows of sessions restore and read.': ['statewright Session'],
-  'It asks another model, which reads the text.': ['statewright llamaGuard', 'statewright openaiModeration'],
+  'It asks another model, which reads the text.': [
+    'statewright llamaGuard',
+    'statewright openaiModeration',
+    'statewright/testing judge',
+  ],
   'It reads a file as parseScenario does.': ['statewright/rehearsal loadScenario'],
   'It works like the rows of agent.fork and of a moment.': ['studio fork'],
   'It waits for what happens: the row of a watched session has its events.': ['studio live'],

@@ -130,6 +130,11 @@ const reasons: Record<string, string[]> = {
     'memory',
     'restoreMemory',
     'parseSnippets',
+    'parseCases',
+    'parseReport',
+    'compareReports',
+    'formatReport',
+    'formatReportPage',
     'otel',
     'redactEvent',
     'createBudget',
@@ -176,6 +181,7 @@ const reasons: Record<string, string[]> = {
   ],
   'it is the page’s side: it asks a handler, whose rules hold': ['chatTransport'],
   'it is for tests, and plays what it is given on a store of its own': [
+    'judge',
     'startRehearsal',
     'loadScenario',
     'parseScenario',
@@ -229,6 +235,11 @@ const reasons: Record<string, string[]> = {
     'dbosSessions.drain',
   ],
   'its page is startStudio’s': ['statewright studio'],
+  'it begins sessions of its own, of an evaluation whose id the caller makes, and goes on with those alone': [
+    'evaluate',
+  ],
+  'it reads sessions, and writes nothing': ['readSessionCases'],
+  'it runs evaluate, with the agent of a module': ['statewright eval'],
   'it runs runAll, with the agent of a module': ['statewright batch'],
   'it reads every session, and says which a module of agents may go on with': ['statewright sessions check'],
 }

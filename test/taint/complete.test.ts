@@ -196,11 +196,13 @@ const rowOfEntryPoint: Rows<string> = {
 const rowOfCommand: Rows<string> = {
   run: 'exit: formatted',
   batch: 'exit: results',
+  eval: 'exit: results',
   resume: 'exit: formatted',
   sessions: 'other: the command line',
   guards: 'other: the command line',
   diagram: 'exit: chart',
   paths: 'no: it explores the bare machine',
+  diff: 'no: it compares bare machines',
   tell: 'other: the command line',
   studio: 'exit: studio',
   stately: 'exit: studio',

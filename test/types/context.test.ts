@@ -8,6 +8,7 @@ import { chatHandler } from 'statewright/ui'
 import { dbosSessions, type DbosLike } from 'statewright/dbos'
 import { restateSessions, type RestateLike } from 'statewright/restate'
 import { startStudio } from 'statewright/studio'
+import { evaluate } from 'statewright/testing'
 import * as z from 'zod'
 declare const model: ModelProvider
 declare const DBOS: DbosLike
@@ -35,7 +36,7 @@ const db: Db = { rows: [] }
 const mail: Mail = { send: () => undefined }
 const agents = defineAgents({ plain, withDb, mails: { agent: withMail, version: '2' } })
 const plainAgents = defineAgents({ plain })
-export const used = [createActor, createMachine, createSessionRunner, runSession, aguiHandler, chatHandler, dbosSessions, restateSessions, startStudio]
+export const used = [createActor, createMachine, createSessionRunner, runSession, aguiHandler, chatHandler, dbosSessions, restateSessions, startStudio, evaluate]
 export const values = [DBOS, restate, db, mail, agents, plainAgents]
 const user = (request: Request) => request.headers.get('x-user') ?? ''
 export { user }
@@ -52,6 +53,17 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
     /not assignable/,
   ],
   ['runSession with it', `await runSession(withDb, { session: 's', input: 'Go.', context: { db } })`, null],
+  ['evaluate without it', `await evaluate({ agent: withDb, cases: [{ id: 'a', input: 'Go.' }] })`, missing],
+  [
+    'evaluate with it',
+    `await evaluate({ agent: withDb, cases: [{ id: 'a', input: 'Go.' }], context: { db } })`,
+    null,
+  ],
+  [
+    'evaluate where no tool wants one',
+    `await evaluate({ agent: plain, cases: [{ id: 'a', input: 'Go.' }] })`,
+    null,
+  ],
   ['runSession where no tool wants one', `await runSession(plain, { session: 's', input: 'Go.' })`, null],
   [
     'runSession where no tool wants one, with one',

@@ -3,25 +3,19 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import { resolveRequestOptions } from '../config/request-options.js'
-import { overrideLimits, resolveConfig } from '../config/resolve-config.js'
-import { warnOfUnreachable } from '../config/warn-of-unreachable.js'
-import { ConfigError } from '../base/errors.js'
+import { overrideLimits } from '../config/resolve-config.js'
 import { loadOnce } from '../base/lazy-load.js'
 import { refuseJournalWithStore, refuseStoredSession, refuseTags } from '../sessions/session-errors.js'
 import { checkBudgets } from '../budgets/budgets-option.js'
-import { checkMemory } from '../memory/retriever.js'
-import { createShieldSet } from '../shields/shield-set.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
-import { type OutputOf, createStructuredOutput } from '../structured/structured-output.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import { type OutputOf } from '../structured/structured-output.js'
 import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
-import { type ToolEntry, createToolSet } from '../tools/tool-set.js'
+import { type ToolEntry } from '../tools/tool-set.js'
 import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
-import { checkInterpreter } from '../interpreter/interpreter.js'
-import { createPriceBook, type PriceBook } from '../prices/price-book.js'
-import { checkGuards } from '../user-guards/guard-set.js'
+import { type PriceBook } from '../prices/price-book.js'
 import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import { backOff, deadline } from '../effects/timers.js'
 import {
@@ -35,12 +29,12 @@ import {
   screenOutput,
   screenResults,
 } from '../effects/lazy-effects.js'
+import { readParts } from './read-parts.js'
 import { checkResumeOptions, checkRunOptions } from './run-options.js'
-import { systemClock } from '../base/clock.js'
 import { cancelAbandonedChild } from '../live/abandoned-sub-agents.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
-import { checkInspector } from '../run/safe-inspector.js'
+import { checkInspector, type Inspector } from '../run/safe-inspector.js'
 import { getFeatures } from './agent-features.js'
 import { createDefinitionFactory } from './definition-factory.js'
 import { createDeleteMethods } from './delete-methods.js'
@@ -54,32 +48,9 @@ import type { Binding } from '../live/runtime.js'
 import { createId } from '../base/create-id.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
-import { checkTelemetry } from '../telemetry/combine-telemetry.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments } from '../run/with-attachments.js'
-
-/** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
-const optionNames = [
-  'model',
-  'instructions',
-  'tools',
-  'guards',
-  'sampling',
-  'toolChoice',
-  'extraBody',
-  'prices',
-  'clock',
-  'inspect',
-  'store',
-  'tokenizer',
-  'shields',
-  'memory',
-  'output',
-  'telemetry',
-  'interpreter',
-  'budgets',
-]
 
 /** What is looked at before a first request. */
 const loadRefusals = loadOnce(() => import('../effects/check-run-start.js'))
@@ -108,10 +79,17 @@ export function createAgent<
 >(options: AgentOptions<Schema, Tools>): Agent<OutputOf<Schema>, ToolsOf<Tools>, ContextOf<Tools>>
 export function createAgent(options: AgentOptions): Agent {
   const parts = readParts(options)
+  const { inspect, store } = options
+  checkStore(store)
+  return assembleAgent(parts, { store, inspect: checkInspector(inspect) })
+}
+
+/** An agent of parts that are checked. */
+export function assembleAgent(
+  parts: AgentParts,
+  { store: given, inspect }: { store: SessionStore | undefined; inspect: Inspector | undefined },
+): Agent {
   const { model, config, clock, tools, prices, output } = parts
-  const { inspect, store: given } = options
-  const inspectorOfAgent = checkInspector(inspect)
-  checkStore(given)
   const store = given && limitStoreTime(given, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = new RunInputs(parts)
@@ -166,7 +144,7 @@ export function createAgent(options: AgentOptions): Agent {
       store,
       definition: () => definitionAs(made.label),
       label: () => made.label,
-      inspect: inspectorOfAgent,
+      inspect,
     }
 
   /** A run of a session in the store begins where its log ends. */
@@ -247,64 +225,6 @@ export function createAgent(options: AgentOptions): Agent {
   }
   internalsByAgent.set(agent, made)
   return agent
-}
-
-/** The options, checked, with every default. */
-function readParts(options: AgentOptions | null | undefined): AgentParts {
-  const {
-    model,
-    instructions,
-    tools,
-    guards,
-    sampling,
-    toolChoice,
-    extraBody,
-    prices,
-    clock,
-    inspect: _inspect,
-    store: _store,
-    tokenizer,
-    shields,
-    memory,
-    output,
-    telemetry,
-    interpreter,
-    budgets,
-    ...sections
-  } = options ?? ({} as AgentOptions)
-  if (typeof model?.request !== 'function') {
-    throw new ConfigError(
-      'invalid_config',
-      "model must be a ModelProvider, such as openaiChat({ model: '…' }).",
-      'model',
-    )
-  }
-  if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
-    throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
-  }
-  const set = createToolSet(tools ?? [])
-  const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
-  const parts: AgentParts = {
-    model,
-    instructions: asked.instructions ?? null,
-    tools: set,
-    guards: checkGuards(guards ?? []),
-    shields: createShieldSet(shields),
-    memory: checkMemory(memory),
-    sampling: asked.sampling ?? {},
-    toolChoice: asked.toolChoice,
-    extraBody: asked.extraBody ?? {},
-    prices: createPriceBook(prices),
-    config: resolveConfig(sections, undefined, optionNames),
-    clock: clock ?? systemClock,
-    telemetry: checkTelemetry(telemetry),
-    interpreter: checkInterpreter(interpreter),
-    ...(tokenizer && { tokenizer }),
-    budgets: checkBudgets(budgets),
-    ...(output !== undefined && { output: createStructuredOutput(output) }),
-  }
-  warnOfUnreachable(sections, parts.config)
-  return parts
 }
 
 /** The inputs of an agent's runs. What belongs to a run and is no part of its log is bound to the input. */

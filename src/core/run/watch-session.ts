@@ -61,6 +61,15 @@ class LoggedEvents {
   }
 }
 
+/** The events that records of a log announce, from the first record on. Nothing is waited for. */
+export function* replayEvents(
+  records: readonly LogRecord[],
+  sessionId: string,
+): Generator<{ record: LogRecord; events: readonly EmittedEvent[] }> {
+  const log = new LoggedEvents(sessionId)
+  for (const record of records) yield { record, events: log.takeRecord(record) }
+}
+
 /** From where a session is watched, and until when. */
 export interface WatchOptions {
   /**

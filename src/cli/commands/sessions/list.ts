@@ -3,7 +3,7 @@ import { badUsageError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
 import { withSessionStore } from '../../open-session-store.js'
-import { parseOptions, parseWholeNumber } from '../../parse-options.js'
+import { parseOptions, parseTag, parseWholeNumber } from '../../parse-options.js'
 import { formatJsonLine } from '../../render/json-renderer.js'
 import { createPaint, wantsColor } from '../../render/paint.js'
 import { formatIsoTime } from '../../render/format-time.js'
@@ -54,13 +54,6 @@ export const listCommand: Command = {
     })
     return exitCodes.completed
   },
-}
-
-function parseTag(text: string): [name: string, value: string] {
-  const at = text.indexOf('=')
-  if (at < 1 || at === text.length - 1)
-    throw badUsageError(`--tag must be NAME=VALUE, such as user=ann (is '${text}').`, '--tag')
-  return [text.slice(0, at), text.slice(at + 1)]
 }
 
 function withDates({ id, createdAt, updatedAt, ...rest }: SessionInList): object {

@@ -1,0 +1,187 @@
+import { sha256 } from '../../../guards/lib/sha256.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
+import { createDefinitionFactory } from '../../core/agent/definition-factory.js'
+import type { Agent } from '../../core/agent/agent-options.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { ConfigError, StatewrightError } from '../../core/base/errors.js'
+import type { AgentParts } from '../../core/live/agent-parts.js'
+import { isSessionId } from '../../core/sessions/store/session-id.js'
+import type { SessionTags } from '../../core/sessions/store/session-tags.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
+import { readSessionAt } from '../../core/sessions/replay-session.js'
+import { EvaluationError } from './evaluation-error.js'
+import type { EvaluationCase } from './evaluation-case.js'
+import type { EvaluatedRun } from './evaluation-report.js'
+import { followRun } from './follow-run.js'
+import { PlayedTools } from './played-tools.js'
+import { rebindAgent } from './rebind-agent.js'
+import { readRunFacts, type RunFacts } from './run-facts.js'
+
+/** A case that has come to its end, before it is scored. */
+export interface CaseOutcome extends RunFacts {
+  session: string
+  /** Of its last run; null when none began. */
+  result: RunResult | null
+  usage: Usage
+  steps: number
+  error?: EvaluatedRun['error']
+  diverged?: EvaluatedRun['diverged']
+}
+
+/** What the cases of an evaluation are run with. */
+export interface CaseRunnerOptions {
+  /** The evaluation's. */
+  id: string
+  parts: AgentParts
+  store: SessionStore
+  context: unknown
+  /** Stops what is under way. */
+  signal: AbortSignal
+}
+
+/** The name of the tag by which the sessions of an evaluation are found. */
+export const evaluationTag = 'evaluation'
+
+/** Ends of a run that say nothing of the agent. */
+const failures: ReadonlySet<string> = new Set([
+  'provider_error',
+  'incomplete_response',
+  'store_error',
+  'internal',
+])
+
+/** Runs cases, each in a session of its own. */
+export class CaseRunner {
+  readonly #options: CaseRunnerOptions
+  readonly #agent: Agent
+  readonly #playedTools: PlayedTools
+  readonly #player: Agent
+  readonly #definition: string
+
+  constructor(options: CaseRunnerOptions) {
+    const { parts, store } = options
+    this.#options = options
+    this.#agent = rebindAgent(parts, store)
+    this.#playedTools = new PlayedTools(parts.tools)
+    this.#player = rebindAgent(parts, store, { tools: this.#playedTools, telemetry: undefined })
+    this.#definition = createDefinitionFactory(parts)(undefined).hash
+  }
+
+  /** Of the agent, as its model sees it. */
+  get definition(): string {
+    return this.#definition
+  }
+
+  /**
+   * Runs a case, or goes on with it. Null: the signal has stopped it.
+   * @throws {ConfigError} for what concerns every case
+   * @throws {EvaluationError} `other_evaluation`
+   */
+  async run(one: EvaluationCase, repeat: number): Promise<CaseOutcome | null> {
+    const { id, store, signal } = this.#options
+    const session = toSessionId(id, one.id, repeat)
+    const none: CaseOutcome = { session, result: null, usage: noUsage, steps: 0, durationMs: 0, guards: [] }
+    try {
+      const ended = one.recorded
+        ? await this.#playRecorded(session, one, one.recorded)
+        : await this.#runInput(session, one)
+      if (ended === null) return null
+      const facts = await readRunFacts(store, session)
+      const failure = ended.diverged ? undefined : findFailure(ended.result)
+      return { ...none, ...ended, ...facts, ...(failure && { error: failure }) }
+    } catch (error) {
+      if (error instanceof ConfigError || error instanceof EvaluationError) throw error
+      if (signal.aborted) return null
+      const code = error instanceof StatewrightError ? error.code : 'internal'
+      return { ...none, error: { code, message: describeError(error) } }
+    }
+  }
+
+  /** Forgets the session of a case that no store keeps. */
+  async forget({ session }: CaseOutcome): Promise<void> {
+    await this.#agent.deleteSession(session)
+  }
+
+  async #runInput(session: string, one: EvaluationCase): Promise<EndedCase | null> {
+    const { context, signal } = this.#options
+    const tags = this.#createTags(one)
+    const isBegun = await this.#isBegun(session, tags)
+    const run = isBegun
+      ? await this.#agent.resume(session, { context })
+      : this.#agent.run(one.input, { session, tags, context })
+    const result = await followRun(run, signal)
+    return result && { result, usage: result.usage, steps: result.steps }
+  }
+
+  #createTags(one: EvaluationCase): SessionTags {
+    const { id } = this.#options
+    return { [evaluationTag]: id, case: one.id, input: sha256(JSON.stringify(one.input)).slice(0, 16) }
+  }
+
+  /** Whether an earlier call has begun the case. @throws {EvaluationError} when it was another case, or another agent */
+  async #isBegun(session: string, tags: SessionTags): Promise<boolean> {
+    const { id, store } = this.#options
+    if ((await store.get(session)) === null) return false
+    const folded = await readSessionAt(store, session)
+    if (folded.run === null) return false
+    const { definition } = folded
+    const isOtherAgent = definition !== null && definition.hash !== this.#definition
+    if (!isOtherAgent && folded.tags['input'] === tags['input']) return true
+    const what = isOtherAgent
+      ? 'an agent with other instructions, tools or another model'
+      : 'another input of the same id'
+    throw new EvaluationError(
+      'other_evaluation',
+      `Session '${session}' of evaluation '${id}' was begun with ${what}. Give this evaluation an id of its own, or delete ` +
+        "that session ('statewright sessions delete').",
+      session,
+    )
+  }
+
+  /** Each message of the user's is a run; calls are answered from the log. */
+  async #playRecorded(
+    session: string,
+    one: EvaluationCase,
+    recorded: NonNullable<EvaluationCase['recorded']>,
+  ): Promise<EndedCase | null> {
+    const { store, context, signal } = this.#options
+    if ((await store.get(session)) !== null) await this.#player.deleteSession(session)
+    const played = this.#playedTools.begin(session, recorded.calls)
+    const ended: EndedCase = { result: null, usage: noUsage, steps: 0 }
+    try {
+      for (const turn of recorded.turns) {
+        const tags = this.#createTags(one)
+        const run = this.#player.run(turn, { session, tags, context, signal: played.signal })
+        // oxlint-disable-next-line no-await-in-loop -- one turn after the other
+        const result = await followRun(run, signal)
+        if (result === null) return null
+        ended.result = result
+        ended.usage = addUsage(ended.usage, result.usage)
+        ended.steps += result.steps
+        if (played.diverged) return { ...ended, diverged: played.diverged }
+        if (result.resumable || findFailure(result)) break
+      }
+      return ended
+    } finally {
+      this.#playedTools.end(session)
+    }
+  }
+}
+
+type EndedCase = Pick<CaseOutcome, 'result' | 'usage' | 'steps' | 'diverged'>
+
+/** Why a result says nothing of the agent; undefined for any other. */
+function findFailure(result: RunResult | null): EvaluatedRun['error'] | undefined {
+  if (result?.state !== 'ERROR' || !failures.has(result.reason)) return undefined
+  const { code, message } = result.error
+  return { code, message }
+}
+
+/** The session of a case. An id that no session can have stands there as its fingerprint. */
+export function toSessionId(evaluation: string, caseId: string, repeat: number): string {
+  const id = `${evaluation}.${caseId}.${repeat}`
+  // What a scorer adds has to have room, too.
+  if (isSessionId(id) && id.length <= 130) return id
+  return `${evaluation}.${sha256(caseId).slice(0, 32)}.${repeat}`
+}

@@ -1,0 +1,359 @@
+import type { AnyAgent } from '../../core/drive/define-agents.js'
+import { whenAborted } from '../../core/base/abort.js'
+import { createId } from '../../core/base/create-id.js'
+import type { Clock } from '../../core/base/clock.js'
+import { memoryStore } from '../../core/sessions/store/memory-store.js'
+import { isSessionId } from '../../core/sessions/store/session-id.js'
+import type { WithContext } from '../../core/tools/tool-types.js'
+import { checkStore } from '../../core/sessions/store/checked-store.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
+import { expectKnownOptions } from '../../core/config/known-options.js'
+import { type CaseOutcome, CaseRunner } from './case-run.js'
+import { checkCases, type EvaluationCase } from './evaluation-case.js'
+import { evaluationOptionError } from './evaluation-error.js'
+import {
+  type EvaluatedCase,
+  type EvaluatedRun,
+  type EvaluationReport,
+  reportVersion,
+} from './evaluation-report.js'
+import { getInternals } from './rebind-agent.js'
+import { checkScorers, type Scorer, type Scorers, scoreResult } from './score-run.js'
+import { scoreCase, summarizeCases } from './summarize-cases.js'
+
+/** What `evaluate` takes. */
+export interface EvaluateOptions<Expected = unknown, Context = unknown> {
+  /** Made by `createAgent`. */
+  agent: AnyAgent<Context>
+  cases: readonly EvaluationCase<Expected>[]
+  /** A scorer, or several by name. Default: 1 for a run that completes, 0 for another. */
+  score?: Scorer<Expected> | Readonly<Record<string, Scorer<Expected>>>
+  /**
+   * Of the evaluation: its sessions are `ID.CASE.1`, and have the tag `evaluation=ID`. With a `store`, the same id goes on
+   * with an evaluation that was stopped. No dot. Default: a new one.
+   */
+  id?: string
+  /**
+   * Where the sessions are kept; null: nowhere. Default: the agent's store; without one, and for replayed sessions, nowhere.
+   */
+  store?: SessionStore | null
+  /** Cases at once. Default: 4. */
+  concurrency?: number
+  /** How often each case is run. Default: 1. */
+  repeat?: number
+  /** The score from which a case passes, where the scorer returns a number. Default: 0.5. */
+  passAt?: number
+  /** Of the bootstrap: the same seed gives the same intervals. Default: 1. */
+  seed?: number
+  /** The app's own object, handed to tools. Needed where a tool wants one. */
+  context?: unknown
+  /** Stops the evaluation: the report has what was scored, and `interrupted`. */
+  signal?: AbortSignal
+  /** Told when a run begins and when it is scored. */
+  onProgress?: (progress: EvaluationProgress) => void
+}
+
+/** How far an evaluation is. */
+export interface EvaluationProgress {
+  /** Runs: cases times repeats. */
+  total: number
+  done: number
+  running: number
+  passed: number
+  failed: number
+  errors: number
+  diverged: number
+  /** USD so far, judges included; null where a price is not known. */
+  cost: number | null
+  elapsedMs: number
+  /** The run that was scored last, and its case. */
+  last?: { case: string; run: EvaluatedRun }
+}
+
+const optionNames = [
+  'agent',
+  'cases',
+  'score',
+  'id',
+  'store',
+  'concurrency',
+  'repeat',
+  'passAt',
+  'seed',
+  'context',
+  'signal',
+  'onProgress',
+] as const satisfies (keyof EvaluateOptions)[]
+
+/**
+ * Runs an agent on cases, and scores what comes of them.
+ *
+ * - Each case is a session of its own. What the report says of it (usage, time, guards) is what its log says.
+ * - A scorer that throws or returns no score makes the case an error, not a zero; so does a model that fails. Errors are in no
+ *   mean.
+ * - With a store, an evaluation that was stopped goes on under the same `id`: sessions that have ended are scored anew, and not
+ *   run again.
+ *
+ * @example
+ * const cases = [{ id: 'a', input: 'Go.', expected: 'Done.' }]
+ * const { summary } = await evaluate({ agent, cases, score: ({ output }, { expected }) => output === expected })
+ * console.log(summary.passRate?.value, summary.verdicts.failed) // → 1 0
+ *
+ * @throws {EvaluationError} `invalid_cases`, `invalid_option`, `not_an_agent`, `other_evaluation`
+ * @throws {ConfigError} `missing_api_key`, … for what concerns every case
+ */
+export async function evaluate<Expected, Context = unknown>(
+  options: WithContext<EvaluateOptions<Expected, Context>, NoInfer<Context>>,
+): Promise<EvaluationReport> {
+  return new Evaluation(options as unknown as EvaluateOptions).run()
+}
+
+const verdictCounts = {
+  passed: 'passed',
+  failed: 'failed',
+  error: 'errors',
+  diverged: 'diverged',
+} as const satisfies Record<EvaluatedRun['verdict'], keyof EvaluationProgress>
+
+interface Task {
+  case: EvaluationCase
+  repeat: number
+}
+
+/** One evaluation, from its first case to its report. */
+class Evaluation {
+  readonly #options: EvaluateOptions
+  readonly #id: string
+  readonly #cases: readonly EvaluationCase[]
+  readonly #scorers: Scorers
+  readonly #runner: CaseRunner
+  readonly #store: SessionStore
+  readonly #isKept: boolean
+  readonly #clock: Clock
+  readonly #model: string
+  readonly #stop = new AbortController()
+  /** By case, in the order of the repeats. */
+  readonly #runs = new Map<string, (EvaluatedRun | undefined)[]>()
+  readonly #startedAt: number
+  readonly #tally: Omit<EvaluationProgress, 'total' | 'elapsedMs' | 'last'> = {
+    done: 0,
+    running: 0,
+    passed: 0,
+    failed: 0,
+    errors: 0,
+    diverged: 0,
+    cost: 0,
+  }
+  #fatal: { error: unknown } | undefined
+
+  constructor(options: EvaluateOptions) {
+    this.#options = checkEvaluateOptions(options)
+    const { agent, cases, score, id, store, context } = options
+    const { parts, store: own } = getInternals(agent)
+    this.#cases = checkCases(cases)
+    this.#scorers = checkScorers(score)
+    this.#id = id ?? createEvaluationId(parts.clock)
+    const isReplay = this.#cases.some(({ recorded }) => recorded !== undefined)
+    const kept = store === undefined && !isReplay ? own : store
+    this.#isKept = kept !== undefined && kept !== null
+    this.#store = kept ?? memoryStore()
+    this.#clock = parts.clock
+    this.#model = `${parts.model.provider} ${parts.model.model}`
+    this.#startedAt = parts.clock.now()
+    const { signal } = this.#stop
+    this.#runner = new CaseRunner({ id: this.#id, parts, store: this.#store, context, signal })
+  }
+
+  async run(): Promise<EvaluationReport> {
+    const { signal, concurrency = 4, repeat = 1 } = this.#options
+    const unfollow = signal ? whenAborted(signal, () => this.#stop.abort()) : () => undefined
+    try {
+      const tasks = this.#listTasks(repeat).values()
+      await Promise.all(Array.from({ length: concurrency }, () => this.#work(tasks)))
+    } finally {
+      unfollow()
+    }
+    if (this.#fatal) throw this.#fatal.error
+    return this.#createReport()
+  }
+
+  /** All cases once, then all of them again: what was stopped has as many cases as possible. */
+  #listTasks(repeat: number): Task[] {
+    return Array.from({ length: repeat }, (_, i) =>
+      this.#cases.map((one) => ({ case: one, repeat: i + 1 })),
+    ).flat()
+  }
+
+  async #work(tasks: Iterator<Task>): Promise<void> {
+    for (let next = tasks.next(); !next.done; next = tasks.next()) {
+      if (this.#stop.signal.aborted) return
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- each worker has one case at a time
+        await this.#runTask(next.value)
+      } catch (error) {
+        this.#fatal ??= { error }
+        this.#stop.abort()
+      }
+    }
+  }
+
+  async #runTask({ case: one, repeat }: Task): Promise<void> {
+    this.#tally.running += 1
+    this.#report()
+    const run = await this.#runAndScore(one, repeat).finally(() => (this.#tally.running -= 1))
+    if (run === null) return
+    const runs = this.#runs.get(one.id) ?? []
+    runs[repeat - 1] = run
+    this.#runs.set(one.id, runs)
+    this.#count(run)
+    this.#report({ case: one.id, run })
+  }
+
+  /** Null: it was stopped. */
+  async #runAndScore(one: EvaluationCase, repeat: number): Promise<EvaluatedRun | null> {
+    const outcome = await this.#runner.run(one, repeat)
+    if (outcome === null) return null
+    const run = await this.#score(one, outcome)
+    if (!this.#isKept) await this.#runner.forget(outcome)
+    return run
+  }
+
+  /** Null: it was stopped meanwhile. */
+  async #score(one: EvaluationCase, outcome: CaseOutcome): Promise<EvaluatedRun | null> {
+    const { passAt = 0.5 } = this.#options
+    const { signal } = this.#stop
+    const { session, result, error, diverged } = outcome
+    const isScored = result !== null && !error && !diverged
+    const scored = isScored
+      ? await scoreResult(this.#scorers, result, one, { passAt, session, store: this.#store, signal })
+      : null
+    if (signal.aborted) return null
+    const problem = error ?? scored?.error
+    return {
+      session: this.#isKept ? session : null,
+      verdict: diverged ? 'diverged' : problem ? 'error' : scored?.passed ? 'passed' : 'failed',
+      score: scored?.score ?? null,
+      scores: scored?.scores ?? {},
+      ...(problem && { error: problem }),
+      ...(diverged && { diverged }),
+      ...toFacts(outcome),
+      cost: { agent: outcome.usage.cost, judges: scored?.judgesCost ?? 0 },
+    }
+  }
+
+  #count({ verdict, cost }: EvaluatedRun): void {
+    const tally = this.#tally
+    tally.done += 1
+    tally[verdictCounts[verdict]] += 1
+    const { agent, judges } = cost
+    tally.cost = tally.cost === null || agent === null || judges === null ? null : tally.cost + agent + judges
+  }
+
+  #report(last?: EvaluationProgress['last']): void {
+    const { onProgress, repeat = 1 } = this.#options
+    const elapsedMs = this.#clock.now() - this.#startedAt
+    onProgress?.({ ...this.#tally, total: this.#cases.length * repeat, elapsedMs, ...(last && { last }) })
+  }
+
+  #createReport(): EvaluationReport {
+    const { passAt = 0.5, repeat = 1, seed = 1 } = this.#options
+    const scorers = Object.keys(this.#scorers)
+    const cases = this.#cases.flatMap((one): EvaluatedCase[] => {
+      const runs = this.#runs.get(one.id)?.filter((run) => run !== undefined) ?? []
+      return runs.length === 0 ? [] : [toEvaluatedCase(one, runs)]
+    })
+    const isWhole = this.#tally.done === this.#cases.length * repeat
+    return {
+      statewright: 'evaluation',
+      version: reportVersion,
+      id: this.#id,
+      startedAt: this.#startedAt,
+      endedAt: this.#clock.now(),
+      ...(!isWhole && { interrupted: true as const }),
+      agent: { model: this.#model, definition: this.#runner.definition },
+      scorers,
+      passAt,
+      repeat,
+      seed,
+      cases,
+      summary: summarizeCases(cases, scorers, seed),
+    }
+  }
+}
+
+function toFacts({
+  result,
+  usage,
+  steps,
+  durationMs,
+  guards,
+}: CaseOutcome): Pick<
+  EvaluatedRun,
+  'state' | 'reason' | 'failure' | 'output' | 'steps' | 'tokens' | 'durationMs' | 'guards'
+> {
+  return {
+    state: result?.state ?? null,
+    reason: result?.reason ?? null,
+    ...(result?.error && { failure: result.error }),
+    output: cutText(result?.output ?? '', 4000),
+    steps,
+    tokens: { input: usage.inputTokens, output: usage.outputTokens, total: usage.totalTokens },
+    durationMs,
+    guards,
+  }
+}
+
+function toEvaluatedCase({ id, tags, input, expected }: EvaluationCase, runs: EvaluatedRun[]): EvaluatedCase {
+  return {
+    id,
+    ...(tags && { tags }),
+    input: cutText(describeInput(input), 2000),
+    ...(expected !== undefined && { expected: cutText(toText(expected), 2000) }),
+    ...scoreCase(runs),
+    runs,
+  }
+}
+
+/** The last thing that the user says. */
+function describeInput(input: EvaluationCase['input']): string {
+  if (typeof input === 'string') return input
+  const last = input.at(-1)
+  const content = last !== undefined && 'content' in last ? last.content : input
+  return toText(content)
+}
+
+const toText = (value: unknown): string =>
+  typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
+
+const cutText = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, most - 1)}…` : text
+
+/** Its sessions are found by it, and it sorts by time. */
+function createEvaluationId(clock: Clock): string {
+  const time = new Date(clock.now()).toISOString().replaceAll(/[-:]|\.\d+Z/g, '')
+  return `eval-${time}-${createId().slice(0, 4)}`
+}
+
+function checkEvaluateOptions(options: EvaluateOptions): EvaluateOptions {
+  if (typeof options !== 'object' || options === null)
+    throw evaluationOptionError('options', 'must be { agent, cases, score, … }')
+  expectKnownOptions('evaluate', options, optionNames)
+  const { cases, id, store, concurrency, repeat, passAt, seed, signal, onProgress } = options
+  if (!Array.isArray(cases)) throw evaluationOptionError('cases', 'must be a list; await what reads it')
+  if (id !== undefined && !(isSessionId(id) && !id.includes('.') && id.length <= 80))
+    throw evaluationOptionError('id', 'must have 1 to 80 letters, digits and _ : @ -, and no dot')
+  checkStore(store ?? undefined)
+  for (const [key, value] of Object.entries({ concurrency, repeat })) {
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1))
+      throw evaluationOptionError(key, 'must be a whole number from 1')
+  }
+  if (passAt !== undefined && !(typeof passAt === 'number' && passAt >= 0 && passAt <= 1))
+    throw evaluationOptionError('passAt', 'must be a number from 0 to 1')
+  if (seed !== undefined && !Number.isSafeInteger(seed))
+    throw evaluationOptionError('seed', 'must be a whole number')
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function')
+    throw evaluationOptionError('signal', 'must be an AbortSignal')
+  if (onProgress !== undefined && typeof onProgress !== 'function')
+    throw evaluationOptionError('onProgress', 'must be a function')
+  return options
+}

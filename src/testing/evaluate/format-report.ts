@@ -1,0 +1,209 @@
+import { createPaint, type Paint, type Style } from '../../core/format/paint.js'
+import { formatCount, formatDuration, shorten } from '../../core/format/format-words.js'
+import type { ReportComparison } from './compare-reports.js'
+import { expectArgument, optionsRule } from '../../core/base/expect-argument.js'
+import {
+  type CaseVerdict,
+  comparisonRule,
+  type EvaluationReport,
+  reportRule,
+  type Spread,
+} from './evaluation-report.js'
+import {
+  describeFailure,
+  formatCost,
+  formatCostRange,
+  formatExtent,
+  formatMean,
+  formatPlural,
+  formatPointRange,
+  formatScore,
+  formatScoreRange,
+  formatShare,
+  formatShareRange,
+  formatSigned,
+  formatSignedRange,
+  listFailures,
+  listScoreRows,
+} from './report-words.js'
+
+/** How a report is shown as text. */
+export interface FormatReportOptions {
+  /** Columns. Default: 80. */
+  width?: number
+  /** Default: false. */
+  color?: boolean
+  /** How many failures, regressions and improvements are named. Default: 5. */
+  most?: number
+}
+
+const verdictStyles: Record<CaseVerdict, Style> = {
+  passed: 'green',
+  failed: 'red',
+  error: 'yellow',
+  diverged: 'cyan',
+}
+
+/**
+ * A report as a table for terminals, with the comparison to another one if it is given.
+ *
+ * @example
+ * const report = await evaluate({ agent, cases: [{ id: 'a', input: 'Go.' }] })
+ * console.log(formatReport(report)) // → Evaluation eval-… · … passed 1 …
+ */
+export function formatReport(
+  report: EvaluationReport,
+  comparison: ReportComparison | null = null,
+  options: FormatReportOptions = {},
+): string {
+  expectArgument('formatReport(report)', report, reportRule)
+  expectArgument('formatReport(report, comparison)', comparison, comparisonRule)
+  expectArgument('formatReport(report, comparison, options)', options, optionsRule)
+  const { width = 80, color = false, most = 5 } = options
+  const paint = createPaint(color)
+  const { id, agent, interrupted, summary } = report
+  const head = `Evaluation ${id} · ${agent.model} · ${formatExtent(report)}`
+  const verdicts = Object.entries(summary.verdicts)
+    .filter(([verdict, count]) => count > 0 || verdict === 'passed' || verdict === 'failed')
+    .map(([verdict, count]) =>
+      paint(verdictStyles[verdict as CaseVerdict], `${verdict} ${formatCount(count)}`),
+    )
+  const lines = [
+    shorten(head, width),
+    ...(interrupted ? [paint('yellow', 'Stopped before its end: this is what was scored.')] : []),
+    '',
+    ...formatScores(report, width, paint),
+    '',
+    `  ${verdicts.join('   ')}`,
+    '',
+    ...formatFacts(report, width, paint),
+    ...(comparison ? ['', ...formatComparison(comparison, { width, paint, most })] : []),
+    ...formatFailures(report, { width, paint, most }),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function formatScores(report: EvaluationReport, width: number, paint: Paint): string[] {
+  const rows = listScoreRows(report)
+  const columns = ['mean', '95 %', 'passed', '95 %', 'cases']
+  const cells = rows.map(([, { mean, passRate, cases }]) => [
+    mean ? formatScore(mean.value) : '–',
+    mean ? formatScoreRange(mean) : '–',
+    passRate ? formatShare(passRate.value) : '–',
+    passRate ? formatShareRange(passRate) : '–',
+    formatCount(cases),
+  ])
+  const widths = columns.map((name, i) => Math.max(name.length, ...cells.map((row) => (row[i] ?? '').length)))
+  const rest = width - 2 - widths.reduce((sum, each) => sum + each + 2, 0)
+  const nameWidth = Math.max(8, Math.min(rest, Math.max(5, ...rows.map(([name]) => name.length))))
+  const align = (row: readonly string[]): string =>
+    row.map((cell, i) => cell.padStart(widths[i] ?? 0)).join('  ')
+  return [
+    paint('dim', `  ${''.padEnd(nameWidth)}  ${align(columns)}`),
+    ...rows.map(([name], i) => `  ${shorten(name, nameWidth).padEnd(nameWidth)}  ${align(cells[i] ?? [])}`),
+  ]
+}
+
+function formatFacts({ summary }: EvaluationReport, width: number, paint: Paint): string[] {
+  const { cost, tokens, steps, durationMs, states, guards } = summary
+  const judged =
+    cost.judges === 0 ? '' : ` (agent ${formatCost(cost.agent)}, judges ${formatCost(cost.judges)})`
+  const counted = (names: Record<string, number>): string =>
+    Object.entries(names)
+      .map(([name, count]) => `${name} ${formatCount(count)}`)
+      .join(' · ')
+  const facts: [string, string][] = [
+    ['cost', `${formatCost(cost.total)}${judged}`],
+    [
+      'tokens',
+      `${formatCount(tokens.total)} (${formatCount(tokens.input)} in, ${formatCount(tokens.output)} out)`,
+    ],
+    ['steps', formatSpread(steps, formatMean)],
+    ['time', formatSpread(durationMs, formatDuration)],
+    ['states', counted(states)],
+    ...(Object.keys(guards).length > 0 ? [['guards', counted(guards)] as [string, string]] : []),
+  ]
+  return facts.map(([name, words]) => `  ${paint('dim', name.padEnd(8))}  ${shorten(words, width - 12)}`)
+}
+
+function formatSpread(spread: Spread | null, format: (value: number) => string): string {
+  if (spread === null) return '–'
+  const { mean, p50, p95, max } = spread
+  return `mean ${format(mean)}, p50 ${format(p50)}, p95 ${format(p95)}, most ${format(max)}`
+}
+
+interface ListOptions {
+  width: number
+  paint: Paint
+  most: number
+}
+
+function formatComparison(
+  {
+    base,
+    pairs,
+    score,
+    passRate,
+    scorers,
+    cost,
+    durationMs,
+    regressions,
+    improvements,
+    ...others
+  }: ReportComparison,
+  { width, paint, most }: ListOptions,
+): string[] {
+  const one = Object.keys(scorers).length < 2
+  const rows: [string, string][] = [
+    ['score', score ? formatSignedRange(score) : '–'],
+    ['passed', passRate ? formatPointRange(passRate) : '–'],
+    ...Object.entries(one ? {} : scorers).map(([name, range]): [string, string] => [
+      name,
+      range ? formatSignedRange(range) : '–',
+    ]),
+    ['cost', cost ? formatCostRange(cost) : '–'],
+    ['time', durationMs ? formatSignedRange(durationMs, formatDuration) : '–'],
+  ]
+  const nameWidth = Math.max(8, ...rows.map(([name]) => Math.min(20, name.length)))
+  const { added, missing } = others
+  const left = [
+    ...(added.length > 0 ? [`${formatPlural(added.length, 'case')} only here`] : []),
+    ...(missing.length > 0 ? [`${formatPlural(missing.length, 'case')} only there`] : []),
+  ]
+  const idWidth = Math.max(8, width - 30)
+  const list = (title: string, style: Style, changes: typeof regressions): string[] => [
+    ...(changes.length > 0 ? [`  ${paint(style, `${title} ${formatCount(changes.length)}`)}`] : []),
+    ...changes.slice(0, most).map(({ id, before, now, difference }) => {
+      const numbers = `${formatSigned(difference)}  ${formatScore(before)} → ${formatScore(now)}`
+      return `    ${paint(style, numbers)}  ${shorten(id, idWidth)}`
+    }),
+    ...(changes.length > most ? [paint('dim', `    … and ${changes.length - most} more`)] : []),
+  ]
+  return [
+    shorten(`Against ${base} · ${[formatPlural(pairs, 'pair'), ...left].join(', ')}`, width),
+    ...rows.map(([name, words]) => `  ${paint('dim', shorten(name, nameWidth).padEnd(nameWidth))}  ${words}`),
+    ...list('worse', 'red', regressions),
+    ...list('better', 'green', improvements),
+  ]
+}
+
+function formatFailures(report: EvaluationReport, { width, paint, most }: ListOptions): string[] {
+  const failures = listFailures(report)
+  const [first] = failures
+  if (first === undefined) return []
+  const kept = failures.find(({ run }) => run.session !== null)?.run.session
+  return [
+    '',
+    ...failures.slice(0, most).flatMap(({ of, run }) => {
+      const { verdict, session } = run
+      const name = session ?? of.id
+      const why = describeFailure(run)
+      return [
+        `  ${paint(verdictStyles[verdict], verdict)}  ${shorten(name, Math.max(8, width - 4 - verdict.length))}`,
+        ...(why === '' ? [] : [`    ${paint('dim', shorten(why, width - 4))}`]),
+      ]
+    }),
+    ...(failures.length > most ? [paint('dim', `  … and ${formatCount(failures.length - most)} more`)] : []),
+    ...(kept ? ['', paint('dim', `Look at one: statewright sessions show ${kept}`)] : []),
+  ]
+}

@@ -1,0 +1,169 @@
+import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
+import { parseArguments } from '../../core/tools/parse-arguments.js'
+import { ToolError } from '../../core/tools/tool-error.js'
+import { ToolContent } from '../../core/tools/tool-content.js'
+import type { Tool, ToolExecution } from '../../core/tools/tool.js'
+import type { ToolSet } from '../../core/tools/tool-set.js'
+import type { ToolSpec } from '../../core/models/provider.js'
+import { toCanonicalJson } from '../play/record-agent.js'
+import type { RecordedResult } from './evaluation-case.js'
+import type { EvaluatedRun } from './evaluation-report.js'
+
+/** A session that is played. */
+export interface PlayedSession {
+  /** Aborts at the call that cannot be played. */
+  readonly signal: AbortSignal
+  readonly diverged: EvaluatedRun['diverged'] | undefined
+}
+
+/**
+ * The tools of an agent that plays recorded sessions: a call that a session has recorded with the same arguments gets the
+ * recorded result, another runs only if its tool changes nothing, and any other ends the session. No person, client or
+ * sub-agent is asked.
+ */
+export class PlayedTools implements ToolSet {
+  readonly #tools: ToolSet
+  readonly #played = new WeakMap<Tool, Tool>()
+  readonly #sessions = new Map<string, SessionCalls>()
+
+  constructor(tools: ToolSet) {
+    this.#tools = tools
+  }
+
+  begin(session: string, calls: readonly RecordedResult[]): PlayedSession {
+    const begun = new SessionCalls(calls)
+    this.#sessions.set(session, begun)
+    return begun
+  }
+
+  end(session: string): void {
+    this.#sessions.delete(session)
+  }
+
+  get(name: string): Tool | undefined {
+    const tool = this.#tools.get(name)
+    if (!tool) return undefined
+    const known = this.#played.get(tool)
+    if (known) return known
+    const played = this.#createPlayedTool(tool)
+    this.#played.set(tool, played)
+    return played
+  }
+
+  get names(): readonly string[] {
+    return this.#tools.names
+  }
+
+  get specs(): readonly ToolSpec[] {
+    return this.#tools.specs
+  }
+
+  get traits(): Record<string, ToolTraits> {
+    return Object.fromEntries(
+      Object.entries(this.#tools.traits).map(([name, { readOnly, idempotent, polling }]) => [
+        name,
+        { readOnly, idempotent, polling },
+      ]),
+    )
+  }
+
+  #createPlayedTool(tool: Tool): Tool {
+    const { delegate: _delegate, ...others } = tool
+    return {
+      ...others,
+      client: false,
+      needsApproval: false,
+      execute: async (input: unknown, execution: ToolExecution) => {
+        const session = this.#sessions.get(execution.sessionId)
+        const recorded = await session?.take(tool, input)
+        if (recorded) return giveResult(recorded.result)
+        const why = await findObstacle(tool, input, execution)
+        if (why === null) return tool.execute?.(input, execution)
+        session?.diverge(tool.name, input, why)
+        throw new ToolError('failed', `This call cannot be played: ${why}.`)
+      },
+    }
+  }
+}
+
+/** The recorded calls of one session. A call that was made several times gets its results in their order, then the last. */
+class SessionCalls implements PlayedSession {
+  diverged: EvaluatedRun['diverged']
+  readonly #abort = new AbortController()
+  readonly #calls: readonly RecordedResult[]
+  /** By tool: its calls by their arguments, as the tool reads them. */
+  readonly #tools = new Map<string, Promise<Map<string, RecordedResult[]>>>()
+
+  constructor(calls: readonly RecordedResult[]) {
+    this.#calls = calls
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  async take(tool: Tool, input: unknown): Promise<RecordedResult | undefined> {
+    const results = (await this.#readCalls(tool)).get(toCanonicalJson(input))
+    return results !== undefined && results.length > 1 ? results.shift() : results?.[0]
+  }
+
+  diverge(tool: string, input: unknown, why: string): void {
+    this.diverged ??= { tool, arguments: (toCanonicalJson(input) ?? '').slice(0, 2000), why }
+    this.#abort.abort(new Error(`Diverged: ${why}.`))
+  }
+
+  #readCalls(tool: Tool): Promise<Map<string, RecordedResult[]>> {
+    const known = this.#tools.get(tool.name)
+    if (known) return known
+    const reading = readCalls(
+      tool,
+      this.#calls.filter(({ name }) => name === tool.name),
+    )
+    this.#tools.set(tool.name, reading)
+    return reading
+  }
+}
+
+/** Recorded arguments as the tool reads them now; what does not fit any more is left out. */
+async function readCalls(
+  tool: Tool,
+  calls: readonly RecordedResult[],
+): Promise<Map<string, RecordedResult[]>> {
+  const byInput = new Map<string, RecordedResult[]>()
+  for (const call of calls) {
+    // oxlint-disable-next-line no-await-in-loop -- most tools read them at once
+    const parsed = await parseArguments(tool, call.arguments)
+    if (!parsed.ok) continue
+    const key = toCanonicalJson(parsed.input)
+    byInput.set(key, [...(byInput.get(key) ?? []), call])
+  }
+  return byInput
+}
+
+/** Why a call that is not recorded must not run; null: it may. */
+async function findObstacle(tool: Tool, input: unknown, { context }: ToolExecution): Promise<string | null> {
+  const what = 'the session has no such call'
+  if (tool.delegate) return `${what}, and sub-agents do not run in a replay`
+  if (tool.client) return `${what}, and no client is there to carry it out`
+  if (!tool.readOnly) return `${what}, and its tool is not readOnly`
+  if (await needsPerson(tool, input, context)) return `${what}, and a person would have to approve it`
+  return null
+}
+
+async function needsPerson({ needsApproval }: Tool, input: unknown, context: unknown): Promise<boolean> {
+  if (typeof needsApproval !== 'function') return needsApproval
+  try {
+    return await needsApproval(input, { context })
+  } catch {
+    return true
+  }
+}
+
+const prefixPattern = /^The tool '[\w-]+' (failed|failed, perhaps only for now|refused this call by policy): /
+
+/** What a tool returned then, or how it failed. */
+function giveResult({ status, content, media, errorKind }: RecordedResult['result']): unknown {
+  if (status === 'ok') return media && media.length > 0 ? new ToolContent(content, media, true) : content
+  // The run says again which tool has failed.
+  throw new ToolError(errorKind ?? 'failed', content.replace(prefixPattern, ''))
+}

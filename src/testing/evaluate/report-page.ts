@@ -1,0 +1,231 @@
+import { sha256 } from '../../../guards/lib/sha256.js'
+import { formatCount, formatDuration } from '../../core/format/format-words.js'
+import type { ReportComparison } from './compare-reports.js'
+import { expectArgument } from '../../core/base/expect-argument.js'
+import { comparisonRule, type EvaluatedCase, type EvaluationReport, reportRule } from './evaluation-report.js'
+import { html, type Markup } from './page-parts.js'
+import { type IntervalRow, plotChanges, plotHistogram, plotIntervals, plotVerdicts } from './page-plots.js'
+import { pageStyle } from './page-style.js'
+import {
+  describeFailure,
+  formatCost,
+  formatCostRange,
+  formatExtent,
+  formatMean,
+  formatPlural,
+  formatPointRange,
+  formatScore,
+  formatScoreRange,
+  formatShare,
+  formatShareRange,
+  formatSignedRange,
+  listFailures,
+  listScoreRows,
+  type ShownFailure,
+} from './report-words.js'
+
+/** Rows of a table; a report as JSON has all of them. */
+const mostRows = 1000
+
+/** Failures that are shown whole. */
+const mostFailures = 200
+
+/**
+ * A report as one HTML page with its plots in it: no script, nothing that is loaded, light and dark.
+ *
+ * @example
+ * const report = await evaluate({ agent, cases: [{ id: 'a', input: 'Go.' }] })
+ * await writeFile('report.html', formatReportPage(report))
+ */
+export function formatReportPage(
+  report: EvaluationReport,
+  comparison: ReportComparison | null = null,
+): string {
+  expectArgument('formatReportPage(report)', report, reportRule)
+  expectArgument('formatReportPage(report, comparison)', comparison, comparisonRule)
+  const { id } = report
+  const policy = `default-src 'none'; style-src 'sha256-${hashStyle()}'; base-uri 'none'; form-action 'none'`
+  const page = html`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>Evaluation ${id}</title>
+<style>${{ html: pageStyle }}</style>
+<main>
+${showHead(report)}
+${showTiles(report)}
+<section><h2>Runs</h2>${plotVerdicts(report.summary.verdicts)}${showCounts(report)}</section>
+${showScores(report)}
+${comparison && showComparison(comparison)}
+${showSpreads(report)}
+${showFailures(report)}
+${showCases(report)}
+</main>
+</html>
+`
+  return page.html
+}
+
+/** The style's fingerprint as policies have it: the bytes of SHA-256 in base64. */
+function hashStyle(): string {
+  const digits = sha256(pageStyle).match(/../g) ?? []
+  return btoa(String.fromCodePoint(...digits.map((two) => Number.parseInt(two, 16))))
+}
+
+function showHead(report: EvaluationReport): Markup {
+  const { id, agent, startedAt, passAt, seed, interrupted } = report
+  const when = new Date(startedAt).toISOString().slice(0, 16).replace('T', ' ')
+  return html`<h1>Evaluation ${id}</h1>
+<p class="soft">${agent.model} · ${when} UTC · ${formatExtent(report)} · a score of ${passAt} passes · seed ${seed}</p>
+${interrupted === true && html`<p class="note">Stopped before its end: this is what was scored.</p>`}`
+}
+
+function showTiles({ summary }: EvaluationReport): Markup {
+  const { mean, passRate, cost, durationMs, tokens, steps } = summary
+  const tile = (value: string, words: string): Markup =>
+    html`<div class="tile"><b>${value}</b><span>${words}</span></div>`
+  const judged = cost.judges === 0 ? 'cost' : `cost, of which judges ${formatCost(cost.judges)}`
+  return html`<div class="tiles">
+${tile(mean ? formatScore(mean.value) : '–', mean ? `mean score, ${formatScoreRange(mean)}` : 'mean score')}
+${tile(passRate ? formatShare(passRate.value) : '–', passRate ? `passed, ${formatShareRange(passRate)}` : 'passed')}
+${tile(formatCost(cost.total), judged)}
+${tile(formatCount(tokens.total), `tokens, ${formatCount(tokens.output)} of them output`)}
+${tile(durationMs ? formatDuration(durationMs.p50) : '–', `time (p50), p95 ${durationMs ? formatDuration(durationMs.p95) : '–'}`)}
+${tile(steps ? formatMean(steps.mean) : '–', `steps a run, at most ${steps ? formatMean(steps.max) : '–'}`)}
+</div>`
+}
+
+function showCounts({ summary: { states, guards } }: EvaluationReport): Markup {
+  const table = (head: string, counts: Record<string, number>): Markup =>
+    html`<table><tr><th>${head}</th><th class="number">runs</th></tr>${Object.entries(counts).map(
+      ([name, count]) => html`<tr><td>${name}</td><td class="number">${formatCount(count)}</td></tr>`,
+    )}</table>`
+  const hasGuards = Object.keys(guards).length > 0
+  return html`<div class="pair"><div>${table('state and reason', states)}</div>${
+    hasGuards && html`<div>${table('guard that spoke', guards)}</div>`
+  }</div>`
+}
+
+function showScores(report: EvaluationReport): Markup {
+  const rows = listScoreRows(report)
+  const axis = { from: 0, to: 1, marks: [0, 0.25, 0.5, 0.75, 1] }
+  const means = rows.map(([name, { mean }]): IntervalRow => {
+    const words = mean ? `${formatScore(mean.value)} (${formatScoreRange(mean)})` : 'not scored'
+    return { name, range: mean, words }
+  })
+  const rates = rows.map(([name, { passRate }]): IntervalRow => {
+    const words = passRate ? `${formatShare(passRate.value)} (${formatShareRange(passRate)})` : 'not scored'
+    return { name, range: passRate, words }
+  })
+  return html`<section><h2>Scores</h2>
+<p class="soft">95 % intervals: of means by bootstrap over the cases, of pass rates Wilson's.</p>
+<h3>Mean score</h3>${plotIntervals(means, axis)}
+<h3>Share that passed</h3>${plotIntervals(rates, axis)}</section>`
+}
+
+function showComparison(comparison: ReportComparison): Markup {
+  const { base, pairs, score, passRate, scorers, cost, tokens, steps, durationMs } = comparison
+  const { regressions, improvements, added, missing } = comparison
+  const differences: IntervalRow[] = [
+    { name: 'score', range: score, words: score ? formatSignedRange(score) : '–' },
+    { name: 'passed', range: passRate, words: passRate ? formatPointRange(passRate) : '–' },
+    ...(Object.keys(scorers).length > 1 ? Object.entries(scorers) : []).map(([name, range]) => ({
+      name,
+      range,
+      words: range ? formatSignedRange(range) : '–',
+    })),
+  ]
+  const others: [string, string][] = [
+    ['cost of a run', cost ? formatCostRange(cost) : '–'],
+    ['tokens', tokens ? formatSignedRange(tokens, formatMean) : '–'],
+    ['steps', steps ? formatSignedRange(steps, formatMean) : '–'],
+    ['time', durationMs ? formatSignedRange(durationMs, formatDuration) : '–'],
+  ]
+  const shown = [...regressions.slice(0, 25), ...improvements.slice(0, 25).toReversed()]
+  const reach = Math.min(
+    1,
+    Math.max(0.1, ...differences.flatMap(({ range }) => (range ? [-range.low, range.high] : []))),
+  )
+  const limit = Math.ceil(reach * 10) / 10
+  return html`<section><h2>Against ${base}</h2>
+<p class="soft">${formatPlural(pairs, 'pair')} of cases; ${formatPlural(regressions.length, 'case')} worse, ${improvements.length} better${
+    added.length > 0 && `; ${added.length} only here`
+  }${missing.length > 0 && `; ${missing.length} only there`}.</p>
+${plotIntervals(differences, { from: -limit, to: limit, marks: [-limit, 0, limit] })}
+<div class="wide"><table>${others.map(([name, words]) => html`<tr><td>${name}</td><td>${words}</td></tr>`)}</table></div>
+${shown.length > 0 && html`<h3>Cases that changed</h3>${plotChanges(shown)}`}</section>`
+}
+
+function showSpreads({ cases }: EvaluationReport): Markup {
+  const scores = cases.flatMap(({ score }) => (score === null ? [] : [score]))
+  const runs = cases.flatMap((one) => one.runs).filter(({ state }) => state !== null)
+  const times = runs.map(({ durationMs }) => durationMs)
+  const costs = runs.flatMap(({ cost }) => (cost.agent === null ? [] : [cost.agent]))
+  const plot = (
+    title: string,
+    values: readonly number[],
+    format: (value: number) => string,
+  ): Markup | null => {
+    const most = Math.max(0, ...values)
+    if (most === 0) return null
+    return html`<section><h2>${title}</h2>${plotHistogram(values, { from: 0, to: most, bins: 10, format })}</section>`
+  }
+  return html`<div class="pair">
+<section><h2>Scores of cases</h2>${plotHistogram(scores, { from: 0, to: 1, bins: 10, format: String })}</section>
+${plot('Time of a run', times, formatDuration)}
+${plot('Cost of a run', costs, formatCost)}
+</div>`
+}
+
+function showFailures(report: EvaluationReport): Markup | null {
+  const failures = listFailures(report)
+  if (failures.length === 0) return null
+  const rest = failures.length - mostFailures
+  return html`<section><h2>${formatPlural(failures.length, 'run')} that did not pass</h2>
+${failures.slice(0, mostFailures).map(showFailure)}
+${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more: the JSON report has them.</p>`}</section>`
+}
+
+function showFailure({ of, run }: ShownFailure): Markup {
+  const { verdict, session, output, scores, state, reason, guards } = run
+  const why = describeFailure(run)
+  const row = (name: string, words: string | null): Markup | false =>
+    words !== null && words !== '' && html`<dt>${name}</dt><dd>${words}</dd>`
+  const said = Object.entries(scores).map(
+    ([name, given]) =>
+      `${name} ${formatScore(given.score)}${given.why === undefined ? '' : `: ${given.why}`}`,
+  )
+  return html`<details><summary><b class="${verdict}">${verdict}</b> ${of.id}${
+    why !== '' && html` <span class="soft">${why.length > 160 ? `${why.slice(0, 159)}…` : why}</span>`
+  }</summary>
+<dl>${row('input', of.input)}${row('expected', of.expected ?? null)}${row('output', output)}${row('scores', said.join('\n'))}${row(
+    'state',
+    state === null ? 'not begun' : `${state} (${reason ?? ''})`,
+  )}${row('why', why)}${row('guards', guards.map(({ guard, action, message }) => `${guard} ${action}: ${message}`).join('\n'))}${
+    session !== null &&
+    html`<dt>session</dt><dd><code>statewright sessions show ${session}</code>\nin the studio (statewright studio --open): <code>#/session/${session}</code></dd>`
+  }</dl></details>`
+}
+
+function showCases({ cases }: EvaluationReport): Markup {
+  const rest = cases.length - mostRows
+  return html`<section><h2>All cases</h2><div class="wide"><table>
+<tr><th>case</th><th>verdicts</th><th class="number">score</th><th class="number">steps</th><th class="number">tokens</th><th class="number">cost</th><th class="number">time</th></tr>
+${cases.slice(0, mostRows).map(showCase)}</table></div>
+${rest > 0 && html`<p class="soft">… and ${formatCount(rest)} more: the JSON report has them.</p>`}</section>`
+}
+
+function showCase({ id, score, runs }: EvaluatedCase): Markup {
+  const mean = (of: (run: EvaluatedCase['runs'][number]) => number): number =>
+    runs.reduce((sum, run) => sum + of(run), 0) / runs.length
+  const isPriced = runs.every(({ cost }) => cost.agent !== null)
+  return html`<tr><td class="id">${id}</td><td>${runs.map(
+    ({ verdict }, i) => html`${i > 0 && ', '}<span class="${verdict}">${verdict}</span>`,
+  )}</td><td class="number">${formatScore(score)}</td><td class="number">${formatMean(mean(({ steps }) => steps))}</td><td class="number">${formatMean(
+    mean(({ tokens }) => tokens.total),
+  )}</td><td class="number">${isPriced ? formatCost(mean(({ cost }) => cost.agent ?? 0)) : 'unknown'}</td><td class="number">${formatDuration(
+    mean(({ durationMs }) => durationMs),
+  )}</td></tr>`
+}

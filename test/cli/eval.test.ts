@@ -1,0 +1,248 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { EvaluationReport } from '../../src/testing/index.js'
+import { type Scenario, startRehearsal, type Rehearsal } from '../../src/rehearsal/index.js'
+import { kept, withProgram } from './kept.js'
+import { type CliCall, removeFolders } from './support.js'
+
+let rehearsals: Rehearsal[] = []
+
+afterEach(async () => {
+  await Promise.all(rehearsals.splice(0).map((one) => one.close()))
+  await removeFolders()
+})
+
+const cases = [
+  { id: 'fr', input: 'The capital of France?', expected: 'Paris' },
+  { id: 'pl', input: 'The capital of Poland?', expected: 'Warsaw' },
+  { id: 'at', input: 'The capital of Austria?', expected: 'Vienna' },
+]
+  .map((one) => JSON.stringify(one))
+  .join('\n')
+
+const source = (path: string) => JSON.stringify(join(process.cwd(), 'src', path))
+
+const scorers = `
+  export const score = {
+    exact: ({ output }, { expected }) => output === expected,
+    short: ({ output }) => ({ score: output.length < 7, why: output.length + ' letters' }),
+  }`
+
+/** Answers by the last message; a case, a scorer and an agent in a folder. */
+async function place(
+  answer: (said: string) => string,
+  { score = scorers, tools = '[]' }: { score?: string; tools?: string } = {},
+) {
+  const turns: Scenario['turns'] = [
+    ({ body }) => ({ text: answer(JSON.stringify(body.messages.at(-1)?.content)) }),
+  ]
+  const rehearsal = await startRehearsal({ scenario: { turns, onExhausted: 'repeatLast' } })
+  rehearsals.push(rehearsal)
+  const agent = `
+    import { createAgent } from ${source('core/agent/agent.ts')}
+    import { defineTool } from ${source('core/tools/define-tool.ts')}
+    import { openaiChat } from ${source('core/models/openai/openai-chat.ts')}
+    const model = openaiChat({ model: 'm', baseURL: '${rehearsal.url}', apiKey: 'none' })
+    export default ({ store }) => createAgent({ model, store, tools: ${tools}, prices: { m: { inputPerMillion: 1, outputPerMillion: 1 } } })`
+  const wrong = { 'none.mjs': 'export const exact = 1', 'text.mjs': `export const score = 'exact'` }
+  const files = { 'cases.jsonl': cases, 'agent.mjs': agent, 'score.mjs': score, ...wrong }
+  const folder = await kept(files)
+  return {
+    ...folder,
+    rehearsal,
+    evaluate: (args: readonly string[], call?: CliCall) =>
+      folder.run(['eval', 'cases.jsonl', '--agent', 'agent.mjs', ...args], call),
+    readReport: async (name: string) =>
+      JSON.parse(await readFile(join(folder.cwd, name), 'utf8')) as EvaluationReport,
+  }
+}
+
+const twoOfThree = (said: string): string => (said.includes('France') ? 'Paris' : 'Warsaw')
+
+describe('eval', () => {
+  test('runs the cases, and prints a table of the scores', async () => {
+    const { evaluate, run } = await place(twoOfThree)
+    const { code, out, err } = await evaluate(['--score', 'score.mjs', '--id', 'capitals'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/^Evaluation capitals · \S+ m · 3 cases, /)
+    expect(out).toMatch(/\n {2}all +0\.83 .* 67 % .* 3\n/)
+    expect(out).toMatch(/\n {2}exact +0\.67 /)
+    expect(out).toMatch(/\n {2}short +1\.00 /)
+    expect(out).toMatch(/passed 2 {3}failed 1\n/)
+    expect(out).toMatch(/cost +< \$0\.0001/)
+    expect(out).toMatch(/states +COMPLETED end_turn 3\n/)
+    expect(out).toMatch(/\n {2}failed {2}capitals\.at\.1\n {4}exact 0\.00\n/)
+    expect(out).toMatch(/Look at one: statewright sessions show capitals\.at\.1\n$/)
+    const shown = await run(['sessions', 'show', 'capitals.at.1'])
+    expect(shown.out).toContain('Warsaw')
+    expect(
+      (await run(['sessions', 'list', '--tag', 'evaluation=capitals', '--json'])).out.split('\n'),
+    ).toHaveLength(4)
+  })
+
+  test('writes the report as JSON and as a page', async () => {
+    const { evaluate, readReport, cwd } = await place(twoOfThree)
+    const files = ['--out', 'report.json', '--html', 'report.html']
+    const { out } = await evaluate(['--score', 'score.mjs', '--id', 'e', '--json', ...files])
+    const report = await readReport('report.json')
+    expect(JSON.parse(out)).toEqual(report)
+    expect(report.cases.map(({ id, score }) => [id, score])).toEqual([
+      ['fr', 1],
+      ['pl', 1],
+      ['at', 0.5],
+    ])
+    const page = await readFile(join(cwd, 'report.html'), 'utf8')
+    expect(page).toContain('statewright sessions show e.at.1')
+  })
+
+  test('compares with a report, and fails when a threshold is crossed', async () => {
+    let answer = twoOfThree
+    const { evaluate } = await place((said) => answer(said))
+    const given = ['--score', 'score.mjs']
+    expect((await evaluate([...given, '--out', 'base.json'])).code).toBe(0)
+    const same = await evaluate([...given, '--against', 'base.json', '--max-regression', '0'])
+    expect(same).toMatchObject({ code: 0, err: '' })
+    expect(same.out).toMatch(/Against eval-\S+ · 3 pairs\n {2}score +±0\.00/)
+    answer = (said) => (said.includes('Austria') ? 'Vienna' : 'Lisbon')
+    const worse = await evaluate([...given, '--against', 'base.json', '--max-regression', '0.1'])
+    expect(worse.code).toBe(1)
+    expect(worse.err).toBe(
+      'statewright: the mean score has fallen by 0.167, more than 0.1 (--max-regression).\n',
+    )
+    expect(worse.out).toMatch(/worse 2\n {4}−0\.50 {2}1\.00 → 0\.50 {2}fr\n/)
+    expect(worse.out).toMatch(/better 1\n {4}\+0\.50 {2}0\.50 → 1\.00 {2}at\n/)
+    expect((await evaluate([...given, '--against', 'base.json', '--max-regression', '0.2'])).code).toBe(0)
+    const low = await evaluate([...given, '--fail-below', '0.9'])
+    expect(low).toMatchObject({
+      code: 1,
+      err: 'statewright: the mean score 0.667 is below 0.9 (--fail-below).\n',
+    })
+    expect((await evaluate([...given, '--fail-below', '0.6'])).code).toBe(0)
+  })
+
+  test('a scorer that fails is an error, and fails the command', async () => {
+    const score = `export default (result, { id }) => { if (id === 'at') throw new Error('No such file.'); return 1 }`
+    const { evaluate } = await place(twoOfThree, { score })
+    const { code, out, err } = await evaluate(['--score', 'score.mjs'])
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: 'statewright: 1 of 3 runs are errors: they have no score.\n',
+    })
+    expect(out).toMatch(/passed 2 {3}failed 0 {3}error 1/)
+    expect(out).toMatch(/error {2}\S+\.at\.1\n {4}Scorer 'score' threw: No such file\./)
+    expect(out).toMatch(/\n {2}score +1\.00 .* 2\n/)
+  })
+
+  test('Ctrl-C reports what is scored, and the same command goes on', async () => {
+    const stop = new AbortController()
+    const { evaluate, rehearsal, readReport } = await place((said) => {
+      if (said.includes('Poland')) stop.abort()
+      return twoOfThree(said)
+    })
+    const given = ['--score', 'score.mjs', '--concurrency', '1', '--out', 'report.json']
+    const first = await evaluate(given, { signal: stop.signal })
+    expect(first.code).toBe(130)
+    expect(first.out).toMatch(/Stopped before its end/)
+    const [, id = ''] = /Go on with the same command with --id (\S+)\.\n$/.exec(first.err) ?? []
+    expect(await readReport('report.json')).toMatchObject({
+      id,
+      interrupted: true,
+      cases: [{ id: 'fr', score: 1 }],
+    })
+    const asked = rehearsal.requests.length
+    const second = await evaluate([...given, '--id', id])
+    expect(second).toMatchObject({ code: 0, err: '' })
+    expect((await readReport('report.json')).cases.map((one) => one.id)).toEqual(['fr', 'pl', 'at'])
+    const after = rehearsal.requests.slice(asked).map(({ body }) => JSON.stringify(body.messages))
+    expect(after.filter((said) => said.includes('France'))).toEqual([])
+  })
+
+  test('shows at a terminal how far it is', async () => {
+    const { evaluate } = await place(twoOfThree)
+    const { err } = await evaluate(['--concurrency', '1'], { tty: true })
+    expect(err).toContain('\r0/3 · 0 passed, 0 failed · 1 running')
+    expect(err.endsWith('\r\u001B[K')).toBe(true)
+  })
+
+  test('replays the sessions of a store, and writes nothing', async () => {
+    const tools = `[defineTool({ name: 'pay', description: 'Pays.', input: { type: 'object' }, execute: () => { throw new Error('It ran.') } })]`
+    const there = await place(() => 'Paid.', { tools })
+    const { run, cwd, withStore } = there
+    const pay = { toolCalls: [{ name: 'pay', arguments: { id: 1 } }] }
+    await withProgram(there, [pay, { text: 'Paid.' }, { text: 'Nothing.' }], {}, async (agent) => {
+      await agent.run('Pay 1.', { session: 'ann', tags: { plan: 'pro' } }).result
+      await agent.run('Anything else?', { session: 'bob' }).result
+    })
+    const read = () => withStore((store) => store.list().map(({ id, head }) => [id, head]))
+    const before = await read()
+    const given = ['eval', '--agent', 'agent.mjs', '--from-store=file:kept', '--out', 'report.json']
+    const { cli } = await import('./support.js')
+    const { code, out, err } = await cli([...given, '--tag', 'plan=pro'], { cwd })
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/1 case, /)
+    expect(await there.readReport('report.json')).toMatchObject({
+      cases: [{ id: 'ann', input: 'Pay 1.', runs: [{ session: null, output: 'Paid.', verdict: 'passed' }] }],
+    })
+    const { out: both } = await cli([...given, '--last', '1'], { cwd })
+    expect(both).toMatch(/1 case, /)
+    expect(await read()).toEqual(before)
+    const none = await cli([...given, '--tag', 'plan=none'], { cwd })
+    expect(none).toMatchObject({ code: 2, err: expect.stringMatching(/no such session/) as string })
+    expect(await run(['sessions', 'list', '--json'])).toMatchObject({ code: 0 })
+  })
+
+  test('refuses what it cannot use in one sentence, before anything is asked', async () => {
+    const { run, rehearsal } = await place(twoOfThree)
+    const agent = ['--agent', 'agent.mjs']
+    const refused = async (...args: string[]) => {
+      const { code, out, err } = await run(['eval', ...args])
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      return err
+    }
+    expect(await refused()).toMatch(/Name a file of lines .* or replay sessions: --from-store/)
+    expect(await refused('cases.jsonl')).toMatch(/Name the module of the agent/)
+    expect(await refused('no.jsonl', ...agent)).toMatch(/there is no file 'no\.jsonl'/)
+    expect(await refused('cases.jsonl', '--agent', 'no.mjs')).toMatch(/--agent: there is no file/)
+    expect(await refused('cases.jsonl', ...agent, '--score', 'none.mjs')).toMatch(
+      /'none\.mjs' has no scorer\. Export/,
+    )
+    expect(await refused('cases.jsonl', ...agent, '--score', 'text.mjs')).toMatch(
+      /score must be a function .* Export/,
+    )
+    expect(await refused('cases.jsonl', ...agent, '--score', 'cases.jsonl')).toMatch(/--score/)
+    expect(await refused('cases.jsonl', ...agent, '--repeat', '0')).toMatch(/--repeat must be a whole number/)
+    expect(await refused('cases.jsonl', ...agent, '--fail-below', '80')).toMatch(
+      /--fail-below must be a number from 0 to 1/,
+    )
+    expect(await refused('cases.jsonl', ...agent, '--max-regression', '0.1')).toMatch(/give --against/)
+    expect(await refused('cases.jsonl', ...agent, '--last', '3')).toMatch(/give --from-store/)
+    expect(await refused('cases.jsonl', ...agent, '--from-store')).toMatch(/not both/)
+    expect(await refused('cases.jsonl', ...agent, '--against', 'cases.jsonl')).toMatch(
+      /is no report of an evaluation/,
+    )
+    expect(await refused('cases.jsonl', ...agent, '--out', 'no/report.json')).toMatch(
+      /--out: no file can be written there/,
+    )
+    expect(await refused('cases.jsonl', ...agent, '--html', '.')).toMatch(/--html: '\.' is a folder/)
+    expect(await refused('cases.jsonl', ...agent, '--id', 'a.b')).toMatch(/no dot/)
+    expect(rehearsal.requests).toEqual([])
+  })
+
+  test('names every line of a file of cases that cannot be read', async () => {
+    const { run } = await kept({
+      'agent.mjs': 'export default null',
+      'cases.jsonl': [
+        '{ "id": "a", "input": "x" }',
+        '',
+        '{ "id": "a", "input": "y" }',
+        '{ "input": "z" }',
+        '{ "id": ',
+      ].join('\n'),
+    })
+    const { code, err } = await run(['eval', 'cases.jsonl', '--agent', 'agent.mjs'])
+    expect(code).toBe(2)
+    expect(err).toMatch(
+      /cases\.jsonl: line 3 has the id "a" of line 1; line 4 has no id; line 5 is no JSON: .*\. A case is \{ "id", "input"/s,
+    )
+  })
+})

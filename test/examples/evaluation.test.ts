@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+import { jest } from '@jest/globals'
+import * as core from '../../src/index.js'
+import * as rehearsing from '../../src/rehearsal/index.js'
+import * as testing from '../../src/testing/index.js'
+import type { EvaluationReport } from '../../src/testing/index.js'
+import { splitShellWords } from '../../src/cli/shell-words.js'
+import { cli, removeFolders } from '../cli/support.js'
+
+const modules = { statewright: core, 'statewright/rehearsal': rehearsing, 'statewright/testing': testing }
+for (const [name, module] of Object.entries(modules))
+  jest.unstable_mockModule(name, () => ({ ...module }), { virtual: true })
+
+const page = readFileSync('docs/evaluations.md', 'utf8')
+/** The command as the page has it. */
+const [, line = ''] = /^npx statewright (eval examples\/.*)$/m.exec(page) ?? []
+/** The table as the page shows it. */
+const [, table = ''] = /```text\n( +mean.*?)```/s.exec(page) ?? []
+
+afterAll(async () => {
+  await removeFolders()
+  const played = '../../examples/evaluation/rehearsal.mjs'
+  await ((await import(played)) as { rehearsal: rehearsing.Rehearsal }).rehearsal.close()
+})
+
+describe('examples/evaluation', () => {
+  test('scores its cases with the command of the page, as the page shows', async () => {
+    const { code, out } = await cli(splitShellWords(line) ?? [])
+    expect(code).toBe(0)
+    expect(table.split('\n')).toHaveLength(6)
+    expect(out).toContain(table)
+  })
+
+  test('needs a file of cases and a scorer: fewer lines than the 57 that it replaces', async () => {
+    const lines = readFileSync('examples/evaluation/score.mjs', 'utf8').split('\n').filter(Boolean)
+    expect(lines.length).toBeLessThan(57 / 2)
+    const { out } = await cli([...(splitShellWords(line) ?? []), '--json'])
+    const { cases, summary } = JSON.parse(out) as EvaluationReport
+    expect(cases).toHaveLength(30)
+    expect(summary.verdicts).toEqual({ passed: 22, failed: 8, error: 0, diverged: 0 })
+    expect(summary.cost.judges).toBeGreaterThan(summary.cost.agent ?? Infinity)
+  })
+})

@@ -1,0 +1,35 @@
+import { openaiChat } from '../../../src/index.js'
+import type { ModelProvider } from '../../../src/index.js'
+import { type Rehearsal, startRehearsal, type TurnFunction } from '../../../src/rehearsal/index.js'
+
+export type Turn = Awaited<ReturnType<TurnFunction>>
+
+/** One million tokens cost a dollar. */
+export const prices = { m: { inputPerMillion: 1, outputPerMillion: 1 } }
+
+export interface Answering {
+  model: ModelProvider
+  rehearsal: Rehearsal
+}
+
+const opened: Rehearsal[] = []
+
+/** A model that answers by what the user said last, and by how many results have come since. */
+export async function answering(
+  answer: (said: string, results: number, request: Parameters<TurnFunction>[0]) => Turn | Promise<Turn>,
+): Promise<Answering> {
+  const turn: TurnFunction = (request) => {
+    const { messages } = request.body
+    const at = messages.findLastIndex(({ role }) => role === 'user')
+    const said = messages[at]?.content
+    const results = messages.slice(at).filter(({ role }) => role === 'tool').length
+    return answer(typeof said === 'string' ? said : JSON.stringify(said), results, request)
+  }
+  const rehearsal = await startRehearsal({ scenario: { turns: [turn], onExhausted: 'repeatLast' } })
+  opened.push(rehearsal)
+  return { rehearsal, model: openaiChat({ model: 'm', baseURL: rehearsal.url, apiKey: 'none' }) }
+}
+
+export async function closeRehearsals(): Promise<void> {
+  await Promise.all(opened.splice(0).map((one) => one.close()))
+}

@@ -1,0 +1,429 @@
+import { SimulatedClock } from 'xstate'
+import { createAgent, defineTool, memoryStore, runSession } from '../../../src/index.js'
+import {
+  type EvaluationProgress,
+  evaluate,
+  type EvaluationCase,
+  judge,
+  type Scorer,
+} from '../../../src/testing/index.js'
+import { answering, closeRehearsals, prices } from './answering.js'
+
+afterEach(closeRehearsals)
+
+const capitals: EvaluationCase<string>[] = [
+  { id: 'fr', input: 'The capital of France?', expected: 'Paris', tags: { area: 'west' } },
+  { id: 'pl', input: 'The capital of Poland?', expected: 'Warsaw', tags: { area: 'east' } },
+  { id: 'at', input: 'The capital of Austria?', expected: 'Vienna', tags: { area: 'east' } },
+]
+
+const exact: Scorer<string> = ({ output }, { expected }) => output === expected
+
+/** Knows two of three. */
+const known = (said: string) => ({ text: said.includes('France') ? 'Paris' : 'Warsaw' })
+
+describe('evaluate', () => {
+  test('runs each case, scores it, and says what it came to', async () => {
+    const { model } = await answering(known)
+    const store = memoryStore()
+    const agent = createAgent({ model, prices, store })
+    const report = await evaluate({ agent, cases: capitals, score: { exact }, id: 'capitals' })
+    expect(report).toMatchObject({
+      statewright: 'evaluation',
+      id: 'capitals',
+      scorers: ['exact'],
+      agent: { model: expect.stringMatching(/ m$/) as string },
+    })
+    expect(report.cases.map(({ id, score, runs }) => [id, score, runs[0]?.verdict, runs[0]?.output])).toEqual(
+      [
+        ['fr', 1, 'passed', 'Paris'],
+        ['pl', 1, 'passed', 'Warsaw'],
+        ['at', 0, 'failed', 'Warsaw'],
+      ],
+    )
+    const { summary } = report
+    expect(summary).toMatchObject({
+      cases: 3,
+      runs: 3,
+      verdicts: { passed: 2, failed: 1, error: 0, diverged: 0 },
+      states: { 'COMPLETED end_turn': 3 },
+      steps: { mean: 1, p50: 1, p95: 1, max: 1 },
+    })
+    expect(summary.mean?.value).toBeCloseTo(2 / 3)
+    expect(summary.mean?.low).toBeLessThan(summary.mean?.value ?? 0)
+    // Wilson's interval of two of three.
+    expect(summary.passRate?.low).toBeCloseTo(0.2077, 3)
+    expect(summary.passRate?.high).toBeCloseTo(0.9385, 3)
+    expect(summary.tags['area=east']).toMatchObject({ cases: 2, passRate: { value: 0.5 } })
+    expect(summary.cost.agent).toBeCloseTo(summary.tokens.total / 1e6)
+    // Each failure names its session, which is there.
+    const failed = report.cases[2]?.runs[0]?.session ?? ''
+    expect((await agent.replay(failed)).run?.output).toBe('Warsaw')
+    const found = store.list({ tags: { evaluation: 'capitals' } })
+    expect(found.map(({ id }) => id).toSorted()).toEqual(['capitals.at.1', 'capitals.fr.1', 'capitals.pl.1'])
+  })
+
+  test('needs no store, and then keeps nothing', async () => {
+    const { model } = await answering(known)
+    const { cases, summary } = await evaluate({ agent: createAgent({ model }), cases: capitals })
+    expect(summary.verdicts.passed).toBe(3)
+    expect(cases.flatMap(({ runs }) => runs.map(({ session }) => session))).toEqual([null, null, null])
+  })
+
+  test('repeats cases: a case counts once, with the share of its runs', async () => {
+    let asked = 0
+    const { model } = await answering(() => ({ text: (asked += 1) % 2 === 0 ? 'Paris' : 'Lyon' }))
+    const agent = createAgent({ model })
+    const cases = capitals.slice(0, 1)
+    const report = await evaluate({ agent, cases, score: exact, repeat: 4, concurrency: 1 })
+    expect(report.cases[0]).toMatchObject({ score: 0.5, passRate: 0.5 })
+    expect(report.cases[0]?.runs.map(({ verdict }) => verdict)).toEqual([
+      'failed',
+      'passed',
+      'failed',
+      'passed',
+    ])
+    expect(report.summary).toMatchObject({ cases: 1, runs: 4, passRate: { value: 0.5 } })
+    expect(report.scorers).toEqual(['exact'])
+  })
+
+  test('a scorer that throws or gives no score is an error, not a zero', async () => {
+    const { model } = await answering(known)
+    const agent = createAgent({ model })
+    const wrong: Record<string, Scorer> = {
+      throws: () => {
+        throw new Error('No such file.')
+      },
+      nan: () => Number.NaN,
+      high: () => 1.2,
+      nothing: (() => undefined) as never,
+      text: (() => ({ score: '1' })) as never,
+    }
+    for (const [name, scorer] of Object.entries(wrong)) {
+      // oxlint-disable-next-line no-await-in-loop
+      const { cases, summary } = await evaluate({
+        agent,
+        cases: capitals.slice(0, 1),
+        score: { good: () => 1, [name]: scorer },
+      })
+      expect(cases[0]).toMatchObject({ score: null, passRate: null })
+      const [run] = cases[0]?.runs ?? []
+      expect(run).toMatchObject({ verdict: 'error', score: null, error: { scorer: name } })
+      expect(run?.error?.message).toMatch(
+        name === 'throws' ? /^Scorer 'throws' threw: No such file\.$/ : /a score is a number from 0 to 1/,
+      )
+      expect(summary).toMatchObject({
+        mean: null,
+        passRate: null,
+        cases: 0,
+        verdicts: { error: 1, failed: 0 },
+      })
+    }
+  })
+
+  test('a model that fails is an error, a limit that is reached is not', async () => {
+    const input = { type: 'object' as const }
+    const tool = defineTool({ name: 'look', description: 'Looks.', input, execute: () => 'Nothing.' })
+    const { model } = await answering((said) =>
+      said.includes('France')
+        ? { status: 400, error: { message: 'No.' } }
+        : { toolCalls: [{ name: 'look', arguments: { at: String(Math.random()) } }] },
+    )
+    const agent = createAgent({ model, tools: [tool], limits: { maxSteps: 2 } })
+    const { cases, summary } = await evaluate({ agent, cases: capitals.slice(0, 2) })
+    expect(cases[0]?.runs[0]).toMatchObject({ verdict: 'error', state: 'ERROR', reason: 'provider_error' })
+    expect(cases[1]?.runs[0]).toMatchObject({ verdict: 'failed', state: 'MAX_STEPS', steps: 2, score: 0 })
+    expect(summary.states).toEqual({ 'ERROR provider_error': 1, 'MAX_STEPS max_steps': 1 })
+  })
+
+  test('names the guards that spoke, and the rest of a run that waits', async () => {
+    const input = { type: 'object' as const }
+    const look = defineTool({
+      name: 'look',
+      description: 'Looks.',
+      input,
+      readOnly: true,
+      execute: () => 'Same.',
+    })
+    const send = defineTool({
+      name: 'send',
+      description: 'Sends.',
+      input,
+      needsApproval: true,
+      execute: () => 1,
+    })
+    const { model } = await answering((said, results) => {
+      if (said.includes('Send')) return { toolCalls: [{ name: 'send', arguments: {} }] }
+      return results < 3 ? { toolCalls: [{ name: 'look', arguments: {} }] } : { text: 'Done.' }
+    })
+    const store = memoryStore()
+    const agent = createAgent({ model, tools: [look, send], store })
+    const cases = [
+      { id: 'look', input: 'Look.' },
+      { id: 'send', input: 'Send it.' },
+    ]
+    const report = await evaluate({ agent, cases, id: 'e' })
+    expect(report.summary.guards).toEqual({ 'no_progress nudge': 1 })
+    expect(report.cases[0]?.runs[0]?.guards[0]?.message).toContain('look')
+    expect(report.cases[1]?.runs[0]).toMatchObject({
+      verdict: 'failed',
+      state: 'WAITING_FOR_INPUT',
+      reason: 'approval',
+    })
+    // It is free: another process may answer it.
+    const rest = await runSession(agent, { session: 'e.send.1' })
+    expect(rest.pending).toHaveLength(1)
+  })
+
+  test('the time of a run is that of its records, by the clock of the agent', async () => {
+    const clock = new SimulatedClock()
+    clock.set(1_000_000)
+    const { model } = await answering(() => {
+      clock.set(clock.now() + 250)
+      return { text: 'Paris' }
+    })
+    const { summary } = await evaluate({
+      agent: createAgent({ model, clock }),
+      cases: capitals,
+      concurrency: 1,
+    })
+    expect(summary.durationMs).toEqual({ mean: 250, p50: 250, p95: 250, max: 250 })
+  })
+
+  test('gives structured answers to scorers, and the app’s own object to tools', async () => {
+    const whoami = defineTool({
+      name: 'whoami',
+      description: 'Says who asks.',
+      input: { type: 'object' },
+      execute: (_input, { context }) => (context as { user: string }).user,
+    })
+    const { model } = await answering((_said, results, { body }) =>
+      results === 0
+        ? { toolCalls: [{ name: 'whoami', arguments: {} }] }
+        : { text: JSON.stringify({ name: body.messages.at(-1)?.content }) },
+    )
+    const output = {
+      schema: { type: 'object', properties: { name: { type: 'string' } } },
+      mode: 'response_format',
+    }
+    const agent = createAgent({ model, tools: [whoami], output: output as never })
+    const { summary } = await evaluate({
+      agent,
+      cases: [{ id: 'a', input: 'Who am I?', expected: 'Ada' }],
+      context: { user: 'Ada' },
+      score: ({ object }, { expected }) => (object as { name?: string } | undefined)?.name === expected,
+    })
+    expect(summary.verdicts).toMatchObject({ passed: 1 })
+  })
+
+  test('runs as many cases at once as it is told', async () => {
+    let [now, most] = [0, 0]
+    const waiting: (() => void)[] = []
+    const { model } = await answering(async () => {
+      now += 1
+      most = Math.max(most, now)
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve)
+        if (waiting.length === 2) for (const go of waiting.splice(0)) go()
+      })
+      now -= 1
+      return { text: 'Paris' }
+    })
+    const cases = Array.from({ length: 6 }, (_, i) => ({ id: `c${i}`, input: `Question ${i}` }))
+    await evaluate({ agent: createAgent({ model }), cases, concurrency: 2 })
+    expect(most).toBe(2)
+  })
+
+  test('stopped, it reports what is scored, and goes on under the same id', async () => {
+    const stop = new AbortController()
+    const { model, rehearsal } = await answering((said) => {
+      if (said.includes('Poland')) stop.abort()
+      return known(said)
+    })
+    const store = memoryStore()
+    const agent = createAgent({ model })
+    const given = { agent, store, cases: capitals, score: { exact }, id: 'e', concurrency: 1 }
+    const first = await evaluate({ ...given, signal: stop.signal })
+    expect(first.interrupted).toBe(true)
+    expect(first.cases.map(({ id }) => id)).toEqual(['fr'])
+    expect(first.summary).toMatchObject({ runs: 1, passRate: { value: 1 } })
+    const asked = rehearsal.requests.length
+    const second = await evaluate(given)
+    expect(second.interrupted).toBeUndefined()
+    expect(second.cases.map(({ id, score }) => [id, score])).toEqual([
+      ['fr', 1],
+      ['pl', 1],
+      ['at', 0],
+    ])
+    // France was not asked again.
+    const after = rehearsal.requests
+      .slice(asked)
+      .map(({ body }) => JSON.stringify(body.messages.at(-1)?.content))
+    expect(after.some((said) => said.includes('France'))).toBe(false)
+    // What was scored is the same from the log.
+    expect(second.cases[0]?.runs[0]).toEqual(first.cases[0]?.runs[0])
+    expect((await evaluate(given)).cases).toEqual(second.cases)
+    expect(rehearsal.requests).toHaveLength(asked + after.length)
+  })
+
+  test('refuses to go on with another agent, or with another input of the same id', async () => {
+    const { model } = await answering(known)
+    const store = memoryStore()
+    const given = { store, cases: capitals.slice(0, 1), id: 'e' }
+    await evaluate({ ...given, agent: createAgent({ model }) })
+    const other = createAgent({ model, instructions: 'Be brief.' })
+    await expect(evaluate({ ...given, agent: other })).rejects.toThrow(
+      /Session 'e\.fr\.1' .* was begun with an agent with other instructions.* an id of its own/s,
+    )
+    const cases = [{ id: 'fr', input: 'Something else?' }]
+    await expect(evaluate({ ...given, cases, agent: createAgent({ model }) })).rejects.toMatchObject({
+      code: 'other_evaluation',
+      subject: 'e.fr.1',
+    })
+  })
+
+  test('says how far it is', async () => {
+    const { model } = await answering(known)
+    const seen: EvaluationProgress[] = []
+    await evaluate({
+      agent: createAgent({ model, prices }),
+      cases: capitals,
+      score: exact,
+      concurrency: 1,
+      onProgress: (progress) => seen.push(progress),
+    })
+    expect(seen.map(({ done, running, passed, failed }) => [done, running, passed, failed])).toEqual([
+      [0, 1, 0, 0],
+      [1, 0, 1, 0],
+      [1, 1, 1, 0],
+      [2, 0, 2, 0],
+      [2, 1, 2, 0],
+      [3, 0, 2, 1],
+    ])
+    expect(seen.at(-1)).toMatchObject({ total: 3, last: { case: 'at', run: { verdict: 'failed' } } })
+    expect(seen.at(-1)?.cost).toBeGreaterThan(0)
+  })
+
+  test('an id that no session can have is no obstacle', async () => {
+    const { model } = await answering(known)
+    const store = memoryStore()
+    const cases = [{ id: 'Wie heißt die Hauptstadt? / 2', input: 'France?' }]
+    const { cases: done } = await evaluate({ agent: createAgent({ model }), cases, store, id: 'e' })
+    expect(done[0]?.id).toBe(cases[0]?.id)
+    expect(done[0]?.runs[0]?.session).toMatch(/^e\.[0-9a-f]{32}\.1$/)
+  })
+
+  test('refuses options that it does not have or cannot use', async () => {
+    const { model } = await answering(known)
+    const agent = createAgent({ model })
+    const refused = async (options: object) =>
+      evaluate({ agent, cases: capitals, ...options } as never).then(
+        () => 'not refused',
+        (error: Error) => error.message,
+      )
+    expect(await refused({ scorer: exact })).toMatch(/evaluate has no option 'scorer'\. Did you mean score\?/)
+    expect(await refused({ agent: {} })).toMatch(/an agent that createAgent\(\) has made/)
+    expect(await refused({ repeat: 0 })).toMatch(/repeat must be a whole number from 1/)
+    expect(await refused({ concurrency: -1 })).toMatch(/concurrency must be a whole number from 1/)
+    expect(await refused({ passAt: Number.NaN })).toMatch(/passAt must be a number from 0 to 1/)
+    expect(await refused({ id: 'a.b' })).toMatch(/no dot/)
+    expect(await refused({ score: { 'a b': exact } })).toMatch(/score\['a b'\]/)
+    expect(await refused({ score: {} })).toMatch(/score must be a function/)
+    expect(await refused({ cases: [] })).toMatch(/has no case in it/)
+    expect(
+      await refused({
+        cases: [
+          { id: 'a', input: 'x' },
+          { id: 'a', input: 'y' },
+        ],
+      }),
+    ).toMatch(/case 2 has the id "a" of case 1/)
+    expect(await refused({ store: {} })).toMatch(/store must be a SessionStore/)
+  })
+
+  test('what concerns every case ends the evaluation', async () => {
+    const { model } = await answering(known)
+    const agent = createAgent({ model, limits: { costLimit: 1 } })
+    await expect(evaluate({ agent, cases: capitals })).rejects.toMatchObject({ name: 'ConfigError' })
+  })
+})
+
+describe('judge', () => {
+  const rubric = 'The answer names the capital.'
+  const judging = (score: number) =>
+    answering((_said, _results, { body }) => ({
+      text: JSON.stringify({ why: `Asked ${body.messages.length}.`, score }),
+    }))
+
+  test('scores by a rubric, and its cost counts apart', async () => {
+    const { model } = await answering(known)
+    const { model: judgeModel, rehearsal } = await judging(0.25)
+    const score = judge({ model: judgeModel, rubric, prices })
+    const agent = createAgent({ model, prices })
+    const { cases, summary } = await evaluate({ agent, cases: capitals, score: { quality: score } })
+    expect(cases[0]?.runs[0]?.scores).toEqual({ quality: { score: 0.25, passed: false, why: 'Asked 2.' } })
+    expect(summary.verdicts.failed).toBe(3)
+    expect(summary.cost.judges).toBeGreaterThan(0)
+    expect(summary.cost.total).toBeCloseTo((summary.cost.agent ?? 0) + (summary.cost.judges ?? 0))
+    const [system, user] = rehearsal.requests[0]?.body.messages ?? []
+    expect(system?.content).toContain(rubric)
+    expect(JSON.parse(user?.content as string)).toEqual({
+      asked: 'The capital of France?',
+      expected: 'Paris',
+      answer: 'Paris',
+    })
+  })
+
+  test('is asked once where a store keeps its verdict, and again with another rubric', async () => {
+    const { model } = await answering(known)
+    const { model: judgeModel, rehearsal } = await judging(1)
+    const given = { agent: createAgent({ model }), cases: capitals, store: memoryStore(), id: 'e' }
+    const first = await evaluate({
+      ...given,
+      score: { quality: judge({ model: judgeModel, rubric, prices }) },
+    })
+    expect(rehearsal.requests).toHaveLength(3)
+    const second = await evaluate({
+      ...given,
+      score: { quality: judge({ model: judgeModel, rubric, prices }) },
+    })
+    expect(rehearsal.requests).toHaveLength(3)
+    expect(second.cases).toEqual(first.cases)
+    await evaluate({ ...given, score: { quality: judge({ model: judgeModel, rubric: 'It is short.' }) } })
+    expect(rehearsal.requests).toHaveLength(6)
+  })
+
+  test('reads the calls of the run, where it is told to', async () => {
+    const input = { type: 'object' as const }
+    const look = defineTool({ name: 'look', description: 'Looks.', input, execute: () => 'Seen.' })
+    const { model } = await answering((_said, results) =>
+      results === 0 ? { toolCalls: [{ name: 'look', arguments: { at: 'map' } }] } : { text: 'Paris' },
+    )
+    const { model: judgeModel, rehearsal } = await judging(1)
+    const agent = createAgent({ model, tools: [look] })
+    const given = { agent, cases: capitals.slice(0, 1) }
+    await evaluate({ ...given, score: judge({ model: judgeModel, rubric }) })
+    await evaluate({ ...given, score: judge({ model: judgeModel, rubric, transcript: true }) })
+    const [without, all] = rehearsal.requests.map(({ body }) => JSON.stringify(body.messages.at(-1)?.content))
+    expect(without).not.toContain('Seen.')
+    expect(all).toMatch(/look.*map.*Seen\./s)
+  })
+
+  test('a judge without a verdict is an error', async () => {
+    const { model } = await answering(known)
+    const { model: judgeModel } = await answering(() => ({ text: 'I would say it is fine.' }))
+    const { cases, summary } = await evaluate({
+      agent: createAgent({ model }),
+      cases: capitals.slice(0, 1),
+      score: { quality: judge({ model: judgeModel, rubric }) },
+    })
+    expect(summary.verdicts).toMatchObject({ error: 1, failed: 0 })
+    expect(cases[0]?.runs[0]?.error).toMatchObject({ code: 'judge_failed', scorer: 'quality' })
+  })
+
+  test('refuses a judge without a rubric or a model', async () => {
+    expect(() => judge({ rubric } as never)).toThrow(/model must be a ModelProvider/)
+    const { model } = await answering(known)
+    expect(() => judge({ model } as never)).toThrow(/rubric must say/)
+  })
+})
