@@ -67,6 +67,7 @@ export {
   openaiResponses,
   type OpenAIResponsesOptions,
 } from './core/models/openai/responses/openai-responses.js'
+export type { RequestLimiter } from './core/models/request-limiter.js'
 export {
   type HostedCall,
   ModelError,
@@ -74,6 +75,7 @@ export {
   type ModelRequest,
   type ModelRequestOptions,
   type ResponseFormat,
+  type SlotWait,
   type Sampling,
   type ToolChoice,
   type ToolSpec,

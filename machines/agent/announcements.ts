@@ -75,6 +75,15 @@ export type EmittedEvent<Tools = AnyTools> =
       /** The model that is asked next, where it is another. */
       model?: string
     }
+  /** The request waits for a limiter (`createLimiter`) to let it go. Only live, never in the log. */
+  | {
+      type: 'waiting_for_slot'
+      stepId: string
+      /** The id of the limiter. */
+      limiter: string
+      /** How many requests it lets go before this one. */
+      ahead: number
+    }
   | {
       type: 'guardrail'
       guard: Reason

@@ -208,6 +208,8 @@ export class AGUIEventFold {
             ...(score !== undefined && { score }),
           })),
         })
+      case 'waiting_for_slot':
+        return
       case 'warning':
         return this.#emitCustom('warning', { code: event.code })
       default:

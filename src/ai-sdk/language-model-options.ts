@@ -2,6 +2,7 @@ import { isRecord } from '../../guards/lib/stored.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { ConfigError } from '../core/base/errors.js'
 import { isMediaList, type MediaKind } from '../core/models/media.js'
+import { isLimiter, limiterPhrase, type RequestLimiter } from '../core/models/request-limiter.js'
 import type { StructuredOutputSupport } from '../core/models/provider.js'
 
 /**
@@ -38,6 +39,8 @@ export interface LanguageModelOptions {
   media?: readonly MediaKind[] | undefined
   /** The provider, for people and for prices. Default: known from the model. */
   provider?: string | undefined
+  /** Lets its requests go as fast as the provider allows: what `createLimiter` of `statewright/fleet` returns. Default: at once. */
+  limiter?: RequestLimiter | undefined
   /**
    * Whether an output schema can be left to the model, also `beside_tools` or only `alone`; `'none'` asks for the answer by
    * a tool. Default: what is known of the provider.
@@ -57,6 +60,7 @@ export function checkLanguageModelOptions(options: LanguageModelOptions): void {
     )
   if (!isRecordOf(headers, (value) => typeof value === 'string'))
     throw optionError('headers', 'must hold texts by the name of the header.')
+  if (!isLimiter(options.limiter)) throw optionError('limiter', limiterPhrase)
   if (![undefined, true, false, '5m', '1h'].includes(cache))
     throw optionError('cache', "must be true, false, '5m' or '1h'.")
   if (!isMediaList(media)) throw optionError('media', "must be a list of 'image', 'audio' and 'file'.")

@@ -38,7 +38,7 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
   const callOf = createCallBuilder(model, options)
   const secrets = new SentSecrets({ headers: options.headers })
   const structuredOutput = options.structuredOutput ?? findStructuredOutput(getOptionsKey(origin))
-  return {
+  const made: ModelProvider = {
     provider,
     model: modelId,
     ...(structuredOutput && structuredOutput !== 'none' && { structuredOutput }),
@@ -49,6 +49,7 @@ export function languageModel(model: AiSdkModel, options: LanguageModelOptions =
         requestModel(model, callOf, request, { ...callbacks, signal: own.signal }, secrets),
       ),
   }
+  return options.limiter?.limit(made) ?? made
 }
 
 async function requestModel(

@@ -1,4 +1,4 @@
-/** Many runs: budgets that they share, and batches of them. */
+/** Many runs: budgets and rate limits that they share, and batches of them. */
 export { BudgetError, type BudgetErrorCode } from '../core/budgets/budget-error.js'
 export type {
   BudgetAllowance,
@@ -21,3 +21,9 @@ export type { BatchItem } from './batch-item.js'
 export type { BatchProgress } from './batch-progress.js'
 export type { BatchResult } from './batch-run.js'
 export { runAll, type RunAllOptions } from './run-all.js'
+export {
+  createLimiter,
+  type CreateLimiterOptions,
+  type Limiter,
+  type LimiterStatus,
+} from './create-limiter.js'

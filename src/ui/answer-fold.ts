@@ -196,6 +196,7 @@ export class AnswerFold {
       case 'step_completed':
       case 'message_queued':
       case 'message_dequeued':
+      case 'waiting_for_slot':
         return
       default:
         this.#writeNote(event)

@@ -84,6 +84,9 @@ export class PageView {
       }
       case 'usage':
         return usage === true ? event : null
+      // It names the app's limits.
+      case 'waiting_for_slot':
+        return null
       case 'budget_warning':
         return usage === true
           ? event

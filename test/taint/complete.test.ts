@@ -40,6 +40,7 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   usage: 'exit: events',
   child_event: 'exit: events',
   retry: 'exit: events',
+  waiting_for_slot: 'no words',
   guardrail: 'exit: events',
   budget_warning: 'exit: events',
   context_fitted: 'exit: events',

@@ -119,6 +119,11 @@ export async function askModel<Output>(
         onDelta(text ?? '', reasoning ?? '')
       },
       onWarning: (code, message) => warnOnce(runtime, code, message),
+      runId: context.runId,
+      onWaitForSlot: (wait) => {
+        idle.hold(wait !== null)
+        if (wait !== null) runtime.emit({ type: 'waiting_for_slot', stepId: getStepId(context), ...wait })
+      },
       ...(onToolCall && { onToolCallDelta: onToolCall }),
       ...(onHosted && { onHostedCall: onHosted }),
       onFallback: (next, after) => {

@@ -279,6 +279,7 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   run_ended: false,
   message_queued: false,
   message_dequeued: false,
+  waiting_for_slot: false,
   user_message: true,
   stream_chunk: true,
   tool_call_delta: true,

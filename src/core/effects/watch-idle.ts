@@ -10,6 +10,8 @@ export interface IdleWatch {
   readonly onActivity: ModelRequestOptions['onActivity']
   /** The work, given up at once when it goes silent: also by a provider that does not heed its signal. */
   readonly rejectOnSilence: <Result>(work: Promise<Result>) => Promise<Result>
+  /** Whether the request waits for its turn, which is no silence; afterwards it counts from anew. */
+  readonly hold: (isHeld: boolean) => void
   readonly stop: () => void
 }
 
@@ -28,6 +30,7 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
       abort: outer,
       onActivity: () => undefined,
       rejectOnSilence: (work) => work,
+      hold: () => undefined,
       stop: () => undefined,
     }
   }
@@ -75,6 +78,12 @@ export function watchIdle(outer: CallAbort, limits: Limits, stream: boolean, clo
         }
         work.then(resolve, reject)
       }),
+    hold: (isHeld) => {
+      clock.clearTimeout(timer)
+      lastBytes = readElapsed(clock)
+      lastContent = lastBytes
+      timer = isHeld ? undefined : startTimer()
+    },
     stop: () => {
       clock.clearTimeout(timer)
       outer.onAbort = undefined

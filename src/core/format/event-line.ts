@@ -42,6 +42,10 @@ export function formatEventLine(event: AgentEvent, style: LineStyle): string | n
       const wait = `waiting ${formatDuration(event.delayMs)} before attempt ${event.attempt}`
       return note('yellow', `↻ ${event.code}`, `${event.message.replace(/[\s.]+$/, '')}; ${wait}`)
     }
+    case 'waiting_for_slot': {
+      const { limiter, ahead } = event
+      return paint('dim', `  … waits for a slot of '${stripControls(limiter)}' (${formatCount(ahead)} ahead)`)
+    }
     case 'guardrail':
       return note('yellow', `⚑ ${event.guard} (${event.action})`, event.message)
     case 'shield': {
@@ -81,6 +85,7 @@ const childEventTypes: ReadonlySet<string> = new Set([
   'tool_result',
   'step_completed',
   'retry',
+  'waiting_for_slot',
   'guardrail',
   'shield',
   'warning',

@@ -96,6 +96,14 @@ export interface ToolCallDelta {
   arguments: string
 }
 
+/** What a request waits for. */
+export interface SlotWait {
+  /** The id of the limiter. */
+  limiter: string
+  /** How many requests go before this one. */
+  ahead: number
+}
+
 /**
  * What a provider is told to stop by, and what it tells while it works.
  *
@@ -139,6 +147,13 @@ export interface ModelRequestOptions {
     next: Pick<ModelProvider, 'provider' | 'model' | 'endpoint'>,
     after: ModelFailure | null,
   ) => void | Promise<void>
+  /** The run that asks. Absent: it is not known. */
+  readonly runId?: string
+  /**
+   * Call it when the request waits for its turn, and with null when it goes on: the wait is no silence of the provider.
+   * Never throws.
+   */
+  onWaitForSlot?: (wait: SlotWait | null) => void
   /** Ask the model that `onFallback` has told of in it: what measures the run puts its request there. Returns what it returns. */
   around?: <T>(work: () => T) => T
 }

@@ -30,3 +30,33 @@ export function getHeader(headers: unknown, name: string): string {
   const entry = Object.entries(asObject(headers) ?? {}).find(([key]) => key.toLowerCase() === name)
   return typeof entry?.[1] === 'string' || typeof entry?.[1] === 'number' ? String(entry[1]).trim() : ''
 }
+
+/** What a provider counts. */
+const rateLimits = ['requests', 'tokens'] as const
+
+/**
+ * How long until what is used up may be used again, in milliseconds, by the headers `x-ratelimit-remaining-requests` and
+ * `-reset-requests`, and the same of tokens: `1s`, `6m0s`, `120ms`, or seconds. Null where no header says that something is
+ * used up.
+ */
+export function parseRateLimitReset(headers: unknown): number | null {
+  const waits = rateLimits.flatMap((name) => {
+    const remaining = getHeader(headers, `x-ratelimit-remaining-${name}`)
+    const resetMs = parseDuration(getHeader(headers, `x-ratelimit-reset-${name}`))
+    return remaining !== '' && Number(remaining) <= 0 && resetMs !== null ? [resetMs] : []
+  })
+  return waits.length === 0 ? null : Math.max(...waits)
+}
+
+const unitMs: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
+
+/** `1h2m3.5s`, or a number of seconds. */
+function parseDuration(text: string): number | null {
+  const seconds = parseAmount(text)
+  if (seconds !== null) return Math.ceil(seconds * 1000)
+  if (!/^(\d{1,9}(\.\d{1,9})?(ms|[dhms]))+$/.test(text)) return null
+  let total = 0
+  for (const [, amount, , unit] of text.matchAll(/(\d+(\.\d+)?)(ms|[dhms])/g))
+    total += Number(amount) * (unitMs[unit ?? ''] ?? 0)
+  return Math.ceil(total)
+}

@@ -12,7 +12,7 @@ import { isContextOverflow } from './context-overflow.js'
 import { normalizeFailure, toSingleLine } from './normalize-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, readWord } from './error-body.js'
 import { ModelError } from './provider.js'
-import { getHeader, parseRetryAfter } from './retry-after.js'
+import { getHeader, parseRateLimitReset, parseRetryAfter } from './retry-after.js'
 
 /**
  * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has
@@ -82,7 +82,10 @@ function toHttpFailure(
       formatSentence(`Status ${status}`, said, advice),
     ),
     status,
-    retryAfterMs: parseRetryAfter(headers, now) ?? error.retryAfterMs,
+    retryAfterMs:
+      parseRetryAfter(headers, now) ??
+      error.retryAfterMs ??
+      (status === 429 ? parseRateLimitReset(headers) : null),
   }
 }
 

@@ -115,6 +115,7 @@ const liveOnly: ReadonlySet<EmittedEvent['type']> = new Set([
   'child_event',
   'message_queued',
   'message_dequeued',
+  'waiting_for_slot',
 ])
 
 /**

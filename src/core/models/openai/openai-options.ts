@@ -1,6 +1,7 @@
 import type { OpenAI } from 'openai'
 import { ConfigError } from '../../base/errors.js'
 import { isMediaList, type MediaKind } from '../media.js'
+import { isLimiter, limiterPhrase, type RequestLimiter } from '../request-limiter.js'
 import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
 
 /** Where a model is and how to talk to it, whichever of the APIs it speaks. */
@@ -41,6 +42,8 @@ export interface OpenAIOptions {
    * the global `fetch` on every other platform, and where it or its dispatcher (`setGlobalDispatcher`) is not Node's own.
    */
   fetch?: typeof globalThis.fetch | undefined
+  /** Lets its requests go as fast as the provider allows: what `createLimiter` of `statewright/fleet` returns. Default: at once. */
+  limiter?: RequestLimiter | undefined
   /**
    * Allows a browser to hold a key; anyone who opens the page can read it. Without a key, a page needs no permission:
    * set `baseURL` to a server of your own.
@@ -94,7 +97,7 @@ export function checkSharedOptions(
   options: OpenAIOptions | null | undefined,
   invalid: OptionErrorFactory,
 ): void {
-  const { model, client, baseURL, apiKey, media, timeoutMs }: Partial<OpenAIOptions> = options ?? {}
+  const { model, client, baseURL, apiKey, media, timeoutMs, limiter }: Partial<OpenAIOptions> = options ?? {}
   if (typeof model !== 'string' || model.trim() === '') {
     throw invalid('model', "must be the provider's name of a model, such as 'gpt-5-mini'.")
   }
@@ -105,6 +108,7 @@ export function checkSharedOptions(
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
   }
   if (baseURL !== undefined && hasUserInfo(baseURL)) throw invalid('baseURL', noUserPhrase)
+  if (!isLimiter(limiter)) throw invalid('limiter', limiterPhrase)
   if (!isMediaList(media)) throw invalid('media', "must be a list of 'image', 'audio' and 'file'.")
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')

@@ -22,7 +22,7 @@ export function createWireProvider(
   const structuredOutput = findStructuredOutput(provider)
   const echo = echoAt(provider)
   const endpoint = findEndpoint(options)
-  return {
+  const made: ModelProvider = {
     provider,
     model: options.model,
     ...(endpoint && { endpoint }),
@@ -40,6 +40,7 @@ export function createWireProvider(
         return answer(request, { abort, onSent, onActivity, onDelta, onToolCall, onHosted, onWarning })
       }),
   }
+  return options.limiter?.limit(made) ?? made
 }
 
 const ignoreDelta = () => undefined

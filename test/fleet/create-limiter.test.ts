@@ -1,0 +1,506 @@
+import { SimulatedClock } from 'xstate'
+import * as fc from 'fast-check'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import { languageModel } from '../../src/ai-sdk/index.js'
+import { createLimiter, type CreateLimiterOptions, type Limiter } from '../../src/fleet/index.js'
+import { RateWindow } from '../../src/fleet/rate-window.js'
+import {
+  createAgent,
+  createEventFormatter,
+  memoryStore,
+  ModelError,
+  type ModelProvider,
+  openaiChat,
+  openaiResponses,
+  type Run,
+  type RunResult,
+  withFallbacks,
+} from '../../src/index.js'
+import { parseRateLimitReset } from '../../src/core/models/retry-after.js'
+import { PageView } from '../../src/web/exposure.js'
+import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
+import { stage } from '../support/play.js'
+import { tool } from '../support/tools.js'
+
+const look = tool('look', () => 'seen', { readOnly: true })
+
+/** Lets time pass in small steps until the work is over. */
+async function passTime<Value>(clock: SimulatedClock, work: Promise<Value>, stepMs = 20): Promise<Value> {
+  let isOver = false
+  const noted = work.finally(() => {
+    isOver = true
+  })
+  noted.catch(() => undefined)
+  while (!isOver) {
+    // oxlint-disable-next-line no-await-in-loop -- one step after the other
+    for (let i = 0; i < 3; i += 1) await settled()
+    clock.increment(stepMs)
+  }
+  return noted
+}
+
+/** What a server says to a request at a time: for how long it has to wait, or 0. */
+type Gate = (now: number) => number
+
+/** Minutes by the clock, whose counter begins anew with each. */
+function fixedWindow(limit: number): Gate {
+  let minute = -1
+  let count = 0
+  return (now) => {
+    const current = Math.floor(now / 60_000)
+    if (current !== minute) [minute, count] = [current, 0]
+    if (count >= limit) return (minute + 1) * 60_000 - now
+    count += 1
+    return 0
+  }
+}
+
+/** The last minute, whenever it is. */
+function slidingWindow(limit: number): Gate {
+  const times: number[] = []
+  return (now) => {
+    while (times.length > 0 && (times[0] as number) <= now - 60_000) times.shift()
+    if (times.length >= limit) return (times[0] as number) + 60_000 - now
+    times.push(now)
+    return 0
+  }
+}
+
+/** A bucket of a tenth of a minute's allowance. */
+function bucket(limit: number): Gate {
+  let level = limit / 10
+  let at = 0
+  return (now) => {
+    level = Math.min(limit / 10, level + ((now - at) * limit) / 60_000)
+    at = now
+    if (level < 1) return ((1 - level) * 60_000) / limit
+    level -= 1
+    return 0
+  }
+}
+
+/** A provider that allows so much, answers after a third of a second, and has each run call a tool three times. */
+function createServer(clock: SimulatedClock, gate: Gate) {
+  const log = { answered: 0, refused: 0, lastAt: 0 }
+  const pass = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
+  const model: ModelProvider = {
+    provider: 'played',
+    model: 'strict',
+    request: async ({ messages }) => {
+      await pass(30)
+      const waitMs = gate(clock.now())
+      if (waitMs > 0) {
+        log.refused += 1
+        const retryAfterMs = Math.ceil(waitMs / 1000) * 1000
+        throw new ModelError({
+          kind: 'rate_limit',
+          code: 'rate_limit',
+          message: 'Slow down.',
+          status: 429,
+          retryAfterMs,
+        })
+      }
+      await pass(300)
+      log.answered += 1
+      log.lastAt = clock.now()
+      const calls = messages.filter(({ role }) => role === 'tool').length
+      return calls === 3
+        ? { ...plainAnswer, text: 'Done.' }
+        : { ...plainAnswer, toolCalls: [call(`c${calls}`, 'look', { n: calls })], finishReason: 'tool_calls' }
+    },
+  }
+  return { model, log }
+}
+
+async function playRuns(clock: SimulatedClock, model: ModelProvider, count: number): Promise<RunResult[]> {
+  const agent = createAgent({ model, clock, tools: [look], prices: null })
+  return passTime(clock, Promise.all(Array.from({ length: count }, () => agent.run('Go.').result)))
+}
+
+describe('200 runs against a server that allows 600 requests a minute', () => {
+  test.each([
+    ['fixed windows', fixedWindow],
+    ['a sliding window', slidingWindow],
+    ['a bucket', bucket],
+  ])('with %s, get 95 %% of the rate, and at most 1 %% is refused', async (_name, open) => {
+    const clock = new SimulatedClock()
+    const { model, log } = createServer(clock, open(600))
+    const limiter = createLimiter({ id: 'strict', requestsPerMinute: 600, clock })
+    const results = await playRuns(clock, limiter.limit(model), 200)
+    expect(results.filter(({ state }) => state !== 'COMPLETED')).toEqual([])
+    expect(log.answered).toBe(800)
+    expect(log.answered / ((600 * log.lastAt) / 60_000)).toBeGreaterThan(0.95)
+    expect(log.refused / (log.answered + log.refused)).toBeLessThan(0.01)
+  })
+
+  test('without a limiter most requests are refused', async () => {
+    const clock = new SimulatedClock()
+    const { model, log } = createServer(clock, bucket(600))
+    const results = await playRuns(clock, model, 200)
+    expect(log.refused / (log.answered + log.refused)).toBeGreaterThan(0.3)
+    expect(results.filter(({ state }) => state !== 'COMPLETED').length).toBeGreaterThan(0)
+  })
+})
+
+describe('a window', () => {
+  test('never has more than the limit in a minute, nor more than a burst at once, and wastes nothing', () => {
+    const amounts = fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.nat({ max: 20_000 })), {
+      minLength: 1,
+      maxLength: 200,
+    })
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 300 }),
+        fc.double({ min: 0.01, max: 1, noNaN: true }),
+        amounts,
+        (limit, share, asked) => {
+          const burst = Math.max(1, limit * share)
+          const window = new RateWindow(limit, burst, 0)
+          const gone: [at: number, amount: number][] = []
+          let now = 0
+          for (const [amount, pauseMs] of asked) {
+            const wait = window.getWaitMs(amount, now + pauseMs)
+            now += pauseMs + Math.ceil(wait)
+            expect(window.getWaitMs(amount, now)).toBe(0)
+            window.take(amount, now)
+            gone.push([now, amount])
+          }
+          for (const [at, amount] of gone) {
+            const inMinute = gone.filter(([other]) => other > at - 60_000 && other <= at)
+            const sum = inMinute.reduce((total, [, one]) => total + one, 0)
+            // More than the limit goes by itself.
+            if (amount <= limit && inMinute.every(([, one]) => one <= limit))
+              expect(sum).toBeLessThanOrEqual(limit)
+            const atOnce = gone.filter(([other]) => other === at)
+            if (atOnce.length > 1)
+              expect(atOnce.slice(0, -1).reduce((total, [, one]) => total + one, 0)).toBeLessThanOrEqual(
+                burst + 1,
+              )
+          }
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+})
+
+/** A limiter on a model that answers when the test says so. */
+function limited(options: Omit<CreateLimiterOptions, 'id' | 'clock'>, more: object = {}) {
+  const clock = new SimulatedClock()
+  const manual = new ManualModel()
+  const limiter = createLimiter({ id: 'test', clock, ...options })
+  const agent = createAgent({ model: limiter.limit(manual), clock, tools: [look], ...more })
+  return { clock, manual, limiter, agent }
+}
+
+function listen(run: Run): AgentEvent[] {
+  const events: AgentEvent[] = []
+  run.events$.subscribe({ next: (event) => void events.push(event), error: () => undefined })
+  return events
+}
+
+async function settle(): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one turn after the other
+  for (let i = 0; i < 20; i += 1) await settled()
+}
+
+test('a request that waits is told once, and has its line', async () => {
+  const { manual, limiter, agent } = limited({ concurrency: 1 })
+  const runs = [agent.run('One.'), agent.run('Two.'), agent.run('Three.')]
+  const told = runs.map(listen)
+  await settle()
+  expect(limiter.status()).toEqual({ waiting: 2, active: 1, pausedMs: 0 })
+  const waits = told.map((events) => events.filter(({ type }) => type === 'waiting_for_slot'))
+  expect(waits).toMatchObject([[], [{ limiter: 'test', ahead: 0 }], [{ limiter: 'test', ahead: 1 }]])
+  const [event] = waits[2] as [AgentEvent]
+  expect(createEventFormatter()(event)).toContain("waits for a slot of 'test' (1 ahead)")
+  for (let i = 0; i < 3; i += 1) {
+    manual.pending?.answer({ text: 'Done.' })
+    // oxlint-disable-next-line no-await-in-loop -- one answer after the other
+    await settle()
+  }
+  const results = await Promise.all(runs.map(({ result }) => result))
+  expect(results.map(({ state }) => state)).toEqual(['COMPLETED', 'COMPLETED', 'COMPLETED'])
+  expect(limiter.status()).toEqual({ waiting: 0, active: 0, pausedMs: 0 })
+})
+
+test('the run that came first goes first, with each of its requests', async () => {
+  const { manual, agent } = limited({ concurrency: 1 })
+  const runs = ['One.', 'Two.', 'Three.'].map((input) => agent.run(input))
+  const order: unknown[] = []
+  for (let i = 0; i < 6; i += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- one answer after the other
+    await settle()
+    const { request } = manual.attempts.at(-1) as {
+      request: { messages: readonly { content: unknown; role: string }[] }
+    }
+    order.push(request.messages[0]?.content)
+    const isFirst = request.messages.length === 1
+    manual.pending?.answer(
+      isFirst ? { toolCalls: [call('a', 'look')], finishReason: 'tool_calls' } : { text: 'Done.' },
+    )
+  }
+  await Promise.all(runs.map(({ result }) => result))
+  // The first run's second request comes after those that wait already have been let go once at most.
+  expect(order.filter((said) => said === 'One.').length).toBe(2)
+  expect(order.indexOf('Three.')).toBeGreaterThan(order.lastIndexOf('One.'))
+})
+
+test('a wait ends with the cancel and with the deadline of its run, and leaves no place taken', async () => {
+  const { clock, manual, limiter, agent } = limited({ concurrency: 1 })
+  const first = agent.run('One.')
+  await settle()
+  const second = agent.run('Two.')
+  const third = agent.run('Three.', { limits: { timeoutMs: 5000 } })
+  await settle()
+  second.cancel()
+  expect(await second.result).toMatchObject({ state: 'CANCELLED' })
+  expect(limiter.status()).toMatchObject({ waiting: 1, active: 1 })
+  clock.increment(5000)
+  expect(await third.result).toMatchObject({ state: 'TIMED_OUT' })
+  expect(limiter.status()).toMatchObject({ waiting: 0, active: 1 })
+  manual.pending?.answer({ text: 'Done.' })
+  expect(await first.result).toMatchObject({ state: 'COMPLETED' })
+  expect(manual.attempts.length).toBe(1)
+})
+
+test.each([
+  ['streamed', true],
+  ['whole', false],
+])(
+  'a wait of an hour is no silence of the provider and no attempt, for %s answers',
+  async (_name, stream) => {
+    const { clock, manual, agent } = limited({ concurrency: 1 }, { stream, limits: { timeoutMs: 0 } })
+    const first = agent.run('One.')
+    await settle()
+    const second = agent.run('Two.')
+    const events = listen(second)
+    await settle()
+    for (let i = 0; i < 36; i += 1) {
+      clock.increment(100_000)
+      manual.attempts[0]?.delta('.')
+      // oxlint-disable-next-line no-await-in-loop -- time passes in steps
+      await settled()
+    }
+    manual.attempts[0]?.answer({ text: 'Done.' })
+    await first.result
+    await settle()
+    expect(manual.attempts.length).toBe(2)
+    manual.pending?.answer({ text: 'Done.' })
+    expect(await second.result).toMatchObject({ state: 'COMPLETED' })
+    expect(events.filter(({ type }) => type === 'retry')).toEqual([])
+  },
+)
+
+test('after the wait the silence of the provider counts as ever', async () => {
+  const { clock, manual, agent } = limited(
+    { concurrency: 1 },
+    { streamIdleMs: 1000, retry: { maxAttempts: 1 } },
+  )
+  const first = agent.run('One.')
+  await settle()
+  const second = agent.run('Two.')
+  await settle()
+  manual.pending?.answer({ text: 'Done.' })
+  await first.result
+  await settle()
+  clock.increment(1000)
+  expect(await second.result).toMatchObject({ state: 'ERROR', error: { code: 'idle_timeout' } })
+})
+
+test('a 429 slows everyone behind the limiter, for as long as the provider asks', async () => {
+  const { clock, manual, limiter, agent } = limited({ requestsPerMinute: 6000 })
+  const first = agent.run('One.')
+  await settle()
+  manual.pending?.fail({ kind: 'rate_limit', code: 'rate_limit', status: 429, retryAfterMs: 7000 })
+  await settle()
+  expect(limiter.status().pausedMs).toBe(7000)
+  const second = agent.run('Two.')
+  await settle()
+  clock.increment(6900)
+  await settle()
+  expect(manual.attempts.length).toBe(1)
+  for (let i = 0; i < 40; i += 1) {
+    clock.increment(100)
+    // oxlint-disable-next-line no-await-in-loop -- time passes in steps
+    await settle()
+    manual.pending?.answer({ text: 'Done.' })
+  }
+  expect(await second.result).toMatchObject({ state: 'COMPLETED' })
+  expect(await first.result).toMatchObject({ state: 'COMPLETED' })
+})
+
+test('a 429 that says no time is waited for longer and longer, until an answer comes', async () => {
+  const clock = new SimulatedClock()
+  const limiter = createLimiter({ id: 'test', concurrency: 4, clock })
+  const manual = new ManualModel()
+  const model = limiter.limit(manual)
+  const ask = () => {
+    const options = {
+      signal: new AbortController().signal,
+      onDelta: () => undefined,
+      onActivity: () => undefined,
+    }
+    return model.request({ messages: [], tools: [], nudges: [], sampling: {} } as never, options)
+  }
+  const waits: number[] = []
+  for (let i = 0; i < 4; i += 1) {
+    const asked = ask().catch(() => undefined)
+    // oxlint-disable-next-line no-await-in-loop -- one request after the other
+    await settle()
+    if (i === 2) manual.pending?.answer({ text: 'Yes.' })
+    else manual.pending?.fail({ kind: 'rate_limit', code: 'rate_limit', status: 429 })
+    // oxlint-disable-next-line no-await-in-loop -- see above
+    await asked
+    waits.push(limiter.status().pausedMs)
+    clock.increment(60_000)
+  }
+  expect(waits).toEqual([1000, 2000, 0, 1000])
+})
+
+test('tokens count as estimated, and then as they were used', async () => {
+  const { clock, manual, limiter, agent } = limited(
+    { tokensPerMinute: 1000, burst: 1 },
+    { sampling: { maxTokens: 600 } },
+  )
+  const usage = {
+    inputTokens: 10,
+    outputTokens: 5,
+    totalTokens: 15,
+    cachedInputTokens: 0,
+    reasoningTokens: 0,
+  }
+  const runs = [agent.run('One.'), agent.run('Two.')]
+  await settle()
+  expect(limiter.status()).toMatchObject({ active: 1, waiting: 1 })
+  // It was far less than feared: the next one goes at once.
+  manual.pending?.answer({ text: 'Done.', usage })
+  await settle()
+  expect(limiter.status()).toMatchObject({ active: 1, waiting: 0 })
+  manual.pending?.answer({ text: 'Done.', usage: { ...usage, totalTokens: 900 } })
+  await Promise.all(runs.map(({ result }) => result))
+  const third = agent.run('Three.')
+  await settle()
+  expect(limiter.status()).toMatchObject({ active: 0, waiting: 1 })
+  clock.increment(61_000)
+  await settle()
+  manual.pending?.answer({ text: 'Done.' })
+  expect(await third.result).toMatchObject({ state: 'COMPLETED' })
+})
+
+test('a request that is larger than the whole allowance goes by itself', async () => {
+  const { manual, agent } = limited({ tokensPerMinute: 10 })
+  const run = agent.run('A question of far more than ten tokens, which the provider may refuse or not.')
+  await settle()
+  manual.pending?.answer({ text: 'Done.' })
+  expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+})
+
+describe('each provider takes a limiter', () => {
+  const rows: [string, (url: string, limiter: Limiter) => ModelProvider][] = [
+    ['openaiChat', (baseURL, limiter) => openaiChat({ model: 'm', baseURL, apiKey: 'none', limiter })],
+    [
+      'openaiResponses',
+      (baseURL, limiter) => openaiResponses({ model: 'm', baseURL, apiKey: 'none', limiter }),
+    ],
+    [
+      'withFallbacks',
+      (baseURL, limiter) => withFallbacks([openaiChat({ model: 'm', baseURL, apiKey: 'none', limiter })]),
+    ],
+    [
+      'limiter.limit',
+      (baseURL, limiter) =>
+        limiter.limit(withFallbacks([openaiChat({ model: 'm', baseURL, apiKey: 'none' })])),
+    ],
+  ]
+  test.each(rows)('%s', async (_name, open) => {
+    const { rehearsal } = await stage([{ text: 'One.' }, { text: 'Two.' }])
+    const limiter = createLimiter({ id: 'test', concurrency: 1 })
+    const model = open(rehearsal.url, limiter)
+    const agent = createAgent({ model, store: memoryStore() })
+    const runs = [agent.run('One.'), agent.run('Two.')]
+    const told = runs.map(listen)
+    const results = await Promise.all(runs.map(({ result }) => result))
+    expect(results.map(({ state }) => state)).toEqual(['COMPLETED', 'COMPLETED'])
+    expect(told.flat().filter(({ type }) => type === 'waiting_for_slot').length).toBe(1)
+    expect(model.endpoint?.host).toBe('127.0.0.1')
+  })
+
+  test('languageModel', async () => {
+    const limiter = createLimiter({ id: 'test', concurrency: 1 })
+    const model = {
+      specificationVersion: 'v2',
+      provider: 'played',
+      modelId: 'm',
+      supportedUrls: {},
+      doGenerate: async () => ({
+        content: [{ type: 'text', text: 'Done.' }],
+        finishReason: 'stop',
+        usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
+        warnings: [],
+      }),
+      doStream: () => Promise.reject(new Error('It is not asked.')),
+    } as const
+    const agent = createAgent({ model: languageModel(model, { limiter }), stream: false })
+    const runs = [agent.run('One.'), agent.run('Two.')]
+    const told = runs.map(listen)
+    const results = await Promise.all(runs.map(({ result }) => result))
+    expect(results.map(({ output }) => output)).toEqual(['Done.', 'Done.'])
+    expect(told.flat().filter(({ type }) => type === 'waiting_for_slot').length).toBe(1)
+  })
+
+  test.each([
+    ['openaiChat', () => openaiChat({ model: 'm', limiter: {} as Limiter })],
+    ['openaiResponses', () => openaiResponses({ model: 'm', limiter: 5 as never })],
+    [
+      'languageModel',
+      () =>
+        languageModel(
+          { specificationVersion: 'v2', provider: 'p', modelId: 'm', doGenerate: settled, doStream: settled },
+          { limiter: {} as Limiter },
+        ),
+    ],
+  ])('%s refuses what is none', (_name, open) => {
+    expect(open).toThrow(expect.objectContaining({ code: 'invalid_option', subject: 'limiter' }))
+  })
+})
+
+test('a page is not told of limits', () => {
+  const view = new PageView({}, 's')
+  const event = { type: 'waiting_for_slot', stepId: 's1', limiter: 'tenant-acme', ahead: 3 } as AgentEvent
+  expect(view.maskEvent(event)).toBeNull()
+})
+
+test.each([
+  ['1s', '0', 1000],
+  ['6m0s', '0', 360_000],
+  ['120ms', '0', 120],
+  ['1h2m3.5s', '0', 3_723_500],
+  ['1.5', '0', 1500],
+  ['soon', '0', null],
+  ['1s1', '0', null],
+  ['1s', '4', null],
+  ['1s', '', null],
+])('x-ratelimit-reset-requests: %s with %s left', (reset, remaining, expected) => {
+  const headers = { 'x-ratelimit-reset-requests': reset, 'x-ratelimit-remaining-requests': remaining }
+  expect(parseRateLimitReset(headers)).toBe(expected)
+  const tokens = { 'x-ratelimit-reset-tokens': '2s', 'x-ratelimit-remaining-tokens': '0' }
+  expect(parseRateLimitReset({ ...headers, ...tokens })).toBe(Math.max(2000, expected ?? 0))
+})
+
+test.each([
+  ['no id', { requestsPerMinute: 1 }, 'id'],
+  ['no limit', { id: 'a' }, 'requestsPerMinute'],
+  ['nothing at once', { id: 'a', concurrency: 0 }, 'concurrency'],
+  ['half a request at once', { id: 'a', concurrency: 1.5 }, 'concurrency'],
+  ['no requests', { id: 'a', requestsPerMinute: 0 }, 'requestsPerMinute'],
+  ['NaN', { id: 'a', requestsPerMinute: Number.NaN }, 'requestsPerMinute'],
+  ['less than nothing', { id: 'a', tokensPerMinute: -5 }, 'tokensPerMinute'],
+  ['no burst', { id: 'a', concurrency: 1, burst: 0 }, 'burst'],
+  ['more than a minute at once', { id: 'a', concurrency: 1, burst: 2 }, 'burst'],
+  ['an option that it does not have', { id: 'a', concurrency: 1, rpm: 5 }, 'rpm'],
+])('%s is refused, naming the option', (_name, options, subject) => {
+  expect(() => createLimiter(options as never)).toThrow(
+    expect.objectContaining({ code: 'invalid_option', subject }),
+  )
+})
