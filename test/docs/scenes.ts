@@ -293,6 +293,10 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect((await budgetOfScene.status()).spent).toEqual({ usd: 0.011, tokens: 900 })
     },
   },
+  'docs/fleet.md › Rate limits': {
+    turns: [says('All is well.')],
+    expect: ({ said }) => expect(said).toBe('COMPLETED 0\n'),
+  },
   'docs/fleet.md › Batches (2)': {
     turns: [says('All is well.'), says('All is well.')],
     expect: ({ said }) =>

@@ -10,6 +10,7 @@ const reasons: Record<string, readonly string[]> = {
     'statewright createSession',
     'statewright runSession',
     'statewright/fleet createBudget',
+    'statewright/fleet createLimiter',
     'statewright createSessionRunner',
     'statewright withFallbacks',
     'statewright/mcp mcpTools',
