@@ -26,12 +26,12 @@ const look = tool('look', () => 'seen', { readOnly: true })
 
 /** Lets time pass in small steps until the work is over. */
 async function passTime<Value>(clock: SimulatedClock, work: Promise<Value>, stepMs = 20): Promise<Value> {
-  let isOver = false
+  const state = { isOver: false }
   const noted = work.finally(() => {
-    isOver = true
+    state.isOver = true
   })
   noted.catch(() => undefined)
-  while (!isOver) {
+  while (!state.isOver) {
     // oxlint-disable-next-line no-await-in-loop -- one step after the other
     for (let i = 0; i < 3; i += 1) await settled()
     clock.increment(stepMs)
