@@ -4,6 +4,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import { badUsageError, CliError } from './cli-error.js'
 import type { CliIO, Command, CommandGroup } from './command.js'
 import { batchCommand } from './commands/batch.js'
+import { budgetsCommand } from './commands/budgets.js'
 import { diagramCommand } from './commands/diagram.js'
 import { diffCommand } from './commands/diff.js'
 import { evalCommand } from './commands/eval.js'
@@ -29,6 +30,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   resumeCommand,
   tellCommand,
   batchCommand,
+  budgetsCommand,
   sessionsCommands,
   studioCommand,
   evalCommand,

@@ -198,6 +198,7 @@ const rowOfCommand: Rows<string> = {
   run: 'exit: formatted',
   batch: 'exit: results',
   eval: 'exit: results',
+  budgets: 'no: they are amounts alone',
   resume: 'exit: formatted',
   sessions: 'other: the command line',
   guards: 'other: the command line',

@@ -1,0 +1,139 @@
+// 200 runs in one process, and 200 in four processes, spend from one budget: how much more than the budget was paid, and how much of
+// what was reserved was not used. The provider counts input as a tokenizer does, and keeps its own sum.
+// Usage: npm run bench:budgets [-- --write]
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { encode } from 'gpt-tokenizer'
+import { createBudget } from '../dist/src/fleet/index.js'
+import { createAgent, memoryStore } from '../dist/src/index.js'
+import { fileStore } from '../dist/src/stores/file/index.js'
+import { table, written } from './block.mjs'
+
+const here = fileURLToPath(import.meta.url)
+const prices = { m: { inputPerMillion: 1.25, outputPerMillion: 10 } }
+const maxTokens = 1000
+const limits = { usd: 1 }
+const texts = [
+  'Summarise what the customer wants, in one sentence, and say which department should answer it. '.repeat(
+    12,
+  ),
+  JSON.stringify(
+    Array.from({ length: 40 }, (_, n) => ({ order: 1000 + n, state: 'shipped', total: n * 7.5 })),
+  ),
+  'for (const [name, value] of Object.entries(totals)) if (value > limit) report(name, value - limit)\n'.repeat(
+    12,
+  ),
+]
+
+/** Runs at once, whose answers have `from` to all of the tokens that they may have. */
+async function runCrowd(budget, runs, from) {
+  const seen = { paid: 0, reserved: 0, requests: 0, most: 0 }
+  const tap = {
+    ...budget,
+    reserve: async (amount, options) => {
+      const held = await budget.reserve(amount, options)
+      seen.reserved += amount.usd
+      return held
+    },
+  }
+  const model = {
+    provider: 'own',
+    model: 'm',
+    async request({ messages }) {
+      const inputTokens =
+        3 + messages.reduce((sum, { content }) => sum + 4 + encode(String(content)).length, 0)
+      const outputTokens = Math.floor(maxTokens * (from + Math.random() * (1 - from)))
+      seen.paid += (inputTokens * 1.25 + outputTokens * 10) / 1e6
+      seen.requests += 1
+      await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20))
+      const usage = {
+        inputTokens,
+        outputTokens,
+        totalTokens: inputTokens + outputTokens,
+        cachedInputTokens: 0,
+        reasoningTokens: 0,
+      }
+      return {
+        text: 'Done.',
+        reasoning: '',
+        refusal: null,
+        toolCalls: [],
+        finishReason: 'stop',
+        complete: true,
+        usage,
+        model: 'm',
+      }
+    },
+  }
+  const agent = createAgent({ model, prices, sampling: { maxTokens }, budgets: [tap] })
+  const results = await Promise.all(
+    Array.from({ length: runs }, (_, n) => agent.run(texts[n % texts.length]).result),
+  )
+  return { ...seen, refused: results.filter(({ reason }) => reason === 'shared_budget').length }
+}
+
+if (process.argv[2] === 'worker') {
+  const [dir, from] = process.argv.slice(3)
+  const store = fileStore({ dir })
+  const told = await runCrowd(createBudget({ id: 'shared', ...limits, store }), 50, Number(from))
+  store.close()
+  process.stdout.write(JSON.stringify(told))
+} else {
+  const rows = []
+  for (const [answers, from] of [
+    ['all of their cap', 1],
+    ['half of it to all of it', 0.5],
+  ]) {
+    rows.push(toRow(`200 in one process, in memory; ${answers}`, await inOneProcess(from)))
+    rows.push(toRow(`50 in each of 4 processes, in a file; ${answers}`, await inFourProcesses(from)))
+  }
+  console.log(table(rows))
+  if (process.argv.includes('--write')) {
+    const docs = fileURLToPath(new URL('../docs/fleet.md', import.meta.url))
+    writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'budgets', table(rows)))
+  }
+  if (rows.some(({ overshoot }) => overshoot !== '0')) process.exitCode = 1
+}
+
+async function inOneProcess(from) {
+  const store = memoryStore()
+  const budget = createBudget({ id: 'shared', ...limits, store })
+  return { all: [await runCrowd(budget, 200, from)], status: await budget.status() }
+}
+
+async function inFourProcesses(from) {
+  const dir = mkdtempSync(join(tmpdir(), 'statewright-budgets-'))
+  const all = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      const child = spawn(process.execPath, ['--no-deprecation', here, 'worker', dir, String(from)], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      let told = ''
+      child.stdout.on('data', (chunk) => (told += chunk))
+      await new Promise((resolve) => child.once('close', resolve))
+      return JSON.parse(told)
+    }),
+  )
+  const store = fileStore({ dir })
+  const status = await createBudget({ id: 'shared', ...limits, store }).status()
+  store.close()
+  rmSync(dir, { recursive: true, force: true })
+  return { all, status }
+}
+
+function toRow(crowd, { all, status }) {
+  const sum = (key) => all.reduce((total, one) => total + one[key], 0)
+  const [paid, reserved] = [sum('paid'), sum('reserved')]
+  const over = Math.max(0, paid - limits.usd)
+  return {
+    'the runs, and the output of their answers': crowd,
+    'answered, refused': `${sum('requests')}, ${sum('refused')}`,
+    'paid of 1 USD': paid.toFixed(4),
+    'in the store': status.spent.usd.toFixed(4),
+    overshoot: over < 1e-9 ? '0' : over.toFixed(6),
+    'reserved and not used': `${((1 - paid / reserved) * 100).toFixed(1)} %`,
+  }
+}

@@ -1,0 +1,92 @@
+import type { StoredBudget } from '../../core/budgets/budget-store.js'
+import type { BudgetStatus } from '../../core/budgets/shared-budget.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
+import { describeTerms, parseTerms } from '../../fleet/budget-terms.js'
+import { findWindow } from '../../fleet/budget-window.js'
+import { toStatus } from '../../fleet/create-budget.js'
+import { badUsageError } from '../cli-error.js'
+import type { Command } from '../command.js'
+import { exitCodes } from '../exit-codes.js'
+import { withSessionStore } from '../open-session-store.js'
+import { parseOptions } from '../parse-options.js'
+import { formatIsoTime } from '../render/format-time.js'
+import { formatJsonLine } from '../render/json-renderer.js'
+import { sessionOptionSpecs } from './sessions/session-options.js'
+
+const options = {
+  json: { about: 'print one line of JSON for each budget' },
+  ...sessionOptionSpecs,
+}
+
+/** A budget of a store, and its limits in words. */
+interface BudgetRow extends BudgetStatus {
+  terms: string
+}
+
+export const budgetsCommand: Command = {
+  name: 'budgets',
+  about: 'Shows the budgets that runs share: what is spent, reserved and left.',
+  positional: '',
+  options,
+  notes: ['A budget is in the store that createBudget() of statewright/fleet was given.'],
+  execute: async (args, io) => {
+    const { positionals, has, text } = parseOptions(args, options)
+    if (positionals.length > 0)
+      throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
+    await withSessionStore(text('store'), io, async (store) => {
+      if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store keeps no budgets.')
+      const rows = (await (await store.openBudgets()).list()).map((one) => toRow(one, Date.now()))
+      if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(row))
+      else io.stdout.write(formatRows(rows))
+    })
+    return exitCodes.completed
+  },
+}
+
+function toRow(stored: StoredBudget, now: number): BudgetRow {
+  const { budget, terms: text } = stored
+  const terms = parseTerms(text)
+  if (terms === null) {
+    throw new StoreError(
+      'corrupt_log',
+      `The limits of the budget '${budget}' cannot be read: ${text.slice(0, 200)}`,
+      budget,
+    )
+  }
+  return {
+    ...toStatus(budget, terms, stored, findWindow(now, terms.per, terms.timezone)),
+    terms: describeTerms(terms),
+  }
+}
+
+function formatRows(rows: readonly BudgetRow[]): string {
+  if (rows.length === 0)
+    return 'There are no budgets in this store. createBudget() of statewright/fleet makes one.\n'
+  const amounts = ({ usd, tokens }: { usd?: number; tokens?: number }, { limits }: BudgetRow): string =>
+    [
+      ...(limits.usd === undefined || usd === undefined ? [] : [`${Number(usd.toPrecision(6))} USD`]),
+      ...(limits.tokens === undefined || tokens === undefined ? [] : [`${tokens} tokens`]),
+    ].join(', ')
+  const cells = [
+    ['BUDGET', 'SPENT', 'RESERVED', 'LEFT', 'UNDER WAY', 'LIMITS', 'WHOLE AGAIN'],
+    ...rows.map((row) => [
+      row.id,
+      amounts(row.spent, row),
+      amounts(row.reserved, row),
+      amounts(row.left, row),
+      String(row.live),
+      row.terms,
+      row.resetsAt === null ? 'never' : (formatIsoTime(row.resetsAt) ?? 'never'),
+    ]),
+  ]
+  const widths = cells[0]?.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0))) ?? []
+  return cells
+    .map(
+      (line) =>
+        `${line
+          .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}
