@@ -1,5 +1,5 @@
 import { Broken, type Rule } from './rules.js'
-import { type Call, type Run, type Setup, type Usage, amounts, hasEnded } from './run.js'
+import { type Call, type Run, type Setup, type Usage, amounts, hasEnded, rests } from './run.js'
 
 interface Message {
   role: string
@@ -129,6 +129,9 @@ export function checkSnapshot(run: Run, seen: Run, { status, context }: StoredSt
         `Its ${what} is ${JSON.stringify(is)}, and the log leads to ${JSON.stringify(due)}.`,
       )
   }
+  compare('facts', 'run', seen.setup.runId, run.setup.runId)
+  for (const key of ['config', 'tools', 'features'] as const)
+    compare('facts', key, sortKeys(seen.setup[key]), sortKeys(run.setup[key]))
   compare('place', 'place', seen.place, run.place)
   compare('place', 'status', status, hasEnded(run) ? 'done' : 'active')
   if (run.reason !== undefined && (run.reason !== null || run.stop === null))
@@ -144,8 +147,18 @@ export function checkSnapshot(run: Run, seen: Run, { status, context }: StoredSt
     seen.calls.map(sketch),
     run.calls.map((call, i) => sketch(settled(call, seen.calls[i]))),
   )
-  checkTranscript(context)
+  checkTranscript(context, rests.includes(seen.place))
 }
+
+/** Two objects are equal whatever the order of their keys. */
+const sortKeys = (value: unknown): unknown =>
+  typeof value !== 'object' || value === null || Array.isArray(value)
+    ? value
+    : Object.fromEntries(
+        Object.entries(value)
+          .map(([key, inner]) => [key, sortKeys(inner)] as const)
+          .sort(([one], [other]) => (one < other ? -1 : 1)),
+      )
 
 /** Sums of prices carry rounding errors. */
 const cut = (usage: Usage): unknown[] => [...amounts.map((key) => usage[key]), usage.cost?.toPrecision(9)]
@@ -159,7 +172,11 @@ const sketch = ({ id, needs, started, done, unscreened, unchecked }: Call): unkn
 const settled = (call: Call, seen: Call | undefined): Call =>
   call.perhaps && seen?.done ? { ...call, done: true } : call
 
-function checkTranscript({ messages, calls, batchAt, numbered }: StoredState['context']): void {
+/** While a batch is under way, its results are in the transcript where the run rests; before, they may not be yet. */
+function checkTranscript(
+  { messages, calls, batchAt, numbered }: StoredState['context'],
+  isResting: boolean,
+): void {
   let last = 0
   for (const [at, { id, role, tool_calls: asked = [] }] of messages.entries()) {
     const number = Number(/^m(\d+)$/.exec(id)?.[1] ?? last + 1)
@@ -172,7 +189,9 @@ function checkTranscript({ messages, calls, batchAt, numbered }: StoredState['co
       .slice(0, after.findIndex((one) => one.role !== 'tool') >>> 0)
       .map((one) => one.tool_call_id)
     const isOpen = calls.length > 0 && at === batchAt
-    const due = asked.map((call) => call.id).filter((one) => !isOpen || results.includes(one))
+    const isDue = (id: string): boolean =>
+      !isOpen || (isResting ? calls.some((call) => call.id === id && call.result) : results.includes(id))
+    const due = asked.map((call) => call.id).filter(isDue)
     if (results.join() !== due.join())
       throw new Broken(
         'transcript',

@@ -9,6 +9,7 @@ import {
   StatewrightError,
 } from '../../src/index.js'
 import { foldRecords, xstateReducer } from '../../src/core/sessions/fold-session.js'
+import { findUnlawful } from '../support/find-unlawful.js'
 import { fold } from '../support/fold.js'
 import { agentOf } from './agent.js'
 import { attend, deeds, type Hands } from './deeds.js'
@@ -89,6 +90,7 @@ export async function play(plan: Plan, host: Host): Promise<Report> {
     }
     world.calm = true
     broken.push(...(await sayMore(agent, plan, world)))
+    if (store) broken.push(...(await timed(world, findUnlawful(store), plan.overHttp)))
   } catch (error) {
     broken.push(`threw ${String(error instanceof Error ? error.stack : error)}`)
   } finally {

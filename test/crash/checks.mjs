@@ -12,6 +12,7 @@ export function problemsOf({ outcome, looks, end, reference, losesEffects = fals
   return [
     ...differences(plain(result), expected(plain(reference), inDoubt)),
     ...logProblems(end, looks, result),
+    ...unlawful([...looks, end]),
     ...(losesEffects ? [] : effectProblems(end, looks)),
     ...endingProblems(outcome, looks, end),
   ]
@@ -59,6 +60,17 @@ function logProblems({ records, result: folded }, looks, result) {
     if (!isKept) problems.push(`records that were durable at kill ${i + 1} are not in the log any more`)
   }
   return problems
+}
+
+/** Each log that was found has to be one that the loop can have written, also between two processes. */
+export function unlawful(looks) {
+  return looks.flatMap(({ violation }, i) =>
+    violation
+      ? [
+          `the log of look ${i + 1} breaks '${violation.rule}' at record ${violation.seq}: ${violation.message}`,
+        ]
+      : [],
+  )
 }
 
 function effectProblems({ effects }, looks) {

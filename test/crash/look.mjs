@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileStore } from 'statewright/stores/file'
+import { checkSessionLog } from 'statewright/testing'
 import { createCrashAgent, effectsFile } from './agent.mjs'
 import { mayRunTwice } from './script.mjs'
 
@@ -20,6 +21,8 @@ export async function look(dir) {
     const before = records.length > 2 ? await agent.replay('s', { to: records.length - 1 }) : null
     return {
       records,
+      /** What the reference model finds wrong with the log; null: nothing. */
+      violation: records.length > 0 ? checkSessionLog(records, 's') : null,
       effects: effectsIn(dir),
       inbox: store.inbox.read('s'),
       result: replayed?.run ?? null,

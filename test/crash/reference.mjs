@@ -19,6 +19,7 @@ export function referenceProblems({ result, ended, failed, end }) {
       end.records.slice(0, -3).some(({ type }) => type === 'snapshot'),
     ],
     ['the fold of the log is the result', isDeepStrictEqual(end.result, result)],
+    ['the reference model takes its log', end.violation === null],
     ['it ends once, with its last record', ended === 1 && end.ended && !end.endedBefore],
   ]
   return rules.flatMap(([rule, holds]) => (holds ? [] : [rule]))

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { problemsOf } from './checks.mjs'
+import { problemsOf, unlawful } from './checks.mjs'
 import { isTold } from './faults.mjs'
 import { look } from './look.mjs'
 import { inParallel } from './pool.mjs'
@@ -79,7 +79,12 @@ async function problemsOfTold({ type, teller, hearer, isAtWork }, dir, model, re
   const outcome = await runProcess({ dir, baseURL, rests: type === 'approve' })
   if (outcome.error) return [`it was refused: ${outcome.error.stack}`]
   const end = await look(dir)
-  return [...missed, ...whatBecame[type]({ outcome, end, looks, reference }), ...inboxProblems(end, type)]
+  return [
+    ...missed,
+    ...whatBecame[type]({ outcome, end, looks, reference }),
+    ...inboxProblems(end, type),
+    ...unlawful([...looks, end]),
+  ]
 }
 
 const timesOf = (callId, { effects }) => effects.filter((line) => line.callId === callId).length

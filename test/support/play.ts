@@ -14,6 +14,7 @@ import {
   type RunOptions,
   type RunInput,
   type RunResult,
+  type SessionStore,
 } from '../../src/index.js'
 import {
   type RecordedRequest,
@@ -23,6 +24,7 @@ import {
   type TurnFunction,
   type WireMessage,
 } from '../../src/rehearsal/index.js'
+import { findUnlawful } from './find-unlawful.js'
 import { findHistoryProblem } from './history.js'
 
 /** No scenario waits for real time: what takes this long hangs. */
@@ -66,9 +68,11 @@ export class Stage {
   readonly clock = new SimulatedClock()
   readonly agent: Agent
   readonly plays: Play[] = []
+  readonly #store: SessionStore | undefined
 
   constructor(rehearsal: Rehearsal, { api = 'chat', ...options }: StageOptions) {
     this.rehearsal = rehearsal
+    this.#store = options.store
     const speak = api === 'chat' ? openaiChat : openaiResponses
     const model = speak({ model: 'gpt-test', baseURL: rehearsal.url, apiKey: 'none' })
     this.agent = createAgent({ model, clock: this.clock, ...options })
@@ -97,6 +101,8 @@ export class Stage {
   async close(): Promise<void> {
     for (const { run } of this.plays) run.cancel()
     await this.rehearsal.close()
+    // Every log that a scenario leaves is one that the loop can have written.
+    if (this.#store) expect(await findUnlawful(this.#store)).toEqual([])
   }
 }
 

@@ -1,0 +1,33 @@
+import type { AnyStateMachine } from 'xstate'
+import { agentMachine } from '../../machines/agent.machine.js'
+import { judgeLog } from '../../spec/judge.js'
+import { agentSpace, generatePaths } from '../../src/testing/index.js'
+import { writePathLog } from '../spec/path-log.js'
+import { nearestFirst } from './nearness.js'
+
+const space = agentSpace()
+const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
+
+/**
+ * The first generated path whose log, written by this machine, the reference model refuses; null when it takes all. It
+ * knows nothing of the machine: so what it refuses is caught without any expectation that came of the machine.
+ * @param last the path that was refused in the last whole run, and null where none was. Left out: all are tried
+ */
+export function findUnlawfulPath(machine: AnyStateMachine, last?: number | null): number | null {
+  if (last === null) return null
+  if (last !== undefined && isUnlawful(machine, last)) return last
+  const order = nearestFirst(machine, paths).map((path) => paths.indexOf(path))
+  return order.find((path) => isUnlawful(machine, path)) ?? null
+}
+
+function isUnlawful(machine: AnyStateMachine, number: number): boolean {
+  const path = paths[number]
+  const input = path && space.inputs[path.input as string]
+  if (!path || !input) return false
+  try {
+    return judgeLog(writePathLog(path, input, { machine, isSnappedOften: true })) !== null
+  } catch {
+    // The machine broke on the way: there is no log to be judged.
+    return false
+  }
+}

@@ -1,0 +1,36 @@
+import { agentMachine } from '../../machines/agent.machine.js'
+import { judgeLog } from '../../spec/judge.js'
+import { agentSpace, generatePaths } from '../../src/testing/index.js'
+import { runsAll } from '../support/extent.js'
+import { writePathLog } from './path-log.js'
+import { tamperings } from './tampering.js'
+
+/** A log of each generated path, with a snapshot of its end, or after each of its events: every transition is in one of them. */
+const space = agentSpace()
+const { paths } = generatePaths(agentMachine, {
+  ...space,
+  coverage: runsAll ? 'transition-pairs' : 'transitions',
+})
+const writeLogs = (isSnappedOften: boolean) =>
+  paths.map((path) => {
+    const input = space.inputs[path.input as string]
+    if (!input) throw new Error(`There is no input '${path.input}'.`)
+    return writePathLog(path, input, { isSnappedOften })
+  })
+const logs = writeLogs(false)
+const snapped = writeLogs(true)
+
+test('no log is refused that nobody has tampered with', () => {
+  expect([...logs, ...snapped].map((log) => judgeLog(log)).filter(Boolean)).toEqual([])
+})
+
+test.each(tamperings)('refused wherever it is done: $name', ({ apply, needsSnapshot }) => {
+  const tampered = (needsSnapshot ? snapped : logs).flatMap((log, path) =>
+    apply(log).map((one, way) => ({ one, path, way })),
+  )
+  expect(tampered.length).toBeGreaterThan(0)
+  const taken = tampered
+    .filter(({ one }) => judgeLog(one) === null)
+    .map(({ path, way }) => `${way}: ${paths[path]?.steps.map(({ label }) => label).join(' → ')}`)
+  expect(taken).toEqual([])
+})
