@@ -13,8 +13,8 @@ import {
 } from '../../src/testing/index.js'
 import { nearestFirst } from './nearness.js'
 
-const space = agentSpace()
-const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
+export const space = agentSpace()
+export const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
 
 /** What catches a mutant: a generated path by its index, or the runs that begin with an input (null: all runs at once). */
 export type Killer = { path: number } | { input: string | null }

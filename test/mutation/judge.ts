@@ -1,12 +1,8 @@
 import type { AnyStateMachine } from 'xstate'
-import { agentMachine } from '../../machines/agent.machine.js'
 import { judgeLog } from '../../spec/judge.js'
-import { agentSpace, generatePaths } from '../../src/testing/index.js'
 import { writePathLog } from '../spec/path-log.js'
+import { paths, space } from './catch.js'
 import { nearestFirst } from './nearness.js'
-
-const space = agentSpace()
-const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transition-pairs' })
 
 /**
  * The first generated path whose log, written by this machine, the reference model refuses; null when it takes all. It

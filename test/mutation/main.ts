@@ -3,6 +3,7 @@ import { behaviourMutants } from './behaviour-mutants.js'
 import { configMutants } from './config-mutants.js'
 import { equivalents } from './equivalents.js'
 import { findCatch, type Killer } from './catch.js'
+import { findUnlawfulPath } from './judge.js'
 
 /**
  * One of `shards` processes that share the mutants, or those of them whose names match a pattern. Writes a line of JSON a
@@ -10,7 +11,7 @@ import { findCatch, type Killer } from './catch.js'
  */
 const [shard, shards, killers = '', extent, pattern = ''] = process.argv.slice(2)
 const isWhole = extent === 'whole'
-const known = JSON.parse(readFileSync(killers, 'utf8')) as Record<string, Killer>
+const known = JSON.parse(readFileSync(killers, 'utf8')) as Record<string, Killer & { unlawful?: number }>
 const all = [...configMutants(), ...behaviourMutants()]
 const names = new Set(all.map(({ name }) => name))
 const mutants = all.filter(({ name }) => new RegExp(pattern).test(name))
@@ -19,7 +20,10 @@ for (const [i, { name, machine }] of mutants.entries()) {
   if (i % Number(shards) !== Number(shard)) continue
   // oxlint-disable-next-line no-await-in-loop -- one after the other: each needs a core of its own
   const found = await findCatch(machine, { last: known[name], isExcused: name in equivalents, isWhole })
-  report({ name, caughtBy: null, killer: null, ...found, excuse: equivalents[name] ?? null })
+  // Those that it does not catch alone would have to be judged by all paths: only the whole search does that.
+  const last = name in known || name in equivalents ? (known[name]?.unlawful ?? null) : undefined
+  const unlawful = findUnlawfulPath(machine, isWhole ? undefined : last)
+  report({ name, caughtBy: null, killer: null, ...found, excuse: equivalents[name] ?? null, unlawful })
 }
 if (shard === '0') {
   for (const name of Object.keys(equivalents).filter((one) => !names.has(one))) {
