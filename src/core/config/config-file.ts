@@ -23,7 +23,7 @@ export interface ConfigFile extends AgentConfigInput, RequestOptions {
   prices?: PriceTable | undefined
 }
 
-const configFileKind = section({
+export const configFileKind = section({
   $schema: anyText(),
   model: modelSection,
   ...requestSections,
