@@ -67,10 +67,7 @@ if (survivors.length + stale.length + excused.filter(isUnlawful).length > 0) pro
 if (isWriting && pattern === '') writeFileSync(killers, `${JSON.stringify(listKillers(), null, 2)}\n`)
 
 function listKillers() {
-  const found = caught.map(({ name, killer, unlawful }) => [
-    name,
-    unlawful === null ? killer : { ...killer, unlawful },
-  ])
+  const found = caught.map(({ name, killer, unlawful }) => [name, { ...killer, unlawful }])
   return Object.fromEntries(found.sort(([one], [other]) => (one < other ? -1 : 1)))
 }
 

@@ -11,7 +11,10 @@ import { findUnlawfulPath } from './judge.js'
  */
 const [shard, shards, killers = '', extent, pattern = ''] = process.argv.slice(2)
 const isWhole = extent === 'whole'
-const known = JSON.parse(readFileSync(killers, 'utf8')) as Record<string, Killer & { unlawful?: number }>
+const known = JSON.parse(readFileSync(killers, 'utf8')) as Record<
+  string,
+  Killer & { unlawful?: number | null }
+>
 const all = [...configMutants(), ...behaviourMutants()]
 const names = new Set(all.map(({ name }) => name))
 const mutants = all.filter(({ name }) => new RegExp(pattern).test(name))
@@ -20,8 +23,8 @@ for (const [i, { name, machine }] of mutants.entries()) {
   if (i % Number(shards) !== Number(shard)) continue
   // oxlint-disable-next-line no-await-in-loop -- one after the other: each needs a core of its own
   const found = await findCatch(machine, { last: known[name], isExcused: name in equivalents, isWhole })
-  // Those that it does not catch alone would have to be judged by all paths: only the whole search does that.
-  const last = name in known || name in equivalents ? (known[name]?.unlawful ?? null) : undefined
+  // Null: it takes all paths, which only the whole search tries again.
+  const last = name in equivalents ? null : known[name]?.unlawful
   const unlawful = findUnlawfulPath(machine, isWhole ? undefined : last)
   report({ name, caughtBy: null, killer: null, ...found, excuse: equivalents[name] ?? null, unlawful })
 }

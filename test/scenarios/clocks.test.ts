@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { SimulatedClock } from 'xstate'
 import { type Clock, createAgent, runSession, type SessionAnswer } from '../../src/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
@@ -198,3 +199,32 @@ it('the time of a run never goes back, whichever host hears the answer that it w
     { numRuns: 12 },
   )
 }, 60_000)
+
+it('a failed request is made again no millisecond before its time, although timers may fire one early', async () => {
+  const timers = new SimulatedClock()
+  const clock: Clock = {
+    now: () => start + timers.now(),
+    setTimeout: (fire, ms) => timers.setTimeout(fire, Math.max(1, ms - 1)),
+    clearTimeout: (id) => timers.clearTimeout(id as number),
+  }
+  const store = memoryStore()
+  const model = new ManualModel()
+  const run = createAgent({ model, store, clock }).run('Go.', { session: 's' })
+  const retry = new Promise<number>((resolve) => {
+    run.events$.subscribe((event) => {
+      if (event.type === 'retry') resolve(event.delayMs)
+    })
+  })
+  await asked(model, 1)
+  model.pending?.fail()
+  const delayMs = await retry
+  await settled()
+  timers.increment(delayMs - 1)
+  await settled()
+  expect(model.attempts).toHaveLength(1)
+  timers.increment(1)
+  expect(await asked(model, 2)).toBe(2)
+  model.pending?.answer({ text: 'Done.' })
+  expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+  expect(checkSessionLog(store.read('s'))).toBeNull()
+})

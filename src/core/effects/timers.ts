@@ -1,13 +1,24 @@
 import { fromCallback, fromPromise } from 'xstate'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import { maxTimerMs } from '../base/clock.js'
 import { getAgent } from '../live/runtime.js'
 
 /** Waits until an absolute time, or until it is stopped. */
 export const backOff = fromPromise<void, { until: number }>(({ input, signal, self }) => {
   const { clock, time } = getAgent(self).runtime
   return new Promise((resolve) => {
-    // A run that is restored may come after the time.
-    const timer = clock.setTimeout(resolve, Math.max(0, input.until - time.now()))
+    let timer: unknown
+    const wait = (): void => {
+      // A run that is restored may come after the time.
+      const asked = Math.max(0, input.until - time.now())
+      timer = clock.setTimeout(() => {
+        const left = input.until - time.now()
+        // Timers of the platform may fire a millisecond early, and have a longest delay.
+        if (left > 0 && (left <= 1 || asked > maxTimerMs)) wait()
+        else resolve()
+      }, asked)
+    }
+    wait()
     signal.addEventListener('abort', () => {
       clock.clearTimeout(timer)
     })
