@@ -125,7 +125,7 @@ export const tamperings: readonly Tampering[] = [
   }),
   edit('a deadline passes before its time', is('DEADLINE'), (entry) => {
     // All of a path is of one moment: the time that is left lies in the start.
-    Object.assign(entry, { at: Number(entry.at) - 1_000_000 })
+    Object.assign(entry, { at: entry.at - 1_000_000 })
     eventOf(entry)['now'] = entry.at
   }),
   edit(
@@ -139,14 +139,14 @@ export const tamperings: readonly Tampering[] = [
     'an event is of another time than its record',
     (entry) => entry.type === 'event',
     (entry) => {
-      eventOf(entry)['now'] = Number(entry.at) + 1
+      eventOf(entry)['now'] = entry.at + 1
     },
   ),
   edit(
     'time runs backwards',
     (entry) => entry.type === 'event',
     (entry) => {
-      Object.assign(entry, { at: Number(entry.at) - 1_000_000 })
+      Object.assign(entry, { at: entry.at - 1_000_000 })
       eventOf(entry)['now'] = entry.at
     },
   ),
