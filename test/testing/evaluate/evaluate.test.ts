@@ -1,10 +1,11 @@
 import { SimulatedClock } from 'xstate'
-import { createAgent, defineTool, memoryStore, runSession } from '../../../src/index.js'
+import { createAgent, defineTool, memoryStore, runSession, type SessionStore } from '../../../src/index.js'
 import {
   type EvaluationProgress,
   evaluate,
   type EvaluationCase,
   judge,
+  readSessionCases,
   type Scorer,
 } from '../../../src/testing/index.js'
 import { answering, closeRehearsals, prices } from './answering.js'
@@ -16,6 +17,24 @@ const capitals: EvaluationCase<string>[] = [
   { id: 'pl', input: 'The capital of Poland?', expected: 'Warsaw', tags: { area: 'east' } },
   { id: 'at', input: 'The capital of Austria?', expected: 'Vienna', tags: { area: 'east' } },
 ]
+
+/** The same store, whose every answer is a promise. */
+function answerLater(store: SessionStore): SessionStore {
+  const isMethod = (value: unknown): value is (...given: unknown[]) => unknown => typeof value === 'function'
+  const later = <Inner extends object>(inner: Inner): Inner =>
+    new Proxy(inner, {
+      get: (target, key) => {
+        const value: unknown = Reflect.get(target, key)
+        if (isMethod(value))
+          return async (...given: unknown[]) => {
+            await Promise.resolve()
+            return value.apply(target, given)
+          }
+        return typeof value === 'object' && value !== null ? later(value) : value
+      },
+    })
+  return later(store)
+}
 
 const exact: Scorer<string> = ({ output }, { expected }) => output === expected
 
@@ -264,6 +283,22 @@ describe('evaluate', () => {
     expect(second.cases[0]?.runs[0]).toEqual(first.cases[0]?.runs[0])
     expect((await evaluate(given)).cases).toEqual(second.cases)
     expect(rehearsal.requests).toHaveLength(asked + after.length)
+  })
+
+  test('a store that answers later keeps an evaluation as one that answers at once', async () => {
+    const { model } = await answering(known)
+    const agent = createAgent({ model, prices })
+    const given = { agent, cases: capitals, score: { exact }, id: 'e', repeat: 2 }
+    const atOnce = await evaluate({ ...given, store: memoryStore() })
+    const store = answerLater(memoryStore())
+    const later = await evaluate({ ...given, store })
+    const again = await evaluate({ ...given, store })
+    const shown = ({ cases }: typeof later) =>
+      cases.map(({ id, score, runs }) => [id, score, runs.map((run) => run.session)])
+    expect(shown(later)).toEqual(shown(atOnce))
+    expect(again.cases).toEqual(later.cases)
+    // They are sessions of an evaluation.
+    expect(await readSessionCases(store)).toEqual([])
   })
 
   test('refuses to go on with another agent, or with another input of the same id', async () => {
