@@ -15,6 +15,7 @@ const lanes = [
   'test:crash',
   'test:taint',
   'test:browser',
+  'test:simulation',
   'test:chaos',
   'test:postgres',
   'test:graph',

@@ -1,3 +1,4 @@
+import { systemClock } from '../core/base/clock.js'
 import { createId } from '../core/base/create-id.js'
 import { UsageError } from '../core/base/errors.js'
 import { toSessionId } from '../web/authorize.js'
@@ -83,7 +84,7 @@ const toErrorEvent = (message: string): AGUIEvent => ({
   type: 'RUN_ERROR',
   message,
   code: 'internal',
-  timestamp: Date.now(),
+  timestamp: systemClock.now(),
 })
 
 async function handleInput(

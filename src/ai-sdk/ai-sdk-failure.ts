@@ -1,4 +1,5 @@
 import type { ModelFailure } from '../../machines/agent/model-response.js'
+import { systemClock } from '../core/base/clock.js'
 import { readProperty } from '../core/base/to-json.js'
 import { toBodyFailure, getFatalAdvice, toModelFailure } from '../core/models/to-model-failure.js'
 import { ModelError } from '../core/models/provider.js'
@@ -73,7 +74,7 @@ function toCallFailure(error: unknown): ModelFailure {
   }
   const headers = readProperty(error, 'responseHeaders')
   const message = text === '' ? readText(error, 'message') : ''
-  return toModelFailure({ status, headers, body, message }, Date.now(), getAdvice)
+  return toModelFailure({ status, headers, body, message }, systemClock.now(), getAdvice)
 }
 
 /** What stands in a stream for an error: an object of the provider's, with a status that its package knew. */

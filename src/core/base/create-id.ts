@@ -1,9 +1,11 @@
+import { getPlatform } from './platform.js'
+
 /**
  * A random UUID. Some platforms hand it out as a chain of sixteen pieces; reading a character makes it one string, which
  * a parked run keeps for long.
  */
 export function createId(): string {
-  const id = crypto.randomUUID?.() ?? formatUuid(crypto.getRandomValues(new Uint8Array(16)))
+  const id = getPlatform().createUuid() ?? formatUuid(getPlatform().fillWithChance(new Uint8Array(16)))
   id.charCodeAt(0)
   return id
 }

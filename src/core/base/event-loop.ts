@@ -1,9 +1,9 @@
+import { getPlatform } from './platform.js'
+
 /** Settles once the event loop has had its turn: what else waits in this process, or in this page, runs first. */
 export async function yieldToEventLoop(): Promise<void> {
-  await new Promise((resolve) => {
-    // Browsers have no such thing, and Node makes a timer of 0 ms wait for 1.
-    if (typeof setImmediate === 'function') setImmediate(resolve)
-    else setTimeout(resolve, 0)
+  await new Promise<void>((resolve) => {
+    getPlatform().runNextTurn(resolve)
   })
 }
 

@@ -2,6 +2,7 @@ import type { WithContext } from '../tools/tool-types.js'
 import { optionsRule, expectArgument } from '../base/expect-argument.js'
 import { expectKnownOptions } from '../config/known-options.js'
 import { ConfigError, UsageError } from '../base/errors.js'
+import { systemClock } from '../base/clock.js'
 import { type Agents, type AnyAgent } from './define-agents.js'
 import { runSession } from './drive.js'
 import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
@@ -25,9 +26,6 @@ export interface SessionRunner<Context = unknown> {
   /** How many calls of `runSession` are in progress. */
   readonly active: number
 }
-
-/** What a timer can count, in milliseconds; it fires at once for more. */
-const maxTimerMs = 2 ** 31 - 1
 
 /**
  * Runs sessions for an engine until the process shuts down.
@@ -59,11 +57,11 @@ export function createSessionRunner(
   let drained: Promise<void> | undefined
 
   const wait = async (): Promise<void> => {
-    const timer = setTimeout(() => stop.abort(), Math.min(drainMs, maxTimerMs))
+    const timer = systemClock.setTimeout(() => stop.abort(), drainMs)
     while (active.size > 0)
       // oxlint-disable-next-line no-await-in-loop -- nothing begins meanwhile
       await Promise.allSettled(active)
-    clearTimeout(timer)
+    systemClock.clearTimeout(timer)
   }
 
   return {

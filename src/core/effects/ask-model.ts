@@ -10,6 +10,7 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import { type CallAbort, attachSignal } from '../base/abort.js'
 import { loadOnce } from '../base/lazy-load.js'
 import { rememberThrown } from '../base/thrown-errors.js'
+import { getPlatform } from '../base/platform.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { hasSharedBudgets } from '../live/run-budgets.js'
 import type { AgentRuntime } from '../live/runtime.js'
@@ -166,7 +167,7 @@ export async function askModel<Output>(
     if (hold) await hold.settleFailure(failure, usage, reason)
     const message = await screenFailureMessage(failure, reason, { parts, runtime, context, abort })
     const told = { ...failure, message, partialText: getKnownText(failure.partialText) }
-    const plain: ModelActorError = { ...told, usage, jitter: toJitter(Math.random()) }
+    const plain: ModelActorError = { ...told, usage, jitter: toJitter(getPlatform().random()) }
     // The thrown error still has the words that a shield has removed.
     throw message === failure.message ? rememberThrown(plain, reason) : plain
   } finally {
@@ -185,7 +186,7 @@ async function openHold(scope: HoldScope): Promise<BudgetHold> {
   } catch (error) {
     scope.abort.throwIfAborted()
     const failure = withoutOurCode(toModelFailure(error, scope.runtime.clock.now()), error)
-    const plain: ModelActorError = { ...failure, usage: null, jitter: toJitter(Math.random()) }
+    const plain: ModelActorError = { ...failure, usage: null, jitter: toJitter(getPlatform().random()) }
     throw rememberThrown(plain, error)
   }
 }

@@ -1,6 +1,7 @@
 /* oxlint-disable no-underscore-dangle -- XState's own names of what an actor and its system have */
 import type { ActorLogic, AnyActorRef, AnyEventObject, Observer, Snapshot } from 'xstate'
 import type { ActorSystemInternals } from './xstate-internals.js'
+import { getPlatform } from '../base/platform.js'
 
 type AnyLogic = ActorLogic<Snapshot<unknown>, AnyEventObject>
 
@@ -220,7 +221,7 @@ function report(work: () => void): void {
   try {
     work()
   } catch (error) {
-    setTimeout(() => {
+    getPlatform().runSoon(() => {
       throw error
     })
   }

@@ -8,6 +8,7 @@ import {
 import { listCauses } from '../base/describe-error.js'
 import { stripControls } from '../base/strip-controls.js'
 import { readProperty } from '../base/to-json.js'
+import { systemClock } from '../base/clock.js'
 import { isContextOverflow } from './context-overflow.js'
 import { normalizeFailure, toSingleLine } from './normalize-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, readWord } from './error-body.js'
@@ -22,7 +23,7 @@ import { getHeader, parseRateLimitReset, parseRetryAfter } from './retry-after.j
  */
 export function toModelFailure(
   error: unknown,
-  now: number = Date.now(),
+  now: number = systemClock.now(),
   advise: (status: number) => string = getFatalAdvice,
 ): ModelFailure {
   const failure = readFailure(error, now, advise)

@@ -1,6 +1,7 @@
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/price-table.js'
 import { ConfigError } from '../base/errors.js'
+import { systemClock } from '../base/clock.js'
 import { stripReleaseDate } from './model-name.js'
 import { findCatalogPrice, loadCatalog } from './lazy-catalog.js'
 
@@ -69,14 +70,14 @@ function buildBook(own: PriceFunction, isOwn: (model: string) => boolean): Price
   return {
     own,
     load: (provider, model) => (isOwn(model) ? undefined : loadCatalog(provider)),
-    price: (provider, model, usage, at = Date.now()) => {
+    price: (provider, model, usage, at = systemClock.now()) => {
       const cost = own(provider, model, usage)
       if (cost !== undefined) return cost
       const loading = loadCatalog(provider)
       if (loading === undefined) return findCatalogPrice(provider, model, usage, at)
       return loading.then(() => findCatalogPrice(provider, model, usage, at))
     },
-    knownPrice: (provider, model, usage, at = Date.now()) => {
+    knownPrice: (provider, model, usage, at = systemClock.now()) => {
       const cost = own(provider, model, usage)
       return cost === undefined ? findCatalogPrice(provider, model, usage, at) : cost
     },

@@ -65,11 +65,12 @@ export async function endStoredRun(
   const [next, actions] = takeEvent(run, event)
   const count =
     (lastEventNumber ?? 0) + actions.filter(({ type }) => (type as string) === 'xstate.emit').length
+  // While the session is ours: what comes later is for a later run.
+  const found = waiting ?? (await readInbox(store, log.sessionId))
   log.setEventCounter(() => count)
   log.append({ type: 'event', event })
   await log.rest(next.context)
   // An end always wins: other messages are discarded. Queued ones wait for the next turn.
-  const found = waiting ?? (await readInbox(store, log.sessionId))
   const messages = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
   await cancelChildren(parts, run.context)

@@ -5,6 +5,7 @@ import type { EmittedEvent } from '../../../machines/agent/announcements.js'
 import { agentMachine } from '../../../machines/agent.machine.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { describeError } from '../base/describe-error.js'
+import { getPlatform } from '../base/platform.js'
 import type { AgentMachine } from '../live/journaled-machine.js'
 import { canResumeFromLog } from '../live/release-run.js'
 import { findRuntime } from '../live/runtime.js'
@@ -175,7 +176,7 @@ export class RunActor {
       }
       return
     }
-    setTimeout(() => {
+    getPlatform().runSoon(() => {
       if (!this.#isReleased) actor.start()
     })
   }

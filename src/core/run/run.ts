@@ -28,6 +28,7 @@ import { type AgentSnapshot, RunActor } from './run-actor.js'
 import type { RunOrigin, RunParts } from './run-parts.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
 import { describeError } from '../base/describe-error.js'
+import { getPlatform } from '../base/platform.js'
 import { createRefusalEvent, warnProcess, wrongStateError } from './refused-run.js'
 import { RestPromise, toUnsavedResult } from './rest-promise.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
@@ -328,9 +329,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#rest.refuse(error)
     this.#hub.fail(error, createRefusalEvent(this.id, error, this.#clock.now()))
     // The caller has just received the run, and may still read a promise of it.
-    setTimeout(() => {
-      if (!this.#isWatched) warnProcess(error)
-    })
+    getPlatform().runSoon(() => (this.#isWatched ? undefined : warnProcess(error)))
   }
 
   #send(event: ControlEvent): void {

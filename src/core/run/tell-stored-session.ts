@@ -184,6 +184,8 @@ async function tellNow(
     return { message: number, status: 'sent' }
   }
   if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }
+  // A user message that no run has read waits for the next turn.
+  if (telling.kept !== undefined) return { message: number, status: 'waiting' }
   try {
     // Since it was looked at, its holder may have let it go, or others may have told it something.
     if (isHeld || number - 1 !== fit.last)

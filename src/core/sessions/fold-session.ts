@@ -16,6 +16,7 @@ import { restoreState } from './log/stored-state.js'
 import { findContextFault, findStateFault } from './log/find-state-fault.js'
 import { completeInput } from './log/complete-context.js'
 import { takeEvent } from './take-event.js'
+import { listClientIds } from './inbox/queued-message.js'
 
 /** The latest run of a session, as the pure machine sees it. */
 export type FoldedRun = SnapshotFrom<typeof agentMachine>
@@ -220,6 +221,7 @@ function applyEntry(
       folded.resumeCount = 0
       folded.link = null
       folded.queued = Math.max(folded.queued, entry.queued ?? 0)
+      for (const id of listClientIds(entry.input.input)) folded.keys = addKey(folded.keys, id)
       break
     }
     case 'event':

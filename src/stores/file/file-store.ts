@@ -25,6 +25,7 @@ import { parseSummary } from '../../core/sessions/store/summary-text.js'
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { openDatabase } from './database.js'
 import { createFileBudgets } from './file-budgets.js'
+import { systemClock } from '../../core/base/clock.js'
 import { toFileStoreError } from './sqlite-error.js'
 import type { LeaseRow, SessionRow } from './session-row.js'
 import { type Statements, prepareStatements } from './file-statements.js'
@@ -54,7 +55,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
     options,
     objectRule([], "an object with the folder: { dir: './sessions' }"),
   )
-  const { dir, sync = 'normal', now = Date.now } = options
+  const { dir, sync = 'normal', now = () => systemClock.now() } = options
   checkFileStoreOptions(dir, sync)
   const file = join(resolve(dir), 'sessions.db')
   let open: Statements | null = translateErrors(file, () => prepareStatements(openDatabase(file, sync)))

@@ -99,7 +99,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange 
 
 /** As a `ModelError`, without what the provider was sent in confidence: neither do its causes repeat it. */
 function toSafeModelError(error: unknown, secrets: SentSecrets): ModelError {
-  const failure = toModelFailure(error, Date.now())
+  const failure = toModelFailure(error)
   const hidden = secrets.hideInFailure(failure)
   if (hidden !== null || secrets.occurIn(describeError(error))) return new ModelError(hidden ?? failure)
   return error instanceof ModelError ? error : new ModelError(failure, { cause: error })

@@ -34,6 +34,8 @@ interface InboxReaderParts {
   queued: number
   /** The last message of its inbox, as the store told it when the session was acquired. */
   found: number | undefined
+  /** Settles when what has happened so far is durable, and the session is still ours; rejects where it is not. */
+  confirmHeld: () => Promise<void> | undefined
 }
 
 /**
@@ -74,11 +76,12 @@ export class InboxReader implements InboxHolder {
   #listener: Listener | undefined
   #onQueued: QueueListener | undefined
   #isClosed = false
+  readonly #confirmHeld: InboxReaderParts['confirmHeld']
 
   constructor(
     store: SessionStore,
     sessionId: string,
-    { clock, applied, keys, queued, found }: InboxReaderParts,
+    { clock, applied, keys, queued, found, confirmHeld }: InboxReaderParts,
   ) {
     this.#store = store
     this.sessionId = sessionId
@@ -91,6 +94,7 @@ export class InboxReader implements InboxHolder {
     this.#queued = queued
     this.#position = found
     this.#isEmpty = found === 0 || !store.inbox
+    this.#confirmHeld = confirmHeld
   }
 
   /** What was left for the run that goes on. */
@@ -104,8 +108,12 @@ export class InboxReader implements InboxHolder {
     const found = (await this.#store.inbox?.read(this.sessionId)) ?? []
     const last = found.at(-1)?.message ?? 0
     this.#lastDelivered = Math.max(this.#lastDelivered, last)
+    this.#forgetRead((message) => message <= last)
     const unheard = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
-    if (unheard.length > 0) await this.#store.inbox?.remove(this.sessionId, unheard)
+    if (unheard.length === 0) return
+    // A process that has slept since it took the session would remove what was left for a later run.
+    await this.#confirmHeld()
+    await this.#store.inbox?.remove(this.sessionId, unheard)
   }
 
   /** Whether messages may be queued: false only where the store has told that the inbox is empty. */
@@ -122,10 +130,25 @@ export class InboxReader implements InboxHolder {
     return waiting[0] ?? null
   }
 
-  /** A run begins with this queued message: the log says so, though perhaps not durably yet. */
-  markSaid(message: number): void {
-    this.#queued = message
-    this.#done.push(message)
+  /** The run that is about to start begins with this queued message: it is not for the run at work besides. */
+  beginWith(queued: number): void {
+    this.#queued = queued
+    this.#forgetRead((message) => message === queued)
+  }
+
+  /** What was read between runs, and has not been handed over, is not handed over to the next one. */
+  #forgetRead(isIt: (message: number) => boolean): void {
+    for (const { message, event } of this.#waiting.filter((read) => isIt(read.message))) {
+      this.#open.delete(message)
+      if (event?.key !== undefined) this.#seen.delete(event.key)
+    }
+    this.#waiting = this.#waiting.filter(({ message }) => !isIt(message))
+  }
+
+  /** A run begins with messages of these ids, and perhaps a queued one: the log says so, though perhaps not durably yet. */
+  markSaid(queued: number | undefined, ids: readonly string[]): void {
+    for (const id of ids) this.#keys = addKey(this.#keys, id)
+    if (queued !== undefined) this.#done.push(queued)
   }
 
   /** The last queued message that the log has. */
@@ -238,7 +261,7 @@ export class InboxReader implements InboxHolder {
       return
     }
     this.#hasQueued = true
-    if (message <= this.#lastDelivered) return
+    if (message <= this.#lastDelivered || message <= this.#queued) return
     this.#lastDelivered = message
     this.#last = Math.max(this.#last, message)
     this.#steering.add(message)
@@ -282,8 +305,21 @@ export class InboxReader implements InboxHolder {
   /** The run cannot take it. A user message waits for the next turn; of others this is the end: returns whether it is one. */
   refuse(message: number): boolean {
     if (!this.#open.delete(message) || this.#steering.has(message)) return false
-    if (!this.#isClosed) this.#remove([message])
+    if (!this.#isClosed) void this.#removeRefused(message)
     return true
+  }
+
+  /**
+   * The run here cannot take it. A process that has slept, or whose last record is not written yet, may be mistaken: where
+   * it does not hold the session any more, the message stays for the process that does.
+   */
+  async #removeRefused(message: number): Promise<void> {
+    try {
+      await this.#confirmHeld()
+      this.#remove([message])
+    } catch {
+      // As above.
+    }
   }
 
   /** What is in the log so far: to be removed once that is durable. */

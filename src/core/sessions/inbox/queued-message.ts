@@ -98,6 +98,11 @@ export function isSaid(messages: readonly Pick<Message, 'role' | 'data'>[], mess
   return messages.some((message) => findMessageId(message) === messageId)
 }
 
+/** The ids that clients have given to what a run begins with. */
+export function listClientIds(messages: readonly NewMessage[]): string[] {
+  return messages.map(({ data }) => data?.['clientId']).filter((id) => typeof id === 'string')
+}
+
 function findMessageId({ role, data }: Pick<Message, 'role' | 'data'>): unknown {
   return role === 'user' ? data?.['clientId'] : undefined
 }

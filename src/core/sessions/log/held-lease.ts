@@ -1,6 +1,7 @@
 import { type Clock, readElapsed } from '../../base/clock.js'
 import type { Appended, Lease, SessionStore } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
+import { leaseLostError } from '../store/store-refusals.js'
 import { heartbeats, type LeaseHolder, leaseMs } from './heartbeat.js'
 import { findRelease, releaseLease } from './release-lease.js'
 
@@ -70,7 +71,16 @@ export class HeldLease {
   /** The session is known to be ours: a lease that may be old is renewed. Undefined while it is fresh. */
   ensureHeld(): Promise<void> | undefined {
     if (this.#renewing) return this.#renewing
-    if (!this.#isHeld || !this.#isStale()) return undefined
+    return this.#isHeld && this.#isStale() ? this.#renew() : undefined
+  }
+
+  /** The same, whatever its age: the store itself says that the session is ours. Rejects where it is not held. */
+  confirmHeld(): Promise<void> | undefined {
+    if (this.#renewing) return this.#renewing.then(() => this.confirmHeld())
+    return this.#isHeld ? this.#renew() : Promise.reject(leaseLostError(this.#lease))
+  }
+
+  #renew(): Promise<void> | undefined {
     const lease = this.#lease
     try {
       const renewed = this.#store.renew(lease, leaseMs)

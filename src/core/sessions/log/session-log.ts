@@ -1,8 +1,10 @@
 import type { AgentContext, SessionState } from '../../../../machines/agent/context.js'
+import { isWorkState } from '../../../../machines/agent/run-result.js'
 import type { Clock } from '../../base/clock.js'
 import { createOpening, createSnapshot, toStartInput } from './create-records.js'
 import { type Journal, type JournalEntry, toLinkField } from '../journal.js'
 import { InboxReader } from '../inbox/inbox-reader.js'
+import { listClientIds } from '../inbox/queued-message.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { takenOverError, toStoreError } from '../store/store-refusals.js'
 import type { StoreError } from '../store/store-error.js'
@@ -104,6 +106,7 @@ export class SessionLog implements Journal {
       queued: folded.queued,
       keys: folded.keys,
       found: lease.inbox,
+      confirmHeld: () => this.#confirmHeld(),
     })
     this.inbox.startPolling()
     this.#link = folded.link
@@ -167,6 +170,7 @@ export class SessionLog implements Journal {
   /** The run that is about to start begins with this queued message: its start record says so. */
   setQueued(message: number): void {
     this.#queued = message
+    this.inbox.beginWith(message)
   }
 
   setEventCounter(told: () => number): void {
@@ -190,7 +194,7 @@ export class SessionLog implements Journal {
       ...(this.#queued !== undefined && { queued: this.#queued }),
       ...toLinkField(this.#link),
     })
-    if (this.#queued !== undefined) this.inbox.markSaid(this.#queued)
+    this.inbox.markSaid(this.#queued, listClientIds(entry.input.input))
   }
 
   write(entry: RecordContent): void {
@@ -222,8 +226,9 @@ export class SessionLog implements Journal {
     return (entry.type === 'event' ? entry.event.now : undefined) ?? this.#clock.now()
   }
 
-  /** Keeps the state that the last entry led to, where that saves enough reading. */
+  /** Keeps the state that the last entry led to, where that saves enough reading. With a run at work, lists learn so at once. */
   onReached(run: FoldedRun): void {
+    if (isWorkState(run.context.state)) this.markRunning(run.context)
     if (this.#tailSize < Math.max(minSnapshotChars, this.#snapshotSize / 4)) return
     const size = this.#tailSize
     this.write(createSnapshot(toMachineState(run), this.facts.current, this.inbox, this.#link))
@@ -375,6 +380,11 @@ export class SessionLog implements Journal {
   /** The session is known to be ours: a lease that may be old is renewed. Undefined while it is fresh. */
   checkHeld(): Promise<void> | undefined {
     return this.#failure ? Promise.reject(this.#failure) : this.#lease.ensureHeld()
+  }
+
+  /** What has happened so far is durable, and the session is still ours. */
+  #confirmHeld(): Promise<void> | undefined {
+    return this.flush()?.then(() => this.#lease.confirmHeld()) ?? this.#lease.confirmHeld()
   }
 
   #fail(error: unknown): StoreError {

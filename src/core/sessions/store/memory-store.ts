@@ -2,6 +2,7 @@ import { optionsRule, expectArgument } from '../../base/expect-argument.js'
 import { createId } from '../../base/create-id.js'
 import { loadOnce } from '../../base/lazy-load.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
+import { systemClock } from '../../base/clock.js'
 import type { InboxMessage } from './inbox.js'
 import { checkListOptions, isListed } from './list-options.js'
 import { checkSessionId } from './session-id.js'
@@ -48,7 +49,7 @@ const getLastMessage = ({ inbox }: MemorySession): number => inbox.at(-1)?.messa
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore {
   expectArgument('memoryStore(options)', options, optionsRule)
-  const { now = Date.now } = options
+  const { now = () => systemClock.now() } = options
   const sessions = new Map<string, MemorySession>()
   let budgets: BudgetStore | undefined
 

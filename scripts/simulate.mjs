@@ -1,0 +1,257 @@
+// Plays stories of many processes on one store, in simulated time: `npm run simulate -- …`
+//   --seed N              tells the story of one seed; one that fails is made smaller. --keep 'WHY' keeps it as a regression
+//                         (--into FILE: in another list than test/simulation/regressions.json)
+//   --seeds COUNT         plays so many seeds, from --from N (default 1), on --workers N (default 2); the regressions first
+//   --planted             plants each defect of test/simulation/planted.mjs, and looks for it in up to 2,000 seeds
+//   --planted known       plays only the seed that is known to find it
+//   --defect NAME         with --seed or --seeds: plants this one
+import { spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { build } from 'esbuild'
+import { planted } from '../test/simulation/planted.mjs'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const folder = join(root, '.simulation')
+const ownRegressions = join(root, 'test/simulation/regressions.json')
+const mostSeeds = 2000
+/** The files that were made here: others may play at the same time. */
+const made = new Set()
+
+class BadOption extends Error {}
+
+function readOptions() {
+  const text = { type: 'string' }
+  let values
+  try {
+    ;({ values } = parseArgs({
+      options: {
+        seed: text,
+        seeds: text,
+        from: text,
+        workers: text,
+        keep: text,
+        into: text,
+        defect: text,
+        most: text,
+        planted: { type: 'boolean' },
+      },
+      allowPositionals: true,
+      strict: true,
+    }))
+  } catch (error) {
+    throw new BadOption(error.message.split('\n')[0])
+  }
+  for (const name of ['seed', 'seeds', 'from', 'workers', 'most']) {
+    const given = values[name]
+    if (typeof given !== 'string') continue
+    const isWhole = /^\d+$/.test(given) && Number.isSafeInteger(Number(given))
+    if (!isWhole || (name !== 'seed' && Number(given) < 1))
+      throw new BadOption(
+        `--${name} takes a whole number${name === 'seed' ? '' : ' from 1'}, not '${given}'.`,
+      )
+    values[name] = Number(given)
+  }
+  if (values.defect !== undefined && !planted.some(({ name }) => name === values.defect))
+    throw new BadOption(
+      `--defect: there is no '${String(values.defect)}'. There are: ${planted.map(({ name }) => `'${name}'`).join(', ')}.`,
+    )
+  if (values.keep !== undefined && values.seed === undefined)
+    throw new BadOption("--keep 'WHY' goes with --seed N.")
+  if (values.seed === undefined && values.seeds === undefined && !values.planted)
+    throw new BadOption('Say --seed N, --seeds COUNT or --planted.')
+  return values
+}
+
+/** One file with everything in it, and a defect planted: a place of the code that reads otherwise. */
+async function bundle(defect) {
+  mkdirSync(folder, { recursive: true })
+  const outfile = join(folder, `${process.pid}-${planted.indexOf(defect)}.mjs`)
+  made.add(outfile)
+  const left = new Set(defect?.patches)
+  const plant = {
+    name: 'plant',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        let contents = readFileSync(path, 'utf8')
+        for (const patch of defect.patches.filter(({ file }) => path === join(root, file))) {
+          if (contents.split(patch.find).length !== 2)
+            throw new Error(
+              `The defect '${defect.name}' has no place any more in ${patch.file}: ${patch.find}`,
+            )
+          contents = contents.replace(patch.find, () => patch.put)
+          left.delete(patch)
+        }
+        return { contents, loader: 'ts' }
+      })
+    },
+  }
+  await build({
+    entryPoints: [join(root, 'test/simulation/main.ts')],
+    absWorkingDir: root,
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'es2022',
+    packages: 'external',
+    sourcemap: 'inline',
+    sourcesContent: false,
+    logLevel: 'error',
+    plugins: defect ? [plant] : [],
+  })
+  for (const { file } of left)
+    throw new Error(`The defect '${defect.name}' is in ${file}, which is not simulated.`)
+  return outfile
+}
+
+/** Runs a process that plays, and hears each thing that it says. */
+function run(file, args, hear) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [file, ...args.map(String)], {
+      cwd: root,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    createInterface({ input: child.stdout }).on('line', (line) => hear(JSON.parse(line), child))
+    child.once('error', reject)
+    child.once('close', (code, signal) =>
+      code === 0 || signal ? resolve() : reject(new Error(`A worker ended with code ${code}.`)),
+    )
+  })
+}
+
+async function ask(file, args) {
+  const said = []
+  await run(file, args, (what) => said.push(what))
+  return said
+}
+
+function printStory({ seed, broken, lines, ends, hash, again, asked, plan }) {
+  for (const line of lines) console.log(line)
+  console.log(`\nseed ${seed}: ${broken ?? `keeps every promise; it ends ${ends.join(', ')}`}`)
+  console.log(`story ${hash.slice(0, 16)}, played again ${again.slice(0, 16)}`)
+  for (const who of asked) console.log(`asked the platform: ${who}`)
+  const { processes, sessions, faults, sayings } = plan
+  console.log(
+    `${processes} processes, ${sessions} sessions, ${faults.length} faults, ${sayings.length} sayings`,
+  )
+  for (const fault of faults) console.log(`  ${JSON.stringify(fault)}`)
+}
+
+async function playOne({ seed, keep, defect, into = ownRegressions }) {
+  const file = await bundle(planted.find(({ name }) => name === defect))
+  const [story] = await ask(file, ['story', seed])
+  const [told] = story.broken === null ? [story] : await ask(file, ['shrink', seed])
+  printStory(told)
+  if (keep !== undefined) {
+    const kept = JSON.parse(readFileSync(into, 'utf8'))
+    const others = kept.filter((one) => one.seed !== seed)
+    const list = [...others, { seed, why: keep, plan: told.plan }].sort((a, b) => a.seed - b.seed)
+    writeFileSync(into, `${JSON.stringify(list, null, 2)}\n`)
+    console.log(`Kept in ${relative(root, into)}, which has ${list.length}.`)
+  }
+  return story.broken === null && story.hash === story.again && story.asked.length === 0
+}
+
+/** Stories that once went wrong: as they were, and as the seed tells them now. */
+async function playRegressions(file) {
+  const kept = JSON.parse(readFileSync(ownRegressions, 'utf8'))
+  const said = await ask(file, ['check', ...kept.flatMap(({ seed, plan }) => [seed, JSON.stringify(plan)])])
+  const broken = said.filter((one) => one.broken !== null)
+  for (const one of broken) console.log(`regression, seed ${one.seed}: ${one.broken}`)
+  console.log(`${kept.length} regressions, ${broken.length} broken`)
+  return broken.length === 0
+}
+
+async function playMany({ seeds, from = 1, workers = 2, defect }) {
+  const file = await bundle(planted.find(({ name }) => name === defect))
+  const areKept = await playRegressions(file)
+  const began = performance.now()
+  const broken = []
+  const sums = []
+  const shares = Array.from({ length: Math.min(workers, seeds) }, (_, i) => Math.ceil((seeds - i) / workers))
+  await Promise.all(
+    shares.map((share, i) =>
+      run(file, ['seeds', from + i, shares.length, share], (what) => {
+        if (what.played === undefined) console.log(`seed ${what.seed}: ${what.broken}`)
+        ;(what.played === undefined ? broken : sums).push(what)
+      }),
+    ),
+  )
+  const sum = (name) => sums.reduce((all, one) => all + one[name], 0)
+  const minutes = (performance.now() - began) / 60_000
+  const ends = {}
+  for (const one of sums)
+    for (const [end, count] of Object.entries(one.ends)) ends[end] = (ends[end] ?? 0) + count
+  for (const [end, count] of Object.entries(ends).sort(([, a], [, b]) => b - a))
+    console.log(`${String(count).padStart(6)}  ${end}`)
+  const perCore = Math.round(sum('played') / (sum('cpuMs') / 60_000))
+  console.log(
+    `${sum('played')} seeds, ${sum('steps')} steps, ${Math.round(sum('cpuMs') / 1000)} s of CPU: ${perCore} seeds a minute of CPU, ` +
+      `${Math.round(sum('played') / minutes)} a minute here; ${broken.length} broken`,
+  )
+  const [first] = broken.sort((a, b) => a.seed - b.seed)
+  if (first) {
+    printStory((await ask(file, ['shrink', first.seed]))[0])
+    console.log(
+      `Play it again: npm run simulate -- --seed ${first.seed}. Keep it: npm run simulate -- --seed ${first.seed} --keep 'WHY'`,
+    )
+  }
+  return areKept && broken.length === 0
+}
+
+/** The first seed that finds a defect; null where none does. */
+async function findDefect(file, { seed, isKnown, most }) {
+  const [known] = await ask(file, ['seeds', seed, 1, 1])
+  if (isKnown || known.broken === undefined) {
+    if (known.broken !== undefined || isKnown) return known.broken === undefined ? null : known
+  }
+  const found = []
+  await Promise.all(
+    [1, 2].map((from) =>
+      run(file, ['seeds', from, 2, Math.ceil(most / 2), 'stop'], (what, child) => {
+        if (what.seed === undefined) return
+        found.push(what)
+        child.kill()
+      }),
+    ),
+  )
+  return found.sort((a, b) => a.seed - b.seed)[0] ?? null
+}
+
+async function playPlanted({ isKnown, defect: only, most = mostSeeds }) {
+  const sound = await bundle()
+  let areFound = true
+  const list = planted.filter(({ name }) => only === undefined || name === only)
+  for (const defect of list) {
+    // oxlint-disable no-await-in-loop -- each is planted by itself
+    const found = await findDefect(await bundle(defect), { seed: defect.seed, isKnown, most })
+    const [alone] = await ask(sound, ['check', defect.seed])
+    // oxlint-enable no-await-in-loop
+    areFound &&= found !== null && alone.broken === null
+    const told = found ? `seed ${found.seed}: ${found.broken}` : 'NOT FOUND'
+    console.log(`${defect.name.padEnd(48)} ${told}${alone.broken === null ? '' : ' (and without it, too)'}`)
+  }
+  console.log(`${list.length} defects planted, ${areFound ? 'all found' : 'NOT all found'}`)
+  return areFound
+}
+
+try {
+  const options = readOptions()
+  const isKnown = process.argv.includes('known')
+  const isWell = options.planted
+    ? await playPlanted({ ...options, isKnown })
+    : options.seeds
+      ? await playMany(options)
+      : await playOne(options)
+  process.exitCode = isWell ? 0 : 1
+} catch (error) {
+  if (!(error instanceof BadOption)) throw error
+  console.error(error.message)
+  process.exitCode = 2
+} finally {
+  for (const file of made) rmSync(file, { force: true })
+}

@@ -1,0 +1,39 @@
+/** What gives another answer each time. */
+const forbidden: readonly (readonly [object, string])[] = [
+  [Date, 'now'],
+  [Math, 'random'],
+  [performance, 'now'],
+  [crypto, 'randomUUID'],
+  [crypto, 'getRandomValues'],
+  [globalThis, 'setTimeout'],
+  [globalThis, 'setInterval'],
+  [globalThis, 'setImmediate'],
+]
+
+/** While `work` is done, nothing may ask the platform for time or chance: who does is told of. */
+export async function forbidPlatform<Value>(
+  work: () => Promise<Value>,
+): Promise<{ value: Value; asked: string[] }> {
+  const asked: string[] = []
+  const kept = forbidden.map(([owner, name]) => {
+    const descriptor = Object.getOwnPropertyDescriptor(owner, name)
+    const real = (owner as Record<string, unknown>)[name] as (...args: unknown[]) => unknown
+    Object.defineProperty(owner, name, {
+      configurable: true,
+      writable: true,
+      value: (...args: unknown[]) => {
+        asked.push(`${name}: ${new Error().stack?.split('\n')[2]?.trim()}`)
+        return real.apply(owner, args)
+      },
+    })
+    return { owner, name, descriptor }
+  })
+  try {
+    return { value: await work(), asked }
+  } finally {
+    for (const { owner, name, descriptor } of kept) {
+      if (descriptor) Object.defineProperty(owner, name, descriptor)
+      else delete (owner as Record<string, unknown>)[name]
+    }
+  }
+}

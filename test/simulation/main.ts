@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto'
+import { forbidPlatform } from './forbid.js'
+import { createPlan, type Plan } from './plan.js'
+import { play, type Story } from './play.js'
+import { shrink } from './shrink.js'
+
+/**
+ * One process that plays stories; `scripts/simulate.mjs` starts it. It takes a command, and prints a line of JSON for each
+ * thing that it has to say.
+ */
+
+const say = (what: object): void => void process.stdout.write(`${JSON.stringify(what)}\n`)
+
+/** A story in plain lines: when, who, what. */
+function formatStory({ trace }: Story): string[] {
+  return trace
+    .filter(([, , what]) => !what.startsWith('asks for messages'))
+    .map(([at, who, what]) => `${(at / 1000).toFixed(3).padStart(9)} s  ${who.padEnd(6)} ${what}`)
+}
+
+const hashStory = ({ trace, ends }: Story): string =>
+  createHash('sha256')
+    .update(JSON.stringify([trace, ends]))
+    .digest('hex')
+
+async function playSeeds(from: number, step: number, count: number, isToStop: boolean): Promise<void> {
+  const began = process.cpuUsage()
+  const ends: Record<string, number> = {}
+  let [steps, played] = [0, 0]
+  for (let seed = from; played < count; seed += step) {
+    // oxlint-disable-next-line no-await-in-loop -- one story after the other
+    const story = await play(createPlan(seed))
+    played += 1
+    steps += story.steps
+    for (const end of story.ends) ends[end] = (ends[end] ?? 0) + 1
+    if (story.broken.length === 0) continue
+    say({ seed, broken: story.broken[0] })
+    if (isToStop) break
+  }
+  const { user, system } = process.cpuUsage(began)
+  say({ played, steps, cpuMs: (user + system) / 1000, ends })
+}
+
+/** Plays a plan twice, and tells its story; `asked`: who has asked the platform for time or chance. */
+async function tellStory(plan: Plan): Promise<void> {
+  const { value: story, asked } = await forbidPlatform(() => play(plan))
+  const again = await play(plan)
+  say({
+    seed: plan.seed,
+    plan,
+    broken: story.broken[0] ?? null,
+    lines: formatStory(story),
+    ends: story.ends,
+    hash: hashStory(story),
+    again: hashStory(again),
+    asked: [...new Set(asked)],
+  })
+}
+
+const [command, ...args] = process.argv.slice(2)
+const toPlan = (text = ''): Plan =>
+  text.startsWith('{') ? (JSON.parse(text) as Plan) : createPlan(Number(text))
+
+switch (command) {
+  case 'seeds': {
+    const [from = 1, step = 1, count = 1] = args.map(Number)
+    await playSeeds(from, step, count, args[3] === 'stop')
+    break
+  }
+  case 'story':
+    await tellStory(toPlan(args[0]))
+    break
+  case 'shrink':
+    await tellStory(await shrink(toPlan(args[0])))
+    break
+  case 'check':
+    for (const text of args) {
+      const plan = toPlan(text)
+      // oxlint-disable-next-line no-await-in-loop -- one story after the other
+      const { broken } = await play(plan)
+      say({ seed: plan.seed, broken: broken[0] ?? null })
+    }
+    break
+  default:
+    throw new Error(`There is no command '${command}'.`)
+}

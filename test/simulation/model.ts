@@ -1,0 +1,148 @@
+import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../../src/core/models/provider.js'
+import { ModelError } from '../../src/core/models/provider.js'
+import { findHistoryProblem } from '../../src/testing/agent/history-problem.js'
+import type { ModelResponse } from '../../machines/agent/model-response.js'
+import { drawOf } from './chance.js'
+import type { Faults } from './faults.js'
+import type { ModelFault, Plan } from './plan.js'
+import type { SharedStore } from './shared-store.js'
+import type { Life, World } from './world.js'
+
+const usage = { inputTokens: 10, outputTokens: 5, totalTokens: 15, cachedInputTokens: 0, reasoningTokens: 0 }
+
+const plain: ModelResponse = {
+  text: '',
+  reasoning: '',
+  refusal: null,
+  toolCalls: [],
+  finishReason: 'stop',
+  complete: true,
+  usage,
+  model: 'sim-1',
+}
+
+/** Answers that call tools before one that ends the turn, at most. */
+const mostSteps = 3
+
+/** The model that one life of a process asks: what it answers is a matter of the seed and of what has been said. */
+export function createModel(
+  world: World,
+  life: Life,
+  { plan, faults, shared }: { plan: Plan; faults: Faults; shared: SharedStore },
+): ModelProvider {
+  const request = (
+    asked: ModelRequest,
+    { signal, onSent, onDelta, onActivity }: ModelRequestOptions,
+  ): Promise<ModelResponse> => {
+    if (!life.isAlive) return new Promise(() => undefined)
+    const strikes = faults.strike('request', life)
+    strikes('before')
+    if (!life.isAlive) return new Promise(() => undefined)
+    const session = findSession(asked)
+    const problem = findHistoryProblem(asked.messages)
+    if (problem !== null)
+      world.break(`A request for ${session} has a history that no strict provider takes: ${problem}`)
+    checkLimits(world, life, { plan, shared, session })
+    const fault = faults.nextModelFault()
+    world.tell(life.name, `asks the model for ${session}`)
+    onSent?.()
+    return new Promise((resolve, reject) => {
+      const settle = (): void => {
+        world.tell(life.name, `gets ${fault === null ? 'an answer' : `no answer: ${fault}`} for ${session}`)
+        if (fault === null || fault === 'silence') resolve(answer(plan, session, asked))
+        else reject(failure(fault))
+      }
+      const ms = world.between('model', 200, 4000)
+      if (fault === 'cut' || (fault === null && asked.stream))
+        world.after(ms / 2, life, () => {
+          if (signal.aborted) return
+          onActivity()
+          onDelta('Well', '')
+        })
+      // A provider that falls silent is given up by the run, in its own time.
+      const due = fault === 'silence' ? world.after(700_000, life, settle) : world.after(ms, life, settle)
+      signal.addEventListener('abort', () => {
+        world.forget(due)
+        reject(signal.reason as Error)
+      })
+      strikes('after')
+    })
+  }
+  return { provider: 'simulated', model: 'sim-1', request }
+}
+
+/** Which session a request is for: its first message says so. */
+function findSession({ messages }: ModelRequest): string {
+  const said = messages.find(({ role }) => role === 'user')?.content
+  return /session (\S+)\./.exec(typeof said === 'string' ? said : '')?.[1] ?? 'one'
+}
+
+/** Of whoever holds the session: what its log says is spent lies below the limits. */
+function checkLimits(
+  world: World,
+  life: Life,
+  { plan, shared, session }: { plan: Plan; shared: SharedStore; session: string },
+): void {
+  if (shared.grantOf(session)?.life !== life.name) return
+  const { steps, tokens } = shared.view(session)
+  const { maxSteps, tokenBudget } = plan.agent
+  if (steps >= maxSteps) world.break(`${session} asks the model after ${steps} steps, of ${maxSteps}.`)
+  if (tokenBudget > 0 && tokens >= tokenBudget)
+    world.break(`${session} asks the model after ${tokens} tokens, of ${tokenBudget}.`)
+}
+
+/** What it says: the same whenever it is asked the same. */
+function answer({ seed, agent }: Plan, session: string, { messages }: ModelRequest): ModelResponse {
+  const turn = messages.filter(({ role }) => role === 'assistant').length
+  const since = messages.findLastIndex(({ role }) => role === 'user')
+  const steps = messages.slice(since).filter(({ role }) => role === 'assistant').length
+  const isChild = session.startsWith('child-')
+  const draw = (what: string, i = 0): number => drawOf(seed, session, turn, what, i)
+  if (steps >= mostSteps || draw('ends') < (steps === 0 ? 0.1 : 0.35))
+    return { ...plain, text: `Done with ${session}.` }
+  const names = isChild
+    ? ['look', 'send', 'book']
+    : ['look', 'pay', 'pay', 'send', 'send', 'book', ...(agent.research ? ['research'] : [])]
+  const calls = 1 + Math.floor(draw('calls') * 3)
+  // The same call may be made again: under the same id, and with the same arguments.
+  const number = draw('again') < 0.3 ? 0 : turn
+  return {
+    ...plain,
+    finishReason: 'tool_calls',
+    toolCalls: Array.from({ length: calls }, (_, i) => ({
+      id: `c${i}`,
+      type: 'function' as const,
+      function: {
+        name: names[Math.floor(draw('tool', i) * names.length)] ?? 'look',
+        arguments: JSON.stringify({ n: number * 10 + i }),
+      },
+    })),
+  }
+}
+
+function failure(how: Exclude<ModelFault, 'silence'>): ModelError {
+  switch (how) {
+    case '503':
+      return new ModelError({ kind: 'transient', code: 'http_503', message: 'Overloaded.', status: 503 })
+    case '429':
+      return new ModelError({
+        kind: 'rate_limit',
+        code: 'http_429',
+        message: 'Too many.',
+        status: 429,
+        retryAfterMs: 3000,
+      })
+    case '429 for long':
+      return new ModelError({
+        kind: 'rate_limit',
+        code: 'http_429',
+        message: 'Too many.',
+        status: 429,
+        retryAfterMs: 50_000,
+      })
+    case 'cut':
+      return new ModelError({ kind: 'transient', code: 'connection', message: 'Reset.', partialText: 'Well' })
+    default:
+      return new ModelError({ kind: 'fatal', code: 'http_400', message: 'A bad request.', status: 400 })
+  }
+}

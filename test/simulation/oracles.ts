@@ -1,0 +1,42 @@
+import { isSaid, type SharedStore } from './shared-store.js'
+
+/** What must hold when everything is over. Each sentence is a promise that was broken. */
+export function findLeftovers(shared: SharedStore): string[] {
+  return [...findRepeated(shared), ...findLost(shared), ...findHeld(shared)]
+}
+
+/** A message was applied, or said, more than once. */
+function findRepeated({ landed, views }: SharedStore): string[] {
+  const broken: string[] = []
+  for (const [session, view] of views) {
+    for (const [message, times] of view.inbox)
+      if (times > 1) broken.push(`Message ${message} of ${session} was applied ${times} times.`)
+    for (const [id, times] of view.said)
+      if (times > 1) broken.push(`${id} was said ${times} times in ${session}.`)
+    for (const [text, times] of view.steered) {
+      const left = landed.filter((one) => one.session === session && one.text.includes(`"${text}"`)).length
+      if (text.startsWith('say-') && times > left)
+        broken.push(`${session} was steered by ${text} ${times} times.`)
+    }
+  }
+  return broken
+}
+
+/** A user message is neither in the log nor in the inbox. */
+function findLost(shared: SharedStore): string[] {
+  return shared.landed.flatMap(({ session, message, text }) =>
+    !text.startsWith('{"type":"MESSAGE"') ||
+    isSaid(shared.view(session), text) ||
+    shared.unread(session).includes(message)
+      ? []
+      : [`Message ${message} of ${session} is lost: ${text.slice(0, 80)}`],
+  )
+}
+
+/** A session that somebody holds, although there is nothing to do. */
+function findHeld(shared: SharedStore): string[] {
+  return [...shared.views.keys()].flatMap((session) => {
+    const grant = shared.grantOf(session)
+    return grant ? [`${grant.life} holds ${session} for ever.`] : []
+  })
+}

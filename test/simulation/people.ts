@@ -1,0 +1,192 @@
+import { StatewrightError } from '../../src/core/base/errors.js'
+import type { SessionAnswer } from '../../src/core/drive/drive-answers.js'
+import type { RunSessionOptions } from '../../src/core/drive/drive-options.js'
+import type { SessionResult } from '../../src/core/drive/drive-rest.js'
+import type { SessionMessage } from '../../src/core/sessions/inbox/session-message.js'
+import type { PendingCall } from '../../machines/agent/run-result.js'
+import type { Host } from './host.js'
+import type { Plan, Saying } from './plan.js'
+import type { SharedStore } from './shared-store.js'
+import type { Effects } from './tools.js'
+import type { World } from './world.js'
+
+/** A question that a person has answered, or is about to. */
+interface Asked {
+  /** It was told, and the answer has a receipt. */
+  isTold: boolean
+  isOpen: boolean
+}
+
+interface Stage {
+  world: World
+  plan: Plan
+  shared: SharedStore
+  effects: Effects
+  desks: () => readonly Host[]
+}
+
+/** Those who tell sessions things, and answer what they ask. */
+export class People {
+  readonly #stage: Stage
+  readonly #asked = new Map<string, Asked>()
+  /** Answers that the next call of `runSession` brings. */
+  readonly #byDrive = new Map<string, Partial<RunSessionOptions>>()
+  #said = 0
+
+  constructor(stage: Stage) {
+    this.#stage = stage
+    for (const saying of stage.plan.sayings)
+      if (saying.session <= stage.plan.sessions) stage.world.after(saying.at, null, () => this.#say(saying))
+  }
+
+  nextOptions(session: string): Partial<RunSessionOptions> {
+    const options = this.#byDrive.get(session) ?? {}
+    this.#byDrive.delete(session)
+    return options
+  }
+
+  hasAnswers(session: string): boolean {
+    return this.#byDrive.has(session)
+  }
+
+  #desk(number: number): Host {
+    const desks = this.#stage.desks()
+    const host = desks[number % desks.length] as Host
+    return host.life.isAlive && !host.life.isPaused ? host : (desks[0] as Host)
+  }
+
+  #say({ session: number, desk, what, twice }: Saying): void {
+    const { world } = this.#stage
+    const [session, id] = [`s${number}`, `say-${(this.#said += 1)}`]
+    const message = toMessage(what, id)
+    const attempt = (): void => void this.tell(this.#desk(desk), session, message)
+    attempt()
+    // What has an id may be said again; nothing else is.
+    if (twice && message.type === 'message') world.after(world.between('people', 100, 60_000), null, attempt)
+  }
+
+  /** Tells it in the life that the host has now. True: there is a receipt. */
+  async tell(host: Host, session: string, message: SessionMessage): Promise<boolean> {
+    const { world, shared } = this.#stage
+    const { life, agent } = host
+    world.tell(life.name, `is to tell ${session}: ${inWords(message)}`)
+    try {
+      const { message: number, status } = await new Promise<{ message: number; status: string }>(
+        (resolve, reject) => {
+          world.after(0, life, () => void agent.tell(session, message).then(resolve, reject))
+        },
+      )
+      world.tell(life.name, `has told ${session} ${inWords(message)}: message ${number}, ${status}`)
+      if (status !== 'applied' && !shared.hasLanded(session, number))
+        world.break(`There is a receipt for message ${number} of ${session}, which is in no inbox.`)
+      return true
+    } catch (error) {
+      const code = error instanceof StatewrightError ? error.code : ''
+      world.tell(life.name, `cannot tell ${session} ${inWords(message)}: ${code}`)
+      if (code === '') world.break(`tell fails with ${error instanceof Error ? error.stack : String(error)}`)
+      return false
+    }
+  }
+
+  /** A session rests: who has to answer, looks at it after a while. */
+  onRest(session: string, { state }: SessionResult): void {
+    const { world, plan } = this.#stage
+    if (state !== 'WAITING_FOR_INPUT' && state !== 'PAUSED') return
+    world.after(
+      world.between('people', 300, world.isCalm ? 2000 : plan.manner.slowest),
+      null,
+      () => void this.attend(session),
+    )
+  }
+
+  /** Looks at a session, and answers what it waits for. */
+  async attend(session: string): Promise<void> {
+    const { world } = this.#stage
+    const desk = this.#desk(Math.floor(world.draw('desks') * 5))
+    const { life, agent } = desk
+    try {
+      const { run, seq } = await new Promise<Awaited<ReturnType<typeof agent.replay>>>((resolve, reject) => {
+        world.after(0, life, () => void agent.replay(session).then(resolve, reject))
+      })
+      if (run?.state === 'PAUSED') {
+        if (world.isCalm || world.draw('people') < 0.7) await this.tell(desk, session, { type: 'resume' })
+      } else if (run?.state === 'WAITING_FOR_INPUT') {
+        for (const call of run.pending) this.#answer(desk, { session, call, at: seq })
+      }
+    } catch (error) {
+      if (error instanceof StatewrightError) world.tell(life.name, `cannot read ${session}: ${error.code}`)
+      else world.break(`replay fails with ${error instanceof Error ? error.stack : String(error)}`)
+    }
+  }
+
+  /** Answers one question, once: with a receipt, it is the product's to apply the answer. */
+  #answer(desk: Host, { session, call, at }: { session: string; call: PendingCall; at: number }): void {
+    const { world, plan, effects } = this.#stage
+    const { manner } = plan
+    const path = call.messageId?.replaceAll('m', '').split('/') ?? []
+    const what = `${session}|${path.length > 1 ? '/' : ''}${path.at(-1)}:${call.callId.split('/').at(-1)}`
+    // A call that was interrupted twice is asked about twice.
+    const id = `${what} ${call.messageId} ${call.callId} ${this.#stage.shared.view(session).countAnswers(call.callId)}`
+    const asked = this.#asked.get(id) ?? { isTold: false, isOpen: false }
+    this.#asked.set(id, asked)
+    if (asked.isOpen || asked.isTold) return
+    const draw = (): number => world.draw('people')
+    const isYes = draw() >= manner.rejects
+    const edited = isYes && draw() < manner.edits ? { n: 900 + this.#asked.size } : undefined
+    const isLoose = draw() < manner.loose
+    const { callId, fingerprint, messageId } = call
+    const bound = { callId, fingerprint, ...(!isLoose && messageId !== undefined && { messageId }) }
+    const answer: SessionAnswer = isYes
+      ? { type: 'approve', ...bound, ...(edited && { editedInput: edited }) }
+      : { type: 'reject', ...bound, why: 'No.' }
+    if (isYes)
+      effects.allow(what, {
+        isAgain: call.interrupted === true,
+        input: edited ? JSON.stringify(edited) : call.arguments,
+      })
+    if (draw() < manner.byDrive) {
+      // The next call brings it, and the one after it may, too.
+      const options = { answers: [...(this.#byDrive.get(session)?.answers ?? []), answer], at }
+      this.#byDrive.set(session, options)
+      if (draw() < manner.twice)
+        world.after(world.between('people', 3000, 20_000), null, () => this.#byDrive.set(session, options))
+      return
+    }
+    asked.isOpen = true
+    const settle = async (): Promise<void> => {
+      asked.isTold = await this.tell(desk, session, answer)
+      asked.isOpen = false
+    }
+    void settle()
+    // Nobody waits for ever for a receipt.
+    world.after(70_000, null, () => (asked.isOpen = false))
+    const view = this.#stage.shared.view(session)
+    const { resumes } = view
+    if (draw() < manner.twice)
+      world.after(world.between('people', 10, 60_000), null, () => {
+        // A call that was interrupted is asked about under the same names: the former answer would be taken for the new one.
+        if (view.resumes === resumes) void this.tell(this.#desk(1), session, answer)
+      })
+  }
+}
+
+function toMessage(what: Saying['what'], id: string): SessionMessage {
+  switch (what) {
+    case 'steer':
+      return { type: 'steer', text: id }
+    case 'cancel':
+      return { type: 'cancel', why: id }
+    case 'next':
+    case 'now':
+      return { type: 'message', when: what, input: `This is ${id}.`, messageId: id }
+    default:
+      return { type: what }
+  }
+}
+
+function inWords(message: SessionMessage): string {
+  if ('callId' in message) return `${message.type} ${message.callId}`
+  if (message.type === 'message') return `${message.messageId} (${message.when})`
+  if (message.type === 'steer') return `steer ${message.text}`
+  return message.type
+}

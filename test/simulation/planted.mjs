@@ -1,0 +1,193 @@
+// Defects that the simulation has to find: places of the code that read otherwise. `npm run simulate -- --planted` plants each by
+// itself and looks for it; `seed` is one that finds it. A place that is gone fails: plant the defect where its code is now.
+const store = 'src/core/sessions/store/memory-store.ts'
+const reader = 'src/core/sessions/inbox/inbox-reader.ts'
+const log = 'src/core/sessions/log/session-log.ts'
+
+export const planted = [
+  {
+    name: 'no fencing: whoever held the session may write',
+    seed: 5,
+    patches: [
+      {
+        file: store,
+        find: 'if (kept?.lease?.token !== lease.token) throw leaseLostError(lease)\n    return kept',
+        put: 'if (!kept) throw leaseLostError(lease)\n    return kept as MemorySession & { lease: Lease }',
+      },
+      {
+        file: store,
+        find: 'if (kept.lease === null || kept.lease.expiresAt <= now()) throw leaseLostError(lease)',
+        put: '',
+      },
+    ],
+  },
+  {
+    name: 'a lease that has run out still writes',
+    seed: 20,
+    patches: [{ file: store, find: ' || kept.lease.expiresAt <= now()', put: '' }],
+  },
+  {
+    name: 'two may hold a session',
+    seed: 1,
+    patches: [
+      {
+        file: store,
+        find: 'if (holds(kept)) throw sessionBusyError(sessionId, kept.lease.holder)\n      const lease',
+        put: 'const lease',
+      },
+    ],
+  },
+  {
+    name: 'the lease of a run at work is not renewed',
+    seed: 35,
+    patches: [
+      { file: 'src/core/sessions/log/heartbeat.ts', find: 'void this.#renewAll()', put: '' },
+      {
+        file: 'src/core/sessions/log/held-lease.ts',
+        find: 'return this.#isHeld && this.#isStale() ? this.#renew() : undefined',
+        put: 'return undefined',
+      },
+    ],
+  },
+  {
+    name: 'the lease is given back while a run works',
+    seed: 4,
+    patches: [
+      {
+        file: log,
+        find: 'if (isWorkState(run.context.state)) this.markRunning(run.context)',
+        put: 'if (isWorkState(run.context.state)) this.markRunning(run.context), void this.#lease.release()',
+      },
+    ],
+  },
+  {
+    name: 'a receipt before the message is in the inbox',
+    seed: 3,
+    patches: [
+      {
+        file: 'src/core/run/tell-stored-session.ts',
+        find: 'const { message: number, holder } = await inbox.put(id, text)',
+        put: 'void Promise.resolve(inbox.put(id, text)).catch(() => undefined)\n  const { message: number, holder } = { message: 1, holder: isHeld ? "" : null }',
+      },
+    ],
+  },
+  {
+    name: 'a message of the inbox is applied twice',
+    seed: 7,
+    patches: [
+      {
+        file: reader,
+        find: 'if (found.message <= this.#before) this.#remove([found.message])\n      else if (found.message <= this.#applied) this.#done.push(found.message)\n      else if (found.message > this.#lastDelivered) {',
+        put: '{',
+      },
+    ],
+  },
+  {
+    name: 'an effect before its record is written',
+    seed: 1,
+    patches: [
+      {
+        file: 'src/core/live/runtime.ts',
+        find: 'return this.#endOnFailure(this.binding.journal?.flush())',
+        put: 'return undefined',
+      },
+    ],
+  },
+  {
+    name: 'a call in doubt is made again',
+    seed: 2,
+    patches: [
+      {
+        file: 'machines/agent/in-doubt.ts',
+        find: 'if (!isUnderWay(call)) return false',
+        put: 'return false',
+      },
+    ],
+  },
+  {
+    name: 'a run goes on by the clock of the process that takes it up',
+    seed: 2,
+    patches: [
+      {
+        file: 'src/core/sessions/resume-time.ts',
+        find: "if (run?.status !== 'active') return undefined",
+        put: "if (run?.status !== 'active' || at) return undefined",
+      },
+    ],
+  },
+  {
+    name: 'a write whose answer is lost is made again',
+    seed: 1,
+    patches: [
+      {
+        file: log,
+        find: 'if (answer instanceof Promise) return answer.then((told) => this.#markWritten(head, settled, told))',
+        put: 'if (answer instanceof Promise) return answer.catch(() => this.store.append(this.#lease.lease, records, summary)).then((told) => this.#markWritten(head, settled, told))',
+      },
+      { file: store, find: 'checkFollows(lease.sessionId, records, kept.records.length)', put: '' },
+    ],
+  },
+  {
+    name: 'an approval is applied to another call',
+    seed: 3,
+    patches: [
+      {
+        file: 'src/core/run/awaited-call.ts',
+        find: 'if (fingerprint !== undefined && fingerprint !== asked.fingerprint) {',
+        put: 'if (asked === null) {',
+      },
+      {
+        file: 'src/core/run/awaited-call.ts',
+        find: 'if (messageId !== undefined && messageId !== asked.messageId) {',
+        put: 'if (asked === null) {',
+      },
+    ],
+  },
+  {
+    name: 'a cancel is forgotten by who takes the run up',
+    seed: 10,
+    patches: [
+      {
+        file: 'src/core/sessions/inbox/session-message.ts',
+        find: "ControlEvent['type'][] = [\n  'CANCEL',",
+        put: "ControlEvent['type'][] = [",
+      },
+    ],
+  },
+  {
+    name: 'what is read between two runs is for the next one',
+    seed: 657,
+    patches: [
+      { file: reader, find: 'this.#forgetRead((message) => message === queued)', put: '' },
+      { file: reader, find: 'this.#forgetRead((message) => message <= last)', put: '' },
+      {
+        file: reader,
+        find: 'if (message <= this.#lastDelivered || message <= this.#queued) return',
+        put: 'if (message <= this.#lastDelivered) return',
+      },
+    ],
+  },
+  {
+    name: 'a list learns later that a run is at work',
+    seed: 423,
+    patches: [
+      { file: log, find: 'if (isWorkState(run.context.state)) this.markRunning(run.context)', put: '' },
+    ],
+  },
+  {
+    name: 'one step more than allowed',
+    seed: 2,
+    patches: [{ file: 'guards/step-cap.ts', find: 'steps >= maxSteps', put: 'steps > maxSteps' }],
+  },
+  {
+    name: 'calls without a result in the history',
+    seed: 5,
+    patches: [
+      {
+        file: 'machines/agent/actions/update-transcript.ts',
+        find: 'call.result === undefined ? closeCall(call, createClosingResult(call, notExecuted), now, emit) : call',
+        put: 'call',
+      },
+    ],
+  },
+]

@@ -1,0 +1,67 @@
+import type { Plan } from './plan.js'
+import { play } from './play.js'
+
+/** What kind of promise was broken: its words, without the names and numbers of one story. */
+export function toKind(broken: string): string {
+  return broken.replaceAll(/[sp]?\d[\d.:]*/g, '#').slice(0, 40)
+}
+
+/**
+ * The smallest plan that still breaks the same promise: with fewer faults, fewer people, fewer processes, and less of everything
+ * that does not matter.
+ */
+export async function shrink(plan: Plan, mostTries = 400): Promise<Plan> {
+  const [first] = (await play(plan)).broken
+  if (first === undefined) return plan
+  const kind = toKind(first)
+  let tries = 0
+  const fails = async (candidate: Plan): Promise<boolean> => {
+    if (tries >= mostTries) return false
+    tries += 1
+    const [broken] = (await play(candidate)).broken
+    return broken !== undefined && toKind(broken) === kind
+  }
+  let smallest = plan
+  for (let before = ''; before !== JSON.stringify(smallest); ) {
+    before = JSON.stringify(smallest)
+    // oxlint-disable no-await-in-loop -- each begins with what the one before has left
+    for (const simpler of listSimpler(smallest)) {
+      const candidate = simpler(smallest)
+      if (JSON.stringify(candidate) !== JSON.stringify(smallest) && (await fails(candidate)))
+        smallest = candidate
+    }
+    // oxlint-enable no-await-in-loop
+  }
+  return smallest
+}
+
+type Simpler = (plan: Plan) => Plan
+
+function listSimpler(plan: Plan): Simpler[] {
+  const withoutLast = (key: 'faults' | 'sayings'): Simpler[] => [
+    (now) => ({ ...now, [key]: [] }),
+    // From the last to the first, so that a place stays what it was when one behind it is gone.
+    ...plan[key].map((_, i): Simpler => {
+      const place = plan[key].length - 1 - i
+      return (now) => ({ ...now, [key]: (now[key] as unknown[]).filter((__, at) => at !== place) })
+    }),
+  ]
+  return [
+    ...withoutLast('faults'),
+    ...withoutLast('sayings'),
+    (now) => ({ ...now, sessions: 1 }),
+    ...[1, 2, 3].map(
+      (processes): Simpler =>
+        (now) => ({ ...now, processes: Math.min(now.processes, processes) }),
+    ),
+    (now) => ({ ...now, skews: [] }),
+    (now) => ({ ...now, store: { ...now.store, slowest: 20 } }),
+    (now) => ({ ...now, store: { ...now.store, sync: true } }),
+    (now) => ({ ...now, manner: { ...now.manner, rejects: 0, edits: 0, twice: 0, loose: 0 } }),
+    (now) => ({ ...now, agent: { ...now.agent, research: false } }),
+    (now) => ({
+      ...now,
+      agent: { ...now.agent, stream: false, tokenBudget: 0, timeoutMs: 0, maxRetryWaitMs: null },
+    }),
+  ]
+}

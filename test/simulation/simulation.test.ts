@@ -1,0 +1,105 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runsAll } from '../support/extent.js'
+
+const root = join(import.meta.dirname, '../..')
+
+/** `npm run simulate -- …`; it plays in processes of its own. */
+function simulate(...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/simulate.mjs', ...args], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  return { status, told: stdout.trim().split('\n'), stderr }
+}
+
+const minute = 60_000
+
+test(
+  'a sample of seeds keeps every promise, and so do all stories that once did not',
+  () => {
+    const { status, told } = simulate('--seeds', runsAll ? '400' : '60')
+    expect(told.filter((line) => /^(?:seed|regression,)/.test(line))).toEqual([])
+    expect(status).toBe(0)
+  },
+  5 * minute,
+)
+
+test(
+  'the same seed tells the same story, and nothing of it asks the platform for time or chance',
+  () => {
+    const [first, second] = [simulate('--seed', '4'), simulate('--seed', '4')]
+    expect(first.told.length).toBeGreaterThan(50)
+    expect(second.told).toEqual(first.told)
+    const hashes = /^story (\w+), played again (\w+)$/.exec(
+      first.told.find((line) => line.startsWith('story')) ?? '',
+    )
+    expect(hashes?.[2]).toBe(hashes?.[1])
+    expect(first.told.filter((line) => line.startsWith('asked the platform'))).toEqual([])
+    expect(simulate('--seed', '6').told).not.toEqual(first.told)
+  },
+  2 * minute,
+)
+
+/** The whole list in `.ci/run`; here, some that are found soon. */
+const defects = runsAll
+  ? []
+  : ['two may hold a session', 'an effect before its record is written', 'a call in doubt is made again']
+
+test(
+  'defects that are planted are found',
+  () => {
+    for (const defect of defects) {
+      const { status, told } = simulate('--planted', 'known', '--defect', defect)
+      expect([defect, status, told.at(-1)]).toEqual([defect, 0, '1 defects planted, all found'])
+    }
+    if (runsAll) expect(simulate('--planted', 'known').told.at(-1)).toMatch(/all found$/)
+  },
+  5 * minute,
+)
+
+test(
+  'a story that breaks a promise is made smaller, told, and kept',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'simulation-'))
+    const into = join(folder, 'kept.json')
+    writeFileSync(into, '[]')
+    const { status, told } = simulate(
+      '--seed',
+      '2',
+      '--defect',
+      'a call in doubt is made again',
+      '--keep',
+      'A call was made twice.',
+      '--into',
+      into,
+    )
+    const [kept] = JSON.parse(readFileSync(into, 'utf8')) as {
+      seed: number
+      why: string
+      plan: { faults: object[] }
+    }[]
+    rmSync(folder, { recursive: true })
+    expect(status).toBe(1)
+    expect(told.find((line) => line.includes('BROKEN'))).toMatch(/takes effect 2 times/)
+    expect(kept).toMatchObject({ seed: 2, why: 'A call was made twice.' })
+    // The process has to die once for it, and whatever else was at fault is gone.
+    expect(kept?.plan.faults).toHaveLength(1)
+  },
+  5 * minute,
+)
+
+test.each([
+  [[], /^Say --seed N, --seeds COUNT or --planted\.$/],
+  [['--seed', 'x'], /^--seed takes a whole number, not 'x'\.$/],
+  [['--seeds', '0'], /^--seeds takes a whole number from 1, not '0'\.$/],
+  [['--seeds', '5', '--defect', 'no such'], /^--defect: there is no 'no such'\. There are: 'no fencing/],
+  [['--seeds', '5', '--keep', 'why'], /^--keep 'WHY' goes with --seed N\.$/],
+  [['--sead', '5'], /^Unknown option '--sead'/],
+])('a wrong option is refused: %j', (args, words) => {
+  const { status, stderr } = simulate(...args)
+  expect(stderr.trim()).toMatch(words)
+  expect(status).toBe(2)
+})

@@ -1,0 +1,118 @@
+import { createAgent } from '../../src/core/agent/agent.js'
+import { defineTool } from '../../src/core/tools/define-tool.js'
+import type { Tool, ToolExecution } from '../../src/core/tools/tool.js'
+import type { AgentOptions } from '../../src/core/agent/agent-options.js'
+import type { Faults } from './faults.js'
+import type { SharedStore } from './shared-store.js'
+import type { Life, World } from './world.js'
+
+/** What has been done in the world, by the key that was handed on: `run.message:call`. */
+export class Effects {
+  readonly #world: World
+  readonly #shared: SharedStore
+  readonly #done = new Map<string, number>()
+  /** How often people have allowed a call: by session, message and call. */
+  readonly #allowed = new Map<string, { times: number; again: number; input: Set<string> }>()
+
+  constructor(world: World, shared: SharedStore) {
+    this.#world = world
+    this.#shared = shared
+  }
+
+  /** Somebody says yes to a call. `isAgain`: it was running when its process died. */
+  allow(call: string, { isAgain, input }: { isAgain: boolean; input: string }): void {
+    const known = this.#allowed.get(call) ?? { times: 0, again: 0, input: new Set<string>() }
+    known.times += 1
+    if (isAgain) known.again += 1
+    known.input.add(input)
+    this.#allowed.set(call, known)
+  }
+
+  /** An effect takes place. */
+  happen(
+    life: Life,
+    name: string,
+    input: string,
+    execution: Pick<ToolExecution, 'callId' | 'sessionId' | 'idempotencyKey'>,
+  ): void {
+    const { callId, sessionId, idempotencyKey: key } = execution
+    const known = this.#done.get(key) ?? 0
+    this.#done.set(key, known + 1)
+    this.#world.tell(life.name, `does ${name} ${input} for ${sessionId} (${callId})`)
+    const logged = this.#shared.view(sessionId).findCalls(callId, name, input)
+    if (logged.length === 0)
+      this.#world.break(`${name} ${input} takes effect before the log of ${sessionId} has the call.`)
+    if (name === 'look') return
+    // People are asked about a sub-agent's calls by the session that it works for.
+    const call = `${sessionId.split(':')[0]}|${sessionId.includes(':') ? '/' : ''}${/\.(\d+):/.exec(key)?.[1] ?? ''}:${callId}`
+    const allowed = this.#allowed.get(call)
+    if (name === 'pay') {
+      if (!allowed) this.#world.break(`${name} ${input} of ${sessionId} was allowed by nobody (${call}).`)
+      else if (!allowed.input.has(input))
+        this.#world.break(
+          `${name} ${input} of ${sessionId} was allowed with ${[...allowed.input].join(', ')}.`,
+        )
+      else if (!logged.some(({ isApproved }) => isApproved))
+        this.#world.break(`${name} ${input} takes effect before the log of ${sessionId} has its approval.`)
+    }
+    // One that is idempotent may come again: its key says that it is the same.
+    if (name !== 'book' && known > (allowed?.again ?? 0))
+      this.#world.break(`${name} ${input} of ${sessionId} takes effect ${known + 1} times (${call}).`)
+  }
+}
+
+/** The tools of one life of a process. */
+export function createTools(
+  world: World,
+  life: Life,
+  {
+    effects,
+    faults,
+    options,
+    research,
+  }: { effects: Effects; faults: Faults; options: AgentOptions; research: boolean },
+): Tool[] {
+  const tool = (
+    name: string,
+    traits: Partial<Pick<Tool, 'readOnly' | 'idempotent' | 'needsApproval'>>,
+  ): Tool =>
+    defineTool({
+      ...traits,
+      name,
+      description: `The tool ${name}.`,
+      input: { type: 'object' },
+      execute: (given, execution) => {
+        if (!life.isAlive) return new Promise(() => undefined)
+        const input = JSON.stringify(given)
+        const strikes = faults.strike('effect', life)
+        strikes('before')
+        if (!life.isAlive) return new Promise(() => undefined)
+        effects.happen(life, name, input, execution)
+        strikes('after')
+        return new Promise((resolve, reject) => {
+          const due = world.after(world.between('tool', 0, 6000), life, () => resolve('done'))
+          execution.signal.addEventListener('abort', () => {
+            world.forget(due)
+            reject(execution.signal.reason as Error)
+          })
+        })
+      },
+    }) as Tool
+  const own = [
+    tool('look', { readOnly: true }),
+    tool('pay', { needsApproval: true }),
+    tool('send', {}),
+    tool('book', { idempotent: true }),
+  ]
+  if (!research) return own
+  const child = createAgent({ ...options, tools: own.filter(({ name }) => name !== 'pay') } as AgentOptions)
+  return [
+    ...own,
+    child.asTool({
+      name: 'research',
+      description: 'Looks things up.',
+      input: { type: 'object' },
+      prompt: () => 'Look it up, for session child-1.',
+    }) as Tool,
+  ]
+}

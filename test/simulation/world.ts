@@ -1,0 +1,181 @@
+import { createHash } from './chance.js'
+import { chance } from '../chaos/world.js'
+
+/** Where things happen: a process in one of its lives. What it does reaches nothing when it is dead, and is held when it sleeps. */
+export interface Life {
+  readonly name: string
+  isAlive: boolean
+  isPaused: boolean
+  /** What fell due while it slept. */
+  readonly held: Due[]
+  /** The sessions that it works at. */
+  readonly working: Map<string, object>
+}
+
+interface Due {
+  at: number
+  /** Of two things at the same time, which is first: by chance. */
+  order: number
+  /** Null: the world's own. */
+  life: Life | null
+  work: (() => void) | null
+}
+
+/** What happened: when, to whom, and what. */
+export type Line = readonly [at: number, who: string, what: string]
+
+/** The first moment, in milliseconds since the epoch. */
+export const beginning = 1_790_000_000_000
+
+/** The real turn of the event loop: when it comes, all promises have run as far as they can. */
+const nextTurn = setImmediate
+
+/** True time, which jumps from one thing that is due to the next; chance by a seed; and the story so far. */
+export class World {
+  readonly seed: number
+  readonly trace: Line[] = []
+  readonly broken: string[] = []
+  /** In whose life something happens right now. */
+  current: Life | null = null
+  /** Nothing is at fault any more. */
+  isCalm = false
+  /** When anything was at fault last, in milliseconds since the beginning. */
+  troubledAt = -Infinity
+  /** Milliseconds since the beginning. */
+  time = 0
+  /** How many things have happened. */
+  steps = 0
+  readonly #streams = new Map<string, () => number>()
+  readonly #heap: Due[] = []
+  #ids = 0
+
+  constructor(seed: number) {
+    this.seed = seed
+  }
+
+  /** Milliseconds since the epoch. */
+  get now(): number {
+    return beginning + this.time
+  }
+
+  /** A number from 0, below 1, of a stream of its own: what one thing draws changes nothing for the others. */
+  draw(stream: string): number {
+    let next = this.#streams.get(stream)
+    if (!next) {
+      next = chance(createHash(this.seed, stream))
+      this.#streams.set(stream, next)
+    }
+    return next()
+  }
+
+  /** A whole number from `least` to `most`. */
+  between(stream: string, least: number, most: number): number {
+    return least + Math.floor(this.draw(stream) * (most - least + 1))
+  }
+
+  pick<Item>(stream: string, items: readonly Item[]): Item {
+    return items[Math.floor(this.draw(stream) * items.length)] as Item
+  }
+
+  /** An id that no other has in this story. */
+  createId(): string {
+    this.#ids += 1
+    return `${this.#ids.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`
+  }
+
+  tell(who: string, what: string): void {
+    this.trace.push([this.time, who, what])
+  }
+
+  /** A promise was broken. The story ends. */
+  break(what: string): void {
+    if (this.broken.length === 0) this.tell('BROKEN', what)
+    this.broken.push(what)
+  }
+
+  /** Happens after so many milliseconds; what it returns can be given to `forget`. */
+  after(ms: number, life: Life | null, work: () => void): Due {
+    const due = { at: this.time + Math.max(0, ms), order: this.draw('order'), life, work }
+    this.#push(due)
+    return due
+  }
+
+  forget(due: unknown): void {
+    if (due) (due as Due).work = null
+  }
+
+  /** Something is at fault. */
+  trouble(who: string, what: string): void {
+    this.troubledAt = this.time
+    this.tell(who, what)
+  }
+
+  /** Puts a life to sleep: what is due in it waits. */
+  pause(life: Life): void {
+    life.isPaused = true
+  }
+
+  /** It goes on, with all that was due meanwhile, in order. */
+  wake(life: Life): void {
+    life.isPaused = false
+    for (const due of life.held.splice(0))
+      this.#push({ ...due, at: this.time, order: due.order / 1e6, work: () => due.work?.() })
+  }
+
+  /** Until nothing is due any more, it is over, or a promise is broken. */
+  async play(isOver: () => boolean, mostSteps: number): Promise<void> {
+    while (this.broken.length === 0 && !isOver()) {
+      const due = this.#pop()
+      if (!due) return
+      const { life, work } = due
+      if (!work || life?.isAlive === false) continue
+      if (life?.isPaused) {
+        life.held.push(due)
+        continue
+      }
+      this.time = Math.max(this.time, due.at)
+      this.steps += 1
+      if (this.steps > mostSteps) {
+        this.break(`It goes on for more than ${mostSteps} steps.`)
+        return
+      }
+      this.current = life
+      work()
+      // oxlint-disable-next-line no-await-in-loop -- one thing after the other
+      await new Promise<void>((resolve) => void nextTurn(resolve))
+      this.current = null
+    }
+  }
+
+  #push(due: Due): void {
+    const heap = this.#heap
+    let at = heap.push(due) - 1
+    while (at > 0) {
+      const above = (at - 1) >> 1
+      if (!isBefore(due, heap[above] as Due)) break
+      heap[at] = heap[above] as Due
+      at = above
+    }
+    heap[at] = due
+  }
+
+  #pop(): Due | undefined {
+    const heap = this.#heap
+    const first = heap[0]
+    const last = heap.pop()
+    if (first === undefined || last === undefined || heap.length === 0) return first
+    let at = 0
+    for (;;) {
+      let below = 2 * at + 1
+      if (below >= heap.length) break
+      if (below + 1 < heap.length && isBefore(heap[below + 1] as Due, heap[below] as Due)) below += 1
+      if (!isBefore(heap[below] as Due, last)) break
+      heap[at] = heap[below] as Due
+      at = below
+    }
+    heap[at] = last
+    return first
+  }
+}
+
+const isBefore = (a: Due, b: Due): boolean => a.at < b.at || (a.at === b.at && a.order < b.order)
