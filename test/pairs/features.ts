@@ -1,4 +1,5 @@
-import { type AgentEvent, type AgentOptions, defineGuard } from '../../src/index.js'
+import { createBudget } from '../../src/fleet/index.js'
+import { type AgentEvent, type AgentOptions, defineGuard, memoryStore } from '../../src/index.js'
 import type { DeedName, Manner } from '../chaos/deeds.js'
 import type { FaultName } from '../chaos/faults/index.js'
 import type { Plan } from '../chaos/plan.js'
@@ -199,6 +200,14 @@ export const features = {
     shows: ({ type }) => type === 'guardrail',
     options: watching('halt', 'pause'),
     answers: ['calls one tool'],
+  },
+  'a cap on tool calls': {
+    shows: (event) => event.type === 'tool_result' && event.content.startsWith('Not executed: all'),
+    options: { limits: { maxToolCalls: 1 } },
+    answers: ['calls several tools', 'calls several tools'],
+  },
+  'a shared budget': {
+    options: { budgets: [createBudget({ id: 'pairs', tokens: 1e12, store: memoryStore() })] },
   },
   repetition: {
     shows: ({ type }) => type === 'guardrail',
