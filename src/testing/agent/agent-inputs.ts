@@ -96,7 +96,11 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 2, maxToolCallsPerResponse: 2 } }),
     tools: { ...tools, read: { ...createTraits(false), maxCalls: 1 } },
   },
-  'with one call': createInput({ ...noRetries, limits: { maxSteps: 2, maxToolCalls: 1 } }),
+  'with one call': createInput({
+    ...noRetries,
+    limits: { maxSteps: 3, maxToolCalls: 1, tokenBudget },
+    budget: { finishBatch: true },
+  }),
   'with one call, concluding': createInput({
     ...noRetries,
     limits: { maxSteps: 2, maxToolCalls: 1, onLimit: 'conclude' },

@@ -100,6 +100,14 @@ export const endingRules: readonly AgentInvariant[] = [
       return !(after.reason && expected.includes(after.reason)) && `${state} with reason ${after.reason}`
     },
   ),
+  createRule('a run that a cap has ended says which it was', ({ state, after }) => {
+    if (state !== 'MAX_STEPS') return null
+    const isReached =
+      after.reason === 'max_steps'
+        ? after.steps >= (after.config.limits.maxSteps ?? Infinity)
+        : after.callCounts?.isOver === true
+    return !isReached && `it says ${after.reason}`
+  }),
   createRule(
     'a run that a guard has paused says which, and one whose budget is spent which it was',
     (change) => {
