@@ -52,9 +52,15 @@ const version3Sql = `
     WHERE token IS NULL AND parent IS NOT NULL;
 `
 
-/** What version 4 has more: the titles that sessions were given. */
+/** What version 4 has more: the titles that sessions were given, and timers. */
 const version4Sql = `
   ALTER TABLE log.sessions ADD COLUMN title TEXT;
+  CREATE TABLE log.timers (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    data TEXT NOT NULL
+  ) WITHOUT ROWID, STRICT;
+  CREATE INDEX log.due ON timers (at, id);
   PRAGMA log.user_version = ${schemaVersion};
 `
 

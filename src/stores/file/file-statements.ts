@@ -8,6 +8,7 @@ import { prepareInboxStatements } from './inbox-statements.js'
 import { listSessions } from './list-sessions.js'
 import { headSql, type SessionRow, sessionColumns, readSessionRow, updatedAtSql } from './session-row.js'
 import { selectBytes, selectInteger, decodeText } from './sql-values.js'
+import { prepareTimerStatements } from './timer-statements.js'
 
 const recordColumns = [
   ...['seq', 'at'].map(selectInteger),
@@ -75,6 +76,7 @@ export function prepareStatements(database: Database.Database) {
     list: (listing: Listing): SessionRow[] => listSessions(one, listing),
     inbox: prepareInboxStatements(one),
     budgets: prepareBudgetStatements(one, (sql) => void database.exec(sql)),
+    timers: prepareTimerStatements(one),
     take({ sessionId, token, holder, expiresAt }: Lease, process: string) {
       take.run([sessionId, token, holder, process, expiresAt])
     },

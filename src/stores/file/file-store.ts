@@ -208,8 +208,35 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
 
       listUnread: () => use((sql) => sql.inbox.listUnread()),
     },
+
+    timers: {
+      get: (id) => use((sql) => sql.timers.get(id)),
+
+      set(timers) {
+        write((sql) => {
+          for (const timer of timers) sql.timers.set(timer)
+        })
+      },
+
+      listDue: ({ limit, after }) =>
+        use((sql) => {
+          const time = now()
+          return { now: time, timers: sql.timers.listDue(time, limit, after ?? beforeAllTimers) }
+        }),
+
+      list: ({ prefix, limit, after = '' }) => use((sql) => sql.timers.list(prefix, limit, after)),
+
+      move: ({ id, from, to, add = [] }) =>
+        write((sql) => {
+          if (!sql.timers.move(id, from, to)) return false
+          for (const timer of add) sql.timers.add(timer)
+          return true
+        }),
+    },
   }
 }
+
+const beforeAllTimers = { at: Number.MIN_SAFE_INTEGER, id: '' }
 
 function toListedSession(row: SessionRow, time: number): ListedSession {
   const { id, createdAt, updatedAt, head, summary, title } = row

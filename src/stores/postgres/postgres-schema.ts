@@ -120,7 +120,13 @@ const createVersion3Sql = (schema: string): string => `
     WHERE token IS NULL AND parent IS NOT NULL;
   UPDATE "${schema}".schema_version SET version = 3;`
 
-/** What version 4 has more: the titles that sessions were given. */
+/** What version 4 has more: the titles that sessions were given, and timers. */
 const createVersion4Sql = (schema: string): string => `
   ALTER TABLE "${schema}".sessions ADD COLUMN title text;
+  CREATE TABLE "${schema}".timers (
+    id text COLLATE "C" PRIMARY KEY,
+    at bigint NOT NULL,
+    data text NOT NULL
+  );
+  CREATE INDEX due ON "${schema}".timers (at, id);
   UPDATE "${schema}".schema_version SET version = 4;`

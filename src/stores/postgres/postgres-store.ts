@@ -43,6 +43,7 @@ import {
 import { openPostgresBudgets } from './postgres-budgets.js'
 import { prepareSchema } from './postgres-schema.js'
 import { createStatements } from './postgres-statements.js'
+import { createPostgresTimers } from './postgres-timers.js'
 
 /** How the database is reached, and where in it the sessions are. */
 export type PostgresStoreOptions = (
@@ -282,6 +283,8 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
         return (await query<NewsRow>(sql.listUnread, [])).map(toInboxNews)
       },
     },
+
+    timers: createPostgresTimers(query, schema, time),
   }
   return store
 }

@@ -13,6 +13,7 @@ import { listChecks } from './list-checks.js'
 import { logChecks } from './log-checks.js'
 import { ownerChecks } from './owner-checks.js'
 import { type Ability, leaseRequest, type StoreCheckSpec } from './store-scene.js'
+import { timerChecks } from './timer-checks.js'
 import { type CheckTime, createGivenTime, createOwnTime } from './check-time.js'
 
 /** Where a store is to be opened for a check. Nothing is there yet. */
@@ -64,14 +65,15 @@ export const storeChecks: readonly StoreCheckSpec[] = [
   ...listChecks,
   ...ownerChecks,
   ...inboxChecks,
+  ...timerChecks,
   ...crowdChecks,
   ...anyOrderChecks,
 ]
 
 /**
- * Checks a `SessionStore` against what sessions count on: records, leases, the list, deleting, the inbox, many writers at once,
+ * Checks a `SessionStore` against what sessions count on: records, leases, the list, deleting, the inbox, timers, many writers at once,
  * and several stores at one place. `open` is given a place where nothing is yet, and a clock, and makes the store; a check
- * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `setTitle`, `purge`, `inbox`, its `findUnread` and `listUnread`).
+ * opens several at its place. What a store may leave out is skipped where it does (`renewAll`, `setTitle`, `purge`, `timers`, `inbox`, its `findUnread` and `listUnread`).
  *
  * @example
  * const { broken } = await checkStore(({ now }) => memoryStore({ now }), { shared: false })
@@ -198,6 +200,7 @@ function explainMissing(ability: Ability, store: SessionStore, shared: boolean):
   if (ability === 'purge') return store.purge ? null : 'the store has no purge'
   if (ability === 'setTitle') return store.setTitle ? null : 'the store has no setTitle'
   if (ability === 'renewAll') return store.renewAll ? null : 'the store has no renewAll'
+  if (ability === 'timers') return store.timers ? null : 'the store has no timers'
   if (!store.inbox) return 'the store has no inbox'
   return ability === 'inbox' || store.inbox[ability] ? null : `the inbox has no ${ability}`
 }

@@ -98,6 +98,19 @@ export function limitStoreTime(store: SessionStore, timeoutMs: number, clock: Cl
       },
     }
   }
+  const { timers } = store
+  if (timers) {
+    limitedStore = {
+      ...limitedStore,
+      timers: {
+        get: (...args) => limited('timers.get', timers.get(...args)),
+        set: (...args) => limited('timers.set', timers.set(...args)),
+        listDue: (...args) => limited('timers.listDue', timers.listDue(...args)),
+        list: (...args) => limited('timers.list', timers.list(...args)),
+        move: (...args) => limited('timers.move', timers.move(...args)),
+      },
+    }
+  }
   innerStores.set(limitedStore, store)
   return limitedStore
 }

@@ -7,6 +7,7 @@ import type { InboxMessage } from './inbox.js'
 import { checkListOptions, isListed } from './list-options.js'
 import { checkSessionId } from './session-id.js'
 import { resolveRange } from './read-range.js'
+import { createMemoryTimers } from './timers.js'
 import {
   sessionBusyError,
   checkFollows,
@@ -159,6 +160,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
     close: () => undefined,
 
     openBudgets: async () => (budgets ??= (await loadBudgets()).createMemoryBudgets(now)),
+
+    timers: createMemoryTimers(now),
 
     inbox: {
       put(sessionId, text) {

@@ -3,6 +3,7 @@ import type { BudgetStore } from '../../budgets/budget-store.js'
 import type { InboxPosition, SessionInbox, SyncSessionInbox } from './inbox.js'
 import type { ListOptions } from './list-options.js'
 import type { SessionTags } from './session-tags.js'
+import type { SessionTimers, SyncSessionTimers } from './timers.js'
 
 /**
  * One record of a session's log. Stores keep records as they are: what `data` means, and whether `check` is right, is
@@ -247,15 +248,21 @@ export interface SessionStore {
   openBudgets?(): MaybePromise<BudgetStore>
   /** Where `agent.tell` leaves messages. A store without it takes none. */
   readonly inbox?: SessionInbox | undefined
+  /** What is to be done at a time: `schedule` and sleeping sessions need it. A store of your own may leave it out. */
+  readonly timers?: SessionTimers | undefined
 }
 
 /** A session store that answers at once: when `append` returns, its records are durable. */
 export type SyncSessionStore = {
-  [Method in Exclude<keyof SessionStore, 'inbox' | 'renewAll' | 'setTitle' | 'purge' | 'openBudgets'>]: (
+  [Method in Exclude<
+    keyof SessionStore,
+    'inbox' | 'timers' | 'renewAll' | 'setTitle' | 'purge' | 'openBudgets'
+  >]: (
     ...args: Parameters<SessionStore[Method]>
   ) => Awaited<ReturnType<SessionStore[Method]>>
 } & {
   readonly inbox: SyncSessionInbox
+  readonly timers: SyncSessionTimers
   renewAll?(leases: readonly Lease[], ttlMs: number): Lease[]
   setTitle?(sessionId: string, title: string | null): boolean
   purge?(): void

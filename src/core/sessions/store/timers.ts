@@ -1,0 +1,108 @@
+type MaybePromise<Value> = Value | Promise<Value>
+
+/** Something to do at a time: the next firing of a schedule, a firing that has not ended, a sleeping session to wake. */
+export interface StoredTimer {
+  /** 1 to 300 characters, unique in its store. */
+  id: string
+  /** Milliseconds since the epoch, by the store's clock. */
+  at: number
+  /** JSON text. */
+  data: string
+}
+
+/** The timers that are due, by the store's own clock: all processes of a store agree on the time. */
+export interface DueTimers {
+  /** Milliseconds since the epoch. */
+  now: number
+  /** Those that were due first come first, and by their ids. */
+  timers: StoredTimer[]
+}
+
+/**
+ * What is to be done at a time, beside the sessions of a store. A process that does it moves the timer first: of several
+ * processes, one succeeds.
+ */
+export interface SessionTimers {
+  /**
+   * One timer; null for none.
+   *
+   * @example
+   * const timer = await memoryStore().timers.get('schedule:report') // null
+   */
+  get(id: string): MaybePromise<StoredTimer | null>
+  /**
+   * Adds timers, or replaces those with the same ids; they are durable when this returns, or resolves.
+   *
+   * @example
+   * await memoryStore().timers.set([{ id: 'schedule:report', at: Date.now() + 60_000, data: '{}' }])
+   */
+  set(timers: readonly StoredTimer[]): MaybePromise<void>
+  /**
+   * Those whose time has come: at most `limit`, after the timer `after`.
+   *
+   * @example
+   * const { now, timers } = await memoryStore().timers.listDue({ limit: 100 })
+   */
+  listDue(options: { limit: number; after?: StoredTimer | undefined }): MaybePromise<DueTimers>
+  /**
+   * Those whose ids begin with `prefix`, by their ids: at most `limit`, after the id `after`.
+   *
+   * @example
+   * const schedules = await memoryStore().timers.list({ prefix: 'schedule:', limit: 100 })
+   */
+  list(options: { prefix: string; limit: number; after?: string | undefined }): MaybePromise<StoredTimer[]>
+  /**
+   * Moves a timer from one time to another, or removes it (`to: null`), and in the same step adds timers that are not there
+   * yet. False, and nothing has changed, where the timer is not, or no longer, at `from`.
+   *
+   * @example
+   * const wasMine = await memoryStore().timers.move({ id: 'schedule:report', from: 1000, to: 2000 })
+   */
+  move(step: {
+    id: string
+    from: number
+    to: number | null
+    add?: readonly StoredTimer[] | undefined
+  }): MaybePromise<boolean>
+}
+
+/** The timers of a store that answers at once. */
+export type SyncSessionTimers = {
+  [Method in keyof SessionTimers]: (
+    ...args: Parameters<SessionTimers[Method]>
+  ) => Awaited<ReturnType<SessionTimers[Method]>>
+}
+
+/** The timers of memory, by the clock of their store. */
+export function createMemoryTimers(now: () => number): SyncSessionTimers {
+  const timers = new Map<string, StoredTimer>()
+  const compare = (a: StoredTimer, b: StoredTimer): number => a.at - b.at || compareIds(a.id, b.id)
+  return {
+    get: (id) => timers.get(id) ?? null,
+    set(given) {
+      for (const { id, at, data } of given) timers.set(id, { id, at, data })
+    },
+    listDue({ limit, after }) {
+      const time = now()
+      const due = [...timers.values()].filter(
+        (timer) => timer.at <= time && (after === undefined || compare(timer, after) > 0),
+      )
+      return { now: time, timers: due.sort(compare).slice(0, limit) }
+    },
+    list: ({ prefix, limit, after }) =>
+      [...timers.values()]
+        .filter(({ id }) => id.startsWith(prefix) && (after === undefined || compareIds(id, after) > 0))
+        .sort((a, b) => compareIds(a.id, b.id))
+        .slice(0, limit),
+    move({ id, from, to, add = [] }) {
+      const timer = timers.get(id)
+      if (timer?.at !== from) return false
+      if (to === null) timers.delete(id)
+      else timers.set(id, { ...timer, at: to })
+      for (const one of add) if (!timers.has(one.id)) timers.set(one.id, { ...one })
+      return true
+    },
+  }
+}
+
+const compareIds = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

@@ -1,0 +1,78 @@
+import type { SessionTimers, StoredTimer } from '../../core/sessions/store/timers.js'
+
+interface TimerRow {
+  id: string
+  at: string
+  data: string
+}
+
+type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
+
+/** The timers of a schema: each method is one statement. `time` is null for the server's clock. */
+export function createPostgresTimers(query: Query, schema: string, time: () => number | null): SessionTimers {
+  const table = `"${schema}".timers`
+  const now = `coalesce($1::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
+  const toColumns = (timers: readonly StoredTimer[]) => [
+    timers.map(({ id }) => id),
+    timers.map(({ at }) => at),
+    timers.map(({ data }) => data),
+  ]
+  return {
+    async get(id) {
+      const [row] = await query<TimerRow>(`SELECT id, at, data FROM ${table} WHERE id = $1`, [id])
+      return row ? toTimer(row) : null
+    },
+
+    async set(timers) {
+      // Of two with one id, the last counts; one statement cannot change a row twice.
+      const last = [...new Map(timers.map((timer) => [timer.id, timer])).values()]
+      await query(
+        `INSERT INTO ${table} (id, at, data) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
+         ON CONFLICT (id) DO UPDATE SET at = excluded.at, data = excluded.data`,
+        toColumns(last),
+      )
+    },
+
+    async listDue({ limit, after }) {
+      const rows = await query<{ now: string } & (TimerRow | { id: null })>(
+        `SELECT n.now, t.id, t.at, t.data FROM (SELECT ${now} AS now) n LEFT JOIN LATERAL (
+           SELECT id, at, data FROM ${table}
+           WHERE at <= n.now AND ($2::bigint IS NULL OR (at, id) > ($2::bigint, $3::text COLLATE "C"))
+           ORDER BY at, id LIMIT $4
+         ) t ON true ORDER BY t.at, t.id`,
+        [time(), after?.at ?? null, after?.id ?? null, limit],
+      )
+      return {
+        now: Number(rows[0]?.now),
+        timers: rows.flatMap((row) => (row.id === null ? [] : [toTimer(row)])),
+      }
+    },
+
+    async list({ prefix, limit, after = '' }) {
+      const rows = await query<TimerRow>(
+        `SELECT id, at, data FROM ${table} WHERE id > $1 AND starts_with(id, $2) ORDER BY id LIMIT $3`,
+        [after, prefix, limit],
+      )
+      return rows.map(toTimer)
+    },
+
+    async move({ id, from, to, add = [] }) {
+      const moved =
+        to === null
+          ? `DELETE FROM ${table} WHERE id = $4 AND at = $5 AND $6::bigint IS NULL RETURNING id`
+          : `UPDATE ${table} SET at = $6 WHERE id = $4 AND at = $5 RETURNING id`
+      const rows = await query<{ id: string }>(
+        `WITH moved AS (${moved}), added AS (
+           INSERT INTO ${table} (id, at, data)
+           SELECT a.* FROM unnest($1::text[], $2::bigint[], $3::text[]) AS a (id, at, data)
+           WHERE EXISTS (SELECT FROM moved) ON CONFLICT (id) DO NOTHING
+         )
+         SELECT id FROM moved`,
+        [...toColumns(add), id, from, to],
+      )
+      return rows.length > 0
+    },
+  }
+}
+
+const toTimer = ({ id, at, data }: TimerRow): StoredTimer => ({ id, at: Number(at), data })
