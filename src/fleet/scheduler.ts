@@ -1,0 +1,305 @@
+import { expectArgument, optionsRule } from '../core/base/expect-argument.js'
+import { type Clock, systemClock } from '../core/base/clock.js'
+import { StatewrightError, UsageError } from '../core/base/errors.js'
+import { expectKnownOptions } from '../core/config/known-options.js'
+import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
+import type { Agents } from '../core/drive/define-agents.js'
+import type { RunSessionOptions } from '../core/drive/drive-options.js'
+import type { SessionResult } from '../core/drive/drive-rest.js'
+import { createSessionRunner } from '../core/drive/driver.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import type { SessionTimers, StoredTimer } from '../core/sessions/store/timers.js'
+import { createOccurrences } from './occurrences.js'
+import { getTimers, parseSchedule, schedulePrefix, type StoredSchedule } from './schedule.js'
+
+/** What a firing is given to: `runSession`, or a function that queues it in an engine. */
+export type RunFiring = (options: RunSessionOptions) => Promise<SessionResult | void>
+
+/** How a process carries out the schedules of its store. */
+export interface SchedulerOptions {
+  /** How often the store is asked for what is due, in milliseconds. Default: 1,000. */
+  pollMs?: number
+  /** Firings that this process runs at the same time. Default: 50. */
+  concurrency?: number
+  /** How long firings go on after `stop`, in milliseconds; then they stop where another process can continue. Default: 20,000. */
+  drainMs?: number
+  /**
+   * Runs a firing, in place of `runSession` in this process: `(options) => sessions.enqueue(…)` for an engine. A firing is done
+   * when this resolves.
+   */
+  run?: RunFiring
+  /** Hears what went wrong, with the id of the schedule and the session. Default: a warning of the process. */
+  onError?: (error: unknown, at: { schedule?: string; session?: string }) => void
+  /** Default: the time of the platform. */
+  clock?: Clock
+}
+
+/** Carries out the schedules of a store. */
+export interface Scheduler {
+  /** Begins to look for what is due. */
+  start(): void
+  /** Looks for nothing more; settles when the firings of this process have ended or stopped. */
+  stop(): Promise<void>
+  /** How many firings this process runs. */
+  readonly active: number
+}
+
+/** What the data of a firing's timer is: what its session begins with. */
+type Firing = Pick<StoredSchedule, 'agent' | 'input' | 'tags'>
+
+const optionKeys = [
+  'pollMs',
+  'concurrency',
+  'drainMs',
+  'run',
+  'onError',
+  'clock',
+] as const satisfies (keyof SchedulerOptions)[]
+const firingPrefix = 'firing:'
+const pageSize = 200
+/** At most so many times of a schedule are made up for at once; the next look makes up for more. */
+const mostAtOnce = 1000
+/** A firing that its process no longer attends to is taken up by another one after so long. */
+const attendedMs = 30_000
+const attendEveryMs = 10_000
+/** With `catchUp: 'none'`, a firing may be so late. */
+const graceMs = 60_000
+
+/**
+ * Begins the sessions of schedules when their times come. Any number of processes may do so with one store: each firing is begun
+ * by one of them, and a firing whose process dies is continued by another one. The time is that of the store.
+ *
+ * @example
+ * const agents = defineAgents({ reporter: createAgent({ model, store: memoryStore() }) })
+ * await schedule(agents, { id: 'daily', cron: '30 8 * * *', timezone: 'Europe/Berlin', input: 'Write the report.' })
+ * const scheduler = createScheduler(agents)
+ * scheduler.start()
+ * process.once('SIGTERM', () => void scheduler.stop().then(() => process.exit(0)))
+ * @throws {ConfigError} `invalid_config` where the agents have no common store, `no_timers` where it keeps none
+ * @throws {UsageError} `invalid_option`
+ */
+export function createScheduler(agents: Agents, options: SchedulerOptions = {}): Scheduler {
+  expectArgument('createScheduler(agents)', agents, agentsRule)
+  expectArgument('createScheduler(agents, options)', options, optionsRule)
+  expectKnownOptions('createScheduler', options, optionKeys)
+  checkNumber('pollMs', options.pollMs, 1)
+  checkNumber('concurrency', options.concurrency, 1)
+  checkNumber('drainMs', options.drainMs, 0)
+  return new StoreScheduler(agents, options)
+}
+
+class StoreScheduler implements Scheduler {
+  readonly #agents: Agents
+  readonly #timers: SessionTimers
+  readonly #clock: Clock
+  readonly #pollMs: number
+  readonly #concurrency: number
+  readonly #onError: NonNullable<SchedulerOptions['onError']>
+  readonly #run: RunFiring
+  readonly #drain: () => Promise<void>
+  readonly #running = new Map<string, Promise<void>>()
+  #next: unknown
+  #state: 'idle' | 'started' | 'stopped' = 'idle'
+  #polling: Promise<void> | null = null
+
+  constructor(agents: Agents, options: SchedulerOptions) {
+    const { pollMs = 1000, concurrency = 50, drainMs, clock = systemClock, onError = warn, run } = options
+    this.#agents = agents
+    this.#timers = getTimers(getCommonStore(agents))
+    this.#clock = clock
+    this.#pollMs = pollMs
+    this.#concurrency = concurrency
+    this.#onError = onError
+    const runner = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
+    this.#run = run ?? ((options) => runner.runSession(options))
+    this.#drain = () => runner.drain()
+  }
+
+  get active(): number {
+    return this.#running.size
+  }
+
+  start(): void {
+    if (this.#state === 'stopped')
+      throw new UsageError('draining', 'This scheduler was stopped: create another one.', 'start')
+    if (this.#state === 'started') return
+    this.#state = 'started'
+    this.#poll()
+  }
+
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    this.#clock.clearTimeout(this.#next)
+    await this.#polling
+    await this.#drain()
+    await Promise.allSettled(this.#running.values())
+  }
+
+  #poll(): void {
+    this.#polling = this.#look().then(
+      () => this.#pollLater(),
+      (error: unknown) => {
+        this.#report(error, {})
+        this.#pollLater()
+      },
+    )
+  }
+
+  #pollLater(): void {
+    this.#polling = null
+    if (this.#state === 'started') this.#next = this.#clock.setTimeout(() => this.#poll(), this.#pollMs)
+  }
+
+  /** One look at everything that is due. What a schedule adds comes later in the order of time, or with the next page. */
+  async #look(): Promise<void> {
+    let after: StoredTimer | undefined
+    let hasFired: boolean
+    do {
+      hasFired = false
+      after = undefined
+      do {
+        // oxlint-disable-next-line no-await-in-loop -- one page after the other
+        const { now, timers } = await this.#timers.listDue({ limit: pageSize, after })
+        for (const timer of timers) {
+          if (this.#state !== 'started') return
+          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          if (await this.#handle(timer, now)) hasFired = true
+        }
+        after = timers.length === pageSize ? timers.at(-1) : undefined
+      } while (after)
+      // Firings that were added have been due since before the place in the list: they are found by another look.
+    } while (hasFired)
+  }
+
+  /** Whether it was a schedule that this process has fired. */
+  async #handle(timer: StoredTimer, now: number): Promise<boolean> {
+    if (timer.id.startsWith(schedulePrefix)) {
+      try {
+        return await this.#fire(timer, now)
+      } catch (error) {
+        this.#report(error, { schedule: timer.id.slice(schedulePrefix.length) })
+        return false
+      }
+    }
+    if (timer.id.startsWith(firingPrefix) && this.#running.size < this.#concurrency) await this.#take(timer, now)
+    return false
+  }
+
+  /** Moves a schedule on to its next time, and adds a firing for each time that has come: one step of the store. */
+  async #fire({ id, at, data }: StoredTimer, now: number): Promise<boolean> {
+    const stored = parseSchedule(data)
+    // Another deployment has the agent, or a newer version the format.
+    if (stored === null || !this.#agents.names.includes(stored.agent)) return false
+    const { agent, recurrence, input, tags, catchUp, anchor } = stored
+    const occurrences = await createOccurrences(recurrence, anchor)
+    const due: number[] = []
+    let next: number | null = at
+    while (next !== null && next <= now && due.length < mostAtOnce) {
+      due.push(next)
+      next = occurrences.findNext(next)
+    }
+    if (catchUp !== 'all' && next !== null && next <= now) next = occurrences.findNext(now)
+    const firing: Firing = { agent, input, tags }
+    const text = JSON.stringify(firing)
+    const add = chooseFirings(due, now, catchUp).map((time) => ({
+      id: `${firingPrefix}${createFiringId(id.slice(schedulePrefix.length), time)}`,
+      at: time,
+      data: text,
+    }))
+    return (await this.#timers.move({ id, from: at, to: next, add })) && add.length > 0
+  }
+
+  /** Takes a firing for this process: others leave it alone while it is attended to. */
+  async #take(timer: StoredTimer, now: number): Promise<void> {
+    const session = timer.id.slice(firingPrefix.length)
+    if (this.#running.has(session)) return
+    const firing = parseFiring(timer.data)
+    if (firing === null || !this.#agents.names.includes(firing.agent)) return
+    const until = now + attendedMs
+    if (!(await this.#timers.move({ id: timer.id, from: timer.at, to: until }))) return
+    const running = this.#attend(timer.id, session, firing, until).finally(() => this.#running.delete(session))
+    this.#running.set(session, running)
+  }
+
+  /** Runs a firing to its rest, and removes it. Never rejects. */
+  async #attend(id: string, session: string, firing: Firing, until: number): Promise<void> {
+    let at = until
+    let attending: unknown
+    const attendLater = (): void => {
+      attending = this.#clock.setTimeout(() => void attend(), attendEveryMs)
+    }
+    const attend = async (): Promise<void> => {
+      try {
+        const next = at + attendEveryMs
+        // Another process has taken it: the lease of the session says which of the two goes on.
+        if (!(await this.#timers.move({ id, from: at, to: next }))) return
+        at = next
+      } catch {
+        // The next time may succeed.
+      }
+      if (attending !== null) attendLater()
+    }
+    attendLater()
+    let result: SessionResult | void | null = null
+    try {
+      result = await this.#run({ session, turn: 1, ...firing })
+    } catch (error) {
+      if (!(error instanceof StatewrightError && error.retryable)) this.#report(error, toPlace(session, firing))
+      // A log that cannot be read does not get better. Anything else may succeed here or elsewhere, when this process attends to it
+      // no more.
+      if (error instanceof StoreError && !error.retryable) result = undefined
+    }
+    this.#clock.clearTimeout(attending)
+    attending = null
+    if (result === null) return
+    // The process attended to it about so long before `at`: from then a wait counts, which another process may sit out.
+    const to = result?.stopped ? at - attendedMs + (result.waitMs ?? 0) : null
+    try {
+      await this.#timers.move({ id, from: at, to })
+    } catch (error) {
+      this.#report(error, toPlace(session, firing))
+    }
+  }
+
+  #report(error: unknown, at: { schedule?: string; session?: string }): void {
+    try {
+      this.#onError(error, at)
+    } catch {
+      // What listens must not stop the others' schedules.
+    }
+  }
+}
+
+function chooseFirings(due: readonly number[], now: number, catchUp: StoredSchedule['catchUp']): readonly number[] {
+  if (catchUp === 'all') return due
+  return catchUp === 'one' ? due.slice(-1) : due.filter((time) => now - time <= graceMs)
+}
+
+/** Its session: there is one for each time of a schedule, so a firing exists once. */
+const createFiringId = (schedule: string, time: number): string =>
+  `${schedule}@${new Date(time).toISOString().replace('.000Z', 'Z')}`
+
+function parseFiring(data: string): Firing | null {
+  try {
+    const { agent, input, tags } = JSON.parse(data) as Firing
+    return typeof agent === 'string' ? { agent, input, tags } : null
+  } catch {
+    return null
+  }
+}
+
+const toPlace = (session: string, { tags }: Firing): { schedule?: string; session: string } => ({
+  session,
+  ...(tags['schedule'] !== undefined && { schedule: tags['schedule'] }),
+})
+
+function warn(error: unknown, { schedule, session }: { schedule?: string; session?: string }): void {
+  const where = [schedule && `schedule '${schedule}'`, session && `session '${session}'`].filter(Boolean).join(', ')
+  const what = error instanceof Error ? error.message : String(error)
+  process.emitWarning(`${where === '' ? 'The scheduler' : where}: ${what}`, { type: 'StatewrightWarning' })
+}
+
+function checkNumber(key: string, value: number | undefined, least: number): void {
+  if (value === undefined || (Number.isFinite(value) && value >= least)) return
+  throw new UsageError('invalid_option', `createScheduler: ${key} must be a number from ${least}.`, key)
+}
