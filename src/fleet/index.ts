@@ -1,4 +1,4 @@
-/** Many runs: budgets and rate limits that they share, and batches of them. */
+/** Many runs: budgets and rate limits that they share, batches of them, schedules that begin them, and messages for all of them. */
 export { BudgetError, type BudgetErrorCode } from '../core/budgets/budget-error.js'
 export type {
   BudgetAllowance,
@@ -27,3 +27,19 @@ export {
   type Limiter,
   type LimiterStatus,
 } from './create-limiter.js'
+export {
+  type CatchUp,
+  listSchedules,
+  type Schedule,
+  schedule,
+  type ScheduleOptions,
+  unschedule,
+} from './schedule.js'
+export { createScheduler, type RunFiring, type Scheduler, type SchedulerOptions } from './scheduler.js'
+export {
+  type MessageForAll,
+  type SessionSelection,
+  tellAll,
+  type TellAllOptions,
+  type TellAllReceipt,
+} from './tell-all.js'

@@ -196,7 +196,10 @@ export function parseSchedule(data: string): StoredSchedule | null {
   }
 }
 
-function isSame({ anchor: _anchor, ...stored }: StoredSchedule, wanted: Omit<StoredSchedule, 'anchor'>): boolean {
+function isSame(
+  { anchor: _anchor, ...stored }: StoredSchedule,
+  wanted: Omit<StoredSchedule, 'anchor'>,
+): boolean {
   const { agent, recurrence, input, tags, catchUp } = stored
   return JSON.stringify({ agent, recurrence, input, tags, catchUp }) === JSON.stringify(wanted)
 }
@@ -213,7 +216,8 @@ function checkScheduleOptions(
     throw scheduleError('options', 'what is scheduled is { id, cron, input } or { id, everyMs, input }')
   expectKnownOptions('schedule', options, scheduleKeys)
   const { id, agent, tags = {}, catchUp = 'one', input } = options
-  if (!isSessionId(id) || id.length > 150) throw scheduleError('id', 'it must be 1 to 150 characters of a session id')
+  if (!isSessionId(id) || id.length > 150)
+    throw scheduleError('id', 'it must be 1 to 150 characters of a session id')
   const [only] = agents.names
   if (agent === undefined && agents.names.length > 1)
     throw scheduleError('agent', `say which agent it runs: ${agents.names.join(', ')}`)
@@ -239,7 +243,8 @@ function checkRecurrence({ cron, everyMs, timezone = 'UTC' }: ScheduleOptions): 
       throw scheduleError('everyMs', `it must be a whole number of milliseconds, at least ${leastMs}`)
     return { everyMs }
   }
-  if (typeof cron !== 'string') throw scheduleError('cron', "it must be a cron pattern, such as '30 8 * * MON-FRI'")
+  if (typeof cron !== 'string')
+    throw scheduleError('cron', "it must be a cron pattern, such as '30 8 * * MON-FRI'")
   if (typeof timezone !== 'string') throw scheduleError('timezone', 'it must be the name of a time zone')
   return { cron, timezone }
 }

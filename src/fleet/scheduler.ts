@@ -181,7 +181,8 @@ class StoreScheduler implements Scheduler {
         return false
       }
     }
-    if (timer.id.startsWith(firingPrefix) && this.#running.size < this.#concurrency) await this.#take(timer, now)
+    if (timer.id.startsWith(firingPrefix) && this.#running.size < this.#concurrency)
+      await this.#take(timer, now)
     return false
   }
 
@@ -217,7 +218,9 @@ class StoreScheduler implements Scheduler {
     if (firing === null || !this.#agents.names.includes(firing.agent)) return
     const until = now + attendedMs
     if (!(await this.#timers.move({ id: timer.id, from: timer.at, to: until }))) return
-    const running = this.#attend(timer.id, session, firing, until).finally(() => this.#running.delete(session))
+    const running = this.#attend(timer.id, session, firing, until).finally(() =>
+      this.#running.delete(session),
+    )
     this.#running.set(session, running)
   }
 
@@ -244,7 +247,8 @@ class StoreScheduler implements Scheduler {
     try {
       result = await this.#run({ session, turn: 1, ...firing })
     } catch (error) {
-      if (!(error instanceof StatewrightError && error.retryable)) this.#report(error, toPlace(session, firing))
+      if (!(error instanceof StatewrightError && error.retryable))
+        this.#report(error, toPlace(session, firing))
       // A log that cannot be read does not get better. Anything else may succeed here or elsewhere, when this process attends to it
       // no more.
       if (error instanceof StoreError && !error.retryable) result = undefined
@@ -270,7 +274,11 @@ class StoreScheduler implements Scheduler {
   }
 }
 
-function chooseFirings(due: readonly number[], now: number, catchUp: StoredSchedule['catchUp']): readonly number[] {
+function chooseFirings(
+  due: readonly number[],
+  now: number,
+  catchUp: StoredSchedule['catchUp'],
+): readonly number[] {
   if (catchUp === 'all') return due
   return catchUp === 'one' ? due.slice(-1) : due.filter((time) => now - time <= graceMs)
 }
@@ -294,7 +302,9 @@ const toPlace = (session: string, { tags }: Firing): { schedule?: string; sessio
 })
 
 function warn(error: unknown, { schedule, session }: { schedule?: string; session?: string }): void {
-  const where = [schedule && `schedule '${schedule}'`, session && `session '${session}'`].filter(Boolean).join(', ')
+  const where = [schedule && `schedule '${schedule}'`, session && `session '${session}'`]
+    .filter(Boolean)
+    .join(', ')
   const what = error instanceof Error ? error.message : String(error)
   process.emitWarning(`${where === '' ? 'The scheduler' : where}: ${what}`, { type: 'StatewrightWarning' })
 }

@@ -1,0 +1,93 @@
+import type { Clock } from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
+
+/** Turns of the event loop after which work that waits for nothing has ended; some of the code is loaded when it is first needed. */
+const turns = { first: 300, later: 3 }
+let settled = 0
+
+/** True time, and processes with clocks of their own on one store. */
+export class Hosts {
+  now: number
+  readonly #timers = new Map<number, { at: number; fire: () => void; host: Host }>()
+  #id = 0
+
+  constructor(now: number) {
+    this.now = now
+  }
+
+  /** A process whose clock is ahead by `skew()`, and whose questions to `store` are answered a turn later. */
+  start(store: SyncSessionStore, skew: () => number = () => 0): Host {
+    return new Host(this, store, skew)
+  }
+
+  setTimer(host: Host, fire: () => void, ms: number): number {
+    this.#timers.set(++this.#id, { at: this.now + Math.max(0, ms), fire, host })
+    return this.#id
+  }
+
+  clearTimer(id: unknown): void {
+    this.#timers.delete(id as number)
+  }
+
+  /** Lets true time pass, timer by timer. */
+  async pass(ms: number): Promise<void> {
+    const end = this.now + ms
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- whatever is ready first
+      await this.settle()
+      const [id, next] = [...this.#timers].sort(([, a], [, b]) => a.at - b.at)[0] ?? []
+      if (id === undefined || !next || next.at > end) break
+      this.#timers.delete(id)
+      this.now = Math.max(this.now, next.at)
+      if (!next.host.isDead) next.fire()
+    }
+    this.now = end
+    await this.settle()
+  }
+
+  async settle(): Promise<void> {
+    settled += 1
+    const count = settled <= 20 ? turns.first : turns.later
+    // oxlint-disable-next-line no-await-in-loop -- one turn after the other
+    for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+/** One process. Once it is dead, nothing of it reaches the store, and none of its timers fires. */
+export class Host {
+  isDead = false
+  readonly clock: Clock
+  readonly store: SyncSessionStore
+
+  constructor(hosts: Hosts, store: SyncSessionStore, skew: () => number) {
+    this.clock = {
+      now: () => hosts.now + skew(),
+      elapsed: () => hosts.now,
+      setTimeout: (fire, ms) => hosts.setTimer(this, fire, ms),
+      clearTimeout: (id) => hosts.clearTimer(id),
+    }
+    this.store = this.#cut(store) as SyncSessionStore
+  }
+
+  kill(): void {
+    this.isDead = true
+  }
+
+  /** Each question is answered by a promise; those of a dead process never are, nor do they arrive. */
+  #cut<Part extends object>(part: Part): Part {
+    return new Proxy(part, {
+      get: (target, key) => {
+        const value: unknown = Reflect.get(target, key)
+        if (typeof value === 'function')
+          return async (...args: unknown[]) => {
+            if (this.isDead) return new Promise(() => undefined)
+            await Promise.resolve()
+            if (this.isDead) return new Promise(() => undefined)
+            const answer: unknown = await Reflect.apply(value, target, args)
+            return this.isDead ? new Promise(() => undefined) : answer
+          }
+        return typeof value === 'object' && value !== null ? this.#cut(value) : value
+      },
+    })
+  }
+}
