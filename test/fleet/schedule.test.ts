@@ -3,6 +3,7 @@ import { createAgent, defineAgents, memoryStore, type SessionStore } from '../..
 import { createScheduler, listSchedules, schedule, unschedule } from '../../src/fleet/index.js'
 import type { ScheduleOptions } from '../../src/fleet/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
+import { runsAll } from '../support/extent.js'
 import { call, plainAnswer } from '../support/manual-model.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { tool } from '../support/tools.js'
@@ -302,7 +303,7 @@ test('processes that are killed at any moment, and whose clocks differ, begin ea
         for (const { id } of listed.slice(0, 20)) expect(checkSessionLog(shared.read(id))).toBeNull()
       },
     ),
-    { numRuns: process.env['STATEWRIGHT_TESTS'] === 'all' ? 15 : 4 },
+    { numRuns: runsAll ? 15 : 4 },
   )
 }, 120_000)
 

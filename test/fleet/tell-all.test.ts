@@ -1,0 +1,187 @@
+import { createAgent, memoryStore, type Run, runSession, type SessionStore } from '../../src/index.js'
+import { tellAll } from '../../src/fleet/index.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+const acme = { tags: { tenant: 'acme' } }
+
+const begun: Run[] = []
+
+afterEach(() => {
+  for (const run of begun.splice(0)) run.cancel()
+})
+
+/** Sessions of two tenants in every state, in one store. */
+async function setUp(given: SessionStore = memoryStore()) {
+  const store = given
+  const begin = async (session: string, tenant: string, asks: 'work' | 'approval' | 'end') => {
+    const model = new ManualModel()
+    const pay = tool('pay', () => 'paid', { needsApproval: true })
+    const agent = createAgent({ model, store, tools: [pay] })
+    const run = agent.run('Go.', { session, tags: { tenant } })
+    begun.push(run as Run)
+    // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
+    for (let i = 0; i < 1000 && model.attempts.length === 0; i += 1) await settled()
+    if (asks === 'approval')
+      model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+    if (asks === 'end') model.pending?.answer({ text: 'Done.' })
+    if (asks !== 'work') await run.result
+    return { run, agent, model }
+  }
+  const working = await begin('working', 'acme', 'work')
+  const waiting = await begin('waiting', 'acme', 'approval')
+  await begin('ended', 'acme', 'end')
+  const other = await begin('other', 'globex', 'approval')
+  return { store, working, waiting, other }
+}
+
+test('a cancel ends every session of a tenant, and no other one', async () => {
+  const { store, working, other } = await setUp()
+  const heard: number[] = []
+  const receipt = await tellAll(
+    store,
+    acme,
+    { type: 'cancel', why: 'The contract has ended.' },
+    {
+      onProgress: ({ sessions }) => heard.push(sessions),
+    },
+  )
+  expect(receipt).toEqual({
+    sessions: 2,
+    sent: 1,
+    waiting: 0,
+    applied: 1,
+    ended: 0,
+    refused: 0,
+    refusals: [],
+  })
+  expect(heard).toEqual([1, 2])
+  expect(await working.run.result).toMatchObject({ state: 'CANCELLED' })
+  const states = async (id: string) => (await store.get(id))?.summary?.state
+  expect(await states('waiting')).toBe('CANCELLED')
+  expect(await states('ended')).toBe('COMPLETED')
+  expect(other.run.state).toBe('WAITING_FOR_INPUT')
+  const again = await tellAll(store, acme, { type: 'cancel' })
+  expect(again.sessions).toBe(0)
+})
+
+test('ended and unfit sessions are counted, and refusals say why', async () => {
+  const { store } = await setUp()
+  const all = { ...acme, state: ['RUNNING', 'WAITING_FOR_INPUT', 'COMPLETED'] } as const
+  const receipt = await tellAll(store, all, { type: 'resume' })
+  expect(receipt).toMatchObject({ sessions: 3, sent: 0, waiting: 0, ended: 1, refused: 2 })
+  expect(receipt.refusals.map(({ code }) => code)).toEqual(['not_waiting', 'not_waiting'])
+  expect(receipt.refusals.map(({ session }) => session).sort()).toEqual(['waiting', 'working'])
+})
+
+test('a message is told once however often the same call is made', async () => {
+  const { store, waiting } = await setUp()
+  const steer = { type: 'steer', text: 'Use euros.' } as const
+  const which = { ...acme, state: 'WAITING_FOR_INPUT' } as const
+  const heard: string[] = []
+  waiting.run.events$.subscribe(({ type }) => heard.push(type))
+  for (let i = 0; i < 3; i += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- one call after the other
+    const { sessions, refused } = await tellAll(store, which, steer, { key: 'notice-7' })
+    expect([sessions, refused]).toEqual([1, 0])
+    // oxlint-disable-next-line no-await-in-loop -- it reads its inbox
+    for (let n = 0; n < 50; n += 1) await settled()
+  }
+  const steered = (await store.read('waiting')).filter(({ data }) => data.includes('"STEER"'))
+  expect(steered.length + ((await store.inbox?.read('waiting'))?.length ?? 0)).toBe(1)
+  expect(heard).not.toContain('warning')
+})
+
+test('what is queued reaches ended sessions too, once', async () => {
+  const { store } = await setUp()
+  const message = { type: 'message', when: 'next', input: 'We have moved.' } as const
+  const first = await tellAll(store, { ...acme, state: 'COMPLETED' }, message, { key: 'move' })
+  const second = await tellAll(store, { ...acme, state: 'COMPLETED' }, message, { key: 'move' })
+  expect([first.waiting, second.waiting]).toEqual([1, 1])
+  expect(await store.inbox?.read('ended')).toHaveLength(1)
+  const agent = createAgent({ model: answering(), store })
+  expect(await runSession(agent, { session: 'ended' })).toMatchObject({ turn: 2, state: 'COMPLETED' })
+})
+
+const answering = () => {
+  const model = new ManualModel()
+  const { request } = model
+  model.request = (...args) => {
+    const answer = request(...args)
+    model.pending?.answer({ text: 'Fine.' })
+    return answer
+  }
+  return model
+}
+
+test('more sessions than a page are all told, while they move in the list', async () => {
+  const store = memoryStore()
+  const agent = createAgent({ model: answering(), store, tools: [], interactive: true })
+  const ids = Array.from({ length: 603 }, (_, i) => `tenant:${i}`)
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const session of ids) await agent.run('Go.', { session }).result
+  const receipt = await tellAll(store, { prefix: 'tenant' }, { type: 'cancel' })
+  expect(receipt.sessions).toBe(603)
+  expect(receipt.sent + receipt.applied).toBe(603)
+  await settled()
+  expect(store.list({ state: 'CANCELLED' })).toHaveLength(603)
+}, 60_000)
+
+test('an outage stops it with the store’s error, and the same call goes on', async () => {
+  const store = memoryStore()
+  const agent = createAgent({ model: answering(), store, interactive: true })
+  for (let i = 0; i < 40; i += 1)
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await agent.run('Go.', { session: `t:${i}` }).result
+  const { put } = store.inbox
+  let left = 17
+  store.inbox.put = (...args) => {
+    left -= 1
+    if (left < 0) throw Object.assign(new Error('away'), { code: 'store_unavailable' })
+    return put(...args)
+  }
+  await expect(
+    tellAll(store, { prefix: 't' }, { type: 'steer', text: 'Stop.' }, { concurrency: 4, key: 'k' }),
+  ).rejects.toThrow('away')
+  store.inbox.put = put
+  const { sessions, refused } = await tellAll(store, { prefix: 't' }, { type: 'cancel' })
+  expect([sessions, refused]).toEqual([40, 0])
+})
+
+test('it stops by its signal', async () => {
+  const { store } = await setUp()
+  const stop = new AbortController()
+  stop.abort(new Error('Enough.'))
+  await expect(tellAll(store, acme, { type: 'cancel' }, { signal: stop.signal })).rejects.toThrow('Enough.')
+  expect((await store.get('waiting'))?.summary?.state).toBe('WAITING_FOR_INPUT')
+})
+
+test.each<[string, unknown, unknown, unknown, string]>([
+  ['no selection', undefined, { type: 'cancel' }, {}, 'which'],
+  ['an empty selection', {}, { type: 'cancel' }, {}, 'which'],
+  ['a selection of nothing known', { tenant: 'acme' }, { type: 'cancel' }, {}, 'which'],
+  [
+    'a key beside others that does not exist',
+    { prefix: 'a', tenant: 'acme' },
+    { type: 'cancel' },
+    {},
+    'tenant',
+  ],
+  ['tags that are lost', { prefix: 'a', tags: undefined }, { type: 'cancel' }, {}, 'tags'],
+  ['an answer', acme, { type: 'approve', callId: 'a' }, {}, 'type'],
+  ['a key that is empty', acme, { type: 'cancel' }, { key: '' }, 'key'],
+  ['nothing at once', acme, { type: 'cancel' }, { concurrency: 0 }, 'concurrency'],
+  ['an unknown option', acme, { type: 'cancel' }, { all: true }, 'all'],
+  ['an onProgress that is none', acme, { type: 'cancel' }, { onProgress: 1 }, 'onProgress'],
+  ['a signal that is none', acme, { type: 'cancel' }, { signal: 1 }, 'signal'],
+])('%s is refused, naming the key', async (_name, which, message, options, subject) => {
+  const telling = tellAll(memoryStore(), which as never, message as never, options as never)
+  await expect(telling).rejects.toMatchObject({ subject })
+})
+
+test('a store without an inbox is refused', async () => {
+  const { store } = await setUp()
+  await expect(tellAll({ ...store, inbox: undefined }, acme, { type: 'cancel' })).rejects.toMatchObject({
+    code: 'no_inbox',
+  })
+})
