@@ -12,6 +12,7 @@ import { guardsCommand } from './commands/guards.js'
 import { pathsCommand } from './commands/paths.js'
 import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
+import { schedulesCommands } from './commands/schedules.js'
 import { sessionsCommands } from './commands/sessions/index.js'
 import { statelyCommand } from './commands/stately.js'
 import { studioCommand } from './commands/studio.js'
@@ -32,6 +33,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   batchCommand,
   budgetsCommand,
   sessionsCommands,
+  schedulesCommands,
   studioCommand,
   evalCommand,
   guardsCommand,

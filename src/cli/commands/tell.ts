@@ -14,6 +14,7 @@ import { parseOptions } from '../parse-options.js'
 import { matchCall } from '../question-word.js'
 import { quoteShellWord } from '../shell-words.js'
 import { sessionOptionSpecs } from './sessions/session-options.js'
+import { selectionNames, tellMany, tellManyOptions } from './tell-many.js'
 
 /** The messages, with the number of their arguments. */
 const messageSpecs: Record<string, { least: number; most: number; takes: string }> = {
@@ -27,11 +28,13 @@ const messageSpecs: Record<string, { least: number; most: number; takes: string 
   'tool-output': { least: 2, most: 2, takes: 'CALL JSON' },
 }
 
+const options = { ...tellManyOptions, ...sessionOptionSpecs }
+
 export const tellCommand: Command = {
   name: 'tell',
   about: 'Sends a message to a session, in whatever process it runs.',
   positional: 'ID MESSAGE',
-  options: sessionOptionSpecs,
+  options,
   notes: [
     `MESSAGE is one of:\n${Object.entries(messageSpecs)
       .map(([word, { takes }]) => `  ${`${word} ${takes}`.trimEnd()}`)
@@ -39,13 +42,21 @@ export const tellCommand: Command = {
     'A run at work reads the message within a second. A run at rest that no process holds reads it when it is resumed; only\n' +
       'cancel takes effect at once. CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume\n' +
       'print it: then no other call with this id is answered.',
+    'With --all, MESSAGE is cancel, pause, resume, steer TEXT or message TEXT, and there is no ID: every session that matches is\n' +
+      'told. Nothing more starts for it later than a second after the command has ended.',
     'Examples:\n' +
       "  statewright tell 6f1c… steer 'Use the newer file.'\n" +
       "  statewright tell 6f1c… reject call_2 'Not on a Friday.'\n" +
-      '  statewright tell 6f1c… tool-output call_3 \'{"opened":true}\'',
+      '  statewright tell 6f1c… tool-output call_3 \'{"opened":true}\'\n' +
+      "  statewright tell --all --tag tenant=acme cancel 'The contract has ended.'",
   ],
   execute: async (args, io) => {
-    const { positionals, text } = parseOptions(args, sessionOptionSpecs)
+    const parsed = parseOptions(args, options)
+    const { positionals, text } = parsed
+    if (parsed.has('all')) return tellMany(parsed, io)
+    const given = selectionNames.find((name) => parsed.has(name))
+    if (given !== undefined)
+      throw badUsageError(`--${given} chooses among many sessions: add --all, or leave it out.`, `--${given}`)
     const [id, word, ...rest] = positionals
     if (id === undefined) throw badUsageError('Which session? Write: statewright tell ID MESSAGE.', 'ID')
     checkMessage(word, rest)

@@ -1,0 +1,117 @@
+import { calls, kept, toolsModule } from './kept.js'
+import { removeFolders } from './support.js'
+
+afterEach(removeFolders)
+
+/** Sessions 'a:1' and 'a:2' that wait for an approval, and 'b:1' that has ended. */
+async function tenants() {
+  const place = await kept({
+    'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
+    'tools.mjs': toolsModule,
+  })
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const id of ['a:1', 'a:2'])
+    await place.run(['run', '--session', id, '--rehearsal=waits.json', '-t', 'tools.mjs', 'Mail?'])
+  await place.run(['run', '--session', 'b:1', '--rehearsal', 'Hello.'])
+  return place
+}
+
+test('all sessions that match are cancelled, and the counts are printed', async () => {
+  const { run, withStore } = await tenants()
+  const told = await run(['tell', '--all', '--prefix', 'a', 'cancel', 'Closed.'])
+  expect(told).toEqual({ code: 0, out: '2 sessions:\n  2 done\n', err: '' })
+  expect(
+    await withStore((store) =>
+      store
+        .list({ state: 'CANCELLED' })
+        .map(({ id }) => id)
+        .sort(),
+    ),
+  ).toEqual(['a:1', 'a:2'])
+  expect((await run(['tell', '--all', '--prefix', 'a', 'cancel'])).out).toBe('No session matches.\n')
+})
+
+test('refusals are printed with their sessions, and end in code 1', async () => {
+  const { run } = await tenants()
+  const told = await run(['tell', '--all', '--state', 'WAITING_FOR_INPUT', 'resume'])
+  expect(told.code).toBe(1)
+  expect(told.out).toMatch(/^2 sessions:\n {2}2 refused\n {2}a:[12]: not_waiting: /)
+})
+
+test('a queued message reaches ended sessions, once for each key', async () => {
+  const { run, withStore } = await tenants()
+  const line = ['tell', '--all', '--prefix', 'b', '--key', 'notice', '--json', 'message', 'We have moved.']
+  await run(line)
+  expect(JSON.parse((await run(line)).out)).toMatchObject({ sessions: 1, waiting: 1 })
+  expect(await withStore((store) => store.inbox.read('b:1'))).toHaveLength(1)
+})
+
+test.each([
+  [['--all', 'cancel'], 'Which sessions?'],
+  [['--all', '--tag', 'x', 'cancel'], '--tag must be NAME=VALUE'],
+  [['--all', '--state', 'GONE', 'cancel'], '--state must be one of'],
+  [['--all', '--prefix', 'a'], 'cancel [WHY]'],
+  [['--all', '--prefix', 'a', 'steer'], 'steer TEXT'],
+  [['--all', '--prefix', 'a', 'pause', 'now'], 'cancel [WHY]'],
+  [['--all', '--prefix', 'a', 'approve', 'm'], 'cancel [WHY]'],
+  [['--prefix', 'a', 'x', 'cancel'], 'add --all'],
+])('%j is refused', async (args, words) => {
+  const { run } = await kept({})
+  const { code, err } = await run(['tell', ...args])
+  expect(code).toBe(2)
+  expect(err).toContain(words)
+})
+
+describe('schedules', () => {
+  const timer = (id: string, everyMs: number, agent = 'reporter') => ({
+    id: `schedule:${id}`,
+    at: Date.parse('2026-05-04T06:30:00Z'),
+    data: JSON.stringify({
+      agent,
+      recurrence: { everyMs },
+      input: 'Go.',
+      tags: {},
+      catchUp: 'one',
+      anchor: 0,
+    }),
+  })
+
+  test('are listed as a table and as JSON, and removed', async () => {
+    const { run, withStore } = await kept({})
+    expect((await run(['schedules', 'list'])).out).toBe('There are no schedules.\n')
+    await withStore((store) =>
+      store.timers.set([timer('hourly', 3_600_000), timer('odd', 1000, 'a\u001b[2Jb')]),
+    )
+    const { out } = await run(['schedules', 'list'])
+    expect(out.split('\n').slice(0, 2)).toEqual([
+      'schedule  agent     when          next',
+      'hourly    reporter  every 3600 s  2026-05-04 06:30:00 UTC',
+    ])
+    expect(out).not.toContain('\u001b')
+    const [line = ''] = (await run(['schedules', 'list', '--json'])).out.split('\n')
+    expect(JSON.parse(line)).toEqual({
+      id: 'hourly',
+      agent: 'reporter',
+      everyMs: 3_600_000,
+      catchUp: 'one',
+      nextAt: '2026-05-04T06:30:00.000Z',
+    })
+    expect(await run(['schedules', 'remove', 'hourly'])).toEqual({
+      code: 0,
+      out: 'Removed hourly.\n',
+      err: '',
+    })
+    expect(await run(['schedules', 'remove', 'hourly'])).toMatchObject({ code: 2 })
+  })
+
+  test.each([
+    [['list', 'x'], 'takes no argument'],
+    [['remove'], 'Which schedule?'],
+    [['remove', 'a', 'b'], 'Give one id'],
+  ])('%j is refused', async (args, words) => {
+    const { run } = await kept({})
+    const { code, err } = await run(['schedules', ...args])
+    expect(code).toBe(2)
+    expect(err).toContain(words)
+  })
+})
