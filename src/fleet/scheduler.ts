@@ -7,6 +7,12 @@ import type { Agents } from '../core/drive/define-agents.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import { createSessionRunner } from '../core/drive/driver.js'
+import {
+  addHostValues,
+  checkHostFunctions,
+  type HostFunctions,
+  type HostOptionsFor,
+} from '../core/drive/host-functions.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionTimers, StoredTimer } from '../core/sessions/store/timers.js'
 import { createOccurrences } from './occurrences.js'
@@ -16,7 +22,9 @@ import { getTimers, parseSchedule, schedulePrefix, type StoredSchedule } from '.
 export type RunFiring = (options: RunSessionOptions) => Promise<SessionResult | void>
 
 /** How a process carries out the schedules of its store. */
-export interface SchedulerOptions {
+export interface SchedulerOptions<Context = unknown> {
+  /** The app's own object for the tools of a firing's session. Called each time a process works on the session. */
+  context?: NonNullable<HostFunctions<Context>['context']>
   /** How often the store is asked for what is due, in milliseconds. Default: 1,000. */
   pollMs?: number
   /** Firings that this process runs at the same time. Default: 50. */
@@ -48,6 +56,7 @@ export interface Scheduler {
 type Firing = Pick<StoredSchedule, 'agent' | 'input' | 'tags'>
 
 const optionKeys = [
+  'context',
   'pollMs',
   'concurrency',
   'drainMs',
@@ -78,10 +87,15 @@ const graceMs = 60_000
  * @throws {ConfigError} `invalid_config` where the agents have no common store, `no_timers` where it keeps none
  * @throws {UsageError} `invalid_option`
  */
+export function createScheduler<Context = unknown>(
+  agents: Agents<Context>,
+  ...options: HostOptionsFor<SchedulerOptions<NoInfer<Context>>, NoInfer<Context>>
+): Scheduler
 export function createScheduler(agents: Agents, options: SchedulerOptions = {}): Scheduler {
   expectArgument('createScheduler(agents)', agents, agentsRule)
   expectArgument('createScheduler(agents, options)', options, optionsRule)
   expectKnownOptions('createScheduler', options, optionKeys)
+  checkHostFunctions('createScheduler', options)
   checkNumber('pollMs', options.pollMs, 1)
   checkNumber('concurrency', options.concurrency, 1)
   checkNumber('drainMs', options.drainMs, 0)
@@ -111,7 +125,7 @@ class StoreScheduler implements Scheduler {
     this.#concurrency = concurrency
     this.#onError = onError
     const runner = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
-    this.#run = run ?? ((options) => runner.runSession(options))
+    this.#run = run ?? (async (firing) => runner.runSession(await addHostValues(options, firing, false)))
     this.#drain = () => runner.drain()
   }
 

@@ -72,7 +72,7 @@ async function commands(): Promise<string[]> {
   const namesIn = (help: string): string[] =>
     [...help.matchAll(/^ {2}(\w[\w-]*(?: [\w-]+)?) {2,}/gm)].map(([, name = '']) => name)
   const all = namesIn((await cli(['--help'])).out)
-  const groups: string[] = all.filter((name) => name === 'sessions')
+  const groups: string[] = all.filter((name) => name === 'sessions' || name === 'schedules')
   const inside = await Promise.all(groups.map(async (name) => namesIn((await cli([name, '--help'])).out)))
   return [...all.filter((name) => !groups.includes(name)), ...inside.flat()]
 }
@@ -124,6 +124,7 @@ const reasons: Record<string, string[]> = {
     'defineToolGroup',
     'defineGuard',
     'presets',
+    'createBudget',
     'checkSessionId',
     'mcpTools',
     'loadAttachment',
@@ -223,6 +224,15 @@ const reasons: Record<string, string[]> = {
     'formatCoverage',
     'createDoneActorEvent',
     'createErrorActorEvent',
+    'checkProperties',
+    'always',
+    'decreases',
+    'leadsTo',
+    'never',
+    'until',
+    'checkStory',
+    'generateStoryTests',
+    'explore',
   ],
   'it sends what studio.session and studio.end show, as it changes': ['studio.live'],
   'it opens and closes, and shows the run of whoever has its handle': [
@@ -241,6 +251,13 @@ const reasons: Record<string, string[]> = {
   'it reads sessions, and writes nothing': ['readSessionCases'],
   'it runs evaluate, with the agent of a module': ['statewright eval'],
   'it runs runAll, with the agent of a module': ['statewright batch'],
+  'it stores when work begins, and no more: createScheduler begins it': [
+    'schedule',
+    'unschedule',
+    'listSchedules',
+    'statewright schedules list',
+    'statewright schedules remove',
+  ],
   'it reads every session, and says which a module of agents may go on with': ['statewright sessions check'],
 }
 

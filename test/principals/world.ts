@@ -217,7 +217,7 @@ class View {
         return act(...args)
       }
     }
-    const { inbox } = near
+    const { inbox, timers } = near
     this.store = {
       acquire: alive((id, options) => {
         const lease = near.acquire(id, options)
@@ -232,6 +232,13 @@ class View {
       list: alive((options) => near.list(options)),
       delete: alive((id) => near.delete(id)),
       close: () => undefined,
+      timers: {
+        get: alive((id) => timers.get(id)),
+        set: alive((given) => timers.set(given)),
+        listDue: alive((options) => timers.listDue(options)),
+        list: alive((options) => timers.list(options)),
+        move: alive((step) => timers.move(step)),
+      },
       ...(inbox && {
         inbox: {
           put: alive((id, text) => inbox.put(id, text)),

@@ -24,7 +24,15 @@ export interface StoreCheckSpec {
 }
 
 /** What a store may leave out; `shared`: that stores of one place see the same sessions. */
-export type Ability = 'inbox' | 'findUnread' | 'listUnread' | 'renewAll' | 'setTitle' | 'purge' | 'shared' | 'timers'
+export type Ability =
+  | 'inbox'
+  | 'findUnread'
+  | 'listUnread'
+  | 'renewAll'
+  | 'setTitle'
+  | 'purge'
+  | 'shared'
+  | 'timers'
 
 export function createRecord(
   seq: number,

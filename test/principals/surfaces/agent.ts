@@ -1,6 +1,6 @@
 import { runSession, createSessionRunner, listStrandedSessions } from '../../../src/index.js'
 import { listOf, operator, type Place, type Surface } from '../surface.js'
-import { runAll } from '../../../src/fleet/index.js'
+import { createScheduler, runAll, tellAll } from '../../../src/fleet/index.js'
 import { batchItem, firstMessage, session } from '../world.js'
 
 const context = 'operator'
@@ -32,6 +32,24 @@ async function runItem({ process, world }: Place): Promise<void> {
   await world.passing(running)
   park.abort()
   await running
+}
+
+/** A firing whose session is that of the cell, which no schedule names so. */
+async function scheduled(place: Place): Promise<void> {
+  const { world, process } = place
+  const firing = { agent: nameIn(place), input: 'Again.', tags: {} }
+  await process.store.timers?.set([{ id: `firing:${session}`, at: 0, data: JSON.stringify(firing) }])
+  const errors: unknown[] = []
+  const scheduler = createScheduler(listOf(place), {
+    clock: world.clock,
+    context: () => context,
+    onError: (error) => errors.push(error),
+  })
+  scheduler.start()
+  // A poll, and the firing to its rest.
+  await world.passing(new Promise((resolve) => world.clock.setTimeout(() => resolve(null), 3000)))
+  await scheduler.stop()
+  if (errors.length > 0) throw errors[0]
 }
 
 /** What an agent does by its methods, and what drives it. */
@@ -113,6 +131,8 @@ export const agentSurfaces: Surface[] = [
       agents: listed,
     },
   ),
+  operator('tellAll', 'stop', ({ process }) => tellAll(process.store, { prefix: 'ann' }, { type: 'cancel' })),
+  operator('createScheduler', 'begin', scheduled, { agents: listed }),
   operator(
     'createSessionRunner',
     'begin',

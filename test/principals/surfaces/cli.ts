@@ -51,6 +51,7 @@ export const cliSurfaces: Surface[] = [
   command('tell', 'steer', () => [session, 'steer', 'Be quick.'], { as: 'a message for now' }),
   command('tell', 'steer', () => [session, 'pause'], { as: 'a pause' }),
   command('tell', 'stop', () => [session, 'cancel']),
+  command('tell', 'stop', () => ['--all', '--prefix', 'ann', 'cancel'], { as: 'many' }),
   command('guards', 'look', () => [session], { isSilent: true }),
   command('sessions list', 'look', () => []),
   command('sessions show', 'look', () => [session]),

@@ -257,9 +257,7 @@ export type SyncSessionStore = {
   [Method in Exclude<
     keyof SessionStore,
     'inbox' | 'timers' | 'renewAll' | 'setTitle' | 'purge' | 'openBudgets'
-  >]: (
-    ...args: Parameters<SessionStore[Method]>
-  ) => Awaited<ReturnType<SessionStore[Method]>>
+  >]: (...args: Parameters<SessionStore[Method]>) => Awaited<ReturnType<SessionStore[Method]>>
 } & {
   readonly inbox: SyncSessionInbox
   readonly timers: SyncSessionTimers
