@@ -28,7 +28,7 @@ export async function createOccurrences(recurrence: Recurrence, anchor: number):
 async function parseCron(pattern: string, timezone: string): Promise<Cron> {
   const croner = await loadPeer<{ Cron: typeof Cron }>('croner', 'A schedule with `cron`')
   try {
-    new Intl.DateTimeFormat('en', { timeZone: timezone })
+    Intl.DateTimeFormat('en', { timeZone: timezone })
   } catch {
     throw new ConfigError(
       'invalid_schedule',

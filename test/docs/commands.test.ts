@@ -67,6 +67,7 @@ const scripts: Record<string, Script> = {
   'docs/fleet.md › Batches': {
     because: { 'npx statewright batch': 'test/examples/batch.test.ts' },
   },
+  'docs/fleet.md › Tell many sessions (2)': {},
   'docs/guardrails-measured.md › Guardrails, measured': {},
   'docs/hono.md › Hono': {},
   'docs/mcp.md › Tools of MCP servers': {},

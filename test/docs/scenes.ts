@@ -302,6 +302,17 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ said }) =>
       expect(said).toBe('april reports.april All is well.\nmay reports.may All is well.\n'),
   },
+  'docs/fleet.md › Schedules': {
+    expect: ({ said }) => expect(said).toBe('30\n'),
+  },
+  'docs/fleet.md › Tell many sessions': {
+    turns: [says('Hello.')],
+    own: ({ model }) => {
+      const store = memoryStore()
+      return { store, agent: createAgent({ model, store }) }
+    },
+    expect: ({ said }) => expect(said).toBe('0\n'),
+  },
   'docs/guardrails.md › Guardrails': {},
   'docs/guardrails.md › Tune on your own sessions': {
     turns: [says('Nothing.')],

@@ -45,6 +45,12 @@ export class Hosts {
     await this.settle()
   }
 
+  /** Where code is loaded on the way. */
+  async settleUntil(isSo: () => boolean): Promise<void> {
+    // oxlint-disable-next-line no-await-in-loop -- one look after the other
+    for (let i = 0; i < 5000 && !isSo(); i += 1) await this.settle()
+  }
+
   async settle(): Promise<void> {
     settled += 1
     const count = settled <= 20 ? turns.first : turns.later

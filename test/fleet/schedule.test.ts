@@ -227,7 +227,11 @@ test('a firing that fails is tried again, and an error is told with its place', 
   await hosts.pass(hour + 2 * minute)
   const session = 'report@2026-05-04T07:00:00Z'
   expect(asked).toEqual([session, session, session])
-  expect(told).toEqual(Array(2).fill(['The queue is away.', { session, schedule: 'report' }]))
+  const place = { session, schedule: 'report' }
+  expect(told).toEqual([
+    ['The queue is away.', place],
+    ['The queue is away.', place],
+  ])
 })
 
 test('an outage of the store is told, and the schedules go on after it', async () => {
@@ -253,6 +257,101 @@ test('an outage of the store is told, and the schedules go on after it', async (
   expect(errors.length).toBeGreaterThan(3)
   isAway = false
   await hosts.pass(6000)
+  expect(sent).toEqual(['report@2026-05-04T07:00:00Z'])
+})
+
+test('a process runs so many firings at once, and takes up the others when these have ended', async () => {
+  const { hosts, open } = setUp()
+  const { agents, host } = open()
+  const ends: (() => void)[] = []
+  let most = 0
+  const scheduler = createScheduler(agents, {
+    clock: host.clock,
+    pollMs: 5000,
+    concurrency: 2,
+    run: () => new Promise((resolve) => void ends.push(resolve)),
+  })
+  for (let i = 0; i < 5; i += 1) await schedule(agents, { id: `s${i}`, everyMs: hour, input: 'Go.' })
+  scheduler.start()
+  await hosts.pass(hour + 10_000)
+  expect([ends.length, scheduler.active]).toEqual([2, 2])
+  for (let begun = 0; begun < 5; begun += 1) {
+    ends[begun]?.()
+    most = Math.max(most, scheduler.active)
+    await hosts.pass(5000)
+  }
+  expect([ends.length, most, scheduler.active]).toEqual([5, 2, 0])
+})
+
+test('the tools of a firing receive the context of its session', async () => {
+  const hosts = new Hosts(start)
+  const host = hosts.start(memoryStore({ now: () => hosts.now }))
+  const received: unknown[] = []
+  const send = tool('send', (_input, { context }) => void received.push(context))
+  const reporter = createAgent({ model, store: host.store, clock: host.clock, tools: [send] })
+  const agents = defineAgents({ reporter })
+  const context = (session: string) => ({ user: session.split('@')[0] })
+  const scheduler = createScheduler(agents, { clock: host.clock, pollMs: 5000, context })
+  await schedule(agents, { id: 'ann', everyMs: hour, input: 'Go.' })
+  scheduler.start()
+  await hosts.pass(hour + 6000)
+  expect(received).toEqual([{ user: 'ann' }])
+  expect(() => createScheduler(agents, { context: {} as never })).toThrow(
+    /context of createScheduler is a function/,
+  )
+})
+
+test('a scheduler that is stopped leaves its firing where another process continues it at once', async () => {
+  const { hosts, shared, sent, open } = setUp()
+  const host = hosts.start(shared)
+  let isAsked = false
+  const hanging: ModelProvider = {
+    ...model,
+    request: (_request, { signal }) =>
+      new Promise((_resolve, reject) => {
+        isAsked = true
+        signal.addEventListener('abort', () => reject(signal.reason as Error))
+      }),
+  }
+  const reporter = createAgent({
+    model: hanging,
+    store: host.store,
+    clock: host.clock,
+    tools: [tool('send')],
+  })
+  const agents = defineAgents({ reporter })
+  const scheduler = createScheduler(agents, { clock: host.clock, pollMs: 5000, drainMs: 0 })
+  await schedule(agents, { id: 'report', everyMs: hour, input: 'Go.' })
+  scheduler.start()
+  await hosts.pass(hour + 6000)
+  expect(isAsked).toBe(true)
+  await scheduler.stop()
+  const next = open()
+  next.scheduler.start()
+  await hosts.pass(0)
+  await hosts.settleUntil(() => sent.length > 0)
+  expect(sent).toEqual(['report@2026-05-04T07:00:00Z'])
+})
+
+test('a schedule that is removed fires no more, and the session that it has begun goes on', async () => {
+  const { hosts, shared, sent, open } = setUp()
+  const first = open()
+  await schedule(first.agents, { id: 'report', everyMs: hour, input: 'Go.' })
+  first.scheduler.start()
+  await hosts.pass(hour - 1)
+  // It is killed as soon as it has begun the firing.
+  const { move } = shared.timers
+  shared.timers.move = (step) => {
+    const moved = move(step)
+    if (step.id.startsWith('firing:')) first.host.kill()
+    return moved
+  }
+  await hosts.pass(10_000)
+  shared.timers.move = move
+  const second = open()
+  expect(await unschedule(second.agents, 'report')).toBe(true)
+  second.scheduler.start()
+  await hosts.pass(2 * hour)
   expect(sent).toEqual(['report@2026-05-04T07:00:00Z'])
 })
 

@@ -128,23 +128,21 @@ test('more sessions than a page are all told, while they move in the list', asyn
 }, 60_000)
 
 test('an outage stops it with the store’s error, and the same call goes on', async () => {
-  const store = memoryStore()
-  const agent = createAgent({ model: answering(), store, interactive: true })
+  const memory = memoryStore()
+  const agent = createAgent({ model: answering(), store: memory, interactive: true })
   for (let i = 0; i < 40; i += 1)
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     await agent.run('Go.', { session: `t:${i}` }).result
-  const { put } = store.inbox
   let left = 17
-  store.inbox.put = (...args) => {
+  const put: typeof memory.inbox.put = (...args) => {
     left -= 1
     if (left < 0) throw Object.assign(new Error('away'), { code: 'store_unavailable' })
-    return put(...args)
+    return memory.inbox.put(...args)
   }
-  await expect(
-    tellAll(store, { prefix: 't' }, { type: 'steer', text: 'Stop.' }, { concurrency: 4, key: 'k' }),
-  ).rejects.toThrow('away')
-  store.inbox.put = put
-  const { sessions, refused } = await tellAll(store, { prefix: 't' }, { type: 'cancel' })
+  const store = { ...memory, inbox: { ...memory.inbox, put } }
+  const steer = { type: 'steer', text: 'Stop.' } as const
+  await expect(tellAll(store, { prefix: 't' }, steer, { concurrency: 4, key: 'k' })).rejects.toThrow('away')
+  const { sessions, refused } = await tellAll(memory, { prefix: 't' }, { type: 'cancel' })
   expect([sessions, refused]).toEqual([40, 0])
 })
 

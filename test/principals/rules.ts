@@ -76,7 +76,11 @@ export const rules: Rule[] = [
     because: 'a firing whose process has died goes on',
   },
   { of: 'createScheduler', standing: 'poisoned', comes: 'ERROR', because: 'it has ended five processes' },
-  { of: 'createScheduler', comes: 'nothing', because: 'its first turn rests or has ended, or a process has it' },
+  {
+    of: 'createScheduler',
+    comes: 'nothing',
+    because: 'its first turn rests or has ended, or a process has it',
+  },
 
   // Looking changes nothing, whichever agent looks.
   {
