@@ -11,6 +11,8 @@ const reasons: Record<string, readonly string[]> = {
     'statewright runSession',
     'statewright/fleet createBudget',
     'statewright/fleet createLimiter',
+    'statewright/fleet schedule',
+    'statewright/fleet unschedule',
     'statewright createSessionRunner',
     'statewright withFallbacks',
     'statewright/mcp mcpTools',

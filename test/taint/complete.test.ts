@@ -206,6 +206,7 @@ const rowOfCommand: Rows<string> = {
   paths: 'no: it explores the bare machine',
   diff: 'no: it compares bare machines',
   tell: 'other: the command line',
+  schedules: 'no: it lists when work begins, and not with what',
   studio: 'exit: studio',
   stately: 'exit: studio',
 }

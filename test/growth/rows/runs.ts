@@ -2,8 +2,8 @@ import { otel } from '../../../src/otel/index.js'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import { CallStream } from '../../../src/core/effects/call-stream.js'
 import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
-import { runAll } from '../../../src/fleet/index.js'
-import { memoryStore, secretsShield } from '../../../src/index.js'
+import { createScheduler, listSchedules, runAll, tellAll } from '../../../src/fleet/index.js'
+import { defineAgents, memoryStore, secretsShield } from '../../../src/index.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, calling, stepping, streaming } from '../scripted.js'
 
@@ -41,6 +41,56 @@ export const runRows: readonly Row[] = [
     run: async (items) => {
       const agent = agentOf(streaming('Yes.'), { store: memoryStore() })
       for await (const { result } of runAll(agent, items, { id: 'b' })) result?.output.trim()
+    },
+  }),
+  row({
+    name: 'a message for many sessions',
+    covers: ['statewright/fleet tellAll'],
+    from: 50,
+    atMost: 1_600,
+    prepare: async (n) => {
+      const store = memoryStore()
+      const agent = agentOf(streaming('Yes.'), { store, interactive: true })
+      await Promise.all(
+        Array.from({ length: n }, (_, i) => agent.run('Hello.', { session: `a:${i}` }).result),
+      )
+      return store
+    },
+    run: async (store) => tellAll(store, { prefix: 'a' }, { type: 'steer', text: 'Be brief.' }),
+  }),
+  row({
+    name: 'many schedules that are due',
+    covers: ['statewright/fleet createScheduler', 'statewright/fleet listSchedules'],
+    from: 50,
+    atMost: 1_600,
+    prepare: (n) => {
+      const kept = {
+        agent: 'a',
+        recurrence: { everyMs: 1e9 },
+        input: 'Go.',
+        tags: {},
+        catchUp: 'one',
+        anchor: 0,
+      }
+      const data = JSON.stringify(kept)
+      return Array.from({ length: n }, (_, i) => ({ id: `schedule:${i}`, at: 0, data }))
+    },
+    run: async (schedules) => {
+      const store = memoryStore()
+      store.timers.set(schedules)
+      const agents = defineAgents({ a: agentOf(streaming('Yes.'), { store }) })
+      let left = (await listSchedules(store)).length
+      await new Promise<void>((resolve) => {
+        const scheduler = createScheduler(agents, {
+          pollMs: 1,
+          concurrency: 1e6,
+          run: async () => {
+            left -= 1
+            if (left === 0) resolve(scheduler.stop())
+          },
+        })
+        scheduler.start()
+      })
     },
   }),
   row({
