@@ -38,6 +38,7 @@ interface Entry {
   inbox?: number
   runs?: number
   told?: number
+  selected?: number
 }
 
 /** Where a log stands after the records that were read. */
@@ -47,6 +48,9 @@ interface Standing {
   isForked: boolean
   /** The runs that are possible. */
   runs: Run[]
+  /** Those that have ended before: a session may return to one, where it has branches. Of a part of a log, some. */
+  past: Run[]
+  isWhole: boolean
   begun: number
   ids: Set<string>
   session: { usage: Usage; numbered: number }
@@ -125,7 +129,8 @@ function judgeStart(
   const setup = { ...input, features: { ...input.features, marks } }
   const runs = from.flatMap(({ usage, numbered }) => settle(begin(setup, usage, numbered), input.now))
   const ids = new Set(log.ids).add(input.runId)
-  return { at, runs, ids, begun: log.begun + 1, told: 0, queued: Math.max(queued, log.queued) }
+  const past = [...log.past, ...ended]
+  return { at, runs, past, ids, begun: log.begun + 1, told: 0, queued: Math.max(queued, log.queued) }
 }
 
 function judgeEvent(log: Standing, { at }: Entry, event: NonNullable<Entry['event']>): Partial<Standing> {
@@ -152,12 +157,15 @@ function judgeSnapshot(
   const seen = readRun(state, log.runs[0]?.setup.now ?? 0, marks)
   const { runs: begun = 0, inbox = 0, queued = 0 } = entry
   const read = { begun, inbox, queued, runs: [seen], ids: new Set(log.ids).add(seen.setup.runId) }
-  if (isPart) return read
+  if (isPart) return { ...read, isWhole: false }
   if (log.runs.length === 0) {
     if (log.isForked) return read
     throw new Broken('start', 'A snapshot comes before any run has started.')
   }
-  narrow(log.runs, (run) => {
+  const due = entry.selected === undefined ? log.runs : findReturned(log, seen)
+  const past = entry.selected === undefined ? log.past : [...log.past, ...log.runs]
+  if (due === null) return { ...read, past }
+  narrow(due, (run) => {
     checkSnapshot(run, seen, state)
     return [run]
   })
@@ -167,7 +175,25 @@ function judgeSnapshot(
       'facts',
       `Its inbox ends with ${inbox} and ${queued}, the log’s with ${log.inbox} and ${log.queued}.`,
     )
-  return { runs: [seen] }
+  return { runs: [seen], past }
+}
+
+/** The runs that a session may return to when it is put back on a branch. Null: they ended before this part of the log. */
+function findReturned(log: Standing, seen: Run): Run[] | null {
+  const ended = [...log.past, ...log.runs].filter(
+    (run) => hasEnded(run) && run.setup.runId === seen.setup.runId,
+  )
+  if (ended.length === 0 && (log.isForked || !log.isWhole)) return null
+  if (ended.length === 0)
+    throw new Broken('facts', `It returns to the run ${seen.setup.runId}, and no such run has ended.`)
+  // Totals and numbers are those of all branches.
+  return ended.flatMap((run) =>
+    log.runs.map(({ session, numbered }) => ({
+      ...run,
+      session,
+      numbered: Math.max(run.numbered, numbered),
+    })),
+  )
 }
 
 /** What is left possible. Where nothing is, the first run says why. */
@@ -191,6 +217,8 @@ const createStanding = ({ at }: Entry): Standing => ({
   at,
   isForked: false,
   runs: [],
+  past: [],
+  isWhole: true,
   begun: 0,
   ids: new Set<string>(),
   told: 0,

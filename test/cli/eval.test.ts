@@ -5,6 +5,7 @@ import { type Scenario, startRehearsal, type Rehearsal } from '../../src/rehears
 import { kept, withProgram } from './kept.js'
 import { type CliCall, removeFolders } from './support.js'
 
+// In a file of its own: the programs in its folders import src, whose agents a bundle's own copy does not know.
 let rehearsals: Rehearsal[] = []
 
 afterEach(async () => {

@@ -119,7 +119,7 @@ test('a snapshot of any state on the paths goes on to an end when plain XState r
     if (problem !== null) problems.push([state.value, problem])
   }
   expect(problems).toEqual([])
-})
+}, 600_000)
 
 const sent: string[] = []
 

@@ -63,7 +63,7 @@ describe('the store in Postgres', () => {
     await first.close()
     const { schema } = place
     await admin(`
-      DROP TABLE "${schema}".inbox, "${schema}".tags;
+      DROP TABLE "${schema}".timers, "${schema}".inbox, "${schema}".tags;
       DROP INDEX "${schema}".listed, "${schema}".listed_by_state, "${schema}".listed_by_agent, "${schema}".listed_by_both,
         "${schema}".held, "${schema}".children_of;
       ALTER TABLE "${schema}".sessions DROP parent, DROP title, DROP told, DROP inbox, DROP listed_at, DROP state, DROP agent;
@@ -95,7 +95,7 @@ describe('the store in Postgres', () => {
     await second.close()
     const { schema } = place
     await admin(`
-      DROP TABLE "${schema}".tags;
+      DROP TABLE "${schema}".timers, "${schema}".tags;
       DROP INDEX "${schema}".children_of;
       ALTER TABLE "${schema}".sessions DROP parent, DROP title;
       UPDATE "${schema}".schema_version SET version = 2`)

@@ -138,6 +138,8 @@ const reasons: Record<string, string[]> = {
     'otel',
     'redactEvent',
     'createBudget',
+    'createLimiter',
+    'statewright budgets',
     'createInspectorOptions',
     'startInspector',
   ],

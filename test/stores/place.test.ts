@@ -109,7 +109,7 @@ describe('the folder of a file store', () => {
     first.close()
     const old = new Database(join(dir, 'sessions.db'))
     old.exec(`
-      DROP TABLE inbox; DROP TABLE tags; DROP INDEX children_of;
+      DROP TABLE timers; DROP TABLE inbox; DROP TABLE tags; DROP INDEX children_of;
       ALTER TABLE sessions DROP COLUMN parent; ALTER TABLE sessions DROP COLUMN title;
       DROP INDEX listed; DROP INDEX listed_by_state; DROP INDEX listed_by_agent; DROP INDEX listed_by_both; DROP INDEX held;
       ALTER TABLE sessions DROP COLUMN told;
@@ -141,7 +141,7 @@ describe('the folder of a file store', () => {
     second.close()
     const old = new Database(join(dir, 'sessions.db'))
     old.exec(`
-      DROP TABLE tags; DROP INDEX children_of; ALTER TABLE sessions DROP COLUMN parent;
+      DROP TABLE timers; DROP TABLE tags; DROP INDEX children_of; ALTER TABLE sessions DROP COLUMN parent;
       ALTER TABLE sessions DROP COLUMN title; PRAGMA user_version = 2`)
     old.close()
     const store = fileStore({ dir })
@@ -162,7 +162,7 @@ describe('the folder of a file store', () => {
     third.append(lease, [createRecord(1)], createSummary('first message'))
     third.close()
     const old = new Database(join(dir, 'sessions.db'))
-    old.exec('ALTER TABLE sessions DROP COLUMN title; PRAGMA user_version = 3')
+    old.exec('DROP TABLE timers; ALTER TABLE sessions DROP COLUMN title; PRAGMA user_version = 3')
     old.close()
     const store = fileStore({ dir })
     expect(store.get('s')?.summary?.title).toBe('first message')
