@@ -1,4 +1,4 @@
-import { fingerprintCall } from '../../guards/lib/fingerprint.js'
+import { digest, fingerprintCall } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
 import type { MediaPart } from './messages.js'
 import type { PendingCall, Reason } from './run-result.js'
@@ -72,6 +72,8 @@ export interface BatchCall {
   started?: true
   /** True when it was running as the process died: it may have had its effect already. */
   interrupted?: true
+  /** How often that was, from the second time on. */
+  interruptions?: number
   /** True when `needsApproval` did not answer in time: the call does not run. */
   undecided?: true
   /** True once a person has let it run. */
@@ -119,8 +121,17 @@ export function findOpenCallIndex(calls: readonly BatchCall[], callId: string): 
   return calls.findIndex(({ id, result }) => result === undefined && id === callId)
 }
 
-/** The fingerprint that an answer to a call refers to: of its name and its current arguments. */
-export function getCallFingerprint({ name, arguments: text, fact }: BatchCall): string {
+/**
+ * The fingerprint that an answer to a call refers to: of its name and its current arguments. Whether a call may run again is another
+ * question each time that it was interrupted, so that an answer that comes twice does not let it run twice.
+ */
+export function getCallFingerprint(call: BatchCall): string {
+  const first = getFirstFingerprint(call)
+  return call.interrupted ? digest(`${first} interrupted ${call.interruptions ?? 1}`) : first
+}
+
+/** Of the call before it was interrupted. Logs of earlier versions have it in answers about interrupted calls, too. */
+export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall): string {
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }
 

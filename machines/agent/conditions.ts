@@ -15,7 +15,13 @@ import {
 import { isInDoubt, isUnderWay, findResumedTools } from './in-doubt.js'
 import { type AgentMachineEvent, getEventTime } from './machine-events.js'
 import { classifyResponse, type ModelActorError } from './model-response.js'
-import { findOpenCallIndex, getCallFingerprint, isRunnable, type BatchCall } from './batch-calls.js'
+import {
+  findOpenCallIndex,
+  getCallFingerprint,
+  getFirstFingerprint,
+  isRunnable,
+  type BatchCall,
+} from './batch-calls.js'
 import { type InputScreening, toList } from './screening.js'
 import { findBudgetReason, addToTotals } from './budget-totals.js'
 import { listUnclearedInput } from './uncleared-input.js'
@@ -280,8 +286,11 @@ function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string):
   // Some providers number their calls anew in every step: a late answer must not meet the wrong one.
   const { fingerprint, messageId } = event as { fingerprint?: string; messageId?: string }
   if (messageId !== undefined && messageId !== getAskingMessageId(context, question)) return false
+  if (fingerprint === undefined || !call)
+    return fingerprint === undefined || fingerprint === question?.fingerprint
   return (
-    fingerprint === undefined || fingerprint === (call ? getCallFingerprint(call) : question?.fingerprint)
+    fingerprint === getCallFingerprint(call) ||
+    (call.interrupted === true && fingerprint === getFirstFingerprint(call))
   )
 }
 

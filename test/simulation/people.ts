@@ -160,13 +160,12 @@ export class People {
     void settle()
     // Nobody waits for ever for a receipt.
     world.after(70_000, null, () => (asked.isOpen = false))
-    const view = this.#stage.shared.view(session)
-    const { resumes } = view
     if (draw() < manner.twice)
-      world.after(world.between('people', 10, 60_000), null, () => {
-        // A call that was interrupted is asked about under the same names: the former answer would be taken for the new one.
-        if (view.resumes === resumes) void this.tell(this.#desk(1), session, answer)
-      })
+      world.after(
+        world.between('people', 10, 60_000),
+        null,
+        () => void this.tell(this.#desk(1), session, answer),
+      )
   }
 }
 

@@ -46,7 +46,12 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
     calls: context.calls.map((call) => {
       if (!inDoubt.includes(call)) return call
       const { started: _started, ...waiting } = call
-      return { ...waiting, needs: 'approval' as const, interrupted: true as const }
+      return {
+        ...waiting,
+        needs: 'approval' as const,
+        interrupted: true as const,
+        ...(call.interrupted && { interruptions: (call.interruptions ?? 1) + 1 }),
+      }
     }),
   }
 })

@@ -1,0 +1,93 @@
+import { createAgent, memoryStore, type SessionMessage } from '../../src/index.js'
+import { sealRecord } from '../../src/core/sessions/log/log-record.js'
+import { checkSessionLog } from '../../src/testing/index.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+
+/** Each process pays and hangs, so that the next one finds an interrupted payment. */
+function setUp() {
+  let now = 1_790_000_000_000
+  const store = memoryStore({ now: () => now })
+  const paid: number[] = []
+  const open = (process: number) => {
+    const model = new ManualModel()
+    const pay = tool(
+      'pay',
+      () => {
+        paid.push(process)
+        return new Promise(() => undefined)
+      },
+      { needsApproval: true },
+    )
+    const agent = createAgent({ model, store, tools: [pay], toolCalls: { onInterrupted: 'approval' } })
+    return { model, agent }
+  }
+  /** The lease of the process runs out, as after kill -9. */
+  const kill = () => void (now += 60_000)
+  return { store, paid, open, kill }
+}
+
+const tries = 200
+
+it('an approval that comes twice lets an interrupted call run once', async () => {
+  const { store, paid, open, kill } = setUp()
+  const first = open(1)
+  const run = first.agent.run('Pay.', { session: 's' })
+  for (let i = 0; i < tries && !first.model.pending; i += 1) await settled()
+  first.model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+  const [asked] = (await run.result).pending ?? []
+  const approvals: SessionMessage[] = [
+    { type: 'approve', callId: 'a', fingerprint: asked?.fingerprint ?? '' },
+  ]
+  run.approve('a', undefined, { fingerprint: asked?.fingerprint ?? '' })
+  for (let i = 0; i < tries && paid.length === 0; i += 1) await settled()
+  expect(paid).toEqual([1])
+  // Each process dies while it pays. The next one asks a person, and hears all former answers once more.
+  for (const process of [2, 3]) {
+    kill()
+    const next = open(process)
+    const resumed = await next.agent.resume('s')
+    const { pending, state } = await resumed.result
+    expect(state).toBe('WAITING_FOR_INPUT')
+    expect(pending).toMatchObject([{ callId: 'a', interrupted: true }])
+    for (const approval of approvals)
+      await expect(next.agent.tell('s', approval)).rejects.toMatchObject({ code: 'stale_answer' })
+    const former = approvals.at(-1) as { fingerprint: string }
+    expect(() => resumed.approve('a', undefined, { fingerprint: former.fingerprint })).toThrow(
+      expect.objectContaining({ code: 'stale_answer' }),
+    )
+    for (let i = 0; i < 20; i += 1) await settled()
+    expect(paid).toHaveLength(process - 1)
+    const [again] = pending ?? []
+    approvals.push({ type: 'approve', callId: 'a', fingerprint: again?.fingerprint ?? '' })
+    resumed.approve('a', undefined, { fingerprint: again?.fingerprint ?? '' })
+    for (let i = 0; i < tries && paid.length < process; i += 1) await settled()
+    expect(paid).toHaveLength(process)
+  }
+  expect(new Set(approvals.map((one) => JSON.stringify(one))).size).toBe(3)
+  expect(checkSessionLog(store.read('s'))).toBeNull()
+})
+
+it('an answer in a log of an earlier version, which has the fingerprint of the first question, counts as it did', async () => {
+  const { store, open, kill, paid } = setUp()
+  const first = open(1)
+  const run = first.agent.run('Pay.', { session: 's' })
+  for (let i = 0; i < tries && !first.model.pending; i += 1) await settled()
+  first.model.pending?.answer({ toolCalls: [call('a', 'pay')], finishReason: 'tool_calls' })
+  const [asked] = (await run.result).pending ?? []
+  run.approve('a')
+  for (let i = 0; i < tries && paid.length === 0; i += 1) await settled()
+  kill()
+  const second = open(2)
+  const resumed = await second.agent.resume('s')
+  await resumed.result
+  // As earlier versions wrote it: past what checks an answer today.
+  const last = store.read('s').at(-1)
+  const [at, head] = [(last?.at ?? 0) + 1, last?.seq ?? 0]
+  const event = { type: 'APPROVE', callId: 'a', fingerprint: asked?.fingerprint ?? '', now: at } as const
+  const lease = store.acquire('s', { holder: 'the test', ttlMs: 1000 })
+  store.append(lease, [sealRecord(head + 1, at, { type: 'event', event })])
+  store.release(lease)
+  expect(checkSessionLog(store.read('s'))).toBeNull()
+  expect((await second.agent.replay('s')).run).toMatchObject({ state: 'WAITING_FOR_TOOL' })
+})
