@@ -16,6 +16,10 @@ export const equivalents: Readonly<Record<string, string>> = {
   ...because('a request that is refused before it is made has cost nothing', [
     'RUNNING.asking.requesting: onError [isRefusedByBudget] after the next branch',
   ]),
+  ...because(
+    'a run at its step cap that may conclude has done so before: both caps ask for it by the same condition',
+    ['RUNNING.preparing.checkingLimits: always [isAtStepCap] after the next branch'],
+  ),
   ...because('a short cut past accounting, which leads to the same place', [
     'RUNNING.asking.requesting: onDone [asksWithinBudget] is missing',
     'RUNNING.asking.requesting: onDone [asksWithinBudget] after the next branch',

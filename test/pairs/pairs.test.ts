@@ -51,8 +51,8 @@ async function unlikeUndriven(cell: Cell, driven: Outcome): Promise<string[]> {
   const paused = driven.events.some((event) => event.type === 'state_changed' && event.to === 'PAUSED')
   if (moments.length > 0 || cell.told.length > 0 || paused) return []
   const { said, ended, broken } = await playCell({ ...cell, driven: null }, host())
-  // Whoever leads it has lost patience.
-  if (ended.startsWith('CANCELLED')) return broken
+  // After so many rests the person has lost patience, with one of them sooner than with the other.
+  if ([ended, driven.ended].some((end) => end.startsWith('CANCELLED'))) return broken
   return [...broken, ...unlike('driven it', [driven.ended, driven.said], [ended, said])]
 }
 

@@ -16,6 +16,8 @@ export class EventGate {
   /** Sent, and not taken by the machine yet. */
   #pending: ControlEvent[] = []
   #delivery: Promise<void> | undefined
+  /** The session is being taken back: a store that answers at once hands over its inbox meanwhile. */
+  #isReacquiring = false
   #isClosed = false
 
   /** The events that were sent and that the machine has not taken yet, in order. */
@@ -62,14 +64,27 @@ export class EventGate {
   }
 
   #forward(event: ControlEvent): void {
-    if (this.#actor && !this.#delivery) this.#deliver(this.#actor, event)
+    if (this.#actor && !this.#delivery && !this.#isReacquiring) this.#deliver(this.#actor, event)
     else this.#waiting.push(event)
   }
 
   #deliver(actor: Actor<AgentMachine>, event: ControlEvent): void {
-    const awake = this.#log?.isResting ? this.#log.reacquire() : undefined
+    const awake = this.#log?.isResting ? this.#reacquire(this.#log) : undefined
     if (awake) this.#delivery = this.#deliverLater(actor, event, awake)
-    else actor.send(event)
+    else {
+      actor.send(event)
+      if (this.#waiting.length > 0) this.#forwardWaiting()
+    }
+  }
+
+  /** Messages of the inbox come after the event that ends the rest, which was checked against that rest. */
+  #reacquire(log: SessionLog): Promise<void> | undefined {
+    this.#isReacquiring = true
+    try {
+      return log.reacquire()
+    } finally {
+      this.#isReacquiring = false
+    }
   }
 
   async #deliverLater(actor: Actor<AgentMachine>, event: ControlEvent, awake: Promise<void>): Promise<void> {
@@ -81,6 +96,10 @@ export class EventGate {
       actor.send(event.type === 'CANCEL' ? event : createStoreFailedEvent(error))
     }
     this.#delivery = undefined
+    this.#forwardWaiting()
+  }
+
+  #forwardWaiting(): void {
     for (const next of this.#waiting.splice(0)) this.#forward(next)
   }
 }
