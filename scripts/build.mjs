@@ -133,7 +133,7 @@ await build({
 })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
 
-// What generated tests take of the chart, for the studio: the rest of that file is for whoever works on the chart.
+// What generated tests take of the chart, for the studio: the rest of that file is for developers of the chart.
 const { states, transitions } = JSON.parse(
   readFileSync(new URL('../visualizations/agent.coverage.json', import.meta.url), 'utf8'),
 )

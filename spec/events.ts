@@ -121,7 +121,7 @@ function tell(run: Run, event: LoggedEvent, now: number): Run[] {
 
 /** A call that ran as the process died runs again only where its tool may run twice. */
 function resumeElsewhere(run: Run, { tools: after }: LoggedEvent, now: number): Run[] {
-  // Somebody has paused the run before the process that takes it up has begun.
+  // The run was paused before the process that resumes it has begun.
   if (run.place === 'PAUSED') return [run]
   if (rests.includes(run.place)) throw new Broken('resumed', `The run rests in ${run.place}.`)
   if (isLate(run, now)) return end(run, 'TIMED_OUT', 'timeout')

@@ -17,7 +17,7 @@ const chat = chatHandler({
   agent,
   authorize: (request) => {
     const prefix = findVisitor(request.headers.get('cookie'))
-    // A chat has one person, so whoever opens it may continue it after the server has ended.
+    // A chat has one person, so the person who opens it may continue it after the server has ended.
     return prefix && { prefix, mayContinue: true }
   },
 })

@@ -282,7 +282,7 @@ export class MessageQueue {
     return { stored, isHeld }
   }
 
-  /** Its process has died: whoever may continue it does so, and says what was queued after it. */
+  /** Its process has died: a page that may continue the run does so, and then says what was queued. */
   async #lookAtInterrupted({ sessionId, messageId, caller }: AwaitedMessage): Promise<Look> {
     if (!caller.mayContinue) return { answer: null }
     const { continued, liveRuns } = this.#parts

@@ -297,7 +297,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
   fork(sessionId: string, seq?: number, options?: ForkOptions): Promise<string>
   /**
    * Reads a session of the store, to use it elsewhere: for `createInput()`, or to keep it as `session.toJSON()`. Calls that wait for
-   * somebody are closed in it; the store keeps it as it is.
+   * an answer are closed in the copy; the store keeps the session as it is.
    *
    * @example const input = agent.createInput('And now?', { session: await agent.readSession('ann') })
    * @throws {StoreError} `unknown_session`, `corrupt_log`, …
@@ -356,7 +356,7 @@ export interface Agent<Output = unknown, Tools = AnyTools, Context = unknown>
     ...options: OptionsFor<Omit<RunOptions, 'signal' | 'inspect' | 'tags'>, Context>
   ): AgentInput
   /**
-   * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For whoever runs the machine without
+   * The output of an actor of `machine`, with its `object`, or its `outputProblem`. For programs that run the machine without
    * `run()`; without an output schema, the result as it is.
    *
    * @example

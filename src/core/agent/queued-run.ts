@@ -17,8 +17,8 @@ export interface QueuedRunOptions {
 }
 
 /**
- * Takes a session whose next run begins with the first message of its queue; the returned function begins it, and whoever
- * subscribes right after misses nothing. Null: no message waits, the session is at work or waits, or another process has it.
+ * Takes a session whose next run begins with the first message of its queue; the returned function begins it, and a
+ * subscriber right after misses nothing. Null: no message waits, the session is at work or waits, or another process has it.
  */
 export async function beginQueuedRun(
   stored: StoredRuns,

@@ -10,7 +10,7 @@ export interface Platform {
   fillWithChance(bytes: Uint8Array<ArrayBuffer>): Uint8Array
   /** Calls back once everything else that waits in this process, or in this page, has had its turn. */
   runNextTurn(work: () => void): void
-  /** Calls back a moment later: whoever has just been given something has had the time to look at it. */
+  /** Calls back a moment later: the caller has had the time to look at what it was just given. */
   runSoon(work: () => void): void
 }
 

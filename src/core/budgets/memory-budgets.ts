@@ -7,7 +7,7 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
   /** In the order in which they were made. */
   const reservations = new Map<string, KeptReservation & { budget: string }>()
 
-  /** The reservations of a budget that have run out. Those that nobody can be waiting for are forgotten. */
+  /** The reservations of a budget that have run out. Those for which no run can be waiting are forgotten. */
   const takeExpired = (budget: string, time: number): KeptReservation[] => {
     const expired: KeptReservation[] = []
     for (const [id, kept] of reservations) {

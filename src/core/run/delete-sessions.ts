@@ -62,7 +62,7 @@ function checkOwner(owner: SessionOwner): ListOptions {
   return { ...(prefix !== null && { prefix }), ...(tags.length > 0 && { tags: Object.fromEntries(tags) }) }
 }
 
-/** Page by page. What a store of one's own lists besides is somebody else's, and must not be deleted. */
+/** Page by page. A store of one's own may list other owners' sessions, too: they must not be deleted. */
 async function* listSessions(store: SessionStore, options: ListOptions): AsyncGenerator<ListedSession> {
   const asked = checkListOptions(options)
   let after: ListedSession | undefined

@@ -95,7 +95,7 @@ export class Session {
 
   /**
    * The session as it stood at the last rest of its run, to be stored and read by `restoreSession`. Calls that wait for
-   * somebody there are closed: whoever goes on from what is stored is not the run that they wait for.
+   * an answer are closed in it: a run that goes on from the copy is not the run that asked.
    *
    * @example
    * const text = JSON.stringify(createSession('May')) // back with restoreSession(JSON.parse(text))

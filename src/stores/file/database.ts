@@ -64,7 +64,7 @@ const version4Sql = `
   PRAGMA log.user_version = ${schemaVersion};
 `
 
-/** The id of a sub-agent's session begins with its parent's and a colon; in the first versions it did not, so nobody is found. */
+/** The id of a sub-agent's session begins with its parent's and a colon; in the first versions it did not, so such a session has no parent. */
 const version3MigrationSql = `
   UPDATE log.sessions SET parent =
     CASE WHEN instr(id, ':') = 0 THEN '' ELSE rtrim(rtrim(id, replace(id, ':', '')), ':') END

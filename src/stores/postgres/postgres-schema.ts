@@ -103,7 +103,7 @@ const createVersion2Sql = (schema: string): string => `
 /**
  * What version 3 has more: tags, in the order in which sessions are listed, and whose sub-agent a session is of. `listed_at` is
  * that of the session; while a process writes to it, it is older. The id of a sub-agent's session begins with its parent's and a
- * colon; in the first versions it did not, so nobody is found.
+ * colon; in the first versions it did not, so such a session has no parent.
  */
 const createVersion3Sql = (schema: string): string => `
   CREATE TABLE "${schema}".tags (

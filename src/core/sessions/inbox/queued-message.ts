@@ -108,7 +108,7 @@ function findMessageId({ role, data }: Pick<Message, 'role' | 'data'>): unknown 
 }
 
 /**
- * Whether the queue waits until somebody asks for one more turn: the last run was stopped, or it has ended every process that
+ * Whether the queue waits until the user, or the app, asks for one more turn: the last run was stopped, or it has ended every process that
  * went on with it.
  */
 export function isQueueStopped({ state, error }: Pick<AgentContext, 'state' | 'error'>): boolean {
