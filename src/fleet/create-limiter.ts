@@ -56,7 +56,7 @@ const optionNames = [
 
 /** The first wait after a 429 that says no time, in milliseconds; it doubles with each that follows. */
 const firstPauseMs = 1000
-/** What is waited at most, whatever the provider says: the runs' own retries decide about longer waits. */
+/** The longest pause, whatever the provider asks for: the runs' own retries decide about longer waits. */
 const maxPauseMs = 600_000
 
 /**

@@ -31,7 +31,7 @@ export class RateWindow {
     this.#filledAt = now
   }
 
-  /** How long so much has to wait; 0: it may go now. What is more than the limit waits for a minute of its own. */
+  /** How long so much has to wait; 0: it may go now. A request larger than the limit waits until nothing else counts in the minute. */
   getWaitMs(amount: number, now: number): number {
     this.#passTime(now)
     const missing = Math.min(amount, this.#burst) - this.#level

@@ -41,7 +41,7 @@ const optionNames = [
  * Runs an agent on many items, some at once, and gives their results in the order of the items.
  *
  * - With a store each item is a session, `ID.ITEM`. When the process is killed, the same call goes on: items that have ended are
- *   read from the store, others are continued, and nothing runs twice. An item that waits for an answer is given as it waits.
+ *   read from the store, and others are continued; a model request that was under way is made again. An item that waits for an answer is given as it waits.
  * - Without a store the items run in memory.
  * - Items are read as they are needed, and at most a thousand are ahead of the results: the list may be a stream of any length.
  * - A session that another process holds is waited for.

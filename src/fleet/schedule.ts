@@ -19,7 +19,7 @@ export interface ScheduleOptions {
   /** A whole number of milliseconds, at least 1,000; the first firing comes after one of them. */
   everyMs?: number
   /**
-   * Of `cron`. A time that a change of clocks leaves out comes an hour later, one that it brings twice comes once. Default: UTC.
+   * Of `cron`. When clocks go forward, a skipped time fires one hour later. When they go back, a repeated time fires once. Default: UTC.
    */
   timezone?: string
   /** What each firing says to the agent: at most 100,000 characters of JSON. */
@@ -29,7 +29,7 @@ export interface ScheduleOptions {
   /** Of each firing's session, besides `schedule`, which is this id. */
   tags?: SessionTags
   /**
-   * Which firings are made up for that came due while no process ran. Default: `one`.
+   * Which missed firings are made up for: those that came due while no process ran. Default: `one`.
    *
    * - `one`: the last of them
    * - `all`: each of them

@@ -181,7 +181,7 @@ class StoreScheduler implements Scheduler {
         }
         after = timers.length === pageSize ? timers.at(-1) : undefined
       } while (after)
-      // Firings that were added have been due since before the place in the list: they are found by another look.
+      // New firings are due earlier than the page that was just read, so this pass does not see them. The next one does.
     } while (hasFired)
   }
 
@@ -270,7 +270,8 @@ class StoreScheduler implements Scheduler {
     this.#clock.clearTimeout(attending)
     attending = null
     if (result === null) return
-    // The process attended to it about so long before `at`: from then a wait counts, which another process may sit out.
+    // This process last attended to the firing about `attendedMs` before `at`. A wait begins at that moment, so that another process
+    // can finish it.
     const to = result?.stopped ? at - attendedMs + (result.waitMs ?? 0) : null
     try {
       await this.#timers.move({ id, from: at, to })

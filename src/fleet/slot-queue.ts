@@ -137,7 +137,7 @@ export class SlotQueue {
     for (let next = this.#waiters[0]; next !== undefined; next = this.#waiters[0]) {
       const waitMs = this.#getWaitMs(next)
       if (waitMs > 0) {
-        // What has no time waits for a request that ends.
+        // At the limit of concurrency there is no time to wait for: the next request that ends calls this again.
         if (waitMs < Infinity) this.#timer = this.#clock.setTimeout(() => this.#letGo(), Math.ceil(waitMs))
         return
       }

@@ -24,7 +24,7 @@ export class WaitingLine<Asked, Granted> {
   /** Whether something was given back during a try. */
   #isStale = false
 
-  /** `tryOnce`: null is not yet, a rejection is never. */
+  /** `tryOnce` resolves with the share, or with null while there is none. It rejects when there will never be one. */
   constructor(
     clock: Clock,
     tryOnce: (asked: Asked) => Promise<Granted | null>,
