@@ -37,7 +37,7 @@ export interface StoredState {
     retrieved: unknown
     steering: string[]
     response: string | null
-    held: unknown
+    held: { outputProblem?: string | null } | null
     outputProblem: string | null
     lastBatchFailed: boolean
     verdict: { onHalt: string } | null
@@ -72,7 +72,7 @@ export function readRun({ value, context }: StoredState, now: number, marks: boo
     steering: context.steering.length,
     uncleared: features['inputShields'] ? unheard.length : 0,
     held: context.held !== null,
-    problem: context.outputProblem,
+    problem: context.held?.outputProblem ?? context.outputProblem,
     batchFailed: context.lastBatchFailed,
     calls: context.calls.map(readCall),
   }
