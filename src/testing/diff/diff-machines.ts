@@ -29,7 +29,7 @@ export interface DiffMachinesOptions<TMachine extends AnyStateMachine = AnyState
   /** The most pairs of states to compare. Default 20,000. */
   limit?: number
   /** As for `generatePaths`, for both machines. */
-  serializeState?: (snapshot: SnapshotFrom<TMachine>) => string
+  serializeState?: ((snapshot: SnapshotFrom<TMachine>) => string) | undefined
   /** Called at the end. */
   onProgress?: (progress: ExploreProgress) => void
 }
