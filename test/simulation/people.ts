@@ -160,7 +160,8 @@ export class People {
     void settle()
     // Nobody waits for ever for a receipt.
     world.after(70_000, null, () => (asked.isOpen = false))
-    if (draw() < manner.twice)
+    // Without its messageId an answer is for the call that waits when it is told, which may be an equal one.
+    if (draw() < manner.twice && !isLoose)
       world.after(
         world.between('people', 10, 60_000),
         null,
