@@ -2,10 +2,11 @@ import { expectArgument, objectRule, optionsRule } from '../core/base/expect-arg
 import { systemClock } from '../core/base/clock.js'
 import { UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
+import { listSessions } from '../core/run/delete-sessions.js'
 import { tellStoredSession, type TellOptions } from '../core/run/tell-stored-session.js'
 import { checkMessage, type SessionMessage } from '../core/sessions/inbox/session-message.js'
-import { checkListOptions, isListed, type ListOptions } from '../core/sessions/store/list-options.js'
-import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
+import { checkListOptions, type ListOptions } from '../core/sessions/store/list-options.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
 
 /**
  * Which sessions are told: those that match every key; at least one is needed. Sub-agents' sessions are not told
@@ -114,20 +115,21 @@ export async function tellAll(
   do {
     found = 0
     // Sessions that were written meanwhile have moved to the front of the list, where another look finds them.
-    // oxlint-disable-next-line no-await-in-loop -- each look follows the one before
-    for await (const page of listPages(store, asked)) {
-      const fresh = page.filter(({ id }) => !seen.has(id))
-      for (const { id } of fresh) seen.add(id)
-      found += fresh.length
-      await runAtOnce(
-        fresh.map(({ id }) => id),
-        concurrency,
-        async (id) => {
-          signal?.throwIfAborted()
-          await tell(id)
-        },
-      )
+    const listed = listSessions(store, asked, pageSize)
+    const tellNext = async (): Promise<void> => {
+      // A worker that fails ends the list for the others.
+      for await (const { id } of listed) {
+        if (seen.has(id)) continue
+        seen.add(id)
+        found += 1
+        signal?.throwIfAborted()
+        await tell(id)
+      }
     }
+    // oxlint-disable-next-line no-await-in-loop -- each look follows the one before
+    const outcomes = await Promise.allSettled(Array.from({ length: concurrency }, tellNext))
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed) throw failed.reason
   } while (found > 0)
   return receipt
 }
@@ -153,43 +155,6 @@ async function tellOne(
 
 const isCode = (error: unknown, code: string): boolean =>
   typeof error === 'object' && error !== null && 'code' in error && error.code === code
-
-async function* listPages(store: SessionStore, options: ListOptions): AsyncGenerator<ListedSession[]> {
-  const asked = checkListOptions(options)
-  let after: ListedSession | undefined
-  do {
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    const page = await store.list({ ...options, limit: pageSize, after })
-    // A store of one's own may list more than it was asked for.
-    yield page.filter((entry) => isListed(asked, entry))
-    after = page.length === pageSize ? page.at(-1) : undefined
-  } while (after)
-}
-
-/** Every piece of work, so many at once. The first failure lets the others end, and no further one begins. */
-async function runAtOnce<Item>(
-  items: readonly Item[],
-  concurrency: number,
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
-  const queue = items.values()
-  let hasFailed = false
-  const takeNext = async (): Promise<void> => {
-    for (const item of queue) {
-      if (hasFailed) return
-      try {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other is what a worker does
-        await work(item)
-      } catch (error) {
-        hasFailed = true
-        throw error
-      }
-    }
-  }
-  const outcomes = await Promise.allSettled(Array.from({ length: concurrency }, takeNext))
-  const failed = outcomes.find((outcome) => outcome.status === 'rejected')
-  if (failed) throw failed.reason
-}
 
 function checkSelection(which: unknown, { type }: MessageForAll): ListOptions {
   const keys = selectionKeys.join(', ')

@@ -62,15 +62,19 @@ function checkOwner(owner: SessionOwner): ListOptions {
   return { ...(prefix !== null && { prefix }), ...(tags.length > 0 && { tags: Object.fromEntries(tags) }) }
 }
 
-/** Page by page. A store of one's own may list other owners' sessions, too: they must not be deleted. */
-async function* listSessions(store: SessionStore, options: ListOptions): AsyncGenerator<ListedSession> {
+/** Page by page. A store of one's own may list other owners' sessions, too: they are left out. */
+export async function* listSessions(
+  store: SessionStore,
+  options: ListOptions,
+  limit = pageSize,
+): AsyncGenerator<ListedSession> {
   const asked = checkListOptions(options)
   let after: ListedSession | undefined
   do {
     // oxlint-disable-next-line no-await-in-loop -- one page after the other
-    const page = await store.list({ ...options, limit: pageSize, after })
+    const page = await store.list({ ...options, limit, after })
     yield* page.filter((entry) => isListed(asked, entry))
-    after = page.length === pageSize ? page.at(-1) : undefined
+    after = page.length === limit ? page.at(-1) : undefined
   } while (after)
 }
 
