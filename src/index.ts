@@ -125,6 +125,7 @@ export {
   TimedOutError,
 } from './core/run/run-errors.js'
 export type { AnswerOptions, CallReference } from './core/run/awaited-call.js'
+export { type AnyAgentSnapshot, outputOf, pendingCalls, usageOf } from './core/run/read-snapshot.js'
 export type { Run } from './core/run/run.js'
 export type { WatchedEvent, WatchOptions } from './core/run/watch-session.js'
 export { restoreSession } from './core/sessions/restore-session.js'

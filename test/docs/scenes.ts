@@ -235,6 +235,30 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(await toPromise(values.actor as AnyActorRef)).toBe('COMPLETED: Version 7 is live.')
     },
   },
+  'docs/embedding.md › Use it as a child of your machine (2)': {
+    turns: [call('deploy', { version: '7' }), says('Not deployed.')],
+    own: ({ model }) => ({
+      agent: createAgent({
+        model,
+        tools: [
+          defineTool({
+            name: 'deploy',
+            description: 'Deploys a version.',
+            input: z.object({ version: z.string() }),
+            needsApproval: true,
+            execute: () => 'Deployed.',
+          }),
+        ],
+      }),
+    }),
+    shows: ['actor'],
+    expect: async ({ values, said }) => {
+      const { output, messages } = await toPromise(values.actor as AnyActorRef)
+      expect(output).toBe('Not deployed.')
+      expect(JSON.stringify(messages)).toContain('Not today.')
+      expect(said).toMatch(/[1-9]/)
+    },
+  },
   'docs/embedding.md › Store a snapshot and continue': {
     turns: [says('Nothing.')],
     own: ({ model }) => ({ agent: createAgent({ model }) }),

@@ -29,6 +29,9 @@ const reasons: Record<string, readonly string[]> = {
   ],
   'It takes a number, an id, or one result.': [
     'statewright getCacheHitRate',
+    'statewright pendingCalls',
+    'statewright outputOf',
+    'statewright usageOf',
     'statewright orThrow',
     'statewright objectOrThrow',
     'statewright memoryJournal',

@@ -1,0 +1,85 @@
+import { createActor, setup } from 'xstate'
+import { z } from 'zod'
+import { createAgent, defineTool, outputOf, pendingCalls, usageOf } from '../../src/index.js'
+import { call, ManualModel, settled } from '../support/manual-model.js'
+
+const deploy = defineTool({
+  name: 'deploy',
+  description: 'Deploys a version.',
+  input: z.object({ version: z.string() }),
+  needsApproval: true,
+  execute: ({ version }) => `Version ${version} is live.`,
+})
+
+/** As it would come from a disk. */
+const stored = (snapshot: object): object => JSON.parse(JSON.stringify(snapshot)) as object
+
+test('a parent reads the questions, the result and the usage of its child, at every moment', async () => {
+  const model = new ManualModel()
+  const agent = createAgent({ model, tools: [deploy], prices: null })
+  const desk = setup({ actors: { agent: agent.machine } }).createMachine({
+    invoke: { id: 'agent', src: 'agent', input: 'Deploy version 7.' },
+  })
+  const actor = createActor(desk).start()
+  const child = actor.getSnapshot().children['agent']
+  const read = () => child?.getSnapshot() as object
+  await settled()
+  expect(pendingCalls(read())).toEqual([])
+  expect(outputOf(read())).toMatchObject({ state: 'RUNNING', output: '', steps: 0, resumable: false })
+  expect(usageOf(read())).toMatchObject({ totalTokens: 0 })
+
+  model.pending?.answer({ toolCalls: [call('a', 'deploy', { version: '7' })] })
+  await settled()
+  const kept = stored(actor.getPersistedSnapshot()) as { children: { agent: { snapshot: object } } }
+  const waiting = [read(), stored(read()), kept.children.agent.snapshot]
+  for (const snapshot of waiting) {
+    expect(pendingCalls(snapshot)).toEqual([
+      expect.objectContaining({
+        callId: 'a',
+        name: 'deploy',
+        needs: 'approval',
+        arguments: '{"version":"7"}',
+      }),
+    ])
+    expect(outputOf(snapshot)).toMatchObject({
+      state: 'WAITING_FOR_INPUT',
+      reason: 'approval',
+      pending: [{ callId: 'a' }],
+    })
+    expect(usageOf(snapshot)).toEqual((outputOf(snapshot) as { usage: object }).usage)
+    expect(usageOf(snapshot).totalTokens).toBeGreaterThan(0)
+  }
+
+  const [question] = pendingCalls(read())
+  if (!question) throw new Error('Nothing is asked.')
+  const { callId, fingerprint, messageId } = question
+  child?.send({ type: 'APPROVE', callId, fingerprint, ...(messageId !== undefined && { messageId }) })
+  await settled()
+  model.pending?.answer({ text: 'Done.' })
+  await settled()
+  const done = child?.getSnapshot()
+  expect(outputOf(read())).toEqual(done?.output)
+  expect(outputOf(stored(read()))).toEqual(done?.output)
+  expect(pendingCalls(read())).toEqual([])
+})
+
+test('what a snapshot of an earlier version does not have has its default', async () => {
+  const agent = createAgent({ model: new ManualModel(), prices: null })
+  const actor = createActor(agent.machine, { input: 'Go.' }).start()
+  await settled()
+  const { context, ...rest } = stored(actor.getPersistedSnapshot()) as { context: Record<string, unknown> }
+  const { untold: _untold, held: _held, output: _output, ...earlier } = context
+  expect(outputOf({ ...rest, context: earlier })).toMatchObject({ state: 'RUNNING', output: '' })
+})
+
+test.each([
+  ['nothing', undefined],
+  ['null', null],
+  ['a text', 'RUNNING'],
+  ['the snapshot of another machine', { status: 'active', value: 'idle', context: { count: 1 } }],
+])('%s is refused with what to pass', (_, given) => {
+  for (const read of [pendingCalls, outputOf, usageOf])
+    expect(() => read(given as never)).toThrow(
+      expect.objectContaining({ name: 'UsageError', code: 'invalid_snapshot' }) as Error,
+    )
+})
