@@ -10,6 +10,7 @@ if (transport === 'fetch') {
   globalThis.fetch = (input, init) => nodes(input, init)
 }
 
+const dispatcher = transport === 'dispatcher' ? new (await import('undici')).Agent() : undefined
 const { openaiChat } = await import('../dist/src/index.js')
 const toolResult = 'x'.repeat(200)
 const tools = declared.map(({ function: tool }) => tool)
@@ -54,6 +55,7 @@ const model = openaiChat({
   model: chunks ? `chunks-${chunks}` : `steps-${steps}`,
   baseURL: url,
   apiKey: 'bench',
+  dispatcher,
 })
 
 for (let i = 0; i < warmup; i++) await converse(model)

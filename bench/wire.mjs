@@ -1,5 +1,5 @@
-// What a request costs in the provider alone, over Node's HTTP and over fetch: same process kind, same loopback server,
-// in pairs, medians with their spread. Usage: npm run bench:wire [-- --quick]
+// What a request costs in the provider alone, over Node's HTTP, over a dispatcher of undici, and over fetch: same process kind,
+// same loopback server, in turn, medians with their spread. Usage: npm run bench:wire [-- --quick]
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,8 @@ import { runWorker } from './run-worker.mjs'
 import { median, spread } from './statistics.mjs'
 
 const quick = process.argv.includes('--quick')
-const pairs = quick ? 3 : 9
+const rounds = quick ? 3 : 9
+const transports = ['fetch', 'http', 'dispatcher']
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 
 const server = fork(here('./server.mjs'))
@@ -29,28 +30,31 @@ async function worker(options) {
 }
 
 const rows = []
-/** Both transports in turn, the order turned round each time: what drifts hits both alike. */
+/** All transports in turn, the order turned round each time: what drifts hits all alike. */
 async function row(name, key, per, options) {
-  const results = { http: [], fetch: [] }
-  const ratios = []
-  for (let i = 0; i < pairs; i++) {
-    const order = i % 2 === 0 ? ['http', 'fetch'] : ['fetch', 'http']
+  const results = { http: [], fetch: [], dispatcher: [] }
+  for (let i = 0; i < rounds; i++) {
+    const order = i % 2 === 0 ? transports : transports.toReversed()
     for (const transport of order)
       results[transport].push((await worker({ ...options, transport }))[key] / per)
-    ratios.push(results.http[i] / results.fetch[i])
   }
   const us = (values) => {
     const value = median(values)
     return `${value.toFixed(value < 20 ? 2 : 0)} µs`
   }
+  const ratio = (transport) => {
+    const ratios = results[transport].map((value, i) => value / results.fetch[i])
+    return `${median(ratios).toFixed(2)} × (${spread(ratios)})`
+  }
   rows.push({
     measure: name,
     fetch: us(results.fetch),
     "Node's HTTP": us(results.http),
-    ratio: `${median(ratios).toFixed(2)} ×`,
-    'middle half': spread(ratios),
+    'of fetch': ratio('http'),
+    dispatcher: us(results.dispatcher),
+    'of fetch ': ratio('dispatcher'),
   })
-  console.log(`${name}: ${rows.at(-1).ratio}`)
+  console.log(`${name}: ${ratio('http')}, dispatcher ${ratio('dispatcher')}`)
 }
 
 const loops = quick ? 20 : 40
@@ -74,6 +78,6 @@ await row('wall a request, 200 loops of 10 at once', 'wallUs', 2000, {
 })
 await row('CPU a request, the first 200 of a process', 'cpuUs', 200, { stream: true, steps: 10, runs: 20 })
 
-console.log(`Node ${process.version}, ${pairs} pairs`)
+console.log(`Node ${process.version}, ${rounds} rounds`)
 console.table(rows)
 server.kill()

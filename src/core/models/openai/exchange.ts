@@ -5,7 +5,7 @@ import { toModelFailure } from '../to-model-failure.js'
 import { ModelError, type ModelRequest } from '../provider.js'
 import { exchangeOverNode, type ExchangeOptions } from './node-exchange.js'
 import { loadClient, type OwnClient, refuseMissingCredentials } from './openai-client.js'
-import { findNodeHttp, type NodeHttp } from './node-http.js'
+import { findNodeHttp, getNodeHttp, type NodeHttp } from './node-http.js'
 import { createPlainClient, isPlainClientEnough, type RequestClient } from './plain-client.js'
 import type { OpenAIOptions } from './openai-options.js'
 import { readFetchAnswer } from './read-fetch-answer.js'
@@ -20,7 +20,9 @@ export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Prom
 export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange {
   const { path, format, bodies } = wire
   const secrets = new SentSecrets(options)
-  const { apiKey } = options
+  const { apiKey, dispatcher } = options
+  /** A dispatcher is used whichever `fetch` the app has. */
+  const findNode = dispatcher ? getNodeHttp : findNodeHttp
   const noted =
     typeof apiKey === 'function' ? { ...options, apiKey: () => secrets.noteWhenReady(apiKey()) } : options
 
@@ -61,7 +63,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange 
   let plain: RequestClient | undefined
   /** Node's HTTP and a client that needs no package; null where the `openai` client has to be loaded. */
   const findPlainWay = (): { node: NodeHttp; own: RequestClient } | null => {
-    const node = isPlainClientEnough(options) ? findNodeHttp() : null
+    const node = isPlainClientEnough(options) ? findNode() : null
     if (node === null) return null
     refuseMissingCredentials(options)
     return { node, own: (plain ??= createPlainClient(noted, path)) }
@@ -74,7 +76,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange 
       if (way !== null) {
         client = way.own
         return await exchangeOverNode(
-          way.node,
+          { node: way.node, dispatcher },
           way.own,
           bodies.encode(bodies.body(request)),
           format,
@@ -85,9 +87,9 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange 
       client = own ?? options.client
       const body = bodies.body(request)
       const isOurs = own !== null && options.fetch === undefined
-      const node = isOurs && !own.logsRequests ? findNodeHttp() : null
+      const node = isOurs && (dispatcher || !own.logsRequests) ? findNode() : null
       if (isOurs && node !== null)
-        return await exchangeOverNode(node, own, bodies.encode(body), format, callbacks)
+        return await exchangeOverNode({ node, dispatcher }, own, bodies.encode(body), format, callbacks)
       return await askByFetch(client as OpenAI, body, isOurs, callbacks)
     } catch (error) {
       // Now it has the key that this request went with.

@@ -31,8 +31,14 @@ let nodeModules: NodeHttp | null | undefined
  * that the code bundles for browsers.
  */
 export function findNodeHttp(): NodeHttp | null {
+  const modules = getNodeHttp()
+  return modules !== null && usesNodeFetch() ? modules : null
+}
+
+/** Node's HTTP modules, whichever `fetch` the app uses; null on every other platform. */
+export function getNodeHttp(): NodeHttp | null {
   if (nodeModules === undefined) nodeModules = loadNodeHttp()
-  return nodeModules !== null && usesNodeFetch() ? nodeModules : null
+  return nodeModules
 }
 
 function loadNodeHttp(): NodeHttp | null {

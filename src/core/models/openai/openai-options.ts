@@ -2,6 +2,8 @@ import type { OpenAI } from 'openai'
 import { ConfigError } from '../../base/errors.js'
 import { isMediaList, type MediaKind } from '../media.js'
 import { isLimiter, limiterPhrase, type RequestLimiter } from '../request-limiter.js'
+import { getNodeHttp } from './node-http.js'
+import type { RequestDispatcher } from './post-by-dispatcher.js'
 import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
 
 /** Where a model is and how to talk to it, whichever of the APIs it speaks. */
@@ -42,6 +44,11 @@ export interface OpenAIOptions {
    * the global `fetch` on every other platform, and where it or its dispatcher (`setGlobalDispatcher`) is not Node's own.
    */
   fetch?: typeof globalThis.fetch | undefined
+  /**
+   * Makes the requests over the connections of a `Dispatcher` of the package `undici`, such as `new Pool('https://api.openai.com')`,
+   * in Node alone: a fifth less time for a server that drives hundreds of runs. Default: Node's own HTTP.
+   */
+  dispatcher?: RequestDispatcher | undefined
   /** Lets its requests go as fast as the provider allows: what `createLimiter` of `statewright/fleet` returns. Default: at once. */
   limiter?: RequestLimiter | undefined
   /**
@@ -97,7 +104,8 @@ export function checkSharedOptions(
   options: OpenAIOptions | null | undefined,
   invalid: OptionErrorFactory,
 ): void {
-  const { model, client, baseURL, apiKey, media, timeoutMs, limiter }: Partial<OpenAIOptions> = options ?? {}
+  const { model, client, baseURL, apiKey, media, timeoutMs, limiter, dispatcher }: Partial<OpenAIOptions> =
+    options ?? {}
   if (typeof model !== 'string' || model.trim() === '') {
     throw invalid('model', "must be the provider's name of a model, such as 'gpt-5-mini'.")
   }
@@ -108,11 +116,25 @@ export function checkSharedOptions(
     throw invalid('baseURL', "must be an http(s) URL, such as 'http://localhost:11434/v1'.")
   }
   if (baseURL !== undefined && hasUserInfo(baseURL)) throw invalid('baseURL', noUserPhrase)
+  if (dispatcher !== undefined) checkDispatcher(options ?? {}, invalid)
   if (!isLimiter(limiter)) throw invalid('limiter', limiterPhrase)
   if (!isMediaList(media)) throw invalid('media', "must be a list of 'image', 'audio' and 'file'.")
   if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw invalid('timeoutMs', 'must be a whole number of milliseconds, from 1 to 2147483647.')
   }
+}
+
+function checkDispatcher(
+  { dispatcher, client, fetch }: Partial<OpenAIOptions>,
+  invalid: OptionErrorFactory,
+): void {
+  if (typeof (dispatcher as Partial<RequestDispatcher> | null)?.request !== 'function') {
+    throw invalid('dispatcher', "must be a dispatcher of undici, such as new Pool('https://api.openai.com').")
+  }
+  if (client !== undefined || fetch !== undefined) {
+    throw invalid('dispatcher', 'cannot stand beside client or fetch: these make the requests themselves.')
+  }
+  if (getNodeHttp() === null) throw invalid('dispatcher', 'needs Node: leave it out on this platform.')
 }
 
 export function isHttpUrl(url: unknown): url is string {

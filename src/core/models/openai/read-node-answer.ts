@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex, Readable } from 'node:stream'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { AnswerReader, type ReadAnswerOptions } from './answer-reader.js'
@@ -6,18 +6,18 @@ import { closeTimeoutMs, trailingTimeoutMs } from './response-limits.js'
 import type { NodeHttp } from './node-http.js'
 
 /** The body of a response, decompressed. An unknown coding stays as it is. */
-export function decompressResponse(response: IncomingMessage, node: NodeHttp): Readable {
-  const codings = (response.headers['content-encoding'] ?? '')
+export function decompressResponse(body: Readable, headers: IncomingHttpHeaders, node: NodeHttp): Readable {
+  const codings = (headers['content-encoding'] ?? '')
     .toLowerCase()
     .split(',')
     .map((coding) => coding.trim())
     .filter((coding) => coding !== '' && coding !== 'identity')
-  if (codings.length === 0) return response
+  if (codings.length === 0) return body
   const decoders = codings.reverse().flatMap((coding) => createDecoder(coding, node) ?? [])
   const last = decoders.at(-1)
-  if (last === undefined || decoders.length < codings.length) return response
+  if (last === undefined || decoders.length < codings.length) return body
   // An error anywhere is one of the last stream's.
-  node.pipeline()([response, ...decoders], () => undefined)
+  node.pipeline()([body, ...decoders], () => undefined)
   return last
 }
 
@@ -67,8 +67,7 @@ export function readNodeAnswer(
         stream.destroy()
       }, trailingTimeoutMs)
     }
-    stream.setEncoding('utf8')
-    stream.on('data', (text: string) => {
+    onText(stream, (text) => {
       // What comes after the end is read all the same: so the connection can be used again.
       if (settled) return
       try {
@@ -97,6 +96,17 @@ function closeSoon(stream: Readable): void {
   stream.on('close', () => clearTimeout(giveUp))
 }
 
+/** Calls back with the text of each piece. The bodies of undici take an encoding, and bring bytes all the same. */
+function onText(stream: Readable, take: (text: string) => void): void {
+  let decoder: TextDecoder | undefined
+  stream.setEncoding('utf8')
+  stream.on('data', (piece: string | Uint8Array) => {
+    if (typeof piece === 'string') return take(piece)
+    decoder ??= new TextDecoder('utf-8', { ignoreBOM: true })
+    return take(decoder.decode(piece, { stream: true }))
+  })
+}
+
 /** Characters of an error's body that are read. */
 const maxErrorChars = 1024 * 1024
 
@@ -105,8 +115,7 @@ export function readText(stream: Readable): Promise<string> {
   return new Promise((resolve) => {
     let text = ''
     const done = (): void => resolve(text)
-    stream.setEncoding('utf8')
-    stream.on('data', (piece: string) => {
+    onText(stream, (piece) => {
       text += piece
       if (text.length > maxErrorChars) stream.destroy()
     })
