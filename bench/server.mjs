@@ -12,9 +12,22 @@ const server = createServer((request, response) => {
     const parsed = JSON.parse(body)
     served++
     response.writeHead(200, { 'content-type': parsed.stream ? 'text/event-stream' : 'application/json' })
-    response.end(answer(parsed))
+    if (parsed.model.startsWith('packets-'))
+      void sendPackets(response, answer({ ...parsed, model: parsed.model.replace('packets', 'chunks') }))
+    else response.end(answer(parsed))
   })
 })
+/** Ten events a packet, as they come from a server that streams while the model writes. */
+async function sendPackets(response, text) {
+  const events = text.split('\n\n')
+  for (let i = 0; i < events.length; i += 10) {
+    response.write(`${events.slice(i, i + 10).join('\n\n')}\n\n`)
+    // oxlint-disable-next-line no-await-in-loop -- packet by packet
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  response.end()
+}
+
 /** Whoever asks is told how many requests there were. */
 let served = 0
 process.on('message', () => process.send(served))

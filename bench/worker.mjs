@@ -5,7 +5,9 @@ import { keptBytes } from './kept-bytes.mjs'
 import { usage } from './loop.mjs'
 import { median } from './statistics.mjs'
 
-const { what, impl, url, stream, steps, chunks, runs, warmup, calls, bytes } = JSON.parse(process.argv[2])
+const { what, impl, url, stream, steps, chunks, packets, runs, warmup, calls, bytes } = JSON.parse(
+  process.argv[2],
+)
 const toolResult = 'x'.repeat(200)
 
 const contenders = {
@@ -137,7 +139,7 @@ async function measure() {
   if (what === 'parked') return parked()
   if (what === 'guards') return guarded()
   const run = await contenders[impl]()
-  const model = chunks ? `chunks-${chunks}` : `steps-${steps}`
+  const model = chunks ? `${packets ? 'packets' : 'chunks'}-${chunks}` : `steps-${steps}`
   for (let i = 0; i < warmup; i++) await run(model)
   const cpu = process.cpuUsage()
   const start = performance.now()

@@ -90,6 +90,7 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange 
       const node = isOurs && (dispatcher || !own.logsRequests) ? findNode() : null
       if (isOurs && node !== null)
         return await exchangeOverNode({ node, dispatcher }, own, bodies.encode(body), format, callbacks)
+      if (dispatcher) throw noNodeError()
       return await askByFetch(client as OpenAI, body, isOurs, callbacks)
     } catch (error) {
       // Now it has the key that this request went with.
@@ -105,6 +106,11 @@ function toSafeModelError(error: unknown, secrets: SentSecrets): ModelError {
   const hidden = secrets.hideInFailure(failure)
   if (hidden !== null || secrets.occurIn(describeError(error))) return new ModelError(hidden ?? failure)
   return error instanceof ModelError ? error : new ModelError(failure, { cause: error })
+}
+
+function noNodeError(): ModelError {
+  const message = 'The option dispatcher of the model needs Node: leave it out on this platform.'
+  return new ModelError({ kind: 'fatal', code: 'dispatcher_needs_node', message })
 }
 
 const jsonHeaders = { 'content-type': 'application/json' }

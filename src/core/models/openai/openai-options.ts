@@ -2,7 +2,6 @@ import type { OpenAI } from 'openai'
 import { ConfigError } from '../../base/errors.js'
 import { isMediaList, type MediaKind } from '../media.js'
 import { isLimiter, limiterPhrase, type RequestLimiter } from '../request-limiter.js'
-import { getNodeHttp } from './node-http.js'
 import type { RequestDispatcher } from './post-by-dispatcher.js'
 import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'
 
@@ -134,7 +133,6 @@ function checkDispatcher(
   if (client !== undefined || fetch !== undefined) {
     throw invalid('dispatcher', 'cannot stand beside client or fetch: these make the requests themselves.')
   }
-  if (getNodeHttp() === null) throw invalid('dispatcher', 'needs Node: leave it out on this platform.')
 }
 
 export function isHttpUrl(url: unknown): url is string {
