@@ -1,0 +1,110 @@
+// How soon `tellAll` stops sessions that other processes drive: four processes drive ten thousand, and a fifth cancels half of
+// them, is killed in the middle, and makes the same call again. No effect of those may begin later than a second after the receipt.
+// Usage: npm run bench:tell-all [-- --quick] [-- --write]
+import { fork } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { ownPostgres } from '../../scripts/own-postgres.mjs'
+import { table, written } from '../block.mjs'
+
+const isQuick = process.argv.includes('--quick')
+const [count, modelMs] = isQuick ? [400, 2000] : [10_000, 40_000]
+const processes = 4
+const told = count / 2
+const goalMs = 1000
+
+/** A process that is asked, and answers. */
+async function openWorker(where) {
+  const child = fork(fileURLToPath(new URL('worker.mjs', import.meta.url)), [where, String(modelMs)])
+  const open = new Map()
+  const ready = new Promise((resolve) => open.set(0, { resolve }))
+  child.on('message', ({ n, value, error }) => {
+    const { resolve, reject } = open.get(n)
+    if (error === undefined) resolve(value)
+    else reject(new Error(error))
+  })
+  await ready
+  let asked = 0
+  return {
+    child,
+    ask: (what, given = {}) =>
+      new Promise((resolve, reject) => {
+        open.set((asked += 1), { resolve, reject })
+        child.send({ n: asked, what, ...given })
+      }),
+  }
+}
+
+/** Tells all sessions of the tenant, or is killed after so many. */
+function runTeller(where, killAfter = Infinity) {
+  const child = fork(fileURLToPath(new URL('teller.mjs', import.meta.url)), [where, 'acme', String(killAfter)])
+  let message = null
+  child.on('message', (said) => (message = said))
+  return new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal, ...message })))
+}
+
+async function measure(name, where) {
+  const workers = await Promise.all(Array.from({ length: processes }, () => openWorker(where)))
+  const ids = Array.from({ length: count }, (_, n) => `s-${n}`)
+  const tags = (id) => ({ tenant: Number(id.slice(2)) % 2 === 0 ? 'acme' : 'other' })
+  const isTold = (id) => tags(id).tenant === 'acme'
+  await Promise.all(
+    workers.map(({ ask }, n) => {
+      const sessions = ids.filter((_, i) => Math.floor(i / 2) % processes === n)
+      return ask('start', { sessions, tags: Object.fromEntries(sessions.map((id) => [id, tags(id)])) })
+    }),
+  )
+  const before = await Promise.all(workers.map(({ ask }) => ask('look')))
+  const driven = before.reduce((sum, { driving }) => sum + driving, 0)
+  const killed = await runTeller(where, Math.floor(told / 2))
+  const { receipt, at, ms } = await runTeller(where)
+  // Effects that begin too late would begin now: each model has answered by then.
+  await sleep(goalMs + 2 * modelMs)
+  const looks = await Promise.all(workers.map(({ ask }) => ask('look')))
+  for (const { child } of workers) child.kill('SIGKILL')
+  const states = new Map(looks.flatMap((look) => look.states))
+  const last = new Map(looks.flatMap((look) => look.last))
+  const latest = Math.max(...[...last].filter(([id]) => isTold(id)).map(([, time]) => time - at))
+  const going = ids.filter((id) => !isTold(id) && !states.has(id) && last.get(id) > at + goalMs).length
+  const cancelled = ids.filter((id) => isTold(id) && states.get(id) === 'CANCELLED').length
+  const problems = [
+    ...(driven === count ? [] : [`Only ${driven} sessions were driven.`]),
+    ...(killed.signal === 'SIGKILL' ? [] : ['The first call was not killed.']),
+    ...(latest <= goalMs ? [] : [`An effect began ${latest.toFixed(0)} ms after the receipt.`]),
+    ...(cancelled === told ? [] : [`${cancelled} of ${told} were cancelled.`]),
+    ...(going === count - told ? [] : [`${going} of ${count - told} others went on.`]),
+  ]
+  for (const problem of problems) console.log(`WRONG, ${name}: ${problem}`)
+  return {
+    problems,
+    row: {
+      'where sessions are': name,
+      'sessions, of them told': `${count}, ${told}`,
+      'in the receipt after the kill': `${receipt.sessions}: ${receipt.sent} sent, ${receipt.ended} ended`,
+      'it took': `${(ms / 1000).toFixed(1)} s`,
+      cancelled: `${cancelled}`,
+      'the others went on': `${going}`,
+      'last effect of a told one': latest <= 0 ? `${(-latest).toFixed(0)} ms before the receipt` : `${latest.toFixed(0)} ms after it`,
+    },
+  }
+}
+
+const dir = mkdtempSync(join(tmpdir(), 'statewright-tell-all-'))
+const postgres = await ownPostgres()
+if (postgres === null) console.log('Not measured with Postgres: there is none here.')
+const outcomes = [
+  await measure('a folder', dir),
+  ...(postgres === null ? [] : [await measure('Postgres', postgres.url)]),
+]
+await postgres?.stop()
+rmSync(dir, { recursive: true, force: true })
+const rows = outcomes.map(({ row }) => row)
+console.log(table(rows))
+if (process.argv.includes('--write')) {
+  const docs = fileURLToPath(new URL('../../docs/fleet.md', import.meta.url))
+  writeFileSync(docs, written(readFileSync(docs, 'utf8'), 'tell-all', table(rows)))
+}
+if (outcomes.some(({ problems }) => problems.length > 0)) process.exitCode = 1

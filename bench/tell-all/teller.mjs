@@ -1,0 +1,21 @@
+// The process that tells: it is killed, or says what the receipt has.
+import { tellAll } from '../../dist/src/fleet/index.js'
+import { openStore } from './store.mjs'
+
+const [where, tenant, killAfter] = process.argv.slice(2)
+const store = openStore(where)
+const began = performance.now()
+const receipt = await tellAll(
+  store,
+  { tags: { tenant } },
+  { type: 'cancel', why: 'The contract has ended.' },
+  {
+    key: 'measured',
+    onProgress: ({ sessions }) => {
+      if (sessions === Number(killAfter)) process.kill(process.pid, 'SIGKILL')
+    },
+  },
+)
+process.send({ receipt, at: performance.timeOrigin + performance.now(), ms: performance.now() - began })
+await store.close()
+process.disconnect()

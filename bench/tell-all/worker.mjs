@@ -1,0 +1,78 @@
+// One process that drives sessions: each asks its model, which takes its time, and calls a tool that writes, and so on without an
+// end. What begins is noted with the moment at which it does.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createAgent, defineAgents, defineTool, runSession } from '../../dist/src/index.js'
+import { call, said } from '../answers.mjs'
+import { openStore } from './store.mjs'
+
+const [where, modelMs] = [process.argv[2], Number(process.argv[3])]
+const now = () => performance.timeOrigin + performance.now()
+/** The last moment at which an effect of a session began, and how many did. */
+const last = new Map()
+let effects = 0
+const note = (session) => {
+  effects += 1
+  last.set(session, now())
+}
+
+const model = {
+  provider: 'simulated',
+  model: 'scripted',
+  async request({ messages }, { signal }) {
+    const session = messages.find(({ role }) => role === 'user').content
+    note(session)
+    await sleep(modelMs * (0.5 + Math.random()), undefined, { signal })
+    return said('', [call('save', messages.length)])
+  },
+}
+const save = defineTool({
+  name: 'save',
+  description: 'Saves what was found.',
+  input: { type: 'object', properties: { at: { type: 'number' } } },
+  execute: ({ at }, { sessionId }) => {
+    note(sessionId)
+    return `Saved as ${Number(at)}.`
+  },
+})
+const store = openStore(where)
+const agent = createAgent({
+  model,
+  store,
+  tools: [save],
+  prices: null,
+  limits: { maxSteps: 100_000 },
+})
+const agents = defineAgents({ worker: agent })
+const states = new Map()
+const driving = new Set()
+
+const does = {
+  /** Settles when the model was asked for each of them. */
+  async start({ sessions, tags }) {
+    const all = [...sessions]
+    const next = async () => {
+      for (let session = all.pop(); session !== undefined; session = all.pop()) {
+        const isAsked = (async () => {
+          while (!last.has(session)) await sleep(20)
+        })()
+        const run = runSession(agents, { session, input: session, tags: tags[session] })
+          .then(({ state }) => states.set(session, state))
+          .catch((error) => states.set(session, String(error?.code ?? error)))
+        driving.add(run)
+        void run.finally(() => driving.delete(run))
+        await isAsked
+      }
+    }
+    await Promise.all(Array.from({ length: 20 }, next))
+  },
+  look: () => ({ effects, last: [...last], states: [...states], driving: driving.size }),
+}
+
+process.on('message', async ({ n, what, ...given }) => {
+  try {
+    process.send({ n, value: await does[what](given) })
+  } catch (error) {
+    process.send({ n, error: String(error?.stack ?? error) })
+  }
+})
+process.send({ n: 0 })
