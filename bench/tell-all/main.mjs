@@ -40,7 +40,11 @@ async function openWorker(where) {
 
 /** Tells all sessions of the tenant, or is killed after so many. */
 function runTeller(where, killAfter = Infinity) {
-  const child = fork(fileURLToPath(new URL('teller.mjs', import.meta.url)), [where, 'acme', String(killAfter)])
+  const child = fork(fileURLToPath(new URL('teller.mjs', import.meta.url)), [
+    where,
+    'acme',
+    String(killAfter),
+  ])
   let message = null
   child.on('message', (said) => (message = said))
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal, ...message })))
@@ -87,7 +91,8 @@ async function measure(name, where) {
       'it took': `${(ms / 1000).toFixed(1)} s`,
       cancelled: `${cancelled}`,
       'the others went on': `${going}`,
-      'last effect of a told one': latest <= 0 ? `${(-latest).toFixed(0)} ms before the receipt` : `${latest.toFixed(0)} ms after it`,
+      'last effect of a told one':
+        latest <= 0 ? `${(-latest).toFixed(0)} ms before the receipt` : `${latest.toFixed(0)} ms after it`,
     },
   }
 }

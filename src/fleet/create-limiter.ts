@@ -3,11 +3,14 @@ import { type Clock, readElapsed, systemClock } from '../core/base/clock.js'
 import { ConfigError } from '../core/base/errors.js'
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
-import type { ModelProvider, ModelRequest } from '../core/models/provider.js'
+import { describeError } from '../core/base/describe-error.js'
+import { ModelError, type ModelProvider, type ModelRequest } from '../core/models/provider.js'
 import type { RequestLimiter } from '../core/models/request-limiter.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
-import { RateWindow } from './rate-window.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
+import { RateWindow, type Window } from './rate-window.js'
+import { SharedWindow } from './shared-window.js'
 import { SlotQueue } from './slot-queue.js'
 
 /** How fast requests may go. It needs `concurrency`, `requestsPerMinute` or `tokensPerMinute`. */
@@ -23,8 +26,16 @@ export interface CreateLimiterOptions {
    * has used when it has ended.
    */
   tokensPerMinute?: number
-  /** Which share of a minute's allowance may go at once: more than 0, at most 1. Default: 0.1. */
+  /**
+   * Which share of a minute's allowance may go at once: more than 0, at most 1. Default: 0.1; with a `store`, 0.02 for requests, and
+   * the others go one after the other.
+   */
   burst?: number
+  /**
+   * A store that keeps timers: all processes that give it a limiter with this `id` share the allowance of a minute. Give each of them the
+   * same limits. `concurrency` counts in each process.
+   */
+  store?: Pick<SessionStore, 'timers'>
   /** Time for tests. Default: the system's. */
   clock?: Clock
 }
@@ -39,7 +50,7 @@ export interface LimiterStatus {
   pausedMs: number
 }
 
-/** A limiter in this process. Give it to every model that counts against the same limit of a provider. */
+/** A limiter. Give it to every model that counts against the same limit of a provider. */
 export interface Limiter extends RequestLimiter {
   /** How it stands now. */
   status(): LimiterStatus
@@ -51,6 +62,7 @@ const optionNames = [
   'requestsPerMinute',
   'tokensPerMinute',
   'burst',
+  'store',
   'clock',
 ] as const satisfies (keyof CreateLimiterOptions)[]
 
@@ -60,7 +72,8 @@ const firstPauseMs = 1000
 const maxPauseMs = 600_000
 
 /**
- * Lets the requests of all runs of a process go as fast as a provider allows: first come, first served, by run. A request that has
+ * Lets the requests of all runs go as fast as a provider allows, in a process, or with a `store` in all of them: first come, first served,
+ * by run of a process. A request that has
  * to wait is told as `waiting_for_slot`; its wait ends with the run's cancel or deadline, and is no attempt. After a 429
  * everything behind the limiter waits for as long as the provider asks.
  *
@@ -74,19 +87,31 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
   const {
     id,
     clock = systemClock,
-    burst = 0.1,
+    store,
     concurrency,
     requestsPerMinute,
     tokensPerMinute,
+    burst,
   } = checkOptions(options)
-  const now = readElapsed(clock)
-  const openWindow = (limit: number | undefined): RateWindow | null =>
-    limit === undefined ? null : new RateWindow(limit, Math.max(1, limit * burst), now)
-  const queue = new SlotQueue(
+  const openWindow = (of: string, limit: number | undefined, sharedBurst: number): Window | null => {
+    if (limit === undefined) return null
+    if (!store?.timers) return new RateWindow(limit, Math.max(1, limit * (burst ?? 0.1)), readElapsed(clock))
+    return new SharedWindow({
+      timers: store.timers,
+      id: `${id}:${of}`,
+      limit,
+      burst: Math.max(1, Math.floor(limit * (burst ?? sharedBurst))),
+      clock,
+      countWaiting: () => queue.waiting,
+      onPermits: () => queue.look(),
+      onError: (error) => queue.refuseAll(createUnavailableError(id, error)),
+    })
+  }
+  const queue: SlotQueue = new SlotQueue(
     {
       concurrency: concurrency ?? null,
-      requests: openWindow(requestsPerMinute),
-      tokens: openWindow(tokensPerMinute),
+      requests: openWindow('requests', requestsPerMinute, 0.02),
+      tokens: openWindow('tokens', tokensPerMinute, 0.1),
     },
     clock,
   )
@@ -144,6 +169,18 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
   }
 }
 
+/** Nothing was sent: the run tries again, as after any failure that may pass. */
+function createUnavailableError(id: string, error: unknown): ModelError {
+  return new ModelError(
+    {
+      kind: 'transient',
+      code: 'limiter_unavailable',
+      message: `The store of the limiter '${id}' does not answer, and no request goes without it: ${describeError(error)}`,
+    },
+    { cause: error },
+  )
+}
+
 /** The model with another `request`. */
 function createLimitedModel(model: ModelProvider, request: ModelProvider['request']): ModelProvider {
   const { fallbacks, structuredOutput, canForbidCalls, media, echoesReasoning, endpoint } = model
@@ -169,7 +206,7 @@ function checkOptions(options: unknown): CreateLimiterOptions {
   )
   const given = options as CreateLimiterOptions
   expectKnownOptions('createLimiter', given, optionNames)
-  const { id, concurrency, requestsPerMinute, tokensPerMinute, burst } = given
+  const { id, concurrency, requestsPerMinute, tokensPerMinute, burst, store } = given
   if (typeof id !== 'string' || id.trim() === '')
     throw limiterError('id', 'must be a text, which events name')
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))
@@ -183,12 +220,27 @@ function checkOptions(options: unknown): CreateLimiterOptions {
       'burst',
       `must be a share of a minute's allowance, above 0 and at most 1 (is ${String(burst)})`,
     )
+  if (store !== undefined) checkStore(given)
   if (concurrency === undefined && requestsPerMinute === undefined && tokensPerMinute === undefined)
     throw limiterError(
       'requestsPerMinute',
       'is missing, and so are tokensPerMinute and concurrency: give one of them',
     )
   return given
+}
+
+function checkStore({ id, store, requestsPerMinute, tokensPerMinute }: CreateLimiterOptions): void {
+  if (typeof store?.timers?.move !== 'function')
+    throw limiterError(
+      'store',
+      'must be a store that keeps timers: memoryStore(), fileStore(), postgresStore(), or one of your own with `timers`',
+    )
+  if (id.length > 200) throw limiterError('id', 'must have at most 200 characters, for the store')
+  if (requestsPerMinute === undefined && tokensPerMinute === undefined)
+    throw limiterError(
+      'store',
+      'needs requestsPerMinute or tokensPerMinute: concurrency counts in each process',
+    )
 }
 
 function limiterError(key: string, what: string): ConfigError {

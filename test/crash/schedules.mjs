@@ -105,7 +105,9 @@ export async function playSchedules({ schedules, kills, seed, killEveryMs = 2500
   const nextAts = new Map(after.map(({ id, nextAt }) => [id, nextAt]))
   const sessions = new Map((await listAll(store)).map((one) => [one.id, one]))
   const open = new Set(
-    (await store.timers.list({ prefix: 'firing:', limit: 100_000 })).map(({ id }) => id.slice('firing:'.length)),
+    (await store.timers.list({ prefix: 'firing:', limit: 100_000 })).map(({ id }) =>
+      id.slice('firing:'.length),
+    ),
   )
   const wanted = stored.flatMap((one) =>
     listTimes(one, one.nextAt, nextAts.get(one.id)).map((at) => toSessionId(one.id, at)),
@@ -116,7 +118,9 @@ export async function playSchedules({ schedules, kills, seed, killEveryMs = 2500
     const { summary } = sessions.get(id) ?? {}
     if (summary === undefined) problems.push(`${id} was not fired.`)
     else if (summary.state !== 'COMPLETED' || summary.runs !== 1 || summary.messages !== 2)
-      problems.push(`${id} has ${summary.runs} runs and ${summary.messages} messages, and is ${summary.state}.`)
+      problems.push(
+        `${id} has ${summary.runs} runs and ${summary.messages} messages, and is ${summary.state}.`,
+      )
     sessions.delete(id)
   }
   for (const id of sessions.keys())
