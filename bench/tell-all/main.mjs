@@ -1,6 +1,6 @@
 // How soon `tellAll` stops sessions that other processes drive: four processes drive ten thousand, and a fifth cancels half of
 // them, is killed in the middle, and makes the same call again. No effect of those may begin later than a second after the receipt.
-// Usage: npm run bench:tell-all [-- --quick] [-- --write]
+// Usage: npm run bench:tell-all [-- --quick] [-- --folder] [-- --write]
 import { fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,7 @@ import { ownPostgres } from '../../scripts/own-postgres.mjs'
 import { table, written } from '../block.mjs'
 
 const isQuick = process.argv.includes('--quick')
+const onlyFolder = process.argv.includes('--folder')
 const [count, modelMs] = isQuick ? [400, 2000] : [10_000, 40_000]
 const processes = 4
 const told = count / 2
@@ -82,24 +83,23 @@ async function measure(name, where) {
     ...(going === count - told ? [] : [`${going} of ${count - told} others went on.`]),
   ]
   for (const problem of problems) console.log(`WRONG, ${name}: ${problem}`)
-  return {
-    problems,
-    row: {
-      'where sessions are': name,
-      'sessions, of them told': `${count}, ${told}`,
-      'in the receipt after the kill': `${receipt.sessions}: ${receipt.sent} sent, ${receipt.ended} ended`,
-      'it took': `${(ms / 1000).toFixed(1)} s`,
-      cancelled: `${cancelled}`,
-      'the others went on': `${going}`,
-      'last effect of a told one':
-        latest <= 0 ? `${(-latest).toFixed(0)} ms before the receipt` : `${latest.toFixed(0)} ms after it`,
-    },
+  const row = {
+    'where sessions are': name,
+    'sessions, of them told': `${count}, ${told}`,
+    'in the receipt after the kill': `${receipt.sessions}: ${receipt.sent} sent, ${receipt.ended} ended`,
+    'it took': `${(ms / 1000).toFixed(1)} s`,
+    cancelled: `${cancelled}`,
+    'the others went on': `${going}`,
+    'last effect of a told one':
+      latest <= 0 ? `${(-latest).toFixed(0)} ms before the receipt` : `${latest.toFixed(0)} ms after it`,
   }
+  console.log(table([row]))
+  return { problems, row }
 }
 
 const dir = mkdtempSync(join(tmpdir(), 'statewright-tell-all-'))
-const postgres = await ownPostgres()
-if (postgres === null) console.log('Not measured with Postgres: there is none here.')
+const postgres = onlyFolder ? null : await ownPostgres()
+if (postgres === null && !onlyFolder) console.log('Not measured with Postgres: there is none here.')
 const outcomes = [
   await measure('a folder', dir),
   ...(postgres === null ? [] : [await measure('Postgres', postgres.url)]),

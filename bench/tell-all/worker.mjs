@@ -47,13 +47,13 @@ const states = new Map()
 const driving = new Set()
 
 const does = {
-  /** Settles when the model was asked for each of them. */
+  /** Settles when the model was asked for each of them, or the run has ended. */
   async start({ sessions, tags }) {
     const all = [...sessions]
     const next = async () => {
       for (let session = all.pop(); session !== undefined; session = all.pop()) {
         const isAsked = (async () => {
-          while (!last.has(session)) await sleep(20)
+          while (!last.has(session) && !states.has(session)) await sleep(20)
         })()
         const run = runSession(agents, { session, input: session, tags: tags[session] })
           .then(({ state }) => states.set(session, state))

@@ -89,7 +89,7 @@ export async function playSchedules({ schedules, kills, seed, killEveryMs = 2500
   const nowEverywhere = () => baseAt + (Date.now() - startedAt) * speed
   const lastAt = Math.max(nowEverywhere(), baseAt + leastMinutes * minuteMs)
   const isCaughtUp = async () => {
-    const open = (await readFirings()).length
+    const open = readFirings().length
     return open === 0 && (await listSchedules(store)).every(({ nextAt }) => nextAt > lastAt)
   }
   while (!(await isCaughtUp()) && Date.now() < catchUpUntil) await sleep(100)
@@ -105,9 +105,7 @@ export async function playSchedules({ schedules, kills, seed, killEveryMs = 2500
   const nextAts = new Map(after.map(({ id, nextAt }) => [id, nextAt]))
   const sessions = new Map((await listAll(store)).map((one) => [one.id, one]))
   const open = new Set(
-    (await store.timers.list({ prefix: 'firing:', limit: 100_000 })).map(({ id }) =>
-      id.slice('firing:'.length),
-    ),
+    store.timers.list({ prefix: 'firing:', limit: 100_000 }).map(({ id }) => id.slice('firing:'.length)),
   )
   const wanted = stored.flatMap((one) =>
     listTimes(one, one.nextAt, nextAts.get(one.id)).map((at) => toSessionId(one.id, at)),

@@ -19,7 +19,7 @@ export function createSkewedClock({ seed, speed, skewMs, startedAt, baseAt }) {
       return Math.floor(baseAt + (real - startedAt) * speed + skew)
     },
     elapsed: () => performance.now() * speed,
-    setTimeout: (fire, ms) => setTimeout(fire, Math.min(ms / speed, 2 ** 31 - 1)),
+    setTimeout: (fire, ms) => setTimeout(() => fire(), Math.min(ms / speed, 2 ** 31 - 1)),
     clearTimeout: (id) => clearTimeout(id),
   }
 }

@@ -321,6 +321,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [says('All is well.')],
     expect: ({ said }) => expect(said).toBe('COMPLETED 0\n'),
   },
+  'docs/fleet.md › One limit for several processes': {
+    expect: ({ said }) => expect(said).toBe('0\n'),
+  },
   'docs/fleet.md › Batches (2)': {
     turns: [says('All is well.'), says('All is well.')],
     expect: ({ said }) =>

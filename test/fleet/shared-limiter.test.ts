@@ -16,13 +16,14 @@ function setUp(latencies: readonly number[], options: Omit<CreateLimiterOptions,
   const clock = new SimulatedClock()
   const { timers } = memoryStore({ now: () => start + clock.now() })
   const pass = (ms: number) => new Promise<void>((resolve) => void clock.setTimeout(resolve, ms))
-  const state = { isAway: false }
+  const state = { isAway: false, moves: 0 }
   const limiters = latencies.map((ms) => {
     const slow = new Proxy(timers, {
       get:
         (target, key: keyof typeof timers) =>
         async (...args: never[]) => {
           await pass(ms / 2)
+          if (key === 'move') state.moves += 1
           if (state.isAway) throw new Error('The store is away.')
           const answer: unknown = Reflect.apply(target[key] as never, target, args)
           await pass(ms / 2)
@@ -153,6 +154,21 @@ test('tokens of all processes count together: as estimated, and then as they wer
   expect(findMost(times, 'tokens')).toBeLessThanOrEqual(30_000)
   // A process that asks for a thousand and uses three hundred gives seven hundred back. 208 are allowed.
   expect(times.length).toBeGreaterThan(150)
+})
+
+test('a busy process asks the store a few times a second, for the permits of a quarter of a second', async () => {
+  const { clock, limiters, state } = setUp([0], { requestsPerMinute: 6000 })
+  const times: { at: number; tokens: number }[] = []
+  const model = createNotingModel(clock, times)
+  const stop = new AbortController()
+  const asked = Array.from({ length: 1500 }, () =>
+    ask(limiters[0] as Limiter, model, stop.signal).catch(() => undefined),
+  )
+  await passTime(clock, 10_000)
+  stop.abort(new Error('over'))
+  await Promise.all(asked)
+  expect(times.length).toBeGreaterThan(950)
+  expect(state.moves).toBeLessThan(55)
 })
 
 test('a 429 slows the other processes, too', async () => {
