@@ -1,11 +1,10 @@
 // Plays every two features together: node scripts/pairs.mjs [SEED] ['FEATURE × FEATURE']. A seed draws other schedules.
 // Mostly it waits, so that several processes play a part each.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { jestCommand, runSuite } from './suite.mjs'
+import { bundleTests } from './plain.mjs'
+import { runSuite } from './suite.mjs'
 
 const parts = 3
 const [seed = '1', only] = process.argv.slice(2)
@@ -13,22 +12,16 @@ if (only !== undefined) runSuite(['--runInBand', 'test/pairs'], { PAIRS_SEED: se
 
 const folder = mkdtempSync(join(tmpdir(), 'statewright-pairs-'))
 const reports = Array.from({ length: parts }, (_, part) => join(folder, `${part}.json`))
-const codes = await Promise.all(reports.map((report, part) => playPart(part, report)))
+const play = await bundleTests('test/pairs/pairs.test.ts')
+const codes = await Promise.all(
+  reports.map((report, part) =>
+    play({ PAIRS: `${part}/${parts}`, PAIRS_REPORT: report, PAIRS_SEED: seed }),
+  ),
+)
 if (codes.every((code) => code === 0))
   showReports(reports.map((report) => JSON.parse(readFileSync(report, 'utf8'))))
 else process.exitCode = 1
 rmSync(folder, { recursive: true })
-
-async function playPart(part, report) {
-  const { command, args, options } = jestCommand(['--runInBand', 'test/pairs'], {
-    PAIRS: `${part}/${parts}`,
-    PAIRS_REPORT: report,
-    PAIRS_SEED: seed,
-  })
-  const child = spawn(command, args, options)
-  const [code] = await once(child, 'close')
-  return code
-}
 
 /** What all parts saw. A feature that took part in none would pass everything: it fails here. */
 function showReports(seen) {

@@ -3,11 +3,12 @@
 // sources, xstate, rxjs, zod and openai took 0.4 to 0.6 s of CPU a file, a third of the whole.
 // In a bundle each file is a `describe` named after it. It has its own copy of the modules under test/, so that their
 // hooks and variables are its own; sources and packages are shared.
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { build, transform } from 'esbuild'
 import config from '../jest.config.js'
+import { readModule } from './read-module.mjs'
 import { runSuite } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -27,18 +28,6 @@ const optionsWithValue = /^(?:-[tw]|--(?:testNamePattern|maxWorkers|outputFile|r
 const args = process.argv.slice(2)
 const isNamed = args.some((arg, i) => !arg.startsWith('-') && !optionsWithValue.test(args[i - 1]))
 if (isNamed || args.some((arg) => plainOptions.test(arg))) runSuite(args)
-
-const texts = new Map()
-/** The text of a module, which knows where it stands although the bundle stands elsewhere. */
-function readModule(path) {
-  if (!texts.has(path)) {
-    const text = readFileSync(path, 'utf8')
-      .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
-      .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)))
-    texts.set(path, text)
-  }
-  return texts.get(path)
-}
 
 /** The module under test/ that an import leads to. */
 function findTestModule(specifier, from) {

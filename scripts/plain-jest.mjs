@@ -1,0 +1,84 @@
+// What a test file of a long suite needs of jest, in plain Node: see plain.mjs. `expect` is jest's own.
+import { format } from 'node:util'
+import { expect } from 'expect'
+
+const tests = []
+const names = []
+const hooks = { beforeAll: [], beforeEach: [], afterEach: [], afterAll: [] }
+let timeoutMs = 20_000
+
+const add = (name) => (hook) => hooks[name].push(hook)
+const [beforeAll, beforeEach, afterEach, afterAll] = Object.keys(hooks).map(add)
+
+function describe(name, body) {
+  names.push(name)
+  body()
+  names.pop()
+}
+
+function test(name, body, ms) {
+  tests.push({ name: [...names, name].join(' › '), body, ms })
+}
+
+/** A row is the arguments of its body, or the only one; a name takes as many of them as it has places for. */
+const each = (define) => (rows) => (name, body, ms) => {
+  for (const row of rows) {
+    const given = Array.isArray(row) ? row : [row]
+    const places = name.match(/%[sdifjoO]/g)?.length ?? 0
+    define(format(name, ...given.slice(0, places)), () => body(...given), ms)
+  }
+}
+describe.each = each(describe)
+test.each = each(test)
+test.skip = () => undefined
+
+const jest = { setTimeout: (ms) => void (timeoutMs = ms) }
+
+Object.assign(globalThis, { beforeAll, beforeEach, afterEach, afterAll, describe, test, it: test, expect })
+
+// For '@jest/globals'.
+export { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test }
+
+/** Rejects what takes longer: it hangs. */
+async function within(ms, body) {
+  let timer
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`It takes longer than ${ms} ms.`)), ms)
+  })
+  try {
+    await Promise.race([body(), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function call(list) {
+  // oxlint-disable-next-line no-await-in-loop -- in order
+  for (const hook of list) await hook()
+}
+
+/** Runs the tests of the file one after the other, and says which failed. */
+export async function runTests(file) {
+  let failed = 0
+  await call(hooks.beforeAll)
+  for (const { name, body, ms = timeoutMs } of tests) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await within(ms, async () => {
+        await call(hooks.beforeEach)
+        try {
+          await body()
+        } finally {
+          await call(hooks.afterEach)
+        }
+      })
+    } catch (error) {
+      failed += 1
+      console.error(`FAIL ${file}\n  ● ${name}\n\n${error?.stack ?? error}\n`)
+    }
+  }
+  await call(hooks.afterAll)
+  if (tests.length === 0) console.error(`FAIL ${file}: it has no tests.`)
+  console.log(`${file}: ${tests.length - failed} passed, ${failed} failed`)
+  process.exitCode = failed > 0 || tests.length === 0 ? 1 : 0
+}

@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+const texts = new Map()
+
+/** The text of a module, which knows where it stands although the bundle that takes it in stands elsewhere. */
+export function readModule(path) {
+  if (!texts.has(path)) {
+    const text = readFileSync(path, 'utf8')
+      .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
+      .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)))
+    texts.set(path, text)
+  }
+  return texts.get(path)
+}
