@@ -23,7 +23,8 @@ export default {
       { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
     ],
   },
-  testTimeout: 20_000,
+  // For what hangs: nothing waits for real time, and a machine may have much else to do.
+  testTimeout: 60_000,
   // Jest leaves a core to itself, which on two is half of them.
   maxWorkers: '100%',
   workerIdleMemoryLimit: '600MB',

@@ -33,7 +33,7 @@ describe.each([...new Set(played.map(({ entrance }) => entrance))])(
         expect(leaks).toEqual([])
         expect(planted).toBe(true)
       },
-      30_000,
+      60_000,
     )
   },
 )

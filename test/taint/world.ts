@@ -109,6 +109,8 @@ class World {
   readonly #asked: string[] = []
   readonly #watched: unknown[] = []
   readonly #unwatch = new AbortController()
+  /** They read the store, which is closed when they have ended. */
+  readonly #watchings: Promise<void>[] = []
   #engines: Engines | undefined
   #teller: Agent | undefined
   #left: unknown
@@ -223,6 +225,7 @@ class World {
   async close(): Promise<void> {
     this.#silence()
     this.#unwatch.abort()
+    await Promise.all(this.#watchings)
     await Promise.all([this.#rehearsal?.close(), this.#childModel?.close()])
     await this.#near?.close()
     if (this.#folder) await rm(this.#folder, { recursive: true })
@@ -262,7 +265,7 @@ class World {
 
   /** The same by whatever has sessions driven, without a handle. */
   async #drive(engines: Engines, options: AgentOptions, turn: number, input: UserInput): Promise<void> {
-    if (turn === 1) void this.#watchSoon(options)
+    if (turn === 1) this.#watchings.push(this.#watchSoon(options))
     const agent = createAgent(options)
     let rest = await engines.begin({ turn, input: () => input })
     for (let rests = 0; /^(PAUSED|WAITING_FOR_INPUT)$/.test(rest.state); rests += 1) {
