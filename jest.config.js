@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os'
+
 /** Suites that need more than Node, or much time. `STATEWRIGHT_SUITE=postgres` takes one in. */
 const apart = ['postgres', 'crash', 'browser', 'ai-sdk'].filter(
   (suite) => suite !== process.env.STATEWRIGHT_SUITE,
@@ -25,7 +27,7 @@ export default {
   },
   // For what hangs: nothing waits for real time, and a machine may have much else to do.
   testTimeout: 60_000,
-  // Jest leaves a core to itself, which on two is half of them.
-  maxWorkers: '100%',
+  // Jest leaves a core to itself, which on two is half of them; and each worker waits for a fifth of its time, mostly for processes.
+  maxWorkers: Math.ceil(1.5 * availableParallelism()),
   workerIdleMemoryLimit: '600MB',
 }

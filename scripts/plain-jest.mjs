@@ -1,6 +1,7 @@
-// What a test file of a long suite needs of jest, in plain Node: see plain.mjs. `expect` is jest's own.
+// What a test file of a long suite needs of jest, in plain Node: see plain.mjs. `expect` and `spyOn` are jest's own.
 import { format } from 'node:util'
 import { expect } from 'expect'
+import { ModuleMocker } from 'jest-mock'
 
 const tests = []
 const names = []
@@ -32,7 +33,11 @@ describe.each = each(describe)
 test.each = each(test)
 test.skip = () => undefined
 
-const jest = { setTimeout: (ms) => void (timeoutMs = ms) }
+const mocker = new ModuleMocker(globalThis)
+const jest = {
+  setTimeout: (ms) => void (timeoutMs = ms),
+  spyOn: (...args) => mocker.spyOn(...args),
+}
 
 Object.assign(globalThis, { beforeAll, beforeEach, afterEach, afterAll, describe, test, it: test, expect })
 

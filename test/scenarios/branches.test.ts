@@ -21,6 +21,7 @@ import { foldRecords } from '../../src/core/sessions/fold-session.js'
 import { replaySession } from '../../src/testing/index.js'
 import { z } from 'zod'
 import { distant } from '../support/distant.js'
+import { sampled } from '../support/extent.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
 import { faults } from '../support/record-faults.js'
 
@@ -352,6 +353,6 @@ test('branches are what a plain list of transcripts says', async () => {
       }
       expect((await agent.replay('s')).usage.totalTokens).toBe(asked.count * 15)
     }),
-    { numRuns: 60 },
+    { numRuns: sampled(60) },
   )
 })

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@cfworker/json-schema'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 
 /** What the package says a record is. */
 export const schema = JSON.parse(
@@ -16,9 +17,17 @@ function closed(value: unknown): unknown {
     : inside
 }
 
-const validator = new Validator(closed(schema) as never, '2020-12')
+const strict = closed(schema)
+/** Compiled: suites judge each record of each of their runs, which took the other a tenth of their time. */
+const isSound = new Ajv2020({ strict: false }).compile(strict as object)
+/** Says more of what is wrong, and takes longer. */
+const validator = new Validator(strict as never, '2020-12')
+
 /** What is wrong with a record by the schema, which takes no key here that it does not name. */
-export const faults = (record: unknown): string[] =>
-  validator
-    .validate(JSON.parse(JSON.stringify(record)))
-    .errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`)
+export function faults(record: unknown): string[] {
+  const stored: unknown = JSON.parse(JSON.stringify(record))
+  if (isSound(stored)) return []
+  const { errors } = validator.validate(stored)
+  if (errors.length > 0) return errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`)
+  return (isSound.errors ?? []).map(({ instancePath, message }) => `${instancePath}: ${message}`)
+}
