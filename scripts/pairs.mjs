@@ -14,9 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), 'statewright-pairs-'))
 const reports = Array.from({ length: parts }, (_, part) => join(folder, `${part}.json`))
 const play = await bundleTests('test/pairs/pairs.test.ts')
 const codes = await Promise.all(
-  reports.map((report, part) =>
-    play({ PAIRS: `${part}/${parts}`, PAIRS_REPORT: report, PAIRS_SEED: seed }),
-  ),
+  reports.map((report, part) => play({ PAIRS: `${part}/${parts}`, PAIRS_REPORT: report, PAIRS_SEED: seed })),
 )
 if (codes.every((code) => code === 0))
   showReports(reports.map((report) => JSON.parse(readFileSync(report, 'utf8'))))
