@@ -198,7 +198,7 @@ interface ObservedResult {
   result: ResultFact
   /** What is remembered of it; null when it is new. */
   pair: Pair | null
-  /** Whether the progress guard itself has refused it: then it brings nothing new, whatever would have come of it. */
+  /** Whether the progress guard itself has refused the call. A refused call never counts as new. */
   isOwn: boolean
   /** How much it counts. */
   part: number

@@ -2,8 +2,16 @@ import { ConfigError } from '../core/base/errors.js'
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { defineTool } from '../core/tools/define-tool.js'
 import type { ApprovalPredicate, Tool, ToolExecution } from '../core/tools/tool.js'
-import { readAiSchema } from './ai-schema.js'
-import { toToolOutput } from './ai-tool-output.js'
+import type { InputPart } from '../core/models/media.js'
+import { toolContent } from '../core/tools/tool-content.js'
+import { ToolError } from '../core/tools/tool-error.js'
+import type { InputSchema } from '../core/tools/input-schema.js'
+import {
+  isStandardSchema,
+  type Issue,
+  type StandardJsonSchema,
+  type Validation,
+} from '../core/tools/standard-schema.js'
 
 /** A tool of the AI SDK: what `tool({ … })` of `ai` 6 or 7 returns. */
 export interface AiSdkTool {
@@ -134,3 +142,109 @@ async function readLast(
 
 const isAsyncIterable = (value: unknown): value is AsyncIterable<unknown> =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value
+
+type Fields = Record<string, unknown>
+
+/**
+ * What `toModelOutput` of a tool returned, as the result of a tool here.
+ *
+ * @throws {ToolError} for an output that is an error, or a denial
+ */
+function toToolOutput(given: unknown): unknown {
+  const { type, value, reason } = (given ?? {}) as Fields
+  switch (type) {
+    case 'text':
+    case 'json':
+      return value
+    case 'error-text':
+    case 'error-json':
+      throw new ToolError('failed', typeof value === 'string' ? value : JSON.stringify(value))
+    case 'execution-denied':
+      throw new ToolError('policy_denied', typeof reason === 'string' ? reason : 'The call was denied.')
+    case 'content':
+      return toolContent((value as Fields[]).map(toPart))
+    default:
+      throw new ToolError(
+        'failed',
+        `toModelOutput returned the type ${JSON.stringify(type)}, which is not supported.`,
+      )
+  }
+}
+
+function toPart(part: Fields): InputPart {
+  const { type, text, data, url, mediaType, filename } = part
+  if (type === 'text') return { type, text: text as string }
+  const isFile = type === 'file' && typeof data === 'object' && data !== null
+  const payload = isFile ? ((data as Fields)['data'] ?? (data as Fields)['url']) : (data ?? url)
+  const known = /^(media|file|(file|image)-(data|url))$/.test(String(type))
+  if (!known || payload === undefined)
+    throw new ToolError(
+      'failed',
+      `toModelOutput returned a part ${JSON.stringify(type)}, which is not supported.`,
+    )
+  const isImage = String(type).startsWith('image-') || /^image(\/|$)/.test(String(mediaType))
+  const source = payload as string
+  if (isImage)
+    return {
+      type: 'image',
+      image: source,
+      ...(typeof mediaType === 'string' && mediaType.includes('/') && { mediaType }),
+    }
+  return {
+    type: 'file',
+    data: source,
+    mediaType: mediaType as string,
+    ...(typeof filename === 'string' && { filename }),
+  }
+}
+
+/** What marks a schema of `jsonSchema()`, `zodSchema()` and others, in `ai` 5 to 7. */
+const schemaSymbol = Symbol.for('vercel.ai.schema')
+
+interface AiSchema {
+  readonly jsonSchema: unknown
+  readonly validate?: ((value: unknown) => unknown) | undefined
+}
+
+/**
+ * An `inputSchema` of the AI SDK as the input of a tool. A schema without `validate` is checked as the JSON Schema that it is.
+ *
+ * @throws {ConfigError} `invalid_tool` for one that is not at hand yet; others are refused by `defineTool`
+ */
+function readAiSchema(name: string, given: unknown): InputSchema {
+  if (isStandardSchema(given)) return given as InputSchema
+  const schema: unknown = typeof given === 'function' ? (given as () => unknown)() : given
+  if (!isAiSchema(schema)) return schema as InputSchema
+  const { jsonSchema, validate } = schema
+  if (isPromiseLike(jsonSchema))
+    throw new ConfigError(
+      'invalid_tool',
+      `Tool '${name}' of the AI SDK has a JSON Schema that is a promise. Await it first: jsonSchema(await schema).`,
+      `${name}.inputSchema`,
+    )
+  if (!validate) return jsonSchema as InputSchema
+  const standard: StandardJsonSchema = {
+    '~standard': {
+      version: 1,
+      vendor: 'ai',
+      validate: async (value) => toValidation(await validate(value)),
+      jsonSchema: { input: () => jsonSchema as Record<string, unknown> },
+    },
+  }
+  return standard
+}
+
+function isAiSchema(value: unknown): value is AiSchema {
+  return typeof value === 'object' && value !== null && schemaSymbol in value && 'jsonSchema' in value
+}
+
+function toValidation(result: unknown): Validation {
+  const { success, value, error } = result as { success: boolean; value?: unknown; error?: unknown }
+  if (success) return { value }
+  const { issues, message } = (error ?? {}) as { issues?: unknown; message?: unknown }
+  if (Array.isArray(issues) && issues.length > 0) return { issues: issues as Issue[] }
+  return { issues: [{ message: typeof message === 'string' ? message : 'does not fit the schema' }] }
+}
+
+const isPromiseLike = (value: unknown): boolean =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function'

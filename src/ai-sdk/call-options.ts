@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { Message } from '../../machines/agent/messages.js'
+import { sha256 } from '../../guards/lib/sha256.js'
 import { asObject, asText } from '../core/models/as-json.js'
 import { createCallIdMapper } from '../core/models/openai/wire-messages.js'
-import { sha256 } from '../../guards/lib/sha256.js'
 import { ModelError, type ModelRequest, type ToolSpec } from '../core/models/provider.js'
 import { toWellFormed } from '../core/models/well-formed.js'
 import { findCacheMark } from './cache-marks.js'
@@ -10,8 +10,8 @@ import type { SupportedUrls } from './file-parts.js'
 import type { AiSdkModel } from './ai-sdk-model.js'
 import type { LanguageModelOptions } from './language-model-options.js'
 import { toPrompt, type PromptTarget } from './prompt.js'
-import { disableThinkingWithoutThoughts } from './disable-thinking.js'
 import type { CallOptions, CallTool, PromptMessage, ProviderData } from './spec.js'
+import { isCompaction } from './provider-echo.js'
 
 export type WarnFunction = (code: string, message: string) => void
 
@@ -133,4 +133,30 @@ function refuseExtraBody(extraBody: JsonObject): void {
     code: 'unsupported_option',
     message: `extraBody.${key} cannot be sent: a model of the AI SDK writes its requests itself. Give what the provider takes as providerOptions of languageModel.`,
   })
+}
+
+/**
+ * Anthropic thinks on only where it thought before: while calls are answered, it wants the thoughts back that led to them. Where
+ * another model has made the calls, or a shield or an edit has taken the thoughts away, there are none, and the whole
+ * request would be refused; so it is asked not to think until the batch is answered.
+ */
+function disableThinkingWithoutThoughts(call: CallOptions): CallOptions {
+  const { anthropic } = call.providerOptions ?? {}
+  const isOn = !['', 'disabled'].includes(asText(asObject(anthropic?.['thinking'])?.type))
+  const mayThink = isOn || (call.reasoning !== undefined && call.reasoning !== 'none')
+  if (!mayThink || !lacksThoughts(call.prompt)) return call
+  const providerOptions: ProviderData = {
+    ...call.providerOptions,
+    anthropic: { ...anthropic, thinking: { type: 'disabled' } },
+  }
+  return { ...call, providerOptions, ...(call.reasoning !== undefined && { reasoning: 'none' }) }
+}
+
+/** Whether the calls that are being answered came without thoughts. */
+function lacksThoughts(prompt: readonly PromptMessage[]): boolean {
+  const last = prompt.findLastIndex(({ role }) => role === 'assistant')
+  const answer = prompt[last]
+  if (answer?.role !== 'assistant' || prompt[last + 1]?.role !== 'tool') return false
+  const first = answer.content.find(({ providerOptions }) => !isCompaction(providerOptions))
+  return first?.type !== 'reasoning'
 }

@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StatewrightError } from '../core/base/errors.js'
+import { findNearestName } from '../core/base/nearest-name.js'
+import { StoreError } from '../core/sessions/store/store-error.js'
+import { stripControls } from '../core/format/format-words.js'
+import { packageRoot } from '../studio/package-root.js'
 import { badUsageError, CliError } from './cli-error.js'
 import type { CliIO, Command, CommandGroup } from './command.js'
 import { batchCommand } from './commands/batch.js'
@@ -18,13 +22,8 @@ import { statelyCommand } from './commands/stately.js'
 import { studioCommand } from './commands/studio.js'
 import { tellCommand } from './commands/tell.js'
 import { type ExitCode, exitCodes } from './exit-codes.js'
-import { formatCommandHelp, formatGlobalHelp, formatGroupHelp } from './help.js'
-import { findNearestName } from '../core/base/nearest-name.js'
-import { type OptionSpecs, parseOptions } from './parse-options.js'
+import { type OptionSpecs, parseOptions, type OptionSpec } from './parse-options.js'
 import { watchOutput } from './watch-output.js'
-import { StoreError } from '../core/sessions/store/store-error.js'
-import { stripControls } from '../core/format/format-words.js'
-import { packageRoot } from '../studio/package-root.js'
 
 const commands: readonly (Command | CommandGroup)[] = [
   runCommand,
@@ -158,4 +157,62 @@ function readPackageVersion(): string {
     version: string
   }
   return version
+}
+
+function formatGlobalHelp(
+  commands: readonly Pick<Command, 'name' | 'about'>[],
+  options: OptionSpecs,
+): string {
+  return [
+    'Runs LLM agents as explicit statecharts, with guardrails built in.',
+    '',
+    'Usage: statewright <command> [options]',
+    '',
+    'Commands:',
+    ...formatColumns(commands.map(({ name, about }) => [name, about])),
+    '',
+    'Options:',
+    ...formatColumns(Object.entries(options).map(([name, spec]) => [formatFlag(name, spec), spec.about])),
+    '',
+    "'statewright <command> --help' says more about a command.",
+    '',
+  ].join('\n')
+}
+
+function formatGroupHelp({ name, about, commands }: CommandGroup): string {
+  return [
+    about,
+    '',
+    `Usage: statewright ${name} <command> [options]`,
+    '',
+    'Commands:',
+    ...formatColumns(commands.map((command) => [command.name, command.about])),
+    '',
+    `'statewright ${name} <command> --help' says more about a command.`,
+    '',
+  ].join('\n')
+}
+
+function formatCommandHelp({ name, about, positional, options, notes }: Command): string {
+  return [
+    about,
+    '',
+    `Usage: statewright ${name} [options] ${positional}`.trimEnd(),
+    '',
+    'Options:',
+    ...formatColumns(Object.entries(options).map(([option, spec]) => [formatFlag(option, spec), spec.about])),
+    ...notes.flatMap((note) => ['', note]),
+    '',
+  ].join('\n')
+}
+
+function formatFlag(name: string, { short, value, optional }: OptionSpec): string {
+  const flag = short === undefined ? `    --${name}` : `-${short}, --${name}`
+  if (value === undefined) return flag
+  return optional ? `${flag}[=${value}]` : `${flag} ${value}`
+}
+
+function formatColumns(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length))
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`)
 }

@@ -7,12 +7,13 @@ import {
   SpanKind,
   SpanStatusCode,
   trace,
+  isSpanContextValid,
+  type SpanContext,
 } from '@opentelemetry/api'
 import type { EmittedEvent } from '../../machines/agent/announcements.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import type { TelemetryRunInfo, TelemetryStepInfo, RunTelemetry } from '../core/telemetry/telemetry.js'
 import { forEachThenThrow, type OtelKit, readMonotonicMs, type SpanPlace } from './otel-kit.js'
-import { parseLink, formatLink } from './trace-link.js'
 import type { Metrics } from './otel-metrics.js'
 import { RequestSpans } from './request-spans.js'
 import { createStretchEnd, toSpanEvent, failedStates, createStretchStart } from './stretch-attributes.js'
@@ -194,4 +195,21 @@ export class RunSpans implements RunTelemetry {
       },
     )
   }
+}
+
+const traceparentPattern = /^00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
+
+/** A span as W3C's `traceparent` names it; null when the span is not recorded. */
+function formatLink(span: SpanContext): string | null {
+  if (!isSpanContextValid(span)) return null
+  const flags = (span.traceFlags & 0xff).toString(16).padStart(2, '0')
+  return `00-${span.traceId}-${span.spanId}-${flags}`
+}
+
+/** The span that is so named; null for any other text. */
+function parseLink(link: string | null): SpanContext | null {
+  const [, traceId, spanId, flags] = (link !== null && traceparentPattern.exec(link)) || []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return null
+  const span = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
+  return isSpanContextValid(span) ? span : null
 }

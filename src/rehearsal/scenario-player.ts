@@ -1,20 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describeError } from '../core/base/describe-error.js'
+import type { Clock } from '../core/base/clock.js'
 import type { ProviderApi } from './provider-api.js'
 import { chatApi } from './chat-api.js'
-import { answerOrigin } from './cross-origin.js'
 import { findUnmetExpectation } from './expectations.js'
 import { geminiApi, isGeminiPath } from './gemini/gemini-api.js'
-import { findHistoryProblem } from './wire-history.js'
+import { findHistoryProblem } from './request-problem.js'
 import { messagesApi } from './messages/messages-api.js'
 import type { RehearsalSettings } from './rehearsal-options.js'
-import { sendResponse } from './send-response.js'
-import { type Cue, Playback } from './playback.js'
 import { Refusal } from './refusal.js'
 import { readBody, type RecordedRequest } from './chat-request.js'
-import { planResponse } from './planned-response.js'
+import { planResponse, type PlannedResponse } from './planned-response.js'
 import { responsesApi } from './responses/responses-api.js'
-import { parseTurn } from './scenario.js'
+import { parseTurn, type Scenario } from './scenario.js'
 import { findStrictProblem } from './request-problem.js'
 import type { Turn } from './turn-schema.js'
 
@@ -181,3 +180,144 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
 }
 
 function ignoreError(): void {}
+
+/**
+ * Allows pages of this machine, and those of the option `origins`. Requests of other pages are refused, so that an open page
+ * cannot use up turns.
+ *
+ * True when the request was a preflight, and is answered.
+ * @throws Refusal 403 `rehearsal_origin`
+ */
+function answerOrigin(
+  { method, headers }: IncomingMessage,
+  response: ServerResponse,
+  allowed: readonly string[],
+): boolean {
+  const { origin } = headers
+  // Programs send none.
+  if (origin === undefined) return false
+  if (!allowed.includes('*') && !allowed.includes(origin) && !isLocalOrigin(origin)) {
+    throw new Refusal(
+      403,
+      'rehearsal_origin',
+      `Pages of ${origin} may not talk to this rehearsal. Allow them with the option origins: ['${origin}'].`,
+    )
+  }
+  response.setHeader('access-control-allow-origin', origin)
+  response.setHeader('access-control-expose-headers', '*')
+  response.setHeader('vary', 'Origin')
+  if (method !== 'OPTIONS') return false
+  response.writeHead(204, {
+    'access-control-allow-methods': 'GET, POST',
+    'access-control-allow-headers': headers['access-control-request-headers'] ?? '*',
+    'access-control-max-age': '600',
+  })
+  response.end()
+  return true
+}
+
+function isLocalOrigin(origin: string): boolean {
+  if (!URL.canParse(origin)) return false
+  const { protocol, hostname } = new URL(origin)
+  return /^https?:$/.test(protocol) && /^(localhost|[\w-]+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+}
+
+/** Milliseconds before the first byte and between two writes. */
+interface Pace {
+  delayMs?: number | undefined
+  chunkDelayMs?: number | undefined
+}
+
+/** Sends a planned response. Resolves when it is sent, or the client has disconnected. */
+async function sendResponse(
+  response: ServerResponse,
+  { status, headers, writes, ending }: PlannedResponse,
+  { delayMs = 0, chunkDelayMs = 0 }: Pace,
+  clock: Clock,
+): Promise<void> {
+  if (ending === 'silence') return
+  await waitForClock(response, delayMs, clock)
+  if (response.destroyed) return
+  response.writeHead(status, headers)
+  response.flushHeaders()
+  for (const [i, bytes] of writes.entries()) {
+    if (i > 0) await waitForClock(response, chunkDelayMs, clock)
+    if (response.destroyed) return
+    await writeBytes(response, bytes)
+  }
+  if (ending === 'end') response.end()
+  if (ending === 'cut') response.destroy()
+}
+
+/** Waits for the clock, or for the connection to close. */
+function waitForClock(response: ServerResponse, ms: number, clock: Clock): Promise<void> {
+  if (ms <= 0 || response.destroyed) return Promise.resolve()
+  return new Promise((resolve) => {
+    const wake = (): void => {
+      clock.clearTimeout(timer)
+      response.off('close', wake)
+      resolve()
+    }
+    const timer = clock.setTimeout(wake, ms)
+    response.once('close', wake)
+  })
+}
+
+/**
+ * Waits until the bytes are sent and, for a client in this process, until it could read them: otherwise it would see two
+ * writes as one.
+ */
+async function writeBytes(response: ServerResponse, bytes: Uint8Array): Promise<void> {
+  await new Promise<void>((resolve) => {
+    response.write(bytes, () => resolve())
+  })
+  await nextTurn()
+}
+
+/** The turn that answers a request. */
+interface Cue {
+  turn: Scenario['turns'][number]
+  /** Index of the turn in its scenario. */
+  index: number
+  /** How many requests of the conversation have been answered, this one included. */
+  play: number
+}
+
+/** Where one conversation stands in its scenario. */
+class Playback {
+  readonly #scenario: Scenario
+  #played = 0
+
+  constructor(scenario: Scenario) {
+    this.#scenario = scenario
+  }
+
+  /** Turns that have not been played yet; Infinity when the scenario loops. */
+  get remaining(): number {
+    const { turns, onExhausted } = this.#scenario
+    return onExhausted === 'loop' ? Infinity : Math.max(0, turns.length - this.#played)
+  }
+
+  /** Takes the next turn. @throws Refusal when there is none */
+  takeNext(): Cue {
+    const { name, turns, onExhausted = 'error' } = this.#scenario
+    const { length } = turns
+    const index =
+      onExhausted === 'loop'
+        ? this.#played % length
+        : onExhausted === 'repeatLast'
+          ? Math.min(this.#played, length - 1)
+          : this.#played
+    const turn = turns[index]
+    if (turn === undefined) {
+      const scenario = name === undefined ? 'the scenario' : `the scenario '${name}'`
+      throw new Refusal(
+        400,
+        'rehearsal_exhausted',
+        `All ${length} turns of ${scenario} have been played. Add a turn, or set onExhausted to 'repeatLast' or 'loop'.`,
+      )
+    }
+    this.#played++
+    return { turn, index, play: this.#played }
+  }
+}

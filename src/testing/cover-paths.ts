@@ -1,16 +1,14 @@
 import type { AnyStateMachine } from 'xstate'
-import { assertMachine } from './assert-machine.js'
-import { coarseStatesError } from './explore-errors.js'
-import { coverItems, type Walk } from './cover-walks.js'
-import { measureCoverage, type Coverage } from './coverage.js'
-import { PathError } from './errors.js'
-import { exploreMachine } from './explore.js'
-import type { Edge, Vertex } from './machine-path.js'
 import { describeState } from '../core/chart/state-labels.js'
 import { observeMachine, type ObservedMachine } from '../core/chart/observe-machine.js'
-import { listIds, createPathAlong, type MachinePath } from './machine-path.js'
+import type { DefinedTransition } from '../core/chart/transitions.js'
+import { assertMachine } from './assert-machine.js'
+import { coarseStatesError } from './explore-errors.js'
+import { measureCoverage, type Coverage } from './coverage.js'
+import { PathError } from './errors.js'
+import { exploreMachine, type Exploration, type Start } from './explore.js'
+import { type Edge, type Vertex, listIds, createPathAlong, type MachinePath } from './machine-path.js'
 import { resolveSpace, type ExploreOptions } from './explore-options.js'
-import { createWalkGraph } from './walk-graph.js'
 
 /** What is explored, and how thoroughly it is covered. */
 export interface GeneratePathsOptions<TMachine extends AnyStateMachine = AnyStateMachine>
@@ -88,4 +86,214 @@ function retracePath(observed: ObservedMachine, { start: { start }, edges }: Wal
     return step
   })
   return createPathAlong(real[0]?.from ?? from, first.taken, real)
+}
+
+/** A walk from one of the starts. */
+interface Walk {
+  start: WalkGraph['starts'][number]
+  edges: WalkEdge[]
+}
+
+/**
+ * A small set of walks that collects every item that can be collected.
+ *
+ * Farthest first: the shortest walk to the deepest item picks up shallow ones on its way. Each walk then goes on to
+ * the nearest item that is left, as long as that is no longer than starting anew. In the end, walks whose items the
+ * others collect too are dropped. Simple paths would be too many: they grow six-fold a step.
+ */
+function coverItems(graph: WalkGraph): { walks: Walk[]; items: Set<Item> } {
+  const { first, shortest } = surveyGraph(graph)
+  const left = new Set(first.keys())
+  const walks: Walk[] = []
+
+  for (const [item, { depth }] of [...first].sort(
+    ([, a], [, b]) => b.depth - a.depth || getDeadEndRank(a) - getDeadEndRank(b),
+  )) {
+    if (!left.has(item)) continue
+    const walk = shortest(item)
+    for (const collected of listItems(walk)) left.delete(collected)
+    extendWalk(walk, depth)
+    walks.push(walk)
+  }
+
+  function extendWalk(walk: Walk, reach: number): void {
+    for (;;) {
+      const more = findNearest(walk.edges.at(-1)?.to ?? walk.start.node, left, reach)
+      const item = more?.at(-1)?.items.find((candidate) => left.has(candidate))
+      if (!more || item === undefined || more.length > (first.get(item)?.depth ?? 0)) return
+      walk.edges.push(...more)
+      for (const edge of more) for (const collected of edge.items) left.delete(collected)
+    }
+  }
+
+  return { walks: removeRedundant(walks), items: new Set(first.keys()) }
+}
+
+/** 1 for what cannot be gone on from: of two equally deep items the other comes first. */
+function getDeadEndRank({ at }: FirstMeeting): number {
+  return 'to' in at && at.to.edges().length === 0 ? 1 : 0
+}
+
+function listItems(walk: Walk): Item[] {
+  return [...walk.start.items, ...walk.edges.flatMap(({ items }) => items)]
+}
+
+interface FirstMeeting {
+  depth: number
+  at: WalkEdge | WalkGraph['starts'][number]
+}
+
+/** Where each item is met first, breadth first from all starts at once. */
+function surveyGraph(graph: WalkGraph): { first: Map<Item, FirstMeeting>; shortest: (item: Item) => Walk } {
+  const first = new Map<Item, FirstMeeting>()
+  const via = new Map<WalkNode, WalkEdge | WalkGraph['starts'][number]>()
+  let level: WalkNode[] = []
+  for (const start of graph.starts) {
+    for (const item of start.items) if (!first.has(item)) first.set(item, { depth: 0, at: start })
+    if (via.has(start.node)) continue
+    via.set(start.node, start)
+    level.push(start.node)
+  }
+  for (let depth = 1; level.length > 0; depth++) {
+    const next: WalkNode[] = []
+    for (const edge of level.flatMap((node) => node.edges())) {
+      for (const item of edge.items) if (!first.has(item)) first.set(item, { depth, at: edge })
+      if (via.has(edge.to)) continue
+      via.set(edge.to, edge)
+      next.push(edge.to)
+    }
+    level = next
+  }
+  return {
+    first,
+    shortest: (item) => {
+      const edges: WalkEdge[] = []
+      let at = first.get(item)?.at
+      while (at && 'edge' in at) {
+        edges.unshift(at)
+        at = via.get(at.from)
+      }
+      if (at === undefined) throw new Error(`No walk collects item ${item}.`)
+      return { start: at, edges }
+    },
+  }
+}
+
+/** The shortest walk from a node to an edge with an item that is left; of equal ones, one that does not dead-end. */
+function findNearest(from: WalkNode, left: ReadonlySet<Item>, reach: number): WalkEdge[] | undefined {
+  if (left.size === 0) return undefined
+  const via = new Map<WalkNode, WalkEdge | undefined>([[from, undefined]])
+  let level = [from]
+  for (let depth = 1; level.length > 0 && depth <= reach; depth++) {
+    const next: WalkNode[] = []
+    let found: WalkEdge | undefined
+    for (const edge of level.flatMap((node) => node.edges())) {
+      if (edge.items.some((item) => left.has(item))) {
+        found ??= edge
+        if (edge.to.edges().length > 0) return [...tracePath(via, edge.from), edge]
+      }
+      if (via.has(edge.to)) continue
+      via.set(edge.to, edge)
+      next.push(edge.to)
+    }
+    if (found) return [...tracePath(via, found.from), found]
+    level = next
+  }
+  return undefined
+}
+
+function tracePath(via: ReadonlyMap<WalkNode, WalkEdge | undefined>, to: WalkNode): WalkEdge[] {
+  const edges: WalkEdge[] = []
+  for (let edge = via.get(to); edge; edge = via.get(edge.from)) edges.unshift(edge)
+  return edges
+}
+
+/** The shortest go first, as they are the likeliest to be part of the others. */
+function removeRedundant(walks: Walk[]): Walk[] {
+  const counts = new Map<Item, number>()
+  const collected = new Map(walks.map((walk) => [walk, new Set(listItems(walk))]))
+  for (const items of collected.values())
+    for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1)
+  for (const [walk, items] of [...collected].sort(([a], [b]) => a.edges.length - b.edges.length)) {
+    if ([...items].some((item) => counts.get(item) === 1)) continue
+    for (const item of items) counts.set(item, (counts.get(item) ?? 0) - 1)
+    collected.delete(walk)
+  }
+  return [...collected.keys()]
+}
+
+/** An item to cover: a transition or a pair of transitions, as a number. */
+type Item = number
+
+/** The explored graph as something to walk on: each edge collects items. */
+interface WalkGraph {
+  starts: { node: WalkNode; items: readonly Item[]; start: Start }[]
+  /** What the items stand for. */
+  getName: (item: Item) => [string] | [string, string]
+}
+
+interface WalkNode {
+  edges: () => readonly WalkEdge[]
+}
+
+interface WalkEdge {
+  from: WalkNode
+  to: WalkNode
+  items: readonly Item[]
+  edge: Edge
+}
+
+/**
+ * A node is a state; with `pairs` it is a state and the transition that came last, because what the next event adds
+ * depends on both. Nodes are laid out when they are first walked on.
+ */
+function createWalkGraph({ starts }: Exploration, pairs: boolean): WalkGraph {
+  const numbers = new Map<string, Item>()
+  const names: ([string] | [string, string])[] = []
+  const nodes = new Map<Vertex, Map<DefinedTransition | undefined, WalkNode>>()
+
+  function getItem(...name: [string] | [string, string]): Item {
+    const key = name.join('\n')
+    const known = numbers.get(key)
+    if (known !== undefined) return known
+    numbers.set(key, names.length)
+    return names.push(name) - 1
+  }
+
+  function listItems(taken: readonly DefinedTransition[], last: DefinedTransition | undefined): Item[] {
+    const singles = taken.map(({ declared }) => getItem(declared.id))
+    if (!pairs) return singles
+    const chain = last ? [last, ...taken] : taken
+    const twos = chain.slice(1).map(({ declared }, i) => getItem(chain[i]?.declared.id ?? '', declared.id))
+    return [...singles, ...twos]
+  }
+
+  function getNode(vertex: Vertex, last: DefinedTransition | undefined): WalkNode {
+    const remembered = pairs ? last : undefined
+    const siblings = nodes.get(vertex) ?? new Map<DefinedTransition | undefined, WalkNode>()
+    nodes.set(vertex, siblings)
+    const known = siblings.get(remembered)
+    if (known) return known
+    let laidOut: WalkEdge[] | undefined
+    const node: WalkNode = {
+      edges: () =>
+        (laidOut ??= vertex.out.map((edge) => ({
+          from: node,
+          to: getNode(edge.to, edge.taken.at(-1) ?? last),
+          items: listItems(edge.taken, last),
+          edge,
+        }))),
+    }
+    siblings.set(remembered, node)
+    return node
+  }
+
+  return {
+    starts: starts.map((start) => ({
+      node: getNode(start.vertex, start.taken.at(-1)),
+      items: listItems(start.taken, undefined),
+      start,
+    })),
+    getName: (item) => names[item] ?? [''],
+  }
 }

@@ -5,7 +5,7 @@ import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { toApprovalId } from '../web/approval-id.js'
 import { toAnswerId, isSteering, getShownContent, type Turn } from '../web/chat-turn.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
-import { toBranchesPart } from './branches-part.js'
+import { toBranchesPart } from './ui-messages.js'
 import { ChildFold } from './child-fold.js'
 import type { Protocol, UIMessageChunk } from './ui-message-chunks.js'
 import {

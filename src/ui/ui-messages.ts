@@ -1,9 +1,10 @@
-import { optionsRule, expectArgument, listRule } from '../core/base/expect-argument.js'
 import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
+import { optionsRule, expectArgument, listRule } from '../core/base/expect-argument.js'
 import { toApprovalId } from '../web/approval-id.js'
 import { toAnswerId, findClientId, isSteering, getShownContent } from '../web/chat-turn.js'
+import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { Protocol, UIMessage, UIMessagePart } from './ui-message-chunks.js'
 import {
   toOutputState,
@@ -14,8 +15,6 @@ import {
   toUserParts,
 } from './ui-parts.js'
 import { getAnswerText } from './text-fold.js'
-import { toBranchesPart } from './branches-part.js'
-import type { BranchPoint } from '../core/sessions/branch-tree.js'
 
 /**
  * Converts a transcript into messages for `useChat`: one assistant message for each user message, with the ids that the
@@ -156,4 +155,15 @@ function addApproval(parts: UIMessagePart[], toolCallId: string): void {
     approved: true as const,
   }
   parts[at] = { ...part, state: 'approval-responded', approval }
+}
+
+/** What a page is told of a message that other branches have otherwise. */
+interface BranchesPart {
+  type: 'data-branches'
+  id: 'branches'
+  data: Pick<BranchPoint, 'position' | 'count' | 'branches'>
+}
+
+export function toBranchesPart({ position, count, branches }: BranchPoint): BranchesPart {
+  return { type: 'data-branches', id: 'branches', data: { position, count, branches } }
 }

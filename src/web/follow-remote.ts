@@ -24,7 +24,7 @@ export interface RemoteRunOptions {
   clock: Clock
   /** Whether the page must be sent the turn as it was stored, too. */
   showsTurn: boolean
-  /** Whether the run rests, and has answers that it has not read: its rest is not the end of what is followed. */
+  /** Whether the run rests but has unread answers. Following continues over this rest. */
   isAnswered?: boolean
   /**
    * Resumes the run here when no process holds it any more; called again and again while a page is subscribed. Absent: the

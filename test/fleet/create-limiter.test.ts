@@ -17,7 +17,7 @@ import {
   type RunResult,
   withFallbacks,
 } from '../../src/index.js'
-import { parseRateLimitReset } from '../../src/core/models/retry-after.js'
+import { parseRateLimitReset } from '../../src/core/models/to-model-failure.js'
 import { PageView } from '../../src/web/exposure.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
 import { runsAll } from '../support/extent.js'

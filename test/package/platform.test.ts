@@ -34,7 +34,6 @@ const homes: Record<string, string> = {
   'src/testing/replay-path.ts': 'the clock of generated tests',
   'src/testing/store/check-store.ts': 'a store by a clock of its own is checked',
   // People in front of a terminal or a page.
-  'src/cli/answer-beside-studio.ts': 'a terminal',
   'src/cli/commands/batch.ts': 'a terminal',
   'src/cli/commands/budgets.ts': 'a terminal',
   'src/cli/commands/sessions/list.ts': 'a terminal',
@@ -42,7 +41,7 @@ const homes: Record<string, string> = {
   'src/cli/conversation.ts': 'a terminal',
   'src/cli/drain.ts': 'a process that ends',
   'src/cli/follow-run.ts': 'a terminal',
-  'src/rehearsal/send-response.ts': 'a server for rehearsals',
+  'src/rehearsal/scenario-player.ts': 'a server for rehearsals',
   'src/studio/inspector.ts': 'the studio',
   'src/studio/live-feed.ts': 'the studio',
   'src/studio/loopback.ts': 'the studio: a password',

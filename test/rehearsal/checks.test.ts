@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { findHistoryProblem } from '../../src/rehearsal/wire-history.js'
+import { findHistoryProblem } from '../../src/rehearsal/request-problem.js'
 import type { Turn, WireMessage } from '../../src/rehearsal/index.js'
 import { body, playing, post, start } from './support.js'
 

@@ -1,6 +1,6 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { type AgentOptions, createSession } from '../../src/index.js'
-import { findHistoryProblem } from '../../src/rehearsal/wire-history.js'
+import { findHistoryProblem } from '../../src/rehearsal/request-problem.js'
 import type { RecordedRequest, Turn, WireMessage } from '../../src/rehearsal/index.js'
 import { stage, type Stage, textOf } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'

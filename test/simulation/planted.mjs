@@ -109,7 +109,7 @@ export const planted = [
     seed: 2,
     patches: [
       {
-        file: 'src/core/sessions/resume-time.ts',
+        file: 'src/core/sessions/open-session.ts',
         find: "if (run?.status !== 'active') return undefined",
         put: "if (run?.status !== 'active' || at) return undefined",
       },

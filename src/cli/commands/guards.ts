@@ -1,5 +1,8 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PresetName } from '../../../machines/agent/config.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import type { ModelOutput } from '../../../machines/agent/model-response.js'
+import { addUsage, type Usage } from '../../../machines/agent/usage.js'
 import { findPreset, presets } from '../../core/config/presets.js'
 import { formatCount, formatMoney, stripControls } from '../../core/format/format-words.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
@@ -10,6 +13,8 @@ import {
   type GuardStop,
 } from '../../testing/compare-guards.js'
 import { type GuardReplay, type ReplayedFinding, replayGuards } from '../../testing/replay-guards.js'
+import { openRecord } from '../../core/sessions/log/log-record.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
 import { badUsageError } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
@@ -17,7 +22,6 @@ import { findSession } from '../find-session.js'
 import { loadConfig } from '../load-config.js'
 import { withSessionStore } from '../open-session-store.js'
 import { parseOptions } from '../parse-options.js'
-import { listResponseUsage } from '../response-usage.js'
 import { parseSessionId, sessionOptionSpecs } from './sessions/session-options.js'
 
 const options = {
@@ -137,4 +141,46 @@ function writeReplay({ findings, steps, calls, halt }: GuardReplay, { stdout }: 
 function formatFinding({ step, action, guard, rule, message }: ReplayedFinding): string {
   const which = rule === undefined ? guard : `${guard} (${rule})`
   return stripControls(`response ${step + 1}  ${action}  ${which}: ${message}`)
+}
+
+type Response = ModelOutput['response']
+type AssistantMessage = Extract<Message, { role: 'assistant' }>
+
+/**
+ * The usage of each assistant message of a session, from the responses in its log; null for a message that came from
+ * elsewhere. A response without a message of its own, as a part of an answer that was continued, counts for the next one.
+ */
+async function listResponseUsage(
+  store: SessionStore,
+  sessionId: string,
+  messages: readonly Message[],
+): Promise<(Usage | null)[]> {
+  const responses: Response[] = []
+  let seq = 0
+  for (const record of await store.read(sessionId)) {
+    const entry = openRecord(record, seq, sessionId)
+    seq = record.seq
+    if (entry.type !== 'event' || !/^xstate\.done\.actor\.(model|conclusion)$/.test(entry.event.type))
+      continue
+    responses.push((entry.event as unknown as { output: ModelOutput }).output.response)
+  }
+  let next = 0
+  return messages
+    .filter((message): message is AssistantMessage => message.role === 'assistant')
+    .map((message) => {
+      const found = responses.findIndex((response, i) => i >= next && isResponseOf(response, message))
+      if (found < 0) return null
+      const usage = responses.slice(next, found + 1).map((response) => response.usage)
+      next = found + 1
+      return usage.reduce(addUsage)
+    })
+}
+
+function isResponseOf(
+  { toolCalls, text }: Response,
+  { tool_calls: calls = [], content }: AssistantMessage,
+): boolean {
+  if (calls.length > 0)
+    return calls.map(({ id }) => id).join('\n') === toolCalls.map(({ id }) => id).join('\n')
+  return toolCalls.length === 0 && typeof content === 'string' && content.endsWith(text)
 }

@@ -1,11 +1,12 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
+import type { RunInProgress, RunResult, PendingCall } from '../../../machines/agent/run-result.js'
 import { nothingToResumeError } from '../../core/sessions/session-errors.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
 import { sessionBusyError } from '../../core/sessions/store/store-refusals.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import { createAnswers } from '../given-answers.js'
+import { stripControls, shorten } from '../../core/format/format-words.js'
+import { formatCallId } from '../../core/format/format-call.js'
 import { badUsageError } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
 import type { Answer } from '../conversation.js'
@@ -13,18 +14,55 @@ import { type ExitCode, toExitCode } from '../exit-codes.js'
 import { findSession } from '../find-session.js'
 import { canAsk } from '../terminal-prompt.js'
 import { followRun, showRest } from '../follow-run.js'
-import { isWorking } from '../resume-hints.js'
+import { isWorking, describeCall, describeNeed } from '../resume-hints.js'
 import { loadConfig } from '../load-config.js'
 import { withSessionStore } from '../open-session-store.js'
 import { readPiped } from '../prompt.js'
 import { formatErrorLine, createPaint, wantsColor } from '../render/paint.js'
 import { createRenderer } from '../render/create-renderer.js'
-import { stripControls, shorten } from '../../core/format/format-words.js'
 import { quoteShellWord } from '../shell-words.js'
 import { rejectImplicitRehearsal } from '../model-setup.js'
 import { withAgent } from '../with-agent.js'
-import { formatCarriedOptions } from './common-options.js'
-import { readResumeOptions, type ResumeCommandOptions, resumeOptionSpecs } from './resume-options.js'
+import { type CallMatch, matchCall, formatQuestionWord } from '../question-word.js'
+import { type OptionSpecs, parseOptions } from '../parse-options.js'
+import {
+  formatCarriedOptions,
+  agentOptionSpecs,
+  type CommonOptions,
+  drainOptionSpec,
+  outputOptionSpecs,
+  readCommonOptions,
+  inlineScenario,
+  storeOptionSpec,
+} from './common-options.js'
+
+const resumeOptionSpecs = {
+  approve: {
+    value: 'CALL@FP[=JSON]',
+    about: 'let a call run, with other arguments if given; may be repeated',
+  },
+  reject: { value: 'CALL@FP[=WHY]', about: 'refuse a call; the model reads why; may be repeated' },
+  output: { value: 'CALL@FP=TEXT', about: 'the result of a call that you carried out; may be repeated' },
+  ...agentOptionSpecs,
+  ...storeOptionSpec,
+  ...drainOptionSpec,
+  ...outputOptionSpecs,
+} satisfies OptionSpecs
+
+type AnswerKind = 'approve' | 'reject' | 'output'
+
+/** An answer as it was typed. The pending calls decide where the call's id ends. */
+interface GivenAnswer {
+  kind: AnswerKind
+  text: string
+}
+
+interface ResumeCommandOptions extends CommonOptions {
+  id: string
+  /** Undefined: not given. `-`: stdin. */
+  message: string | undefined
+  answers: readonly GivenAnswer[]
+}
 
 export const resumeCommand: Command = {
   name: 'resume',
@@ -150,4 +188,115 @@ function showResult(
   if (isHuman) io.stdout.write(formatErrorLine(result, createPaint(wantsColor(io.stdout, io.env))))
   io.stdout.write(createRenderer(options.output, limits, io).renderResult(result))
   showRest(result, { isHuman, carried, io })
+}
+
+/**
+ * Reads the command line's answers to pending calls. All answers are checked before the first one is applied.
+ * @throws {CliError} `bad_usage` for a call that is not pending, for other arguments, for the wrong kind of answer, and for a
+ * second answer to one call
+ */
+function createAnswers(
+  { state, pending = [] }: RunResult | RunInProgress,
+  given: readonly GivenAnswer[],
+): Answer[] {
+  const answered = new Set<string>()
+  return given.map(({ kind, text }) => {
+    const match = matchCall(text, pending)
+    if (match === undefined) throw unknownCallError(kind, text, state, pending)
+    const { call, rest } = match
+    if ((call.needs === 'client') !== (kind === 'output')) throw wrongKindError(kind, call)
+    if (match.kind !== 'asked') throw wrongQuestionError(kind, match)
+    if (answered.has(call.callId))
+      throw badUsageError(`Call '${formatCallId(call.callId)}' is answered twice.`, `--${kind}`)
+    answered.add(call.callId)
+    return createAnswer(kind, call, rest)
+  })
+}
+
+function createAnswer(kind: AnswerKind, call: PendingCall, text: string | undefined): Answer {
+  const { callId, fingerprint } = call
+  switch (kind) {
+    case 'approve': {
+      const edited = text === undefined ? undefined : parseArguments(call, text)
+      return (run) => {
+        run.approve(callId, edited, { fingerprint })
+      }
+    }
+    case 'reject':
+      return (run) => {
+        run.reject(callId, text ?? '', { fingerprint })
+      }
+    default:
+      if (text === undefined)
+        throw badUsageError(
+          `--output needs the result, too: --output ${quoteShellWord(`${formatQuestionWord(call)}=TEXT`)}.`,
+          '--output',
+        )
+      return (run) => {
+        run.addToolOutput(callId, text, { fingerprint })
+      }
+  }
+}
+
+function parseArguments(call: PendingCall, json: string): unknown {
+  try {
+    return JSON.parse(json) as unknown
+  } catch (cause) {
+    const example = quoteShellWord(`${formatQuestionWord(call)}={"key": "value"}`)
+    const message = `--approve: the arguments for call '${formatCallId(call.callId)}' are not JSON. Write --approve ${example}.`
+    throw badUsageError(message, '--approve', { cause })
+  }
+}
+
+/** An answer needs the fingerprint: without it, the answer could apply to arguments that the user has not seen. */
+function wrongQuestionError(kind: AnswerKind, match: CallMatch): Error {
+  const { call } = match
+  const id = formatCallId(call.callId)
+  const problem =
+    match.kind === 'bare'
+      ? `--${kind}: '${id}' names the call without its fingerprint. The call is`
+      : `--${kind}: call '${id}' has other arguments now:`
+  const remedy = quoteShellWord(formatQuestionWord(call) + (kind === 'output' ? '=TEXT' : ''))
+  return badUsageError(`${problem} ${describeCall(call)}. To answer that: --${kind} ${remedy}`, `--${kind}`)
+}
+
+function unknownCallError(kind: string, text: string, state: string, pending: readonly PendingCall[]): Error {
+  const waiting =
+    pending.length === 0
+      ? `no call waits for an answer: the run is ${state}`
+      : `pending: ${pending.map(describeNeed).join('; ')}`
+  return badUsageError(
+    `--${kind}: there is no call '${shorten(text, 64)}' that waits; ${waiting}.`,
+    `--${kind}`,
+  )
+}
+
+function wrongKindError(kind: AnswerKind, call: PendingCall): Error {
+  const word = formatQuestionWord(call)
+  const remedy =
+    call.needs === 'approval'
+      ? `--approve ${quoteShellWord(word)} or --reject ${quoteShellWord(word)}`
+      : `--output ${quoteShellWord(`${word}=TEXT`)}`
+  return badUsageError(
+    `--${kind} does not fit call '${formatCallId(call.callId)}': answer it with ${remedy}.`,
+    `--${kind}`,
+  )
+}
+
+/** Reads the arguments of `statewright resume`. Throws a CliError for invalid or contradictory ones. */
+function readResumeOptions(args: readonly string[]): ResumeCommandOptions {
+  const given = parseOptions(inlineScenario(args), resumeOptionSpecs)
+  const [id, ...words] = given.positionals
+  if (id === undefined) {
+    throw badUsageError("Which session? Give its id: 'statewright sessions list' shows them.", 'ID')
+  }
+  const answers = (['approve', 'reject', 'output'] as const).flatMap((kind) =>
+    given.all(kind).map((text): GivenAnswer => ({ kind, text })),
+  )
+  return {
+    ...readCommonOptions(given),
+    id,
+    message: words.length === 0 ? undefined : words.join(' '),
+    answers,
+  }
 }

@@ -10,13 +10,12 @@ import { checkBudgets } from '../budgets/budgets-option.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
 import type { SessionStore } from '../sessions/store/store.js'
-import { type OutputOf } from '../structured/structured-output.js'
+import type { OutputOf } from '../structured/structured-output.js'
 import { withObject } from '../structured/with-object.js'
 import type { InputSchema } from '../tools/input-schema.js'
-import { type ToolEntry } from '../tools/tool-set.js'
+import type { ToolEntry } from '../tools/tool-set.js'
 import type { ContextOf, ToolsOf } from '../tools/tool-types.js'
-import { type PriceBook } from '../prices/price-book.js'
-import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
+import type { PriceBook } from '../prices/price-book.js'
 import { backOff, deadline } from '../effects/timers.js'
 import {
   consultGuards,
@@ -29,19 +28,10 @@ import {
   screenOutput,
   screenResults,
 } from '../effects/lazy-effects.js'
-import { readParts } from './read-parts.js'
-import { checkResumeOptions, checkRunOptions } from './run-options.js'
 import { cancelAbandonedChild } from '../live/abandoned-sub-agents.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector, type Inspector } from '../run/safe-inspector.js'
-import { getFeatures } from './agent-features.js'
-import { createDefinitionFactory } from './definition-factory.js'
-import { createDeleteMethods } from './delete-methods.js'
-import { createStoreMethods } from './store-methods.js'
-import { internalsByAgent, getStoredRuns } from './agent-internals.js'
-import { createInternals } from './create-internals.js'
-import type * as Stored from './stored-runs.js'
 import { readConversation, addHistory } from '../sessions/input-history.js'
 import { type AgentMachine, createJournaledMachine } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
@@ -51,6 +41,14 @@ import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
 import { createSession, Session } from '../sessions/session.js'
 import { withAttachments } from '../run/with-attachments.js'
+import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
+import { readParts } from './read-parts.js'
+import { checkResumeOptions, checkRunOptions } from './run-options.js'
+import { getFeatures } from './agent-features.js'
+import { createDefinitionFactory } from './definition-factory.js'
+import { createDeleteMethods, createStoreMethods } from './store-methods.js'
+import { internalsByAgent, getStoredRuns, type AgentInternals } from './agent-internals.js'
+import type * as Stored from './stored-runs.js'
 
 /** What is looked at before a first request. */
 const loadRefusals = loadOnce(() => import('../effects/check-run-start.js'))
@@ -317,4 +315,24 @@ function stripDelegateTraits(traits: Record<string, ToolTraits>): Record<string,
   return Object.fromEntries(
     Object.entries(traits).map(([name, { delegate: _delegate, nested: _nested, ...rest }]) => [name, rest]),
   )
+}
+
+/** Only pages need it. */
+const loadQueuedRun = loadOnce(() => import('./queued-run.js'))
+
+const loadSessionFunctions = loadOnce(() => import('../sessions/log/lazy-session-functions.js'))
+
+/** The internals of an agent that has no name yet, and that no run has been bound to. */
+function createInternals(parts: Pick<AgentInternals, 'tools' | 'store' | 'parts'>): AgentInternals {
+  const made: AgentInternals = {
+    ...parts,
+    label: undefined,
+    stored: undefined,
+    readFolded: async (id) => (await loadSessionFunctions()).readSessionAt(getStoredRuns(made).store, id),
+    beginQueuedRun: async (id, options) => {
+      const { beginQueuedRun } = await loadQueuedRun()
+      return beginQueuedRun(getStoredRuns(made), id, options)
+    },
+  }
+  return made
 }

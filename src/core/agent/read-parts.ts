@@ -1,6 +1,6 @@
+import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import { resolveRequestOptions } from '../config/request-options.js'
 import { resolveConfig } from '../config/resolve-config.js'
-import { warnOfUnreachable } from '../config/warn-of-unreachable.js'
 import { ConfigError } from '../base/errors.js'
 import { checkBudgets } from '../budgets/budgets-option.js'
 import { checkMemory } from '../memory/retriever.js'
@@ -9,11 +9,13 @@ import { createStructuredOutput } from '../structured/structured-output.js'
 import { createToolSet } from '../tools/tool-set.js'
 import { checkInterpreter } from '../interpreter/interpreter.js'
 import { createPriceBook } from '../prices/price-book.js'
-import { checkGuards } from '../user-guards/guard-set.js'
-import type { AgentOptions } from './agent-options.js'
 import { systemClock } from '../base/clock.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { checkTelemetry } from '../telemetry/combine-telemetry.js'
+import { loadOnce } from '../base/lazy-load.js'
+import { defineGuard } from '../user-guards/define-guard.js'
+import type { UserGuard } from '../user-guards/guard.js'
+import type { AgentOptions } from './agent-options.js'
 
 /** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
 const optionNames = [
@@ -93,4 +95,51 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   }
   warnOfUnreachable(sections, parts.config)
   return parts
+}
+
+const loadSettings = loadOnce(() => import('../config/unreachable-settings.js'))
+
+/**
+ * Warns the process, a moment later, of settings that never take effect under the others. What knows them is loaded for
+ * those alone who have written such a setting.
+ */
+function warnOfUnreachable(given: AgentConfigInput, config: AgentConfig): void {
+  const { limits, guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs } = given
+  const isWritten = [guardrails, completion, toolCalls, retry, streamIdleMs, contentIdleMs]
+  if ([...isWritten, limits?.outputTokens].every((one) => one === undefined)) return
+  void loadSettings().then(
+    ({ warnOfUnreachableSettings }) => warnOfUnreachableSettings(given, config),
+    // A warning is all that is lost.
+    () => undefined,
+  )
+}
+
+/**
+ * The guards of an agent, checked. Throws a ConfigError: `duplicate_guard` when two have one name, `invalid_guard` for
+ * what is none.
+ */
+function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
+  if (!Array.isArray(guards)) throw new ConfigError('invalid_guard', 'guards must be an array.', 'guards')
+  const names = new Set<string>()
+  return guards.map((entry: UserGuard, index) => {
+    if (typeof entry !== 'object' || entry === null) {
+      const place = `guards[${index}]`
+      throw new ConfigError(
+        'invalid_guard',
+        `${place} is not a guard. Make it with defineGuard({ … }).`,
+        place,
+      )
+    }
+    // A definition without defineGuard gets the same checks.
+    const guard = defineGuard(entry)
+    if (names.has(guard.name)) {
+      throw new ConfigError(
+        'duplicate_guard',
+        `Two guards are named '${guard.name}'. Rename one: what a guard remembers is stored under its name.`,
+        guard.name,
+      )
+    }
+    names.add(guard.name)
+    return guard
+  })
 }

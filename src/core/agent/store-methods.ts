@@ -25,7 +25,7 @@ const loadTell = loadOnce(() => import('../run/tell-stored-session.js'))
 const loadBranchRun = loadOnce(() => import('./branch-run.js'))
 const loadWatch = loadOnce(() => import('../run/watch-session.js'))
 
-/** A watch that begins when its first event is asked for; who leaves it is left alone at once, whatever it waits for. */
+/** Starts to watch when the caller asks for the first event. When the caller leaves the loop, a pending wait ends at once. */
 function createWatch(
   store: SessionStore,
   { clock }: AgentParts,
@@ -111,6 +111,36 @@ export function createStoreMethods(
       const kept = getStore(store)
       const { tellStoredSession } = await loadTell()
       return tellStoredSession({ store: kept, clock: parts.clock, tools: parts.tools }, sessionId, message)
+    },
+  }
+}
+
+/** Only those who delete sessions need them. */
+const loadDeletion = loadOnce(() => import('../sessions/delete-session.js'))
+const loadDeletions = loadOnce(() => import('../run/delete-sessions.js'))
+
+/** How an agent deletes sessions. `sessions`: those in its memory, where it has no store. */
+export function createDeleteMethods(
+  store: SessionStore | undefined,
+  { clock }: AgentParts,
+  sessions: Map<string, Session>,
+): Pick<Agent, 'deleteSession' | 'deleteSessions'> {
+  return {
+    deleteSession: async (sessionId) => {
+      const id = checkSessionId(sessionId)
+      if (store) {
+        const { deleteSession } = await loadDeletion()
+        const deleted = await deleteSession(store, clock, id)
+        await store.purge?.()
+        return deleted > 0
+      }
+      sessions.get(id)?.acquire('that forgets it')
+      return sessions.delete(id)
+    },
+    deleteSessions: async (owner) => {
+      const kept = getStore(store)
+      const { deleteSessions } = await loadDeletions()
+      return deleteSessions({ store: kept, clock }, owner)
     },
   }
 }

@@ -1,6 +1,7 @@
-import { guardSections } from './guard-sections.js'
-import type { PresetName } from '../../../machines/agent/config.js'
-import { type Kind, nullable, type KindValue } from './kind.js'
+import type { PresetName, AgentConfig } from '../../../machines/agent/config.js'
+import type { Setting, Settings } from '../../../guards/lib/settings.js'
+import { type GuardKey, guards } from '../../../guards/roster.js'
+import { type Kind, nullable, type KindValue, type PartialKind } from './kind.js'
 import {
   amount,
   amountOrOff,
@@ -12,7 +13,18 @@ import {
   flag,
   fractionOrOff,
   section,
+  number,
+  wholeNumber,
 } from './value-kinds.js'
+
+/** What the guards of the roster may be given, each under its key; `null` switches it off. */
+const guardSections = Object.fromEntries(
+  guards.map(([key, { settings }]) => [key, nullable(toSection(settings))]),
+) as { [Key in GuardKey]: Kind<GivenSettings<AgentConfig['guardrails'][Key]> | null> }
+
+type GivenSettings<Value> = Value extends object
+  ? { [Key in keyof Value]?: GivenSettings<Value[Key]> | undefined }
+  : Value
 
 /** The sections of an agent's configuration as a user writes them: no key is needed, no other is allowed. */
 export const agentSections = {
@@ -74,3 +86,24 @@ export const agentSchema = section(agentSections)
 
 /** A configuration that the schema has accepted, before the defaults. */
 export type GivenConfig = KindValue<typeof agentSchema>
+
+function toSection(settings: Settings<object>): PartialKind<Record<string, Kind>> {
+  return section(
+    Object.fromEntries(Object.entries(settings).map(([key, setting]) => [key, toKind(setting as Setting)])),
+  )
+}
+
+function toKind(setting: Setting): Kind {
+  if (setting === 'flag') return flag()
+  if (isChoice(setting)) return choice(...setting)
+  if ('has' in setting) return setting.canBeOff ? nullable(toSection(setting.has)) : toSection(setting.has)
+  if ('isNever' in setting) return countOrNull(setting.from, ', or null for never')
+  const { from, to = Infinity, of } = setting
+  if (of === 'milliseconds') return amount(of)
+  if (of === 'share') return number(from, to, `a number from ${from} to ${to}`)
+  return to === Infinity ? count(from) : wholeNumber(from, to, `a whole number from ${from} to ${to}`)
+}
+
+function isChoice(setting: Setting): setting is readonly [string, ...string[]] {
+  return Array.isArray(setting)
+}

@@ -1,9 +1,19 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
-import { consultUserGuards } from '../user-guards/consult-user-guards.js'
-import { createGuardCallsFact, createGuardResultsFact } from '../user-guards/guard-facts.js'
+import type { UserGuardsOutput, UserFinding } from '../../../machines/agent/consultation.js'
+import type { Json } from '../../../machines/agent/json.js'
+import type { BatchCall } from '../../../machines/agent/batch-calls.js'
+import { toEvidence } from '../../../guards/lib/evidence.js'
+import { formatArguments } from '../../../guards/lib/fingerprint.js'
+import { toUserState, getUserState, type UserStates } from '../../../guards/user-state.js'
+import { truncate } from '../../../guards/lib/cut.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { deepFreeze } from '../base/freeze.js'
+import type { GuardedCall, GuardedResult, GuardFact, GuardContext, UserGuard } from '../user-guards/guard.js'
+import { CallAbort, onAbort, attachSignal } from '../base/abort.js'
+import type { Clock } from '../base/clock.js'
+import { describeError } from '../base/describe-error.js'
+import { runWithTimeout } from '../base/time-limit.js'
 
 /** Asks the user's own guards about the batch at hand. What they throw or forget to return is plain data already. */
 export async function consultGuards(
@@ -24,4 +34,224 @@ export async function consultGuards(
     clock,
     context: binding.context,
   })
+}
+
+/** The calls of the current batch that are not refused yet. */
+function createGuardCallsFact(context: AgentContext): GuardFact {
+  const open = context.calls.filter((call) => call.result === undefined)
+  return deepFreeze({ type: 'calls', calls: open.map((call) => toGuardedCall(context, call)) })
+}
+
+/** How the present batch has ended. */
+function createGuardResultsFact(context: AgentContext): GuardFact {
+  const results = context.calls.flatMap((call): GuardedResult[] => {
+    if (call.result === undefined) return []
+    const { status, content, errorKind = null } = call.result
+    return [{ ...toGuardedCall(context, call), status, content, errorKind }]
+  })
+  return deepFreeze({ type: 'results', results })
+}
+
+function toGuardedCall({ tools }: AgentContext, { id, name, arguments: text }: BatchCall): GuardedCall {
+  const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
+  return {
+    id,
+    name,
+    arguments: readArguments(text),
+    argumentsText: text,
+    readOnly: traits?.readOnly ?? false,
+    polling: traits?.polling ?? false,
+  }
+}
+
+/** As tools read them: models leave the arguments of a tool without parameters empty, or write null. */
+function readArguments(text: string): Json {
+  if (text.trim() === '') return {}
+  try {
+    // Freezing reaches as deep as any reader would: what is nested too deeply for that counts as unreadable.
+    return deepFreeze((JSON.parse(text) as Json) ?? {})
+  } catch {
+    return null
+  }
+}
+
+/** A verdict of a user's guard, checked; null says that all is well. */
+type CheckedGuardVerdict =
+  | { action: 'nudge'; message: string }
+  | { action: 'block'; message: string; callIds: string[] | null }
+  | { action: 'halt'; message: string; evidence: string | null }
+  | null
+
+const longestMessage = 2000
+
+/** Reads what `verdict()` returned. Returns a sentence about what is wrong with it. */
+function readGuardVerdict(
+  value: unknown,
+  fact: GuardFact,
+): { said: CheckedGuardVerdict } | { problem: string } {
+  if (value === undefined || value === true) return { said: null }
+  if (typeof value !== 'object' || value === null)
+    return { problem: `verdict() returned ${describeValue(value)}; ${shapes}` }
+  const { action, message, evidence, callIds: given } = value as Record<string, unknown>
+  if (action === 'ok') return { said: null }
+  if (action !== 'nudge' && action !== 'block' && action !== 'halt') {
+    return { problem: `verdict() returned an object whose action is none; ${shapes}` }
+  }
+  if (typeof message !== 'string' || message.trim() === '') {
+    return { problem: `verdict() returned a ${action} without a message; ${shapes}` }
+  }
+  const words = { message: truncate(message, longestMessage) }
+  if (action === 'nudge') return { said: { action, ...words } }
+  if (action === 'halt') {
+    return { said: { action, ...words, evidence: typeof evidence === 'string' ? evidence : null } }
+  }
+  const callIds = given === undefined ? null : toList(given)
+  // An empty list refuses nothing: a guard that filters the calls need not check whether any are left.
+  if (callIds?.length === 0) return { said: null }
+  const problem = findBlockProblem(callIds, fact)
+  return problem === null ? { said: { action, ...words, callIds: callIds as string[] | null } } : { problem }
+}
+
+/** What is no list holds one thing, and that is no id of a call. */
+function toList(value: unknown): unknown[] {
+  return Array.isArray(value) ? [...(value as unknown[])] : [undefined]
+}
+
+function describeValue(value: unknown): string {
+  return value === null || value === false ? String(value) : `a ${typeof value}`
+}
+
+const shapes =
+  "return nothing, true, { action: 'ok' }, or { action: 'nudge' | 'block' | 'halt', message } and no other"
+
+function findBlockProblem(callIds: readonly unknown[] | null, fact: GuardFact): string | null {
+  if (fact.type !== 'calls') {
+    return 'verdict() returned a block about results: what has run cannot be refused any more; nudge or halt instead'
+  }
+  const known: readonly unknown[] = fact.calls.map(({ id }) => id)
+  if (callIds === null || callIds.every((id) => known.includes(id))) return null
+  return `verdict() returned a block whose callIds are not ids of these calls (${known.join(', ')})`
+}
+
+interface ConsultOptions {
+  /** Aborts when the run is stopped. */
+  signal: AbortSignal
+  clock: Clock
+  /** The app's own object. */
+  context: unknown
+}
+
+interface GuardAnswer {
+  guard: UserGuard
+  state: Json
+  said: CheckedGuardVerdict
+  /** What the guard has done wrong. */
+  failure?: string
+}
+
+/** Tells all guards a fact and asks what they say, all at once. Whatever they do becomes plain data: never rejects. */
+async function consultUserGuards(
+  guards: readonly UserGuard[],
+  states: UserStates,
+  fact: GuardFact,
+  { signal, clock, context }: ConsultOptions,
+): Promise<UserGuardsOutput> {
+  const aborts = guards.map(() => new CallAbort())
+  const stopWaiting = onAbort(signal, () => {
+    for (const abort of aborts) abort.abort(signal.reason)
+  })
+  const answers = await Promise.all(
+    guards.map((guard, index) => {
+      const abort = aborts[index] ?? new CallAbort()
+      const state = deepFreeze(getUserState(states, guard.name, guard.initial))
+      return askGuard(guard, state, { fact, context, abort, clock })
+    }),
+  )
+  stopWaiting()
+  return toConsultation(answers, fact)
+}
+
+function askGuard(
+  guard: UserGuard,
+  before: Json,
+  { fact, context, abort, clock }: { fact: GuardFact; context: unknown; abort: CallAbort; clock: Clock },
+): Promise<GuardAnswer> {
+  const { timeoutMs } = guard
+  const question: GuardContext = attachSignal({ fact, context }, abort)
+  let state = before
+  const failed = (failure: string): GuardAnswer => ({ guard, state, said: null, failure })
+  return runWithTimeout(
+    { timeoutMs, clock, abort, timedOut: () => failed(`verdict() took longer than ${timeoutMs} ms`) },
+    async () => {
+      try {
+        if (guard.observe) {
+          const next = toUserState(guard.observe(before, fact))
+          if ('problem' in next) return failed(`observe() returned a state that ${next.problem}`)
+          state = deepFreeze(next.state)
+        }
+        const verdict = readGuardVerdict(await guard.verdict(state, question), fact)
+        return 'problem' in verdict ? failed(verdict.problem) : { guard, state, said: verdict.said }
+      } catch (error) {
+        return failed(`it threw: ${describeError(error)}`)
+      }
+    },
+  )
+}
+
+const weight: Record<UserFinding['action'], number> = { halt: 0, block: 1, nudge: 2 }
+
+function toConsultation(answers: readonly GuardAnswer[], fact: GuardFact): UserGuardsOutput {
+  const ignored = answers.filter(({ guard, failure }) => failure !== undefined && guard.onError === 'ignore')
+  const remembering = answers.filter(({ guard }) => guard.observe)
+  return {
+    states: Object.fromEntries(remembering.map(({ guard, state }) => [guard.name, state])),
+    findings: answers
+      .flatMap((answer) => toFinding(answer, fact) ?? [])
+      .sort((a, b) => weight[a.action] - weight[b.action]),
+    warnings: ignored.map(({ guard, failure }) =>
+      toEvidence(`Guard '${guard.name}' failed and was ignored (onError): ${failure}.`),
+    ),
+  }
+}
+
+function toFinding({ guard, said, failure }: GuardAnswer, fact: GuardFact): UserFinding | null {
+  const { name, onHalt, onError } = guard
+  const common = { guard: name, onHalt, callIds: null }
+  if (failure !== undefined) {
+    if (onError === 'ignore') return null
+    const message = toEvidence(
+      `Guard '${name}' failed: ${failure}. A guard that fails may have missed something, so the run stops; repair it, or set its onError to 'ignore'.`,
+    )
+    return { ...common, action: 'halt', message, evidence: toEvidence(`${name}: ${failure}`) }
+  }
+  switch (said?.action) {
+    case 'nudge':
+      return { ...common, ...said, evidence: describeCalls(name, fact, null) }
+    case 'block':
+      return {
+        ...common,
+        ...said,
+        message: `Not executed: ${said.message}`,
+        evidence: describeCalls(name, fact, said.callIds),
+      }
+    case 'halt':
+      return {
+        ...common,
+        action: 'halt',
+        message: `Guard '${name}' stopped the run: ${said.message}`,
+        evidence:
+          said.evidence === null ? describeCalls(name, fact, null) : toEvidence(`${name}: ${said.evidence}`),
+      }
+    default:
+      return null
+  }
+}
+
+/** The calls that a verdict was about. */
+function describeCalls(name: string, fact: GuardFact, callIds: readonly string[] | null): string {
+  const calls = fact.type === 'calls' ? fact.calls : fact.results
+  const meant = calls.filter(({ id }) => callIds === null || callIds.includes(id))
+  return toEvidence(
+    `${name}: ${meant.map((call) => `${call.name}(${formatArguments(call.argumentsText)})`).join(', ')}`,
+  )
 }

@@ -1,21 +1,22 @@
 import type { AnyActorRef } from 'xstate'
 import type { ContextStrategy, Fit, CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError } from '../../../machines/agent/model-response.js'
-import { checkFit } from '../context/check-fit.js'
-import { createTokenCounter, type TokenCounter } from '../context/token-counter.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { createTokenCounter, type TokenCounter, perMessage } from '../context/token-counter.js'
 import { drawFit, type FitSituation, type FitStrategy } from '../context/fit-strategy.js'
-import { contextOverflowError } from '../context/context-overflow-error.js'
-import type { AskScope } from './ask-model.js'
-import { requestSummary, type Summary } from './request-summary.js'
 import { fitCompact, fitNothing, fitSlidingWindow } from '../context/strategies/plain-strategies.js'
 import { planSummary, fitWithoutSummary, fitWithSummary } from '../context/strategies/summarize.js'
 import { createSummaryRequest } from '../context/summary-request.js'
 import { wrapTokenizer, loadDefaultTokenizer } from '../context/default-tokenizer.js'
 import { StatewrightError } from '../base/errors.js'
-import { ModelError } from '../models/provider.js'
-import { createSummaryStep } from './inference-step.js'
+import { ModelError, type ModelRequest } from '../models/provider.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { toPlainError } from '../base/plain-error.js'
+import { toPlainError } from '../base/thrown-errors.js'
+import { getLeastSize } from '../context/plan-gap.js'
+import { isValidGap } from '../context/gap.js'
+import type { AskScope } from './ask-model.js'
+import { requestSummary, type Summary } from './request-summary.js'
+import { createSummaryStep } from './inference-step.js'
 import { buildRequest } from './build-request.js'
 
 export async function loadCounter({ tokenizer, model }: AgentParts): Promise<TokenCounter> {
@@ -104,4 +105,74 @@ export function toActorError(error: unknown): ModelActorError {
   const plain = toPlainError(error)
   if (error instanceof ModelError) return { ...plain, ...error.failure, usage: null }
   return error instanceof StatewrightError ? { ...plain, code: error.code } : plain
+}
+
+/** A request that no fit makes small enough: says how much it needs, and what takes it. */
+function contextOverflowError(
+  situation: FitSituation,
+  strategy: ContextStrategy,
+  request: ModelRequest,
+  counter: TokenCounter,
+): ModelError {
+  const { fixed, sizes, window } = situation
+  const whole = strategy === 'none'
+  const needed = whole ? sizes.reduce((sum, size) => sum + size, fixed) : getLeastSize(situation)
+  const tools = counter.tools(request)
+  const taken = [
+    `${fixed - tools} for instructions`,
+    `${tools} for tools`,
+    `${needed - fixed} for ${whole ? 'messages' : 'the newest message and what it cannot go without'}`,
+  ]
+  const advice = whole
+    ? 'Raise it, or choose another context.strategy.'
+    : 'Raise it, or shorten what takes most.'
+  return new ModelError({
+    kind: 'context_overflow',
+    code: 'context_overflow',
+    message: `The request needs ${needed} tokens, more than the ${window} of context.window: ${taken.join(', ')}. ${advice}`,
+  })
+}
+
+/** The next request, were it made with some fit. */
+type BuildRequest = (fit: Fit | null) => ModelRequest
+
+interface FitCheck {
+  /** The fit that serves; the one that has been outgrown, where there is a situation. */
+  readonly fit: Fit | null
+  /** Tokens of the request as it would be now. */
+  readonly before: number
+  /** Null: the request fits. */
+  readonly situation: FitSituation | null
+}
+
+/** A fit is given up only for a transcript that has room to grow without it. */
+const comfortable = 3 / 4
+
+/** Whether the next request fits as it is. A fit that was made once serves until it is outgrown. */
+export function checkFit(
+  { messages, fit, config }: Pick<AgentContext, 'messages' | 'fit' | 'config'>,
+  counter: TokenCounter,
+  requestWith: BuildRequest,
+): FitCheck {
+  const window = config.context.window || Infinity
+  const isOfUse = fit !== null && config.context.strategy !== 'none' && isValidGap(messages, fit)
+  const current = isOfUse ? fit : null
+  const base = requestWith(null)
+  const whole = counter.request(base)
+  const before = current === null ? whole : counter.request(requestWith(current))
+  if (whole <= (current === null ? window : window * comfortable))
+    return { fit: null, before, situation: null }
+  if (before <= window) return { fit: current, before, situation: null }
+  return {
+    fit: current,
+    before,
+    situation: {
+      messages,
+      sizes: messages.map(counter.message),
+      fixed: counter.fixed(base),
+      window,
+      previous: current,
+      noteSize: (note) => perMessage + counter.text(note),
+    },
+  }
 }

@@ -5,25 +5,24 @@ import {
   type ModelOutput,
   type ModelResponse,
 } from '../../../machines/agent/model-response.js'
+import { truncate } from '../../../guards/lib/cut.js'
+import type { Json } from '../../../machines/agent/json.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
 import type { CallAbort } from '../base/abort.js'
 import type { AnswerStream } from '../live/answer-stream.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { ModelError, type HostedCall } from '../models/provider.js'
 import { findFinalTool } from '../structured/demand-output.js'
-import { describeDroppedCalls, readFinalAnswer } from '../structured/final-answer.js'
 import { readOutput } from '../structured/read-output.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
+import type { StepWork } from '../live/open-steps.js'
+import { toPlainJson } from '../models/plain-json.js'
 import { askModel } from './ask-model.js'
 import { CallStream } from './call-stream.js'
 import { clearReasoning, createClearedStream, type DeltaSink } from './clear-stream.js'
 import { createInferenceStep } from './inference-step.js'
 import { buildRequest } from './build-request.js'
-import { truncate } from '../../../guards/lib/cut.js'
-import type { Json } from '../../../machines/agent/json.js'
-import { getStepId } from '../../../machines/agent/step-id.js'
-import type { StepWork } from '../live/open-steps.js'
-import { toPlainJson } from '../models/plain-json.js'
 
 /** `self`: the actor that does it; `stream`: where its deltas go. */
 export interface RequestScope {
@@ -169,4 +168,30 @@ function createHostedSteps(
       runtime.steps.end(known, { payload: { item: told } })
     }
   }
+}
+
+/**
+ * A response that calls the final tool, as the answer that it gives: the arguments of its first such call are the text.
+ * What the model said beside it becomes its reasoning, and its other calls are not made, whichever they are: the model
+ * has its answer. Any other response is returned as it is.
+ */
+function readFinalAnswer(response: ModelResponse, finalTool: string | undefined): ModelResponse {
+  const call = response.toolCalls.find(({ function: { name } }) => name === finalTool)
+  if (call === undefined) return response
+  const { text, reasoning } = response
+  return {
+    ...response,
+    text: call.function.arguments,
+    reasoning: [reasoning, text].filter(Boolean).join('\n\n'),
+    toolCalls: [],
+  }
+}
+
+/** What is told of calls that came with the final answer; null when there were none. */
+function describeDroppedCalls(response: ModelResponse, finalTool: string | undefined): string | null {
+  const names = response.toolCalls.map(({ function: { name } }) => name)
+  const answer = names.findIndex((name) => name === finalTool)
+  const others = names.filter((_, index) => index !== answer)
+  if (answer < 0 || others.length === 0) return null
+  return `The model gave its final answer together with other calls, which are not made: ${others.join(', ')}.`
 }

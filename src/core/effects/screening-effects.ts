@@ -1,4 +1,280 @@
-/** The effects that only agents with shields load. */
-export { screenCalls, screenResults } from './screen-calls.js'
-export { screenInput } from './screen-input.js'
-export { screenOutput } from './screen-output.js'
+/* The effects that only agents with shields load: the screenings of input, calls, results and output. */
+import {
+  type OutputScreening,
+  type Screening,
+  type CallScreening,
+  findRejectionReason,
+  rejectionPrefix,
+  type ShieldPoint,
+  withheldName,
+  type InputScreening,
+} from '../../../machines/agent/screening.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { ToolResult } from '../../../machines/agent/batch-calls.js'
+import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
+import type { ContentPart, UserMessage } from '../../../machines/agent/messages.js'
+import { getStepId } from '../../../machines/agent/step-id.js'
+import type { Step, ShieldViolation } from '../../../machines/agent/announcements.js'
+import { readOutput } from '../structured/read-output.js'
+import type { EffectScope } from '../live/runtime.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { getReadableText } from '../shields/readable-part.js'
+import { runStaggered } from '../base/event-loop.js'
+import type { StepWork } from '../live/open-steps.js'
+import { screenText } from './screen-text.js'
+import { getCallStepId } from './call-step-id.js'
+
+/**
+ * Shows the shields what the user has said: each part of a message, and its texts as the model reads them, together.
+ */
+export async function screenInput(
+  parts: AgentParts,
+  { signal, self, runtime, context }: EffectScope,
+): Promise<InputScreening[]> {
+  await runtime.waitUntilDurable()
+  signal.throwIfAborted()
+  const messages = listUnclearedInput(context)
+  const stepId = `${getStepId(context)}.input`
+  runtime.steps.start(
+    self,
+    createShieldStep({ stepId, point: 'input' }, (screenings: InputScreening[]) => screenings),
+  )
+  signal.throwIfAborted()
+  const look: ScreenText = (text) => screenText(parts, { runtime, context, signal }, 'input', text)
+  const looks = messages.map(async ({ content }, index) =>
+    (await screenContent(content, look)).map((screening) => ({ ...screening, index })),
+  )
+  return (await Promise.all(looks)).flat()
+}
+
+type ScreenText = (text: string) => Promise<Screening>
+type PartScreening = Omit<InputScreening, 'index'>
+
+/** What shields say of each part of a content, and of its texts together. */
+export async function screenContent(
+  content: UserMessage['content'],
+  look: ScreenText,
+): Promise<PartScreening[]> {
+  if (typeof content === 'string') return [{ ...(await look(content)), part: null }]
+  const looks = content.map(async (one, part) => {
+    const text = getReadableText(one)
+    return text === '' ? [] : [{ ...(await look(text)), part }]
+  })
+  const screenings = (await Promise.all(looks)).flat()
+  // A message without text is screened, too: a message without a screening counts as blocked.
+  if (screenings.length === 0) return [{ ...(await look('')), part: null }]
+  const seen = screenings.some(({ action }) => action === 'block')
+    ? screenings
+    : await screenJoinedTexts(screenings, content, look)
+  // A refused message is dropped whole, harmless parts included.
+  return seen.some(({ action }) => action === 'block') ? seen.map((one) => ({ ...one, content: '' })) : seen
+}
+
+/** Texts that are harmless alone can be forbidden together: screens them joined, directly and with a line break. */
+async function screenJoinedTexts(
+  screenings: PartScreening[],
+  content: readonly ContentPart[],
+  look: ScreenText,
+): Promise<PartScreening[]> {
+  const texts = screenings.filter(({ part }) => part !== null && content[part]?.type === 'text')
+  const [first, ...others] = texts
+  if (first === undefined || others.length === 0) return screenings
+  for (const between of ['', '\n']) {
+    // oxlint-disable-next-line no-await-in-loop -- the second look is not needed where the first finds something
+    const joined = await look(texts.map((text) => text.content).join(between))
+    if (joined.action === 'block') return [...screenings, { ...joined, part: null }]
+    if (joined.action === 'redact') {
+      const merged = { ...joined, findings: [...first.findings, ...joined.findings], part: first.part }
+      // The finding spans them, so they become one text.
+      const emptied = others.map((text) => ({ ...text, action: 'redact' as const, content: '' }))
+      return [...screenings.filter((one) => !texts.includes(one)), merged, ...emptied]
+    }
+  }
+  return screenings
+}
+
+/**
+ * Shows the shields an answer as a whole, with the pieces that it continues; what of it was held back is shown when they
+ * have cleared it.
+ */
+export async function screenOutput(
+  parts: AgentParts,
+  { signal, self, runtime, context }: EffectScope,
+): Promise<OutputScreening> {
+  await runtime.waitUntilDurable()
+  signal.throwIfAborted()
+  const stepId = `${context.held?.stepId ?? context.runId}.output`
+  runtime.steps.start(
+    self,
+    createShieldStep({ stepId, point: 'output' }, (screening: Screening) => [screening]),
+  )
+  signal.throwIfAborted()
+  const { held, spoken, pieces } = context
+  const answer = (spoken?.text ?? '') + (held?.text ?? '')
+  const screening = toLastPiece(
+    pieces,
+    await screenText(parts, { runtime, context, signal }, 'output', answer),
+  )
+  signal.throwIfAborted()
+  runtime.streamCleared(screening.action === 'block' ? '' : screening.content)
+  return screening.action === 'redact'
+    ? { ...screening, ...(await findRedactedProblem(screening, parts, context)) }
+    : screening
+}
+
+/** The schema problem of the redacted answer. Redacting alone does not make an answer invalid. */
+async function findRedactedProblem(
+  { content }: Screening,
+  { output }: AgentParts,
+  { held, outputProblem }: AgentContext,
+): Promise<Pick<OutputScreening, 'outputProblem'>> {
+  if (output === undefined || (held?.outputProblem ?? outputProblem) === null) return {}
+  const reading = await readOutput(content, output.validate, output.schema)
+  return { outputProblem: reading.ok ? null : reading.problem }
+}
+
+/** The screening of the whole answer, for its last part. The earlier parts were shown, so they stay as they are. */
+function toLastPiece(pieces: string, screening: Screening): Screening {
+  const { action, content, message } = screening
+  if (action === 'block') return screening
+  if (content.startsWith(pieces)) return { ...screening, content: content.slice(pieces.length) }
+  const why = message ?? 'A shield refused the answer.'
+  return {
+    ...screening,
+    action: 'block',
+    content: '',
+    message: `${why} It begins in a piece that was shown before, so it cannot be redacted.`,
+  }
+}
+
+/** Screens the arguments of the current calls. */
+export async function screenCalls(
+  parts: AgentParts,
+  { signal, self, runtime, context }: EffectScope,
+): Promise<CallScreening[]> {
+  await runtime.waitUntilDurable()
+  signal.throwIfAborted()
+  const calls = listUnclearedCalls(context)
+  const callShield = createShieldSteps()
+  for (const { id: callId } of calls) {
+    const stepId = `${getCallStepId(context, callId)}.toolInput`
+    runtime.steps.start(self, callShield({ stepId, point: 'toolInput', callId }))
+  }
+  signal.throwIfAborted()
+  return runStaggered(calls, signal, async ({ id: callId, name: toolName, arguments: text }) => {
+    const look = (content: string) =>
+      screenText(parts, { runtime, context, signal }, 'toolInput', content, { callId, toolName })
+    const screening = { ...(await look(text)), callId }
+    if (parts.tools.get(toolName) !== undefined) return screening
+    // A name that is no tool's is what the model says, like its arguments.
+    const named = await look(toolName)
+    if (named.action !== 'block' && named.action !== 'redact') return screening
+    return { ...named, action: 'block' as const, content: '', callId, name: withheldName }
+  })
+}
+
+/** Screens the results that have come; input shields screen the reasons of rejected calls. */
+export async function screenResults(
+  parts: AgentParts,
+  { signal, self, runtime, context }: EffectScope,
+): Promise<CallScreening[]> {
+  await runtime.waitUntilDurable()
+  signal.throwIfAborted()
+  const { inputShields, resultShields } = context.features
+  const come = context.calls.flatMap(({ id, name, result, unscreened }) => {
+    if (!unscreened || result === undefined) return []
+    return [{ id, name, result, reason: inputShields ? findRejectionReason(result) : null }]
+  })
+  const [callShield, reasonShield] = [createShieldSteps(), createShieldSteps(({ asInput }) => asInput)]
+  const startLook = (callId: string, isReason: boolean): void => {
+    const step = getCallStepId(context, callId)
+    if (isReason) runtime.steps.start(self, reasonShield({ stepId: `${step}.input`, point: 'input', callId }))
+    else runtime.steps.start(self, callShield({ stepId: `${step}.toolOutput`, point: 'toolOutput', callId }))
+  }
+  for (const { id, reason } of come) startLook(id, reason !== null)
+  signal.throwIfAborted()
+  return runStaggered(come, signal, async ({ id: callId, name: toolName, result, reason }) => {
+    const look = (point: ShieldPoint, content: string) =>
+      screenText(parts, { runtime, context, signal }, point, content, { callId, toolName })
+    if (reason === null)
+      return { ...(await screenToolResult(result, (text) => look('toolOutput', text))), callId }
+    const { content, ...asInput } = await look('input', reason)
+    signal.throwIfAborted()
+    if (asInput.action === 'block') return { ...asInput, content, findings: [], callId, asInput }
+    const words = rejectionPrefix + content
+    if (!resultShields) return { ...allowedScreening, content: words, callId, asInput }
+    startLook(callId, false)
+    signal.throwIfAborted()
+    return { ...(await look('toolOutput', words)), callId, asInput }
+  })
+}
+
+/** Screens the text of a result, and the readable text of its files. */
+async function screenToolResult(
+  { content: words, media = [] }: ToolResult,
+  look: (text: string) => Promise<Screening>,
+): Promise<Omit<CallScreening, 'callId'>> {
+  const screening = await look(words)
+  const readable = media.map(getReadableText).filter((text) => text !== '')
+  if (readable.length === 0 || screening.action === 'block') return screening
+  // A file cannot be redacted: it passes unchanged, or is left out.
+  const { action, findings } = await look(readable.join('\n'))
+  if (action !== 'block' && action !== 'redact') return screening
+  const content = `${screening.content}\n${withheldMedia}`
+  return {
+    ...screening,
+    content,
+    withoutMedia: true as const,
+    findings: [...screening.findings, ...findings],
+  }
+}
+
+const allowedScreening = { action: 'allow' as const, message: null, findings: [] }
+
+const withheldMedia = '[Withheld: a shield refused what the files of this result say.]'
+
+/**
+ * The steps of the screenings of one batch. The actor returns all screenings at once; `said` picks the report of one.
+ */
+function createShieldSteps(
+  said: (screening: CallScreening) => ShieldReport | undefined = (screening) => screening,
+) {
+  let brought: readonly CallScreening[] | undefined
+  let byCall = new Map<string, CallScreening>()
+  return (step: { stepId: string; point: Exclude<ShieldPoint, 'output'>; callId: string }) =>
+    createShieldStep(step, (screenings: CallScreening[]) => {
+      if (brought !== screenings) {
+        brought = screenings
+        byCall = new Map(screenings.map((screening) => [screening.callId, screening]))
+      }
+      const screening = byCall.get(step.callId)
+      const one = screening && said(screening)
+      return one ? [one] : []
+    })
+}
+
+/** What shields said, without what they said it of. */
+type ShieldReport = Omit<Screening, 'content'>
+type ShieldStep = Extract<Step, { stepType: 'shield_call' }>
+
+/** The step of a screening at one point; `pickReports` picks its reports from the actor's output. */
+function createShieldStep<Output>(
+  step: Omit<ShieldStep, 'stepType'>,
+  pickReports: (output: Output) => readonly ShieldReport[],
+): StepWork<'shield_call', Output> {
+  return {
+    step: { stepType: 'shield_call', ...step },
+    toEnding: (output) => ({ payload: { violation: output && findViolation(pickReports(output)) } }),
+  }
+}
+
+const gravity = ['block', 'redact', 'warn'] as const
+
+function findViolation(screenings: readonly ShieldReport[]): ShieldViolation | null {
+  const action = gravity.find((one) => screenings.some((screening) => screening.action === one))
+  if (action === undefined) return null
+  const gravest = screenings.find((screening) => screening.action === action)
+  const findings = screenings.flatMap((screening) => screening.findings)
+  const objecting = findings.filter((finding) => finding.action !== 'allow').map(({ shield }) => shield)
+  return { action, message: gravest?.message ?? null, shields: [...new Set(objecting)] }
+}

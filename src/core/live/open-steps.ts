@@ -6,7 +6,7 @@ import type { AgentMachineEvent } from '../../../machines/agent/machine-events.j
 import type { Defer, Emitter } from './answer-stream.js'
 import type { Clock } from '../base/clock.js'
 import { attachCause } from '../base/thrown-errors.js'
-import { toPlainError } from '../base/plain-error.js'
+import { toPlainError } from '../base/thrown-errors.js'
 
 type PayloadOf<Type extends StepType> = Extract<StepCompleted, { stepType: Type }>['payload']
 

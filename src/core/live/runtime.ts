@@ -297,7 +297,7 @@ export class AgentRuntime {
     return sum
   }
 
-  /** Whether the log keeps nothing of what happens here any more: what it says so far is what becomes of the run. */
+  /** Whether this process can no longer write the log. The run is then what the log has so far. */
   hasLostRun(event: AgentMachineEvent): boolean {
     return event.type === 'STORE_FAILED' || this.binding.journal?.hasFailed === true
   }

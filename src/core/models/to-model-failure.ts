@@ -9,11 +9,10 @@ import { listCauses } from '../base/describe-error.js'
 import { stripControls } from '../base/strip-controls.js'
 import { readProperty } from '../base/to-json.js'
 import { systemClock } from '../base/clock.js'
-import { isContextOverflow } from './context-overflow.js'
 import { normalizeFailure, toSingleLine } from './normalize-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, readWord } from './error-body.js'
 import { ModelError } from './provider.js'
-import { getHeader, parseRateLimitReset, parseRetryAfter } from './retry-after.js'
+import { asObject } from './as-json.js'
 
 /**
  * Whatever a provider rejected with, as plain data: see `FailureKind` for the kinds. Judged by what the error has
@@ -248,4 +247,103 @@ function readText(value: unknown, key: string): string {
 function readStatusNumber(value: unknown, key: string): number | null {
   const number = readProperty(value, key)
   return typeof number === 'number' && Number.isInteger(number) && number >= 100 ? number : null
+}
+
+/** Codes and types by which providers say that a request does not fit the model's window. */
+const overflowCodes =
+  /^(context_length_exceeded|context_window_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached|too_many_prompt_tokens|exceed_context_size_error|request_too_large|string_above_max_length)$/i
+
+/** The same in words, each as at least one provider puts it. */
+const overflowSentences = [
+  /maximum context length/i, // OpenAI, DeepSeek, vLLM, Mistral, OpenRouter
+  /context (length|window|size|limit)[^.]{0,40}\b(exceed|too (long|large|small)|overflow)/i, // MiniMax, LM Studio
+  /exceed[^.]{0,60}\bcontext( (length|window|size|limit))?/i, // llama.cpp, Ollama, Anthropic
+  /reduce the length of (the|your) (messages|prompt|input)/i, // Groq, OpenAI
+  /(prompt|input) (is )?too (long|large)/i, // Anthropic, Bedrock, Ollama
+  /input token count[^.]{0,60}exceeds/i, // Gemini
+  /maximum prompt length/i, // xAI
+  /prompt (length )?exceeds (the )?max(imum)? length/i, // Z.ai
+  /exceeded model token limit/i, // Moonshot
+  /total number of tokens in the prompt cannot exceed/i, // Cohere
+  /`inputs` tokens \+ `max_new_tokens` must be/i, // Text Generation Inference, Together
+  /range of input length should be/i, // Alibaba
+  /total length of all messages is too long/i,
+  /too many tokens: size limit exceeded/i,
+  /number of (input|prompt) tokens exceeds (the )?max/i,
+]
+
+/** A single request above the allowance of a whole minute: waiting does not help, a shorter request does. */
+const exceedsMinuteLimit = /request too large/i
+
+/** Whether an error says that the request is too long for the model. */
+function isContextOverflow(status: number | null, code: string, type: string, message: string): boolean {
+  if (status === 413) return true
+  if (status === 401 || status === 403) return false
+  if (status === 429) return exceedsMinuteLimit.test(message)
+  return (
+    overflowCodes.test(code) ||
+    overflowCodes.test(type) ||
+    overflowSentences.some((sentence) => sentence.test(message))
+  )
+}
+
+/**
+ * How long the provider asks us to wait, in milliseconds: `Retry-After-Ms` before `Retry-After`, which is seconds or
+ * an HTTP date. Null when it asks for nothing, or for something that is no time. `headers` is a `Headers` or a plain
+ * object.
+ */
+function parseRetryAfter(headers: unknown, now: number): number | null {
+  const ms = parseAmount(getHeader(headers, 'retry-after-ms'))
+  if (ms !== null && ms > 0) return Math.ceil(ms)
+  const text = getHeader(headers, 'retry-after')
+  const seconds = parseAmount(text)
+  if (seconds !== null) return Math.ceil(seconds * 1000)
+  // Date.parse makes a date of almost anything.
+  const date = /\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(date) ? ms : Math.max(0, date - now)
+}
+
+function parseAmount(text: string): number | null {
+  return /^\d{1,15}(\.\d+)?$/.test(text) ? Number(text) : null
+}
+
+/** A header by its name in lower case, '' when it is not there. `headers` is a `Headers` or a plain object. */
+function getHeader(headers: unknown, name: string): string {
+  if (typeof headers !== 'object' || headers === null) return ''
+  if ('get' in headers && typeof headers.get === 'function') {
+    const value: unknown = headers.get(name)
+    return typeof value === 'string' ? value.trim() : ''
+  }
+  const entry = Object.entries(asObject(headers) ?? {}).find(([key]) => key.toLowerCase() === name)
+  return typeof entry?.[1] === 'string' || typeof entry?.[1] === 'number' ? String(entry[1]).trim() : ''
+}
+
+/** What a provider counts. */
+const rateLimits = ['requests', 'tokens'] as const
+
+/**
+ * How long until what is used up may be used again, in milliseconds, by the headers `x-ratelimit-remaining-requests` and
+ * `-reset-requests`, and the same of tokens: `1s`, `6m0s`, `120ms`, or seconds. Null where no header says that something is
+ * used up.
+ */
+export function parseRateLimitReset(headers: unknown): number | null {
+  const waits = rateLimits.flatMap((name) => {
+    const remaining = getHeader(headers, `x-ratelimit-remaining-${name}`)
+    const resetMs = parseDuration(getHeader(headers, `x-ratelimit-reset-${name}`))
+    return remaining !== '' && Number(remaining) <= 0 && resetMs !== null ? [resetMs] : []
+  })
+  return waits.length === 0 ? null : Math.max(...waits)
+}
+
+const unitMs: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 }
+
+/** `1h2m3.5s`, or a number of seconds. */
+function parseDuration(text: string): number | null {
+  const seconds = parseAmount(text)
+  if (seconds !== null) return Math.ceil(seconds * 1000)
+  if (!/^(\d{1,9}(\.\d{1,9})?(ms|[dhms]))+$/.test(text)) return null
+  let total = 0
+  for (const [, amount, , unit] of text.matchAll(/(\d+(\.\d+)?)(ms|[dhms])/g))
+    total += Number(amount) * (unitMs[unit ?? ''] ?? 0)
+  return Math.ceil(total)
 }

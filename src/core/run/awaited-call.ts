@@ -17,7 +17,7 @@ export type CallReference =
   | string
   | (Pick<UnansweredCall, 'callId' | 'fingerprint' | 'messageId'> & { name?: string })
 
-/** What a person may put in place of a call's arguments: where it is known which tool's, what the model gives that. */
+/** The arguments that a person may give in place of the model's: the input type of the tool, or `unknown` when the tool is not known. */
 export type EditOf<Tools, Call> = [Tools] extends [never]
   ? unknown
   : [OwnName<Call>] extends [never]

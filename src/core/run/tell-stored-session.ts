@@ -47,8 +47,8 @@ const mostKept = 200
 const keptForecasts = new WeakMap<SessionStore, Map<string, KeptForecast>>()
 
 /**
- * The run of a session as what lies in its inbox will leave it; with `until`, as the messages before that number will. Each
- * message is looked at once, however many others are told before a process takes up the session.
+ * Computes the run of a session as it will be when its inbox has been read; with `until`, only the messages before that number.
+ * Each message is applied once, however many others arrive before a process takes the session.
  */
 async function forecastInbox(
   store: SessionStore,

@@ -41,7 +41,7 @@ export interface FoldedSession {
   run: FoldedRun | null
   /** The agent that began it; null where the log does not say. */
   definition: AgentDefinition | null
-  /** How often it has been resumed since anything else came of it, by processes that did not leave it in order. */
+  /** How many times in a row the run was resumed after a crash: any other event of the run resets it to 0. */
   resumeCount: number
   /** The number of that run's last event, as far as the log knows; null where the log has no number. */
   lastEventNumber: number | null

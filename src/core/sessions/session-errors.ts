@@ -29,7 +29,7 @@ export function refuseUnfinishedRun({ run }: FoldedSession, sessionId: string): 
   )
 }
 
-/** The session of a sub-agent has one run, and what is said to it is said to the session above: its ids of calls are there. */
+/** Messages and answers for a sub-agent go to the session that called it: the ids of its calls are known there. */
 export function refuseSubAgentSession(sessionId: string, parent: string | undefined): void {
   if (parent === undefined) return
   throw new UsageError(

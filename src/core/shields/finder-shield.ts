@@ -1,6 +1,9 @@
 import { defineShield, invalidShieldError } from './define-shield.js'
 import { type Finder, listKinds, redactAll } from './finder.js'
 import type { Shield } from './shield.js'
+import { checkKeys, chooseKinds } from './define-shield.js'
+import { createPiiFinders, type PiiKind, piiKinds } from './pii.js'
+import { createSecretFinders, type SecretKind, secretKinds } from './secrets.js'
 
 /** The options of a shield that looks for patterns. */
 export interface FinderShieldOptions<Kind extends string = string> {
@@ -67,4 +70,59 @@ function checkOptions(name: string, finders: readonly Finder[], options: FinderS
       )
     }
   }
+}
+
+/** What to look for, and what to do about it. */
+export interface PiiShieldOptions extends FinderShieldOptions<PiiKind> {
+  /** Default `pii`. */
+  name?: string
+  /** Default `redact`. */
+  action?: 'redact' | 'block' | 'warn'
+  /** What to look for. Default: everything. */
+  kinds?: readonly PiiKind[]
+}
+
+/**
+ * Finds personal data that is recognizable by its form: e-mail addresses, IBANs, payment cards, US social security
+ * numbers and phone numbers. Names and postal addresses have none. Linear time.
+ *
+ * @example createAgent({ model, shields: { toolOutput: [piiShield({ kinds: ['iban', 'credit_card'] })] } })
+ * @throws {ConfigError} `invalid_shield`
+ */
+export function piiShield(options: PiiShieldOptions = {}): Shield {
+  checkKeys('pii', options, keys)
+  const { name = 'pii' } = options
+  const finders = createPiiFinders(chooseKinds(name, piiKinds, options.kinds))
+  return createFinderShield(name, finders, 'The text contains personal data', options as FinderShieldOptions)
+}
+
+/** What to look for, and what to do about it. */
+export interface SecretsShieldOptions extends FinderShieldOptions<SecretKind> {
+  /** Default `secrets`. */
+  name?: string
+  /** Default `redact`. */
+  action?: 'redact' | 'block' | 'warn'
+  /** What to look for. Default: everything. */
+  kinds?: readonly SecretKind[]
+}
+
+const keys = ['name', 'action', 'kinds', 'replacement', 'message']
+
+/**
+ * Finds API keys, tokens, private keys and passwords that are recognizable by their form: see `SecretKind`. Linear
+ * time.
+ *
+ * @example createAgent({ model, shields: { toolOutput: [secretsShield()], output: [secretsShield({ action: 'block' })] } })
+ * @throws {ConfigError} `invalid_shield`
+ */
+export function secretsShield(options: SecretsShieldOptions = {}): Shield {
+  checkKeys('secrets', options, keys)
+  const { name = 'secrets' } = options
+  const finders = createSecretFinders(chooseKinds(name, secretKinds, options.kinds))
+  return createFinderShield(
+    name,
+    finders,
+    'The text contains what looks like a secret',
+    options as FinderShieldOptions,
+  )
 }

@@ -11,10 +11,10 @@ export {
 export type { Screening as ShieldOutcome, ShieldFinding } from '../../../machines/agent/screening.js'
 export { patternShield, type PatternShieldOptions } from './pattern-shield.js'
 export { type PiiKind, piiKinds } from './pii.js'
-export { piiShield, type PiiShieldOptions } from './pii-shield.js'
+export { piiShield, type PiiShieldOptions } from './finder-shield.js'
 export { runShields, type RunShieldsOptions } from './run-shields.js'
 export { type SecretKind, secretKinds } from './secrets.js'
-export { secretsShield, type SecretsShieldOptions } from './secrets-shield.js'
+export { secretsShield, type SecretsShieldOptions } from './finder-shield.js'
 export type {
   Shield,
   ShieldAction,

@@ -3,7 +3,7 @@ import type { ModelProvider } from '../models/provider.js'
 import { toWellFormed } from '../models/well-formed.js'
 import { readProperty } from '../base/to-json.js'
 import { defineShield, invalidShieldError } from './define-shield.js'
-import { checkKeys, chooseKinds } from './shield-options.js'
+import { checkKeys, chooseKinds } from './define-shield.js'
 import {
   toConversation,
   type GuardedTurn,

@@ -1,7 +1,7 @@
 import { invalidShieldError } from './define-shield.js'
 import type { Finder } from './finder.js'
 import { createFinderShield, type FinderShieldOptions } from './finder-shield.js'
-import { checkKeys } from './shield-options.js'
+import { checkKeys } from './define-shield.js'
 import type { Shield } from './shield.js'
 
 export interface PatternShieldOptions extends FinderShieldOptions {

@@ -1,4 +1,4 @@
-import { createWordStart } from './word-start.js'
+import { createWordStart } from './finder.js'
 import type { Finder } from './finder.js'
 
 /**

@@ -1,4 +1,4 @@
-import { createWordStart } from './word-start.js'
+import { createWordStart } from './finder.js'
 import type { Finder } from './finder.js'
 
 /** Keys that are known by how they start can be told when they are wrapped; an end of a line ends all others. */

@@ -1,15 +1,40 @@
 import { availableParallelism } from 'node:os'
+import { extname } from 'node:path'
 import { truncate } from '../../../guards/lib/cut.js'
 import { runAbortable, CallAbort } from '../../core/base/abort.js'
 import { limitTime } from '../../core/base/time-limit.js'
 import { AttachmentError } from './attachment-error.js'
 import type { Attachment, AttachmentOptions, LoadedAttachment } from './attachment.js'
 import { convertHtml, convertPdf } from './convert-document.js'
-import { decodeContent } from './decode-content.js'
-import { getMediaType } from './media-type.js'
 import { resolveAttachmentLimits } from './attachment-limits.js'
 import { createSource } from './attachment-source.js'
-import { WorkSlots } from './work-slots.js'
+
+/** Lets at most so many pieces of work run at once; the others wait, first come, first served. */
+export class WorkSlots {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(places: number) {
+    this.#free = places
+  }
+
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free -= 1
+    else {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve)
+      })
+    }
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      // The slot goes straight to the next in line, so that later callers do not overtake.
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
+}
 
 /** Each takes a thread and its memory; waiting for a place does not count against `timeoutMs`. */
 const conversionSlots = new WorkSlots(Math.min(4, availableParallelism()))
@@ -75,4 +100,158 @@ async function runWithDeadline<Result>(
     { ms, late },
     runAbortable(AbortSignal.any([outer, deadline.signal]), ({ signal }) => work(signal)),
   )
+}
+
+/** How files begin that are no text, for people who wonder what they have. */
+const signatures: [RegExp, string][] = [
+  [/^%PDF-/, 'a PDF'],
+  [/^PK\x03\x04/, 'a ZIP archive, as Office documents are'],
+  [/^\x1F\x8B/, 'compressed with gzip'],
+  [/^\x89PNG/, 'a PNG image'],
+  [/^\xFF\xD8\xFF/, 'a JPEG image'],
+  [/^GIF8/, 'a GIF image'],
+  [/^\xD0\xCF\x11\xE0/, 'an old Office document'],
+]
+
+/**
+ * Holds the content against what it claims to be, and decodes what is text. A byte order mark counts first, then the
+ * charset that was named, then it has to be UTF-8.
+ * @returns the text; undefined for a PDF
+ * @throws {AttachmentError} `type_mismatch`
+ */
+function decodeContent(
+  bytes: Uint8Array,
+  type: MediaType,
+  name: string,
+  contentType: string | undefined,
+): string | undefined {
+  const head = new TextDecoder('latin1').decode(bytes.subarray(0, 16))
+  const signature = signatures.find(([beginning]) => beginning.test(head))?.[1]
+  const mismatch = (actual: string, hint = '', cause?: unknown) => {
+    const message = `claims to be ${type.mimeType} (by its ${type.from}) and is ${actual}.${hint}`
+    return new AttachmentError('type_mismatch', name, message, { claimed: type.mimeType, actual, cause })
+  }
+  if (type.kind === 'pdf') {
+    if (head.startsWith('%PDF-')) return undefined
+    throw mismatch(signature ?? (bytes.length === 0 ? 'empty' : 'no PDF'))
+  }
+  if (signature !== undefined) throw mismatch(signature)
+  const text = decodeText(bytes, type.charset)
+  if (text === undefined) {
+    const hint = ` Name its charset, as in '${type.mimeType}; charset=windows-1252', or convert it to UTF-8.`
+    throw mismatch(`not ${type.charset ?? 'UTF-8'} text`, hint)
+  }
+  if (text.includes('\0')) throw mismatch('binary data')
+  if (type.kind === 'json') {
+    try {
+      JSON.parse(text)
+    } catch (error) {
+      throw mismatch('not valid JSON', '', error)
+    }
+  }
+  if (
+    type.from === 'name' &&
+    type.kind === 'text' &&
+    isHtmlPage(text) &&
+    /^text\/html\b/i.test(contentType ?? '')
+  ) {
+    throw mismatch('text/html', " The server sent a page about it. Pass mimeType 'text/html' to read that.")
+  }
+  return text
+}
+
+/** Undefined when the bytes are no text in that charset, or the charset is unknown. */
+function decodeText(bytes: Uint8Array, charset: string | undefined): string | undefined {
+  const [first, second] = bytes
+  const marked =
+    first === 0xfe && second === 0xff
+      ? 'utf-16be'
+      : first === 0xff && second === 0xfe
+        ? 'utf-16le'
+        : undefined
+  const utf8Marked = first === 0xef && second === 0xbb && bytes[2] === 0xbf
+  try {
+    return new TextDecoder(marked ?? (utf8Marked ? 'utf-8' : (charset ?? 'utf-8')), { fatal: true }).decode(
+      bytes,
+    )
+  } catch {
+    return undefined
+  }
+}
+
+function isHtmlPage(text: string): boolean {
+  return /^\s*<(!doctype html|html)\b/i.test(text.slice(0, 1000))
+}
+
+/** How text is made of a type. */
+type TextKind = 'text' | 'json' | 'html' | 'pdf'
+
+interface MediaType {
+  /** Without parameters, in lower case. */
+  mimeType: string
+  kind: TextKind
+  /** The `charset` parameter. */
+  charset: string | undefined
+  /** Where it comes from: a name is believed less than a word that was said on purpose. */
+  from: 'mimeType' | 'name' | 'Content-Type'
+}
+
+const extensions: Record<string, string> = {
+  '.txt': 'text/plain',
+  '.text': 'text/plain',
+  '.log': 'text/plain',
+  '.md': 'text/markdown',
+  '.markdown': 'text/markdown',
+  '.csv': 'text/csv',
+  '.tsv': 'text/tab-separated-values',
+  '.xml': 'text/xml',
+  '.yaml': 'text/yaml',
+  '.yml': 'text/yaml',
+  '.html': 'text/html',
+  '.htm': 'text/html',
+  '.json': 'application/json',
+  '.pdf': 'application/pdf',
+}
+
+const supportedTypes = 'plain text, Markdown, CSV, HTML, JSON and PDF'
+
+/**
+ * The type of an attachment: what was said, else what its name says, else what the server says.
+ * @throws {AttachmentError} `unsupported_type`
+ */
+function getMediaType(
+  name: string,
+  mimeType: string | undefined,
+  contentType: string | undefined,
+): MediaType {
+  const byName = extensions[extname(name).toLowerCase()]
+  const charset = findCharset(mimeType) ?? findCharset(contentType)
+  const [claimed, from] =
+    mimeType !== undefined
+      ? ([mimeType, 'mimeType'] as const)
+      : byName !== undefined
+        ? ([byName, 'name'] as const)
+        : ([contentType ?? '', 'Content-Type'] as const)
+  const essence = claimed.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const kind = findTextKind(essence)
+  if (kind !== undefined) return { mimeType: essence, kind, charset, from }
+  throw new AttachmentError(
+    'unsupported_type',
+    name,
+    essence === ''
+      ? `has a type that is not known. Pass its mimeType; supported are ${supportedTypes}.`
+      : `is ${essence.slice(0, 100)}, of which no text is made. Supported are ${supportedTypes}.`,
+  )
+}
+
+function findTextKind(essence: string): TextKind | undefined {
+  if (essence === 'application/pdf' || essence === 'application/x-pdf') return 'pdf'
+  if (essence === 'text/html' || essence === 'application/xhtml+xml') return 'html'
+  if (/^(application|text)\/([\w.-]+\+)?json$/.test(essence)) return 'json'
+  if (/^text\/[\w.+-]+$/.test(essence) || /^application\/(xml|yaml|x-ndjson)$/.test(essence)) return 'text'
+  return undefined
+}
+
+function findCharset(type: string | undefined): string | undefined {
+  return /;\s*charset="?([^\s;"]+)/i.exec(type ?? '')?.[1]
 }

@@ -167,7 +167,7 @@ function makeFile(file: string): void {
   accessSync(dirname(file), constants.W_OK)
 }
 
-/** Node's own recursive way never ends where a folder says of what cannot be made that it is not there, as /proc does. */
+/** Makes a folder and its parents. The `recursive` option of Node's mkdir never returns below /proc, where mkdir fails with ENOENT. */
 function makeFolder(dir: string): void {
   try {
     mkdirSync(dir, { mode: 0o700 })

@@ -2,13 +2,13 @@ import type Database from 'libsql'
 import type { Listing } from '../../core/sessions/store/list-options.js'
 import type { ResolvedRange } from '../../core/sessions/store/read-range.js'
 import type { Lease, LogRecord, SessionSummary } from '../../core/sessions/store/store.js'
+import type { StoredTimer } from '../../core/sessions/store/timers.js'
+import type { InboxMessage, UnreadInbox } from '../../core/sessions/store/inbox.js'
 import { closeDatabase, emptyWriteAheadLog } from './database.js'
 import { prepareBudgetStatements } from './budget-statements.js'
-import { prepareInboxStatements } from './inbox-statements.js'
 import { listSessions } from './list-sessions.js'
 import { headSql, type SessionRow, sessionColumns, readSessionRow, updatedAtSql } from './session-row.js'
-import { selectBytes, selectInteger, decodeText } from './sql-values.js'
-import { prepareTimerStatements } from './timer-statements.js'
+import { selectBytes, selectInteger, decodeText, type Prepare } from './sql-values.js'
 
 const recordColumns = [
   ...['seq', 'at'].map(selectInteger),
@@ -132,5 +132,90 @@ function readLogRecord(row: unknown): LogRecord {
     type: decodeText(type) as LogRecord['type'],
     data: decodeText(data),
     check: decodeText(check),
+  }
+}
+
+const columns = `${selectBytes('id')}, ${selectInteger('at')}, ${selectBytes('data')}`
+
+/** The SQL of the timers, prepared once. */
+function prepareTimerStatements(one: Prepare) {
+  const get = one(`SELECT ${columns} FROM timers WHERE id = ?`).raw()
+  const set = one(
+    'INSERT INTO timers (id, at, data) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at, data = excluded.data',
+  )
+  const add = one('INSERT INTO timers (id, at, data) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING')
+  const listDue = one(`
+    SELECT ${columns} FROM timers WHERE at <= ?1 AND (at > ?2 OR (at = ?2 AND id > ?3)) ORDER BY at, id LIMIT ?4`).raw()
+  const list = one(`
+    SELECT ${columns} FROM timers WHERE id > ?1 AND substr(id, 1, length(?2)) = ?2 ORDER BY id LIMIT ?3`).raw()
+  const move = one('UPDATE timers SET at = ? WHERE id = ? AND at = ?')
+  const remove = one('DELETE FROM timers WHERE id = ? AND at = ?')
+
+  return {
+    get: (id: string): StoredTimer | null => get.all([id]).map(readTimer)[0] ?? null,
+    set({ id, at, data }: StoredTimer) {
+      set.run([id, at, data])
+    },
+    add({ id, at, data }: StoredTimer) {
+      add.run([id, at, data])
+    },
+    listDue: (time: number, limit: number, after: Pick<StoredTimer, 'at' | 'id'>): StoredTimer[] =>
+      listDue.all([time, after.at, after.id, limit]).map(readTimer),
+    list: (prefix: string, limit: number, after: string): StoredTimer[] =>
+      list.all([after, prefix, limit]).map(readTimer),
+    /** Whether it was at that time. */
+    move: (id: string, from: number, to: number | null): boolean =>
+      (to === null ? remove.run([id, from]) : move.run([to, id, from])).changes > 0,
+  }
+}
+
+function readTimer(row: unknown): StoredTimer {
+  const [id, at, data] = row as [Buffer, number, Buffer]
+  return { id: decodeText(id), at, data: decodeText(data) }
+}
+
+/** The SQL of the inboxes, prepared once. */
+function prepareInboxStatements(one: Prepare) {
+  const count = one('UPDATE sessions SET told = told + 1 WHERE id = ?')
+  const put = one(
+    'INSERT INTO inbox (session_id, message, at, text) SELECT id, told, ?, ? FROM sessions WHERE id = ?',
+  )
+  const read = one(
+    `SELECT ${selectInteger('message')}, ${selectInteger('at')}, ${selectBytes('text')} FROM inbox
+     WHERE session_id = ? AND message > ? ORDER BY message`,
+  ).raw()
+  const told = one(`SELECT ${selectInteger('told')} FROM sessions WHERE id = ?`).raw()
+  const last = one('SELECT max(message) FROM inbox WHERE session_id = ?').raw()
+  const remove = one('DELETE FROM inbox WHERE session_id = ? AND message = ?')
+  const findUnread = one(`
+    SELECT ${selectBytes('session_id')}, max(message) FROM inbox
+    WHERE session_id IN (SELECT value FROM json_each(?)) GROUP BY session_id`).raw()
+  const listUnread = one(
+    `SELECT ${selectBytes('session_id')}, max(message) FROM inbox GROUP BY session_id`,
+  ).raw()
+  const toNews = (rows: unknown): UnreadInbox[] =>
+    (rows as [Buffer, number][]).map(([id, inbox]) => ({ sessionId: decodeText(id), inbox }))
+
+  return {
+    /** The number of the message. */
+    put(sessionId: string, time: number, message: string): number {
+      count.run([sessionId])
+      put.run([time, message, sessionId])
+      return (told.all([sessionId]) as [number][])[0]?.[0] ?? 0
+    },
+    read: (sessionId: string, after = 0): InboxMessage[] =>
+      (read.all([sessionId, after]) as [number, number, Buffer][]).map(([message, at, words]) => ({
+        message,
+        at,
+        text: decodeText(words),
+      })),
+    /** The number of the last message; 0: there is none. */
+    last: (sessionId: string): number => (last.all([sessionId]) as [number | null][])[0]?.[0] ?? 0,
+    remove(sessionId: string, message: number) {
+      remove.run([sessionId, message])
+    },
+    findUnread: (sessionIds: readonly string[]): UnreadInbox[] =>
+      toNews(findUnread.all([JSON.stringify(sessionIds)])),
+    listUnread: (): UnreadInbox[] => toNews(listUnread.all([])),
   }
 }

@@ -8,15 +8,16 @@ import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
 import { isSessionId } from '../../core/sessions/store/session-id.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
-import type { SessionStore } from '../../core/sessions/store/store.js'
+import type { SessionStore, LogRecord } from '../../core/sessions/store/store.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
+import { replayEvents } from '../../core/run/watch-session.js'
+import { openRecord } from '../../core/sessions/log/log-record.js'
 import { EvaluationError } from './evaluation-error.js'
 import type { EvaluationCase } from './evaluation-case.js'
-import type { EvaluatedRun } from './evaluation-report.js'
+import type { EvaluatedRun, GuardSaid } from './evaluation-report.js'
 import { followRun } from './follow-run.js'
 import { PlayedTools } from './played-tools.js'
 import { rebindAgent } from './rebind-agent.js'
-import { readRunFacts, type RunFacts } from './run-facts.js'
 
 /** A case that has come to its end, before it is scored. */
 export interface CaseOutcome extends RunFacts {
@@ -184,4 +185,38 @@ export function toSessionId(evaluation: string, caseId: string, repeat: number):
   // What a scorer adds has to have room, too.
   if (isSessionId(id) && id.length <= 130) return id
   return `${evaluation}.${sha256(caseId).slice(0, 32)}.${repeat}`
+}
+
+/** What the log of a session says that its result does not. */
+interface RunFacts {
+  durationMs: number
+  guards: GuardSaid[]
+}
+
+async function readRunFacts(store: SessionStore, session: string): Promise<RunFacts> {
+  const records = await store.read(session)
+  const guards = [...replayEvents(records, session)].flatMap(({ events }) =>
+    events.flatMap((event): GuardSaid[] => {
+      if (event.type !== 'guardrail') return []
+      const { guard, action, message } = event
+      return [{ guard, action, message: message.slice(0, 600) }]
+    }),
+  )
+  return { durationMs: measureWork(records, session), guards }
+}
+
+/** The time between the records of runs: without the time between two runs, and between a stop and a resume. */
+function measureWork(records: readonly LogRecord[], session: string): number {
+  let [total, before, head] = [0, 0, records[0]?.type === 'snapshot' ? records[0].seq - 1 : 0]
+  for (const record of records) {
+    const entry = openRecord(record, head, session)
+    head = record.seq
+    const begins =
+      entry.type === 'opened' ||
+      entry.type === 'start' ||
+      (entry.type === 'event' && entry.event.type === 'RESUMED')
+    if (!begins && before > 0) total += Math.max(0, record.at - before)
+    before = record.at
+  }
+  return total
 }

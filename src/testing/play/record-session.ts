@@ -72,7 +72,7 @@ export async function takeRecording(
     // oxlint-disable-next-line no-await-in-loop
     subAgents.push({ tool, callId, recording: await takeRecording(store, id, child) })
   }
-  // Where something that is withheld has decided, the recording goes another way than the log: it ends before that.
+  // Where withheld content decided what happened next, the recording cannot follow the log. It ends before that record.
   const end = reached.findIndex((place, i) => place !== whole.get(kept[i]?.seq ?? 0))
   const isWhole = end < 0
   const records = kept.map((record, i) => ({ ...record, reached: reached[i] ?? null }))

@@ -136,12 +136,12 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
   const { place, round } = best
   const why =
     isFair === undefined
-      ? 'no event has to happen, as `fair` names none'
+      ? ': without `fair`, no event has to happen'
       : round.length === 0
-        ? 'no event that has to happen is possible there'
-        : 'every event that has to happen does'
+        ? ': no event of `fair` is possible there'
+        : ', although each event of `fair` that stays possible happens'
   const breach = {
-    reason: `what it waits for never comes: ${why}`,
+    reason: `q never holds${why}`,
     start: findStart(place),
     moves: listMoves(place),
     loop: round,

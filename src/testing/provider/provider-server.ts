@@ -1,5 +1,5 @@
 /**
- * One answer of the server that a provider is checked against: what a turn of the rehearsal is, as far as the suite needs it.
+ * One answer of the server that a provider is checked against: the fields of a turn of a rehearsal that the suite uses.
  */
 export interface ProviderTurn {
   /** What the model says, thinks, and asks for. */

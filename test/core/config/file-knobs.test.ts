@@ -1,7 +1,7 @@
 import { agentSections } from '../../../src/core/config/agent-sections.js'
 import { configFileKind, parseConfigFile } from '../../../src/core/config/config-file.js'
 import type { Kind } from '../../../src/core/config/kind.js'
-import { createModel, resolveApi, resolveModelOptions } from '../../../src/cli/model-options.js'
+import { createModel, resolveApi, resolveModelOptions } from '../../../src/cli/model-setup.js'
 import { type AgentOptions, createAgent, defineTool, type RunInput } from '../../../src/index.js'
 
 /** Each key of a configuration file that is none of a run: two values, and what the file needs besides. */

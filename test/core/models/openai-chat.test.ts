@@ -2,6 +2,8 @@ import { jest } from '@jest/globals'
 import { once } from 'node:events'
 import OpenAI, { AzureOpenAI } from 'openai'
 import type { ServerResponse } from 'node:http'
+// oxlint-disable-next-line import/no-unassigned-import -- the two halves of a provider load at once what both import, which jest's loader cannot
+import '../../../src/core/models/openai/chat-wire.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
 import { ModelError, type ModelProvider, type ModelRequest } from '../../../src/core/models/provider.js'

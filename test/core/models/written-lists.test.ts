@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { JsonListCache } from '../../../src/core/models/openai/json-list-cache.js'
+import { JsonListCache } from '../../../src/core/models/openai/encode-body.js'
 
 const written = (lists: JsonListCache, items: readonly object[]) =>
   JSON.parse(`[${new TextDecoder().decode(lists.write(items))}]`) as unknown

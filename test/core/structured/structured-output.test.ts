@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ConfigError, createAgent, type ModelProvider, openaiChat } from '../../../src/index.js'
-import { findStructuredOutput } from '../../../src/core/models/openai/structured-output-support.js'
+import { findStructuredOutput } from '../../../src/core/models/openai/wire-provider.js'
 import { getFormat } from '../../../src/core/structured/demand-output.js'
 import { createStructuredOutput } from '../../../src/core/structured/structured-output.js'
 

@@ -1,7 +1,10 @@
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import type { Message } from '../../../../machines/agent/messages.js'
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import { readSession } from '../../../core/sessions/log/read-session.js'
+import { formatMessageText } from '../../../core/format/message-text.js'
+import { stripControls } from '../../../core/format/format-words.js'
 import { badUsageError, CliError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
@@ -10,7 +13,8 @@ import { getErrorCode, describeReadError } from '../../load-file.js'
 import { withSessionStore } from '../../open-session-store.js'
 import { type ParsedOptions, parseOptions } from '../../parse-options.js'
 import { escapeJson } from '../../render/json-renderer.js'
-import { formatMarkdown } from '../../render/session-markdown.js'
+import { formatTimestamp } from '../../render/format-time.js'
+import { collectToolNames } from '../../render/format-transcript.js'
 import type { TestExport } from './export-test.js'
 import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
@@ -164,4 +168,52 @@ async function writeExport(content: string, file: string, replace: boolean, { cw
             .replace('cannot be read', 'cannot be written')
     throw new CliError('unwritable_file', `--out: ${why}`, '--out', { cause })
   }
+}
+
+interface MarkdownHead {
+  id: string
+  name?: string | undefined
+}
+
+/** A conversation as Markdown: texts unchanged, calls and complete results as code blocks. */
+function formatMarkdown({ id, name }: MarkdownHead, messages: readonly Message[]): string {
+  const names = collectToolNames(messages)
+  const blocks = messages.flatMap((message) => (message.internal ? [] : formatMessage(message, names)))
+  return [`# ${toInline(name ?? `Session ${id}`)}`, ...blocks, ''].join('\n\n').trimEnd() + '\n'
+}
+
+function formatMessage(message: Message, names: ReadonlyMap<string, string>): string[] {
+  const when = formatTimestamp(message.createdAt)
+  switch (message.role) {
+    case 'system':
+      return [`> ${toInline(formatMessageText(message))}`]
+    case 'user':
+      return [`## You · ${when}`, stripControls(formatMessageText(message))]
+    case 'assistant': {
+      const text = message.content || message.refusal || ''
+      const calls = (message.tool_calls ?? []).flatMap(({ function: call }) => [
+        `Calls \`${toInline(call.name)}\`:`,
+        toFencedBlock(call.arguments),
+      ])
+      return [`## Assistant · ${when}`, ...(text === '' ? [] : [stripControls(text)]), ...calls]
+    }
+    default: {
+      const status = typeof message.data?.status === 'string' ? ` (${message.data.status})` : ''
+      const name = names.get(message.tool_call_id) ?? message.tool_call_id
+      return [`Result of \`${toInline(name)}\`${toInline(status)}:`, toFencedBlock(message.content)]
+    }
+  }
+}
+
+/** One line without backticks, which would end a code span. */
+function toInline(text: string): string {
+  return stripControls(text).replaceAll(/\s+/g, ' ').replaceAll('`', "'")
+}
+
+/** A code block with a fence that is longer than any in the text. */
+function toFencedBlock(text: string): string {
+  const code = stripControls(text)
+  const longest = Math.max(2, ...(code.match(/`+/g) ?? []).map((run) => run.length))
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}\n${code}\n${fence}`
 }

@@ -1,4 +1,12 @@
+import { type AgentState, type Reason, isWorkState } from '../../../../machines/agent/run-result.js'
 import type { ListOptions } from '../../../core/sessions/store/list-options.js'
+import type { Paint, Style } from '../../../core/format/paint.js'
+import { getStateStyle } from '../../../core/format/run-summary.js'
+import { formatCount, formatMoney, shorten } from '../../../core/format/format-words.js'
+import { readSessionAt } from '../../../core/sessions/replay-session.js'
+import { createSummary } from '../../../core/sessions/session-summary.js'
+import { StoreError, type StoreErrorCode } from '../../../core/sessions/store/store-error.js'
+import type { ListedSession, SessionStore, SessionSummary } from '../../../core/sessions/store/store.js'
 import { badUsageError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { exitCodes } from '../../exit-codes.js'
@@ -6,9 +14,7 @@ import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions, parseTag, parseWholeNumber } from '../../parse-options.js'
 import { formatJsonLine } from '../../render/json-renderer.js'
 import { createPaint, wantsColor } from '../../render/paint.js'
-import { formatIsoTime } from '../../render/format-time.js'
-import { formatSessionTable } from '../../render/session-table.js'
-import { type SessionInList, readSessionRow } from '../../session-row.js'
+import { formatIsoTime, formatAgo } from '../../render/format-time.js'
 import { sessionOptionSpecs } from './session-options.js'
 
 const defaultLimit = 20
@@ -69,4 +75,104 @@ function showTable(rows: readonly SessionInList[], more: number, { stdout, env }
   const paint = createPaint(wantsColor(stdout, env))
   stdout.write(formatSessionTable(rows, { now: Date.now(), width: stdout.columns ?? 160, paint }))
   if (more > 0) stdout.write(paint('dim', `${more} older: --limit 0 shows all.`) + '\n')
+}
+
+const columnHeads = ['session', 'state', 'when', 'messages', 'tokens', 'cost', 'title']
+const numeric: ReadonlySet<string> = new Set(['messages', 'tokens', 'cost'])
+
+/** The least width of titles, even on narrow terminals. */
+const minTitleWidth = 20
+
+/** A table of sessions: a header line, then one line each. */
+function formatSessionTable(
+  rows: readonly SessionInList[],
+  { now, width, paint }: { now: number; width: number; paint: Paint },
+): string {
+  const cells = rows.map((row) => [
+    shorten(row.id, 200),
+    row.state,
+    formatAgo(row.updatedAt, now),
+    formatCount(row.messages),
+    formatCount(row.totalTokens),
+    row.cost === null ? '?' : formatMoney(row.cost),
+  ])
+  const widths = columnHeads
+    .slice(0, -1)
+    .map((head, i) => Math.max(head.length, ...cells.map((line) => (line[i] ?? '').length)))
+  const titleWidth = Math.max(minTitleWidth, width - widths.reduce((sum, each) => sum + each + 2, 0))
+  const aligned = (line: readonly string[]): string[] =>
+    line.map((cell, i) =>
+      numeric.has(columnHeads[i] ?? '') ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0),
+    )
+  const lines = rows.map((row, i) => {
+    const [id = '', state = '', ...rest] = aligned(cells[i] ?? [])
+    return [id, paint(chooseStyle(row.state), state), ...rest, shorten(row.title, titleWidth)].join('  ')
+  })
+  return [paint('dim', [...aligned(columnHeads.slice(0, -1)), 'title'].join('  ')), ...lines, ''].join('\n')
+}
+
+function chooseStyle(state: ListedState): Style {
+  switch (state) {
+    case 'interrupted':
+      return 'yellow'
+    case 'new':
+      return 'dim'
+    default:
+      return state === state.toUpperCase()
+        ? getStateStyle(state as Parameters<typeof getStateStyle>[0])
+        : 'red'
+  }
+}
+
+/**
+ * - `interrupted`: its run was at work, and no process holds it
+ * - `new`: no run has started · `corrupt_log` and other codes: why it cannot be read
+ */
+type ListedState = AgentState | 'interrupted' | 'new' | StoreErrorCode
+
+/** A session in a list, with its current state. */
+interface SessionInList extends Omit<SessionSummary, 'state'> {
+  id: string
+  state: ListedState
+  reason: Reason | null
+  createdAt: number
+  updatedAt: number
+  head: number
+  holder: string | null
+}
+
+/** Reads the current state from the log: the summary in the store is as old as the last rest of a run. */
+async function readSessionRow(store: SessionStore, entry: ListedSession): Promise<SessionInList | null> {
+  const { summary, ...place } = entry
+  try {
+    const { run, name, tags, parent, runs, state, definition } = await readSessionAt(store, entry.id)
+    if (run !== null) {
+      const now = createSummary(run.context, { name, tags, parent, runs, definition })
+      const title = summary?.title ?? now.title
+      return { ...now, ...place, title, state: toListedState(now.state, entry.holder) }
+    }
+    const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]
+    const named = { ...(name !== undefined && { name }), title: summary?.title ?? name ?? '' }
+    return { ...emptySummary, ...place, ...named, messages, totalTokens, cost, state: 'new' }
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    // The session was deleted in the meantime.
+    if (error.code === 'unknown_session') return null
+    return { ...(summary ?? emptySummary), ...place, state: error.code }
+  }
+}
+
+/** The state of a run, given its own state and the holder of its session. */
+function toListedState(state: AgentState | null, holder: string | null): AgentState | 'interrupted' {
+  const isAtWork = state === null || isWorkState(state)
+  return isAtWork && holder === null ? 'interrupted' : (state ?? 'RUNNING')
+}
+
+const emptySummary: Omit<SessionSummary, 'state'> = {
+  title: '',
+  reason: null,
+  runs: 0,
+  messages: 0,
+  totalTokens: 0,
+  cost: null,
 }

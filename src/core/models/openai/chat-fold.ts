@@ -4,13 +4,11 @@ import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import { hasError } from '../error-body.js'
 import { toBodyFailure } from '../to-model-failure.js'
 import { ModelError, type ToolCallDelta } from '../provider.js'
-import type { AnswerFormat, AnswerFold } from './answer-format.js'
-import { readDeltaContent, readDeltaReasoning } from './delta-content.js'
-import { type Delta, noDelta } from './delta.js'
-import { refuseTooLarge } from './response-limits.js'
 import { asList, asObject, asText } from '../as-json.js'
 import { listTopLevelCitations, readCitations } from '../citations.js'
-import { ReasoningDetails } from './reasoning-details.js'
+import type { AnswerFormat, AnswerFold } from './answer-format.js'
+import { type Delta, noDelta } from './delta.js'
+import { refuseTooLarge } from './response-limits.js'
 import { ThinkSplitter } from './think-tags.js'
 import { ToolCallFold } from './tool-call-fold.js'
 import { readUsage } from './read-usage.js'
@@ -190,5 +188,81 @@ function findFirstChoice(choices: unknown): JsonObject | null {
 function isErrorBody(body: JsonObject): boolean {
   return (
     hasError(body.error) || body.object === 'error' || body.type === 'error' || body.finish_reason === 'error'
+  )
+}
+
+/** `content` of a delta: a string, or a list of parts among which are thoughts (Mistral). */
+function readDeltaContent(content: unknown): Delta {
+  if (typeof content === 'string') return { text: content, reasoning: '' }
+  const delta = { text: '', reasoning: '' }
+  for (const item of asList(content)) {
+    const part = asObject(item)
+    if (part?.type === 'thinking') delta.reasoning += readThoughts(part.thinking)
+    else if (part?.type === 'reasoning') delta.reasoning += readThoughts(part.text)
+    else delta.text += typeof item === 'string' ? item : asText(part?.text)
+  }
+  return delta
+}
+
+/** Reasoning beside the content. The same thoughts may come in several fields at once: the first that has any counts. */
+function readDeltaReasoning(delta: JsonObject): string {
+  return (
+    asText(delta.reasoning_content) ||
+    asText(delta.reasoning) ||
+    (Array.isArray(delta.reasoning_details) ? delta.reasoning_details.map(readDetailText).join('') : '')
+  )
+}
+
+function readDetailText(detail: unknown): string {
+  const fields = asObject(detail)
+  return asText(fields?.text) || asText(fields?.summary)
+}
+
+function readThoughts(value: unknown): string {
+  return typeof value === 'string' ? value : readDeltaContent(value).text
+}
+
+/**
+ * Puts streamed `reasoning_details` together again: pieces of one entry (same type, index and id, one after another)
+ * are joined, with the signature that comes last. The provider wants the whole entries back unchanged.
+ */
+class ReasoningDetails {
+  readonly #entries: JsonObject[] = []
+
+  get length(): number {
+    return this.#entries.length
+  }
+
+  push(details: unknown): void {
+    for (const detail of asList(details)) {
+      const entry = asObject(detail)
+      if (entry !== null) this.#add(entry)
+    }
+  }
+
+  result(): Json[] {
+    return this.#entries
+  }
+
+  #add(entry: JsonObject): void {
+    const last = this.#entries.at(-1)
+    if (last === undefined || !isContinuation(last, entry)) {
+      this.#entries.push({ ...entry })
+      return
+    }
+    for (const [key, value] of Object.entries(entry)) {
+      if (key === 'text' || key === 'summary') last[key] = asText(last[key]) + asText(value)
+      else if (value !== null) last[key] = value
+    }
+  }
+}
+
+function isContinuation(last: JsonObject, next: JsonObject): boolean {
+  const joined = next.type === 'reasoning.text' || next.type === 'reasoning.summary'
+  return (
+    joined &&
+    last.type === next.type &&
+    last.index === next.index &&
+    (next.id == null || last.id == null || last.id === next.id)
   )
 }

@@ -1,11 +1,9 @@
 import { runAbortable, findCallAbort } from '../../base/abort.js'
 import { loadOnce } from '../../base/lazy-load.js'
-import type { ModelProvider } from '../provider.js'
+import type { ModelProvider, StructuredOutputSupport } from '../provider.js'
 import type { ReasoningEcho } from './echo-reasoning.js'
 import { getBaseURL, checkCredentials, findEndpoint } from './credentials.js'
 import type { OpenAIOptions } from './openai-options.js'
-import { getProviderName } from './provider-name.js'
-import { canForbidCalls, findStructuredOutput } from './structured-output-support.js'
 import type { ApiWire } from './api-wire.js'
 
 /** A provider that speaks one of the APIs. What it speaks with is loaded when the first request is made. */
@@ -44,3 +42,85 @@ export function createWireProvider(
 }
 
 const ignoreDelta = () => undefined
+
+/**
+ * Providers whose API takes `response_format: json_schema` with every current model. Gemini refuses it beside tools,
+ * others force the format on whatever the model says, so that it can call no tool any more. Where only some models take
+ * it (Groq, OpenRouter), or none (DeepSeek, Moonshot), the final tool is the safer way.
+ */
+const supportByProvider: Readonly<Record<string, StructuredOutputSupport>> = {
+  openai: 'beside_tools',
+  azure: 'beside_tools',
+  'x-ai': 'beside_tools',
+  google: 'alone',
+  mistral: 'alone',
+  fireworks: 'alone',
+  together: 'alone',
+  cerebras: 'alone',
+  perplexity: 'alone',
+  ollama: 'alone',
+  lmstudio: 'alone',
+  vllm: 'alone',
+}
+
+/** Providers whose models call nothing where `tool_choice` is `none`, and whose caches begin with the tools. */
+const forbiddingProviders: readonly string[] = ['openai', 'azure', 'x-ai']
+
+/** Whether `tool_choice: 'none'` is known to be heeded, by the name that its prices have. */
+function canForbidCalls(provider: string): boolean {
+  return forbiddingProviders.includes(provider)
+}
+
+/** What is known of a provider, by the name that its prices have. */
+export function findStructuredOutput(provider: string): StructuredOutputSupport | undefined {
+  return Object.hasOwn(supportByProvider, provider) ? supportByProvider[provider] : undefined
+}
+
+/** Hosts that are known by their end, with the name under which prices are kept. */
+const hosts: [end: string, provider: string][] = [
+  ['api.openai.com', 'openai'],
+  ['openai.azure.com', 'azure'],
+  ['services.ai.azure.com', 'azure'],
+  ['cognitiveservices.azure.com', 'azure'],
+  ['azure-api.net', 'azure'],
+  ['api.anthropic.com', 'anthropic'],
+  ['googleapis.com', 'google'],
+  ['api.deepseek.com', 'deepseek'],
+  ['api.groq.com', 'groq'],
+  ['api.mistral.ai', 'mistral'],
+  ['openrouter.ai', 'openrouter'],
+  ['api.x.ai', 'x-ai'],
+  ['api.together.xyz', 'together'],
+  ['api.together.ai', 'together'],
+  ['api.fireworks.ai', 'fireworks'],
+  ['api.perplexity.ai', 'perplexity'],
+  ['api.cohere.ai', 'cohere'],
+  ['api.cohere.com', 'cohere'],
+  ['api.cerebras.ai', 'cerebras'],
+  ['api.moonshot.ai', 'moonshotai'],
+  ['api.moonshot.cn', 'moonshotai'],
+  ['api.novita.ai', 'novita'],
+  ['api.z.ai', 'zai'],
+  ['router.huggingface.co', 'huggingface'],
+]
+
+/** Servers on one's own machine or network, by the port that they take unless told otherwise. */
+const localPorts: Record<string, string> = { 11434: 'ollama', 1234: 'lmstudio', 8000: 'vllm' }
+
+/** The provider behind a base URL: a known name, else the host itself. */
+function getProviderName(baseURL: string): string {
+  const url = new URL(baseURL)
+  const known = hosts.find(([end]) => url.hostname === end || url.hostname.endsWith(`.${end}`))
+  if (known !== undefined) return known[1]
+  // The path that GPUStack alone has; at /v1 it cannot be told from others.
+  if (url.pathname.startsWith('/v1-openai')) return 'gpustack'
+  const local = localPorts[url.port]
+  return local !== undefined && isPrivate(url.hostname) ? local : url.hostname
+}
+
+function isPrivate(host: string): boolean {
+  return (
+    /^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|0\.0\.0\.0|\[::1\])/.test(host) ||
+    !host.includes('.')
+  )
+}

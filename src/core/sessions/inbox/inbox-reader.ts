@@ -192,7 +192,8 @@ export class InboxReader implements InboxHolder {
   }
 
   /**
-   * Another process goes on with the session: what has not come to anything stays for it, also what is on its way here.
+   * Another process takes the session. It reads the messages that this process has not applied, those already read from the store
+   * included.
    */
   close(): void {
     this.#isClosed = true

@@ -20,7 +20,7 @@ export function stripPicture(item: JsonObject): JsonObject {
   return { id, type, status, result: hasPicture ? asText(item.result).length : null }
 }
 
-/** The item as it goes back, with a picture of the message; null when that is not the one that it was kept without. */
+/** Puts the picture back into an item that was stored without it. Null when the picture is not the one of this item. */
 export function restorePicture(item: JsonObject, picture: MediaPart | undefined): JsonObject | null {
   const url = picture?.type === 'image_url' ? picture.image_url.url : ''
   const result = url.slice(url.indexOf(',') + 1)

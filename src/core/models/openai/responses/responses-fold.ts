@@ -4,16 +4,16 @@ import type { TokenUsage } from '../../../../../machines/agent/usage.js'
 import { asList, asObject, asText } from '../../as-json.js'
 import { hasError } from '../../error-body.js'
 import { toBodyFailure } from '../../to-model-failure.js'
-import { ModelError } from '../../provider.js'
+import { ModelError, type HostedCall } from '../../provider.js'
 import type { AnswerFormat, AnswerFold } from '../answer-format.js'
 import { type Delta, noDelta, type Warning } from '../delta.js'
 import { refuseTooLarge } from '../response-limits.js'
 import { readUsage } from '../read-usage.js'
-import { createHostedItemTracker } from './hosted-items.js'
 import { createOutputItems } from './output-items.js'
 import { readWords } from './kept-items.js'
 import { reconcileItems } from './reconcile-items.js'
 import { toModelResponse, joinText, joinThoughts } from './to-model-response.js'
+import { isImageCall } from './image-items.js'
 
 /** Answers of the Responses API. `from`: what their items are marked with. */
 export function createResponsesFormat(from: string): AnswerFormat {
@@ -198,4 +198,35 @@ function unfinishedError(status: string): ModelError {
     code: 'unfinished_response',
     message: `The provider answered with a response that is still ${status}. Leave background out of extraBody: the run does not poll for the answer.`,
   })
+}
+
+/** Tells the calls of tools that the provider itself runs: each once when it begins, and once when it has ended. */
+function createHostedItemTracker() {
+  const calls = new Map<string, { id: string; hasEnded: boolean }>()
+
+  return {
+    /** What is to be told of an item at a place of the output, which has ended or not. */
+    tell(item: JsonObject, at: number, hasEnded: boolean): HostedCall[] {
+      const name = findHostedName(item)
+      // By its place: ids may change on the way.
+      const key = `${at} ${name ?? ''}`
+      const known = calls.get(key)
+      if (name === null || known?.hasEnded) return []
+      const id = known?.id ?? (asText(item.id) || `hosted_${at + 1}`)
+      calls.set(key, { id, hasEnded })
+      const begins = known ? [] : [{ id, name, item: null }]
+      if (!hasEnded) return begins
+      // The picture is told with the message.
+      const { result: _picture, ...told } = item
+      return [...begins, { id, name, item: isImageCall(item) ? told : item }]
+    },
+  }
+}
+
+/** `web_search`, `code_interpreter`, `shortener.create_url` of an MCP server; null for what is no such call. */
+function findHostedName({ type, name, server_label: server }: JsonObject): string | null {
+  const kind = asText(type)
+  if (!kind.endsWith('_call') || kind === 'function_call' || kind === 'custom_tool_call') return null
+  if (kind === 'mcp_call') return [asText(server), asText(name)].filter(Boolean).join('.') || 'mcp'
+  return kind.slice(0, -'_call'.length)
 }

@@ -1,4 +1,4 @@
-import { findWorstCase, learnInputTokens, priceWorstCase } from '../../../src/core/effects/worst-case.js'
+import { findWorstCase, learnInputTokens, priceWorstCase } from '../../../src/core/effects/budget-hold.js'
 import type { ModelRequest } from '../../../src/index.js'
 import { estimateRequestTokens } from '../../../src/core/prices/estimate-tokens.js'
 import { createPriceBook } from '../../../src/core/prices/price-book.js'

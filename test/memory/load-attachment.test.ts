@@ -1,4 +1,4 @@
-import { WorkSlots } from '../../src/memory/attachments/work-slots.js'
+import { WorkSlots } from '../../src/memory/attachments/load-attachment.js'
 
 it('no more than the places are taken at once, and all have their turn in order, failures included', async () => {
   const turns = new WorkSlots(2)

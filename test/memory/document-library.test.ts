@@ -1,4 +1,4 @@
-import { SharedWork } from '../../src/memory/shared-work.js'
+import { SharedWork } from '../../src/memory/document-library.js'
 
 function gated() {
   const signals: AbortSignal[] = []

@@ -1,4 +1,4 @@
-import { resolveModelOptions } from '../../src/cli/model-options.js'
+import { resolveModelOptions } from '../../src/cli/model-setup.js'
 
 const none = { model: undefined, baseURL: undefined }
 

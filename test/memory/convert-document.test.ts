@@ -1,4 +1,4 @@
-import { resolvePeer } from '../../src/memory/attachments/resolve-peer.js'
+import { resolvePeer } from '../../src/memory/attachments/convert-document.js'
 
 it('a package that is there has a file', () => {
   expect(resolvePeer('html-to-text', 'html-to-text', 'Reading HTML')).toMatch(/html-to-text/)
