@@ -428,6 +428,7 @@ export const agentMachine = setup({
               { guard: 'isLastResult', target: 'dispatching', actions: 'recordResult' },
               { guard: 'isOpenCall', actions: 'recordResult' },
             ],
+            TOOLS_LOADED: { guard: 'isOpenCall', actions: 'loadTools' },
             CHILD_USAGE: [
               { guard: 'isSpentByChild', target: '#agent.BUDGET_EXCEEDED', actions: 'addChildUsage' },
               { guard: 'isOpenCall', actions: 'addChildUsage' },
@@ -469,7 +470,7 @@ export const agentMachine = setup({
           entry: 'judgeResults',
           always: [
             { guard: 'isHalted', target: '#agent.RUNNING.judging.halting' },
-            { guard: 'hasUserGuards', target: 'consultingOnResults' },
+            { guard: 'consultsOnResults', target: 'consultingOnResults' },
             { target: '#agent.RUNNING.preparing.checkingLimits', actions: 'settleBatch' },
           ],
         },

@@ -34,6 +34,7 @@ export interface LoggedEvent {
   messages?: unknown[]
   questions?: Question[]
   unbegun?: string[]
+  names?: string[]
   tools?: Run['setup']['tools']
   usage?: Usage | null
   partial?: { text: string; usage: Usage | null }
@@ -145,6 +146,7 @@ function hearModel(run: Run, { response, calls: needs, outputProblem = null }: M
       id,
       name,
       hosted: Boolean(hosted),
+      unloaded: !hosted && isDeferred(run, name) && !run.loaded.includes(name),
       needs: needs[i]?.needs ?? 'nobody',
       unchecked: callShields === true,
     }
@@ -165,6 +167,9 @@ function hearModel(run: Run, { response, calls: needs, outputProblem = null }: M
     return [{ ...heard, held: true, place: 'screeningOutput' }]
   return [{ ...heard, place: 'answered' }]
 }
+
+const isDeferred = ({ setup: { tools } }: Run, name: string): boolean =>
+  Object.hasOwn(tools, name) && tools[name]?.deferred === true
 
 const cuts = ['length', 'max_tokens', 'model_length', 'max_output_tokens']
 const filters = [
@@ -196,7 +201,9 @@ function hearGuards(run: Run, actor: string, findings: Finding[]): Run[] {
   const blocks = findings.filter(({ action }) => action === 'block')
   const isBlocked = ({ id }: Call): boolean => blocks.some(({ callIds }) => callIds?.includes(id) ?? true)
   const block = (call: Call): Call =>
-    isBlocked(call) && !call.done ? { ...call, done: true, failed: true, perhaps: false } : call
+    isBlocked(call) && !call.done && !call.unloaded
+      ? { ...call, done: true, failed: true, perhaps: false }
+      : call
   const place = run.setup.features['callShields'] ? 'screeningCalls' : 'dispatching'
   return [{ ...run, calls: run.calls.map(block), place }]
 }

@@ -17,6 +17,7 @@ export function capCalls(run: Run): Run {
   const counts = structuredClone(run.callCounts) ?? { calls: 0, isOver: false, byTool: {} }
   let admitted = 0
   const judge = (call: Call): Call => {
+    if (call.unloaded) return call
     const used = counts.byTool[call.name] ?? 0
     const isLate = admitted >= (ofAnswer ?? Infinity) || used >= ofTool(call.name)
     if (isLate || counts.calls >= (ofRun ?? Infinity)) {

@@ -109,6 +109,7 @@ function tell(run: Run, event: LoggedEvent, now: number): Run[] {
     case 'TOOL_RESULT':
     case 'CHILD_USAGE':
     case 'CHILD_RESTS':
+    case 'TOOLS_LOADED':
       return reportCall(run, event)
     case 'BATCH_DONE':
       if (run.place !== 'executing')
@@ -128,8 +129,12 @@ function resumeElsewhere(run: Run, { tools: after }: LoggedEvent, now: number): 
   const { tools, config } = run.setup
   const isSafe = (by: Run['setup']['tools'], name: string): boolean =>
     Object.hasOwn(by, name) && [by[name]?.readOnly, by[name]?.idempotent, by[name]?.delegate].includes(true)
-  const isInDoubt = ({ name, started, done }: Call): boolean =>
-    started && !done && Object.hasOwn(tools, name) && !(isSafe(tools, name) && isSafe(after ?? tools, name))
+  const isInDoubt = ({ name, started, done, unloaded }: Call): boolean =>
+    started &&
+    !done &&
+    !unloaded &&
+    Object.hasOwn(tools, name) &&
+    !(isSafe(tools, name) && isSafe(after ?? tools, name))
   const asks = config.toolCalls.onInterrupted === 'approval'
   const fate = asks ? { started: false, needs: 'approval' } : { done: true, failed: true, perhaps: false }
   const isBatch = atWork.includes(run.place)
@@ -205,12 +210,17 @@ function reportCall(run: Run, event: LoggedEvent): Run[] {
     throw new Broken('approval', `Call ${callId} waits for its ${call.needs}, and ${type} comes.`)
   if (!call?.started || run.place !== 'executing')
     throw new Broken('callStart', `${type} comes for call ${callId}, which does not run.`)
+  if (type === 'TOOLS_LOADED')
+    return [{ ...run, loaded: [...new Set([...run.loaded, ...(event.names ?? [])])] }]
   const paid = spend(run, type === 'CHILD_RESTS' ? null : event.usage)
+  const isLoading = result?.status === 'not_loaded'
+  if (type === 'TOOL_RESULT' && (call.unloaded ? result?.status === 'ok' : isLoading))
+    throw new Broken('loaded', `The result of call ${callId} is ${result?.status}.`)
   const isSpent = paid !== run
   if (type === 'CHILD_USAGE') return isSpent ? exceedOr(paid, [paid]) : [paid]
   const ended = {
     done: true,
-    failed: result?.status !== 'ok',
+    failed: result?.status !== 'ok' && !call.unloaded,
     unscreened: run.setup.features['resultShields'] === true,
   }
   const resting = { started: false, needs: 'child', questions: event.questions ?? [] }

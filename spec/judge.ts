@@ -41,6 +41,13 @@ interface Entry {
   selected?: number
 }
 
+/** What a session hands from one run to the next. */
+interface Remembered {
+  usage: Usage
+  numbered: number
+  loaded: readonly string[]
+}
+
 /** Where a log stands after the records that were read. */
 interface Standing {
   seq: number
@@ -53,7 +60,7 @@ interface Standing {
   isWhole: boolean
   begun: number
   ids: Set<string>
-  session: { usage: Usage; numbered: number }
+  session: Remembered
   told: number
   inbox: number
   queued: number
@@ -94,11 +101,15 @@ function judgeEntry(before: Standing | null, entry: Entry, marks: boolean): Stan
 function judge(log: Standing, entry: Entry, isPart: boolean, marks: boolean): Partial<Standing> {
   switch (entry.type) {
     case 'opened': {
-      const { messages = [], usage = nothing } = (entry.state ?? {}) as {
-        messages?: unknown[]
-        usage?: Usage
+      const {
+        messages = [],
+        usage = nothing,
+        loaded = [],
+      } = (entry.state ?? {}) as Partial<Remembered> & { messages?: unknown[] }
+      return {
+        session: { usage, numbered: messages.length, loaded },
+        isForked: entry.forkedFrom !== undefined,
       }
-      return { session: { usage, numbered: messages.length }, isForked: entry.forkedFrom !== undefined }
     }
     case 'start':
       return judgeStart(log, entry, entry.input as Setup, marks)
@@ -125,9 +136,13 @@ function judgeStart(
   if (queued > 0 && queued <= log.queued)
     throw new Broken('inbox', `Message ${queued} has begun a run, or a later one has.`)
   const from =
-    ended.length > 0 ? ended.map((run) => ({ usage: run.session, numbered: run.numbered })) : [log.session]
+    ended.length > 0
+      ? ended.map(({ session: usage, numbered, loaded }) => ({ usage, numbered, loaded }))
+      : [log.session]
   const setup = { ...input, features: { ...input.features, marks } }
-  const runs = from.flatMap(({ usage, numbered }) => settle(begin(setup, usage, numbered), input.now))
+  const runs = from.flatMap(({ usage, numbered, loaded }) =>
+    settle(begin(setup, usage, numbered, loaded), input.now),
+  )
   const ids = new Set(log.ids).add(input.runId)
   const past = [...log.past, ...ended]
   return { at, runs, past, ids, begun: log.begun + 1, told: 0, queued: Math.max(queued, log.queued) }
@@ -188,9 +203,10 @@ function findReturned(log: Standing, seen: Run): Run[] | null {
     throw new Broken('facts', `It returns to the run ${seen.setup.runId}, and no such run has ended.`)
   // Totals and numbers are those of all branches.
   return ended.flatMap((run) =>
-    log.runs.map(({ session, numbered }) => ({
+    log.runs.map(({ session, numbered, loaded }) => ({
       ...run,
       session,
+      loaded,
       numbered: Math.max(run.numbered, numbered),
     })),
   )
@@ -224,6 +240,6 @@ const createStanding = ({ at }: Entry): Standing => ({
   told: 0,
   inbox: 0,
   queued: 0,
-  session: { usage: nothing, numbered: 0 },
+  session: { usage: nothing, numbered: 0, loaded: [] },
   keys: new Set<string>(),
 })

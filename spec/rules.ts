@@ -18,6 +18,8 @@ export const rules = {
   ids: 'The calls of an answer have ids of their own, and each says who has to act on it.',
   callStart: 'A call has a result, a cost or a question of its own only after it was started.',
   approval: 'A call that needs an approval or a client is not run before it has its answer.',
+  loaded:
+    'A call of a deferred tool that is not loaded does not run, and no other call has the result that loads a tool.',
   oneAnswer: 'A call has one result, and a question one answer.',
   question: 'An answer meets a question that is open, of the message that asked it.',
   control: 'A reply comes where the run waits for a message; a run is resumed that pauses.',

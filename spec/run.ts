@@ -13,6 +13,7 @@ interface Traits {
   readOnly?: boolean
   idempotent?: boolean
   delegate?: boolean
+  deferred?: boolean
   maxCalls?: number
 }
 
@@ -72,6 +73,8 @@ export interface Call {
   /** Shields are still to see its arguments, or its result. */
   unchecked: boolean
   unscreened: boolean
+  /** Its tool was not loaded: it is a question for its schema, that no guard and no cap counts. */
+  unloaded: boolean
   /** A guard may have refused it: logs do not hold the verdicts of guards. */
   perhaps: boolean
   questions: Question[] | null
@@ -112,6 +115,8 @@ export interface Run {
   held: boolean
   batchFailed: boolean
   calls: Call[]
+  /** Deferred tools that the session has loaded, in this order. */
+  loaded: readonly string[]
 }
 
 export const nothing: Usage = {
@@ -167,7 +172,7 @@ export function hear(run: Run, messages: number): Run {
   }
 }
 
-export function begin(setup: Setup, session: Usage, numbered: number): Run {
+export function begin(setup: Setup, session: Usage, numbered: number, loaded: readonly string[]): Run {
   const { timeoutMs } = setup.config.limits
   const time = { backOffUntil: 0, deadline: timeoutMs > 0 ? setup.now + timeoutMs : null, timeLeft: null }
   const empty = {
@@ -178,6 +183,7 @@ export function begin(setup: Setup, session: Usage, numbered: number): Run {
     calls: [] as Call[],
     run: nothing,
     session,
+    loaded,
   }
   const run = { setup, ...turn, ...time, ...empty, numbered, recalled: false, kind: null, problem: null }
   return hear(

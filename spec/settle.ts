@@ -158,10 +158,14 @@ const moves: Record<string, (run: Run, now: number) => Run[]> = {
     const run = capCalls(asked)
     // A guard refuses what it has seen before: in earlier answers of the turn, or in another call of this one.
     const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
-    const calls = run.calls.map((call) => ({ ...call, perhaps: !call.done && isWatched(run) && hasSeen }))
+    const calls = run.calls.map((call) => ({
+      ...call,
+      perhaps: !call.done && !call.unloaded && isWatched(run) && hasSeen,
+    }))
+    const isCounted = ({ done, unloaded }: Call): boolean => !done && !unloaded
     const next = run.setup.features['callShields'] ? 'screeningCalls' : 'dispatching'
     const onwards =
-      run.setup.features['userGuards'] && run.calls.some(({ done }) => !done)
+      run.setup.features['userGuards'] && run.calls.some(isCounted)
         ? ['consultingOnCalls', ...(isWatched(run) ? [next] : [])]
         : [next]
     return [
@@ -181,9 +185,10 @@ const moves: Record<string, (run: Run, now: number) => Run[]> = {
   },
   judgingResults: (run) => {
     const judged = { ...run, batchFailed: run.calls.some((call) => call.failed) }
-    const onwards = run.setup.features['userGuards']
-      ? go(judged, 'consultingOnResults')
-      : go(judged, 'batchOver')
+    const onwards =
+      run.setup.features['userGuards'] && run.calls.some(({ unloaded }) => !unloaded)
+        ? go(judged, 'consultingOnResults')
+        : go(judged, 'batchOver')
     return isWatched(run) ? [...onwards, ...haltSomehow(judged)] : onwards
   },
   doomed: (run) => haltSomehow({ ...run, batchFailed: true }),

@@ -18,6 +18,7 @@ interface StoredCall {
   started?: boolean
   unchecked?: boolean
   unscreened?: boolean
+  unloaded?: boolean
   questions?: Call['questions']
 }
 
@@ -61,6 +62,8 @@ export function readRun({ value, context }: StoredState, now: number, marks: boo
   return {
     ...rest,
     callCounts: rest.callCounts ?? null,
+    // A log of an earlier version knows of none.
+    loaded: (rest.loaded as readonly string[] | undefined) ?? [],
     setup: { runId, now, input: [], tools, features, config },
     place: String(place),
     reason,
@@ -87,15 +90,25 @@ function readCall({
   started,
   unchecked,
   unscreened,
+  unloaded,
   questions,
 }: StoredCall): Call {
   const seen = {
     done: result !== undefined,
-    failed: result !== undefined && result.status !== 'ok',
+    failed: result !== undefined && result.status !== 'ok' && !unloaded,
     perhaps: false,
   }
   const marks = { hosted: hosted === true, started: started === true, unchecked: unchecked === true }
-  return { id, name, needs, ...seen, ...marks, unscreened: unscreened === true, questions: questions ?? null }
+  return {
+    id,
+    name,
+    needs,
+    ...seen,
+    ...marks,
+    unloaded: unloaded === true,
+    unscreened: unscreened === true,
+    questions: questions ?? null,
+  }
 }
 
 const counters = [
@@ -117,6 +130,7 @@ const states = [
   'timeLeft',
   'pausing',
   'batchFailed',
+  'loaded',
 ] as const
 const waits = ['steering', 'uncleared', 'held', 'problem', 'backOffUntil', 'recalled'] as const
 

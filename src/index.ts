@@ -82,6 +82,11 @@ export {
 } from './core/models/provider.js'
 export type { AsToolOptions } from './core/sub-agents/as-tool.js'
 export type { SubAgentTask } from './core/sub-agents/task-schema.js'
+export {
+  type SearchableTool,
+  toolSearch,
+  type ToolSearchOptions,
+} from './core/tools/deferred/tool-search.js'
 export { createAgent } from './core/agent/agent.js'
 export type {
   Agent,

@@ -11,6 +11,7 @@ export {
   reject,
   settleBatch,
 } from './actions/call-results.js'
+export { loadTools } from './actions/load-tools.js'
 export { addChildUsage, noteChildRest, resumeChildren } from './actions/sub-agent-usage.js'
 export { applyUserGuards } from './actions/user-guards.js'
 export { holdDeadline, releaseDeadline, startDeadline } from './actions/deadline.js'

@@ -58,6 +58,8 @@ export type EmittedEvent<Tools = AnyTools> =
       /** The pictures, sounds and documents that it returned; `content` has a line in words for each. */
       media?: MediaPart[]
     } & ToolOutcome<Tools>)
+  /** Deferred tools are loaded: the model can call them from the next request on. `callId`: the call that has loaded them. */
+  | { type: 'tools_loaded'; callId: string; names: readonly string[] }
   /**
    * What was used, whether or not an answer came of it; the `step`s of a run add up to its result's `usage`. `callId`:
    * the call whose sub-agent has used it. Absent: a request of the run's own, that of a summary included.

@@ -11,6 +11,7 @@ import type { Usage } from './usage.js'
  * - `unknown_tool`, `invalid_arguments`: it never ran · `denied`: the tool refused by policy
  * - `rejected`: a person said no · `blocked`: a guard refused it · `not_executed`: the run ended first
  * - `interrupted`: it was running when the run ended, so its outcome is unknown
+ * - `not_loaded`: its tool is deferred, and this result loads it; guards and caps do not count the call
  */
 export type ResultStatus =
   | 'ok'
@@ -23,6 +24,7 @@ export type ResultStatus =
   | 'blocked'
   | 'not_executed'
   | 'interrupted'
+  | 'not_loaded'
 
 /**
  * Why a tool failed, for the guards: `transient` may pass by itself, `policy_denied` will not.
@@ -66,6 +68,8 @@ export interface BatchCall {
   needs: CallNeeds
   /** True when the provider runs the call: here it is only approved or rejected. */
   hosted?: true
+  /** True when its tool was not loaded as the call came: it does not run, and its result loads the tool. */
+  unloaded?: true
   /** What the guards know of it. */
   fact?: CallFact
   /** True once it was handed to its tool. */
@@ -103,6 +107,10 @@ export interface ToolTraits {
   polling: boolean
   /** Calls of it a run. Absent: no cap. */
   maxCalls?: number
+  /** The model is not told of it in full until it is loaded. */
+  deferred?: true
+  /** It loads deferred tools: into the request (`append`), or into its results (`dispatch`). */
+  loads?: 'append' | 'dispatch'
   /** A sub-agent with a log of its own: an interrupted call resumes from that log. */
   delegate?: true
   /**
@@ -114,6 +122,14 @@ export interface ToolTraits {
 /** Whether a call can run: it needs no answer first, and shields have cleared its arguments. */
 export function isRunnable({ needs, result, unchecked }: BatchCall): boolean {
   return result === undefined && needs === 'nobody' && !unchecked
+}
+
+/** Whether a call of this tool loads it instead of running it. */
+export function isUnloadedTool(
+  { tools, loaded }: { tools: Readonly<Record<string, ToolTraits>>; loaded: readonly string[] },
+  name: string,
+): boolean {
+  return Object.hasOwn(tools, name) && tools[name]?.deferred === true && !loaded.includes(name)
 }
 
 /** The index of a call that has no result yet; -1: there is none. */

@@ -40,7 +40,6 @@ export const hasCallShields = ({ context }: ConditionScope): boolean => context.
 export const hasRetrieval = ({ context }: ConditionScope): boolean =>
   context.features.retrieval && context.retrieved === null
 export const hasContextFitting = ({ context }: ConditionScope): boolean => context.features.fitting
-export const hasUserGuards = ({ context }: ConditionScope): boolean => context.features.userGuards
 export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
 
 /** User messages and steering that shields have not screened. */
@@ -197,9 +196,12 @@ function decideEmptyAnswer({ context }: ConditionScope): ReturnType<typeof recov
 
 /** One of the guards built in has just halted the run. */
 export const isHalted = ({ context }: ConditionScope): boolean => context.verdict !== null
-/** Whether user guards are asked about the calls: not when every call is refused already. */
-export const consultsOnCalls = (scope: ConditionScope): boolean =>
-  hasUserGuards(scope) && scope.context.calls.some((call) => call.result === undefined)
+/** Whether user guards are asked about the calls: not when every call is refused already, or only loads its tool. */
+export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
+  features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
+/** Whether user guards are asked about the results: not when every call has only loaded its tool. */
+export const consultsOnResults = ({ context: { features, calls } }: ConditionScope): boolean =>
+  features.userGuards && !calls.every((call) => call.unloaded)
 
 /** One of the user's guards has just halted the run. */
 export const userGuardHalts = ({ event }: ConditionScope): boolean =>

@@ -38,6 +38,8 @@ export interface SessionState {
   warnedOfBudget: boolean
   /** What requests leave out of the transcript; null while all of it fits. */
   fit: Fit | null
+  /** The deferred tools that the session has loaded, in this order. Absent: none. */
+  loaded?: readonly string[]
   /** How many messages the session has numbered, where its branches have messages that the transcript does not hold. */
   numbered?: number
 }
@@ -83,6 +85,8 @@ export interface AgentContext {
   numbered: number
   /** What requests leave out of the transcript; null while all of it fits. */
   fit: Fit | null
+  /** The deferred tools that the session has loaded, in this order. */
+  loaded: readonly string[]
   /** What the user said and the transcript does not hold yet: taken in at the start and after each reply. */
   inbox: NewMessage[]
   /** What memory found for the present user message; null while it has not been asked. Rides on every request. */
@@ -158,6 +162,7 @@ export function createContext(input: AgentInput): AgentContext {
     messages: input.messages,
     numbered: Math.max(input.numbered ?? 0, countNumbered(input.messages)),
     fit: input.fit ?? null,
+    loaded: input.loaded ?? [],
     inbox: input.input,
     retrieved: null,
     steering: [],
@@ -196,6 +201,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     messages: context.messages,
     numbered: context.numbered,
     fit: context.fit,
+    loaded: context.loaded,
     inbox: context.inbox,
     retrieved: context.retrieved,
     steering: context.steering,

@@ -9,7 +9,8 @@ type Tools = Record<string, ToolTraits>
  * the resuming program, where they differ: it has to allow a second run, too.
  */
 export function isInDoubt({ tools }: AgentContext, call: BatchCall, now: Tools = tools): boolean {
-  if (!isUnderWay(call)) return false
+  // A call that only loads its tool had no effect, either.
+  if (!isUnderWay(call) || call.unloaded) return false
   // What did not exist had no effect.
   if (!Object.hasOwn(tools, call.name)) return false
   return !canRunTwice(tools, call.name) || !canRunTwice(now, call.name)

@@ -71,6 +71,8 @@ export type ActorEvent = EventBase &
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
     /** A sub-agent waits for answers; without questions, it was paused. */
     | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[] }
+    /** A call has found deferred tools, or has called one: they are loaded before its result comes. */
+    | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**

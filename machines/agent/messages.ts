@@ -20,6 +20,8 @@ export interface ToolCall {
   function: { name: string; arguments: string }
   /** Provider data that must be sent back with the call (Gemini's thought signatures, for example). */
   extra_content?: Json
+  /** The model has made it through `call_tool`: requests show it as it was written. */
+  dispatched?: true
   /**
    * Set where it is the provider that would carry it out, and it asks whether it may: approved or rejected as it is.
    */

@@ -192,6 +192,8 @@ export class AGUIEventFold {
         const { message, remainingTokens, remainingCost } = event
         return this.#emitCustom('budget', { message, remainingTokens, remainingCost })
       }
+      case 'tools_loaded':
+        return this.#emitCustom('tools', { loaded: [...event.names] })
       case 'context_fitted': {
         const { strategy, before, after, dropped } = event
         return this.#emitCustom('context', { strategy, before, after, dropped })

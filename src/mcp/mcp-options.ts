@@ -39,6 +39,11 @@ export interface McpCommonOptions {
   /** Whether a person has to approve each call; a function decides by the server's name of the tool. Default false. */
   needsApproval?: boolean | McpApproval
   /**
+   * Whether the model reads only a line about each tool until it looks the tool up, or calls it; a function decides by the
+   * server's name of the tool. Needs `toolSearch()` among the agent's tools. Default false.
+   */
+  defer?: boolean | ((toolName: string) => boolean)
+  /**
    * Believe what the server says of its tools: `readOnlyHint` (unless `destructiveHint` contradicts it) and
    * `idempotentHint`. Guards are more patient with such tools, and interrupted calls are repeated. Default false.
    */
@@ -64,7 +69,13 @@ export type McpApproval = (toolName: string, args: JsonObject) => boolean | Prom
  */
 export type McpOptions = (McpCommand | McpAddress) & McpCommonOptions
 
-type DefaultedKey = 'timeoutMs' | 'startTimeoutMs' | 'maxMessageBytes' | 'trustAnnotations' | 'needsApproval'
+type DefaultedKey =
+  | 'defer'
+  | 'timeoutMs'
+  | 'startTimeoutMs'
+  | 'maxMessageBytes'
+  | 'trustAnnotations'
+  | 'needsApproval'
 
 export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, DefaultedKey>>
 
@@ -76,6 +87,7 @@ const commonFields = {
   only: optional(textList()),
   except: optional(textList()),
   needsApproval: optional(union([flag(), callable<McpApproval>()], 'true, false or a function')),
+  defer: optional(union([flag(), callable<(toolName: string) => boolean>()], 'true, false or a function')),
   trustAnnotations: optional(flag()),
   timeoutMs: optional(amount('milliseconds')),
   startTimeoutMs: optional(count(1)),
@@ -130,6 +142,7 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
   checkInput(kind, input, 'options of mcpTools', { isSecret })
   const defaults = {
     needsApproval: false,
+    defer: false,
     trustAnnotations: false,
     timeoutMs: 60_000,
     startTimeoutMs: 30_000,

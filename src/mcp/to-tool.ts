@@ -18,7 +18,7 @@ const maxProgress = 1_000
 export interface McpToolParts {
   /** The server's, for people. */
   server: string
-  options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations'>
+  options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer'>
   call: (call: McpCall) => Promise<JsonObject>
 }
 
@@ -38,7 +38,7 @@ export function toTool(
   name: string,
   { server, options, call }: McpToolParts,
 ): Tool {
-  const { needsApproval, trustAnnotations } = options
+  const { needsApproval, trustAnnotations, defer } = options
   const hint = (key: string): boolean =>
     trustAnnotations && readProperty(readProperty(listed, 'annotations'), key) === true
   return defineTool({
@@ -47,6 +47,7 @@ export function toTool(
     input: readProperty(listed, 'inputSchema') as { type: 'object' },
     readOnly: hint('readOnlyHint') && !hint('destructiveHint'),
     idempotent: hint('idempotentHint'),
+    defer: typeof defer === 'function' ? defer(toolName) === true : defer,
     // The connection keeps the time itself, for only it sees that the server makes progress.
     timeoutMs: 0,
     needsApproval:

@@ -106,6 +106,8 @@ export function toSpanEvent(
       }
       return createSpanEvent('budget_warning', remaining)
     }
+    case 'tools_loaded':
+      return createSpanEvent('tools_loaded', { names: announcement.names.join(', ') })
     case 'context_fitted': {
       const { strategy, before, after, dropped } = announcement
       return createSpanEvent('context_fitted', { strategy, before, after, dropped })

@@ -80,6 +80,8 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       return `model failed: ${event.error.code}`
     case 'TOOL_RESULT':
       return `${getCallName(event.callId, context)} ${event.result.status}`
+    case 'TOOLS_LOADED':
+      return `${event.names.length === 1 ? 'tool' : 'tools'} loaded: ${shorten(event.names.join(', '), 60)}`
     case 'CHILD_USAGE':
       return `${getCallName(event.callId, context)} has used ${event.usage.totalTokens} tokens`
     case 'CHILD_RESTS':

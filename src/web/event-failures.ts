@@ -53,7 +53,7 @@ export class EventFailures {
   }
 }
 
-/** Whether a call failed. A rejected call and a call that was not executed are not failures. */
+/** Whether a call failed. A call that was rejected, not executed, or that only loaded its tool has not failed. */
 export function isFailedStatus(status: ResultStatus): boolean {
-  return status !== 'ok' && status !== 'rejected' && status !== 'not_executed'
+  return !['ok', 'rejected', 'not_executed', 'not_loaded'].includes(status)
 }

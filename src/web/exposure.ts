@@ -215,6 +215,7 @@ const sentenceByStatus: Partial<Record<ResultStatus, string>> & { error: string 
   invalid_arguments: 'The tool was called with arguments that do not fit.',
   blocked: 'A guardrail or a shield refused this call.',
   not_executed: 'The call was not executed.',
+  not_loaded: 'The tool is loaded first.',
   interrupted: 'The run stopped while this call was running. Its outcome is unknown.',
 }
 

@@ -22,6 +22,7 @@ const events: Record<AgentMachineEvent['type'], true> = {
   TOOL_OUTPUT: true,
   TOOL_RESULT: true,
   CHILD_USAGE: true,
+  TOOLS_LOADED: true,
   CHILD_RESTS: true,
   BATCH_DONE: true,
   DEADLINE: true,

@@ -63,6 +63,6 @@ function blockCalls(
 ): BatchCall[] {
   const result: ToolResult = { status: 'blocked', content: message, durationMs: 0, refusedBy: guard }
   return calls.map((call) =>
-    call.result === undefined && refuses(call) ? closeCall(call, result, now, emit) : call,
+    call.result === undefined && !call.unloaded && refuses(call) ? closeCall(call, result, now, emit) : call,
   )
 }

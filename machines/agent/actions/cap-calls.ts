@@ -28,7 +28,7 @@ export function capCalls(
   if (caps === null) return undefined
   const { counts, met } = countCalls(
     context.callCounts ?? noCallCounts,
-    context.calls.map(({ name }) => name),
+    context.calls.flatMap(({ name, unloaded }) => (unloaded ? [] : [name])),
     caps,
   )
   const refuse = (call: BatchCall, cap: CallCap): BatchCall => {
@@ -37,8 +37,10 @@ export function capCalls(
     const result: ToolResult = { status: 'blocked', content, durationMs: 0, refusedBy: reasonByCap[cap] }
     return closeCall(call, result, now, emit)
   }
-  const calls = context.calls.map((call, i) => {
-    const cap = met[i] ?? null
+  let counted = 0
+  const calls = context.calls.map((call) => {
+    if (call.unloaded) return call
+    const cap = met[counted++] ?? null
     return cap === null ? call : refuse(call, cap)
   })
   return { calls, callCounts: counts }

@@ -17,24 +17,27 @@ export const judgeCalls = toAction((context, event, emit) => {
   const { guardrails } = context.config
   if (!isWatching(guardrails)) return capped
   const calls = (capped ?? context).calls.map((call) =>
-    extendObject(call, { fact: toCallFact(context.tools, call) }),
+    call.unloaded ? call : extendObject(call, { fact: toCallFact(context.tools, call) }),
   )
-  const fact = createCallsFact(
-    calls.map((call) => call.fact),
-    guardrails,
-  )
+  // What only loads its tool costs no guard.
+  const facts = calls.flatMap(({ fact, unloaded }) => (fact && !unloaded ? [fact] : []))
+  if (facts.length === 0) return capped
+  const fact = createCallsFact(facts, guardrails)
   const judged = observeFact({ ...context, calls }, fact, getEventTime(event), emit)
   return capped ? { ...judged, callCounts: capped.callCounts } : judged
 })
 
 /** The guards check the results of a batch. */
 export const judgeResults = toAction((context, event, emit) => {
-  const lastBatchFailed = context.calls.some((call) => call.result && call.result.status !== 'ok')
+  const lastBatchFailed = context.calls.some(
+    (call) => !call.unloaded && call.result && call.result.status !== 'ok',
+  )
   const { guardrails } = context.config
   if (!isWatching(guardrails)) return { lastBatchFailed }
   const results = context.calls.flatMap((call) =>
-    call.result ? [toResultFact(context.tools, call, call.result, guardrails)] : [],
+    call.result && !call.unloaded ? [toResultFact(context.tools, call, call.result, guardrails)] : [],
   )
+  if (results.length === 0) return { lastBatchFailed }
   const fact = createResultsFact(results, guardrails, context.batchAt)
   return { lastBatchFailed, ...observeFact(context, fact, getEventTime(event), emit) }
 })

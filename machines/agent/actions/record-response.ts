@@ -4,6 +4,7 @@ import type { EmittedEvent } from '../announcements.js'
 import type { AgentContext } from '../context.js'
 import { getEventTime } from '../machine-events.js'
 import type { AssistantMessage } from '../messages.js'
+import { isUnloadedTool } from '../batch-calls.js'
 import { classifyResponse, type ModelOutput } from '../model-response.js'
 import { type UnclearedAnswer, withheldAnswer } from '../screening.js'
 import { formatMessageId, getStepId } from '../step-id.js'
@@ -53,7 +54,9 @@ export const recordResponse = toAction((context, event, emit) => {
       name: call.function.name,
       arguments: call.function.arguments,
       needs: needs[i]?.needs ?? ('nobody' as const),
-      ...(call.hosted && { hosted: true as const }),
+      ...(call.hosted
+        ? { hosted: true as const }
+        : isUnloadedTool(context, call.function.name) && { unloaded: true as const }),
       ...(needs[i]?.undecided && { undecided: true as const }),
       ...(uncheckedCalls && { unchecked: true as const }),
     })),

@@ -109,9 +109,10 @@ export function assembleAgent(
 
   /** What has to be known before anything is sent. */
   const ready = async ({ config, usage }: AgentInput, inherited?: PriceBook): Promise<void> => {
-    const { checkPriceKnown, checkTokenizerInstalled } = await loadRefusals()
+    const { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } = await loadRefusals()
     await checkPriceKnown({ model, prices: inherited ?? prices }, config, usage)
     await checkTokenizerInstalled(parts, config)
+    await checkSearchInstalled(tools)
     await output?.ready?.()
   }
 
@@ -203,7 +204,11 @@ export function assembleAgent(
           { config },
           { context, journal, budgets },
         )
-        const waits = config.limits.costLimit > 0 || config.context.window > 0 || output?.ready !== undefined
+        const waits =
+          config.limits.costLimit > 0 ||
+          config.context.window > 0 ||
+          output?.ready !== undefined ||
+          tools.search !== undefined
         return run({ ...handle, origin: { input }, ready: waits ? ready(input) : undefined })
       } catch (error) {
         // The session is another run's, or does not take this one: said as with a store.

@@ -2,32 +2,73 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { fitMessages } from '../context/fit-messages.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { formatSnippets } from '../memory/retrieved-text.js'
-import type { ModelRequest } from '../models/provider.js'
+import type { ModelRequest, ToolSpec } from '../models/provider.js'
 import { demandOutput, canTakeFormat } from '../structured/demand-output.js'
+import type { Tool, ToolSearch } from '../tools/tool.js'
+import type { ToolSet } from '../tools/tool-set.js'
 
 /** The next request. `conclude` asks for a last answer, in which no tool can be called. */
 export function buildRequest(parts: AgentParts, context: AgentContext, conclude: boolean): ModelRequest {
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
+  const { search } = parts.tools
+  const messages = fitMessages(context.messages, context.fit)
   const request: ModelRequest = {
-    instructions: parts.instructions,
-    messages: fitMessages(context.messages, context.fit),
+    instructions: search ? addToolIndex(parts, search) : parts.instructions,
+    messages: search ? search.wrap(messages) : messages,
     nudges: [...formatRetrieved(context), ...context.nudges, ...(conclude ? [lastAnswer] : [])],
-    tools: conclude && !forbids ? [] : parts.tools.specs,
+    tools: conclude && !forbids ? [] : parts.tools.offered,
     ...(toolChoice !== undefined && { toolChoice }),
     sampling: parts.sampling,
     extraBody: parts.extraBody,
     stream: context.config.stream,
   }
-  return parts.output ? demandOutput(parts.output, request, parts.model, conclude) : request
+  const whole = parts.output ? demandOutput(parts.output, request, parts.model, conclude) : request
+  const offersAll = search?.loading !== 'append' || context.loaded.length === 0 || (conclude && !forbids)
+  return offersAll ? whole : { ...whole, tools: appendLoadedTools(parts.tools, whole.tools, context.loaded) }
 }
+
+/** The list of deferred tools comes last in the instructions; it is written once for the same tools. */
+function addToolIndex({ instructions, tools: { deferred } }: AgentParts, search: ToolSearch): string | null {
+  let index = indexes.get(deferred)
+  if (index === undefined) {
+    index = search.writeIndex(deferred)
+    indexes.set(deferred, index)
+  }
+  return [instructions, index].filter(Boolean).join('\n\n') || null
+}
+
+const indexes = new WeakMap<readonly Tool[], string>()
+
+/** Loaded tools come last, in the order in which they were loaded: providers keep what comes before in their caches. */
+function appendLoadedTools(
+  { deferred }: ToolSet,
+  offered: readonly ToolSpec[],
+  loaded: readonly string[],
+): readonly ToolSpec[] {
+  const known = appended.get(loaded)
+  if (known?.deferred === deferred && known.offered === offered) return known.tools
+  const added = loaded.flatMap((wanted) => {
+    const tool = deferred.find(({ name }) => name === wanted)
+    return tool ? [{ name: tool.name, description: tool.description, parameters: tool.parameters }] : []
+  })
+  const tools = [...offered, ...added]
+  appended.set(loaded, { deferred, offered, tools })
+  return tools
+}
+
+/** Providers and token counters know lists of tools by identity. */
+const appended = new WeakMap<
+  readonly string[],
+  { deferred: readonly Tool[]; offered: readonly ToolSpec[]; tools: readonly ToolSpec[] }
+>()
 
 /**
  * Tools come first in what providers keep in their caches: a request without them would be paid for in full. They stay where
  * the model is known to heed that none may be called, and where the answer itself is no call; not where the transcript had to
  * be fitted, whose room is scarce.
  */
-function canForbidCalls({ model, tools: { specs: tools }, output, extraBody }: AgentParts): boolean {
+function canForbidCalls({ model, tools: { offered: tools }, output, extraBody }: AgentParts): boolean {
   if (model.canForbidCalls !== true || tools.length === 0) return false
   if (Object.hasOwn(extraBody, 'tools') || Object.hasOwn(extraBody, 'tool_choice')) return false
   return output === undefined || canTakeFormat(output, { tools }, model)

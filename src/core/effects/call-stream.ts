@@ -11,18 +11,18 @@ interface StreamedCall {
 }
 
 /**
- * Emits the parts of an answer's calls under the ids that the calls will have. A call whose id the run may change, and the
- * one that takes the final answer, only come whole.
+ * Emits the parts of an answer's calls under the ids that the calls will have. A call whose id the run may change, the one
+ * that takes the final answer, and those that are made through `call_tool` only come whole.
  */
 export class CallStream {
   readonly #stream: AnswerStream
-  readonly #finalTool: string | undefined
+  readonly #wholeTools: readonly (string | undefined)[]
   #calls = new Map<number, StreamedCall>()
   #ids = new Set<string>()
 
-  constructor(stream: AnswerStream, finalTool: string | undefined) {
+  constructor(stream: AnswerStream, wholeTools: readonly (string | undefined)[]) {
     this.#stream = stream
-    this.#finalTool = finalTool
+    this.#wholeTools = wholeTools
   }
 
   /** Another model answers: its calls are counted anew. */
@@ -61,7 +61,7 @@ export class CallStream {
   #begin(index: number, call: StreamedCall): void {
     const { id, name } = call
     if (id === '' || name === '') return
-    call.state = this.#isCertain(id) && name !== this.#finalTool ? 'empty' : 'whole'
+    call.state = this.#isCertain(id) && !this.#wholeTools.includes(name) ? 'empty' : 'whole'
     this.#ids.add(id)
     if (call.state === 'empty') this.#emit(index, call, '')
   }

@@ -3,6 +3,7 @@ import type { Usage } from '../../../machines/agent/usage.js'
 import { describeError } from '../base/describe-error.js'
 import { ConfigError } from '../base/errors.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import type { ToolSet } from '../tools/tool-set.js'
 
 /** A cost limit needs known costs, past and future: a run without them does not start. */
 export async function checkPriceKnown(
@@ -28,6 +29,19 @@ export async function checkPriceKnown(
         `or accept uncounted cost with budget.onUnknownPrice: 'warn'.`,
       'limits.costLimit',
     )
+  }
+}
+
+/**
+ * A search for deferred tools needs a search engine. The check comes before the first request, not with the first search.
+ * @throws {ConfigError} `missing_package`
+ */
+export async function checkSearchInstalled({ search }: Pick<ToolSet, 'search'>): Promise<void> {
+  try {
+    await search?.ready()
+  } catch (error) {
+    const message = `${describeError(error)}. Or give toolSearch a search of your own: toolSearch({ search: (query, tools) => names }).`
+    throw new ConfigError('missing_package', message, 'tools', { cause: error })
   }
 }
 

@@ -38,14 +38,14 @@ export async function consultGuards(
 
 /** The calls of the current batch that are not refused yet. */
 function createGuardCallsFact(context: AgentContext): GuardFact {
-  const open = context.calls.filter((call) => call.result === undefined)
+  const open = context.calls.filter((call) => call.result === undefined && !call.unloaded)
   return deepFreeze({ type: 'calls', calls: open.map((call) => toGuardedCall(context, call)) })
 }
 
 /** How the present batch has ended. */
 function createGuardResultsFact(context: AgentContext): GuardFact {
   const results = context.calls.flatMap((call): GuardedResult[] => {
-    if (call.result === undefined) return []
+    if (call.result === undefined || call.unloaded) return []
     const { status, content, errorKind = null } = call.result
     return [{ ...toGuardedCall(context, call), status, content, errorKind }]
   })

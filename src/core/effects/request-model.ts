@@ -15,6 +15,8 @@ import type { AgentParts } from '../live/agent-parts.js'
 import { ModelError, type HostedCall } from '../models/provider.js'
 import { findFinalTool } from '../structured/demand-output.js'
 import { readOutput } from '../structured/read-output.js'
+import { isUnloadedTool } from '../../../machines/agent/batch-calls.js'
+import type { ToolSearch } from '../tools/tool.js'
 import { prepareCalls } from '../tools/prepare-calls.js'
 import type { StepWork } from '../live/open-steps.js'
 import { toPlainJson } from '../models/plain-json.js'
@@ -52,7 +54,10 @@ export function requestModel(
   const isScreened = features.outputShields || features.callShields
   const streamsCalls = request.stream && !isScreened && runtime.hasListener('tool_call_delta')
   const calls = streamsCalls
-    ? new CallStream(stream, parts.output && findFinalTool(parts.output, request))
+    ? new CallStream(stream, [
+        parts.output && findFinalTool(parts.output, request),
+        parts.tools.search?.dispatcher?.name,
+      ])
     : null
   const isFirst = context.steps === 0
   const begin = (): void => {
@@ -83,7 +88,7 @@ export function requestModel(
       getKnownText: (partialText) => (features.outputShields ? stream.text : partialText || stream.text),
       toOutput: async (response, price) => {
         const finalTool = parts.output && findFinalTool(parts.output, request)
-        const final = readFinalAnswer(response, finalTool)
+        const final = unwrapCalls(readFinalAnswer(response, finalTool), parts.tools.search)
         if (!request.stream) shown.write(final.text, final.reasoning)
         // The arguments of a call are not streamed; where they are the answer, they come as one piece.
         else if (final !== response && response.text === '') shown.write(final.text, '')
@@ -101,17 +106,25 @@ export function requestModel(
   )
 }
 
+/** Calls that were made through another tool are calls of the tools that they name, from here on. */
+function unwrapCalls(response: ModelResponse, search: ToolSearch | undefined): ModelResponse {
+  if (search?.dispatcher === undefined || response.toolCalls.length === 0) return response
+  return { ...response, toolCalls: response.toolCalls.map(search.unwrap) }
+}
+
 /** Synchronous where no check is asynchronous. */
 function toModelOutput(
   { output, tools, clock }: AgentParts,
   response: ModelOutput['response'],
-  { config }: AgentContext,
+  context: AgentContext,
   appContext: unknown,
 ): ModelOutput | Promise<ModelOutput> {
+  const { config } = context
   const calls = prepareCalls(response.toolCalls, tools, {
     context: appContext,
     defaultTimeoutMs: config.toolCalls.timeoutMs,
     clock,
+    isUnloaded: tools.search && ((name) => isUnloadedTool(context, name)),
   })
   const kind = classifyResponse(response)
   const isOutput = output !== undefined && (kind === 'answer' || kind === 'empty')

@@ -127,6 +127,12 @@ class ToolBatch implements RunBatchOptions {
     runtime.emit(createToolProgress(context, callId, name, progress))
   }
 
+  onLoad(callId: string, names: readonly string[]): void {
+    const { context, sendBack } = this.#scope
+    const added = names.filter((name) => !context.loaded.includes(name))
+    if (added.length > 0) sendBack({ type: 'TOOLS_LOADED', callId, names: added })
+  }
+
   ready(): Promise<void> | undefined {
     return this.#scope.runtime.waitUntilHeld()
   }

@@ -276,6 +276,7 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   usage: false,
   budget_warning: false,
   context_fitted: false,
+  tools_loaded: false,
   run_ended: false,
   message_queued: false,
   message_dequeued: false,

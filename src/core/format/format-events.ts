@@ -180,6 +180,8 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
     }
     case 'memory':
       return paint('dim', `  ◇ memory  ${shorten(formatSources(event), width - 12)}`)
+    case 'tools_loaded':
+      return paint('dim', `  ◇ tools  ${shorten(`${event.names.join(', ')} loaded`, width - 11)}`)
     case 'context_fitted': {
       const { strategy, before, after, dropped } = event
       const less = `${formatCount(before)} → ${formatCount(after)} tokens, ${formatCount(dropped)} messages left out`

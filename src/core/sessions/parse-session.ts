@@ -26,6 +26,7 @@ export function parseSession(stored: unknown): Session {
     guardrails: guardrails.state,
     warnedOfBudget: metadata?.warnedOfBudget ?? false,
     fit: metadata?.fit ?? null,
+    ...(metadata?.loaded && { loaded: metadata.loaded }),
   }
   return session
 }

@@ -112,6 +112,7 @@ function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
     numbered: Math.max(branch.numbered, left.numbered),
     guardrails: left.guardrails,
     warnedOfBudget: left.warnedOfBudget,
+    loaded: left.loaded,
   }
 }
 

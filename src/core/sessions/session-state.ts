@@ -14,8 +14,15 @@ export function createSessionState(): SessionState {
 
 /** What a run has made of its session. */
 export function toSessionState(context: AgentContext): SessionState {
-  const { messages, usage, guardrails, warnedOfBudget, fit } = context
-  return { messages, usage: usage.session, guardrails, warnedOfBudget, fit }
+  const { messages, usage, guardrails, warnedOfBudget, fit, loaded } = context
+  return {
+    messages,
+    usage: usage.session,
+    guardrails,
+    warnedOfBudget,
+    fit,
+    ...(loaded.length > 0 && { loaded }),
+  }
 }
 
 /** What a branch of a session begins with: the messages that it keeps. Totals and guards know of all branches. */

@@ -16,6 +16,8 @@ export interface SessionMetadata {
   warnedOfBudget: boolean
   /** What requests leave out of the transcript; null while all of it fits. */
   fit: Fit | null
+  /** The deferred tools that are loaded, in this order. Absent: none. */
+  loaded?: readonly string[]
 }
 
 /** A session as it is stored: plain JSON, for `restoreSession`. */
@@ -84,8 +86,8 @@ export class Session {
   update(context: AgentContext): void {
     this.messages = maskMessages(context)
     this.usage = context.usage.session
-    const { guardrails, warnedOfBudget, fit } = context
-    this.metadata = { guardrails, warnedOfBudget, fit }
+    const { guardrails, warnedOfBudget, fit, loaded } = context
+    this.metadata = { guardrails, warnedOfBudget, fit, ...(loaded.length > 0 && { loaded }) }
   }
 
   /** The next run may begin, unless another one has the session. */

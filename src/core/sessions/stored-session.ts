@@ -111,7 +111,12 @@ export const storedSession = fields(
     usage: optional(storedUsage),
     metadata: optional(
       fields(
-        { guardrails: anything, warnedOfBudget: optional(flag()), fit: optional(nullable(storedFit)) },
+        {
+          guardrails: anything,
+          warnedOfBudget: optional(flag()),
+          fit: optional(nullable(storedFit)),
+          loaded: optional(list(anyText(), 'a list')),
+        },
         'an object',
         'open',
       ),

@@ -27,6 +27,11 @@ interface CommonDefinition<Schema, Name extends string> {
   readOnly?: boolean
   /** It is meant to be called again and again (waits for something). Default false. */
   polling?: boolean
+  /**
+   * The model reads only a line about it until it looks the tool up, or calls it: see `toolSearch`, which has to be among the
+   * agent's tools then. Default false.
+   */
+  defer?: boolean
   /** Calls a run, from 1; the calls beyond it get a result that says so, and the run goes on. Default: no cap. */
   maxCalls?: number
 }
@@ -95,6 +100,7 @@ export function defineTool<
     readOnly: definition.readOnly ?? false,
     polling: definition.polling ?? false,
     ...(maxCalls !== undefined && { maxCalls }),
+    ...(definition.defer === true && { defer: true as const }),
   })
 }
 

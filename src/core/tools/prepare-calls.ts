@@ -13,6 +13,8 @@ export interface PrepareOptions {
   /** Milliseconds, for tools without a limit of their own; 0 is none. */
   defaultTimeoutMs: number
   clock: Clock
+  /** Whether a call of this tool only loads it. Absent: none does. */
+  isUnloaded?: ((name: string) => boolean) | undefined
 }
 
 type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
@@ -61,6 +63,7 @@ function prepareInTime(
   const tool = tools.get(call.function.name)
   // Most tools: their arguments need not be read before they run.
   if (tool === undefined || (!tool.client && tool.needsApproval === false)) return { needs: 'nobody' }
+  if (options.isUnloaded?.(tool.name)) return { needs: 'nobody' }
   const decide = async (): Promise<PreparedCall> => ({
     needs: await decideNeeds(call, tool, options.context),
   })

@@ -7,7 +7,7 @@ import type {
   ToolResult,
 } from '../../../machines/agent/batch-calls.js'
 import type { Clock } from '../base/clock.js'
-import type { Delegate, Tool, ToolExecution } from './tool.js'
+import type { Delegate, Tool, ToolExecution, ToolSearch } from './tool.js'
 import { CallAbort, attachSignal } from '../base/abort.js'
 import { classifyToolError, findPublicMessage } from './classify-tool-error.js'
 import { rememberThrown } from '../base/thrown-errors.js'
@@ -22,7 +22,7 @@ import type { ToolSet } from './tool-set.js'
 import { timeoutError } from '../base/time-limit.js'
 import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
 
-export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided' | 'hosted'>
+export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided' | 'hosted' | 'unloaded'>
 
 /** What calls are carried out with; those of a batch share it. */
 export interface RunCallOptions {
@@ -39,6 +39,8 @@ export interface RunCallOptions {
   /** Unique to the batch and the same when it is resumed: ids of calls are unique only within one response. */
   batchId: string
   onProgress: (callId: string, name: string, value: Json) => void
+  /** A call loads deferred tools. Absent: none can. */
+  onLoad?: (callId: string, names: readonly string[]) => void
   /** What measures the run. */
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
   /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
@@ -77,6 +79,7 @@ export class RunningCall {
     if (call.hosted) this.#endSoon(createApprovedResult(call))
     else if (tool === undefined)
       this.#endSoon(this.#toFailure('unknown_tool', formatUnknownTool(call.name, options.tools.names)))
+    else if (call.unloaded) this.#loadSoon(tool)
     else if (call.undecided) this.#endSoon(this.#toUndecidedResult(tool))
     else this.#start(tool)
   }
@@ -132,10 +135,27 @@ export class RunningCall {
 
   #callTool(tool: Tool, input: unknown): unknown {
     const { telemetry } = this.#options
-    if (telemetry === undefined) return tool.execute?.(input, this.#createExecution())
-    return telemetry.around(toMeasuredStep(tool, this.call.id), () =>
-      tool.execute?.(input, this.#createExecution()),
-    )
+    const execute = (): unknown =>
+      tool.search
+        ? tool.search.find(input, {
+            deferred: this.#options.tools.deferred,
+            maxChars: this.#options.maxResultChars,
+            load: (names) => this.#load(names),
+          })
+        : tool.execute?.(input, this.#createExecution())
+    return telemetry === undefined ? execute() : telemetry.around(toMeasuredStep(tool, this.call.id), execute)
+  }
+
+  #load(names: readonly string[]): void {
+    if (!this.#isOver && names.length > 0) this.#options.onLoad?.(this.call.id, names)
+  }
+
+  /** The call does not run: what it says was written without the schema. */
+  #loadSoon(tool: Tool): void {
+    queueMicrotask(() => {
+      this.#load([tool.name])
+      this.#end(this.#toFailure('not_loaded', formatNotLoaded(tool, this.#options.tools.search)))
+    })
   }
 
   /** What the tool is told besides its input. */
@@ -249,6 +269,13 @@ const explanations: Record<ToolErrorKind, (name: string, message: string) => str
 function formatTimeout({ name, readOnly }: Tool, timeoutMs: number): string {
   const doubt = readOnly ? '' : ' It may have taken effect all the same: check before you call it again.'
   return `The tool '${name}' did not finish within ${timeoutMs} ms and was abandoned.${doubt}`
+}
+
+/** Also for a program whose tool is not deferred any more: that the call does not run was decided before. */
+function formatNotLoaded({ name, description, parameters }: Tool, search: ToolSearch | undefined): string {
+  const how = search?.loading === 'dispatch' ? 'by call_tool' : 'again'
+  const spec = JSON.stringify({ name, description, parameters })
+  return `The tool '${name}' was not loaded, so this call was not carried out. It is loaded now: call it ${how}, with arguments that fit its parameters.\n${spec}`
 }
 
 /** Tools that an unknown name is answered with. */

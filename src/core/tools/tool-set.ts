@@ -1,7 +1,7 @@
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { ConfigError } from '../base/errors.js'
 import type { ToolSpec } from '../models/provider.js'
-import type { Tool } from './tool.js'
+import type { Tool, ToolSearch } from './tool.js'
 import { type ToolGroup, listSourceTools, type ToolSource } from './tool-source.js'
 
 /** A tool, a group with its arguments (`args` defaults to `{}`), or a source whose tools can change. */
@@ -12,8 +12,14 @@ export interface ToolSet {
   get(name: string): Tool | undefined
   /** In the order in which they were given. */
   readonly names: readonly string[]
-  /** The tools as the model sees them. The same array until they change. */
+  /** The tools as the model sees them once all are loaded. The same array until they change. */
   readonly specs: readonly ToolSpec[]
+  /** Those that the model sees from the beginning. The same array until they change. */
+  readonly offered: readonly ToolSpec[]
+  /** The deferred ones. */
+  readonly deferred: readonly Tool[]
+  /** What finds the deferred ones; undefined: no tool is deferred. */
+  readonly search: ToolSearch | undefined
   /** The tools as the machine sees them. */
   readonly traits: Record<string, ToolTraits>
 }
@@ -28,6 +34,7 @@ export interface ToolSet {
 export function createToolSet(entries: readonly ToolEntry[]): ToolSet {
   const lots = openEntries(entries)
   checkDuplicates(lots)
+  checkSearch(lots)
   return lots.some(({ source }) => source !== undefined)
     ? createChangingSet(lots)
     : createFixedSet(lots.flatMap(listTools))
@@ -45,24 +52,35 @@ interface EntryTools {
 
 function createFixedSet(tools: readonly Tool[]): ToolSet {
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  const search = tools.find((tool) => tool.search)?.search
+  const specs = tools.map(({ name, description, parameters }) => ({ name, description, parameters }))
+  const isDeferred = ({ defer }: Tool): boolean => search !== undefined && defer === true
+  const deferred = search ? tools.filter(isDeferred) : noTools
   return {
     get: (name) => byName.get(name),
     names: [...byName.keys()],
-    specs: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+    specs,
+    offered: deferred.length === 0 ? specs : specs.filter((_, index) => !isDeferred(tools[index] as Tool)),
+    deferred,
+    search,
     traits: Object.fromEntries(
-      tools.map(({ name, readOnly, idempotent, polling, delegate, maxCalls }) => [
+      tools.map(({ name, readOnly, idempotent, polling, delegate, maxCalls, defer, search: finds }) => [
         name,
         {
           readOnly,
           idempotent,
           polling,
           ...(maxCalls !== undefined && { maxCalls }),
+          ...(defer && search && { deferred: true as const }),
+          ...(finds && { loads: finds.loading }),
           ...(delegate && { delegate: true as const, nested: true as const }),
         },
       ]),
     ),
   }
 }
+
+const noTools: readonly Tool[] = []
 
 function createChangingSet(first: readonly EntryTools[]): ToolSet {
   let lots = first
@@ -87,6 +105,15 @@ function createChangingSet(first: readonly EntryTools[]): ToolSet {
     },
     get specs() {
       return now().specs
+    },
+    get offered() {
+      return now().offered
+    },
+    get deferred() {
+      return now().deferred
+    },
+    get search() {
+      return now().search
     },
     get traits() {
       return now().traits
@@ -133,6 +160,26 @@ function checkDuplicates(lots: readonly EntryTools[]): void {
   }
 }
 
+/** What nothing finds would never be called. */
+function checkSearch(lots: readonly EntryTools[]): void {
+  const searches = lots.flatMap(({ owner, tools }) => (tools.some(({ search }) => search) ? [owner] : []))
+  if (searches.length > 1) {
+    throw new ConfigError(
+      'invalid_tool',
+      `Two tools search for deferred tools (${searches.slice(0, 2).join(' and ')}). Keep one toolSearch().`,
+      searches[1],
+    )
+  }
+  if (searches.length > 0) return
+  const lost = lots.flatMap(listTools).find(({ defer }) => defer)
+  if (lost === undefined) return
+  throw new ConfigError(
+    'invalid_tool',
+    `Tool '${lost.name}' is deferred (defer: true), but nothing finds it. Add toolSearch() to tools, or leave defer out.`,
+    `${lost.name}.defer`,
+  )
+}
+
 function openEntries(entries: readonly ToolEntry[]): EntryTools[] {
   if (!Array.isArray(entries)) throw new ConfigError('invalid_tool', 'tools must be an array.', 'tools')
   return (entries as readonly ToolEntry[]).map((entry, index) => openEntry(entry, `tools[${index}]`))
@@ -149,7 +196,9 @@ function openEntry(entry: ToolEntry, place: string): EntryTools {
     const owner = `${place}, '${source.name}'`
     return { owner, tools: listed.map((tool) => expectTool(owner, tool)), source, listed }
   }
-  return { owner: place, tools: [expectTool(place, entry)] }
+  const tool = expectTool(place, entry)
+  const dispatcher = tool.search?.dispatcher
+  return { owner: place, tools: dispatcher ? [tool, dispatcher] : [tool] }
 }
 
 function listTools({ tools }: EntryTools): readonly Tool[] {

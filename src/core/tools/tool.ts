@@ -3,6 +3,7 @@ import type { BudgetRemaining } from '../../../guards/budget.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
+import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { SharedBudget } from '../budgets/shared-budget.js'
@@ -38,7 +39,7 @@ export interface ToolExecution<Context = unknown> {
  * differ where the schema has defaults or transforms.
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
-  extends Omit<ToolTraits, 'delegate'> {
+  extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads'> {
   /** What the model calls it by. */
   readonly name: Name
   /** What it does and when to use it, for the model. */
@@ -55,6 +56,10 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly validate: Validate
   /** Absent on client tools and sub-agents. */
   readonly execute: Execute<Input, Context> | undefined
+  /** The model is told of it in full only once it is loaded: see `toolSearch`. */
+  readonly defer?: true
+  /** Makes it the search for deferred tools: what `toolSearch()` returns. */
+  readonly search?: ToolSearch
   /** Makes it a sub-agent: what `agent.asTool()` returns. */
   readonly delegate?: Delegate
   /** For the type checker only. */
@@ -78,6 +83,32 @@ type Method<Parameters extends unknown[], Result> = { method(...parameters: Para
 /** What knows tools by their names. */
 export interface ToolsByName {
   get(name: string): Tool | undefined
+}
+
+/** What makes a tool the search for deferred tools. */
+export interface ToolSearch {
+  /** Where the schemas of loaded tools go: into the request's tools, or into the search's results. */
+  readonly loading: 'append' | 'dispatch'
+  /** With `dispatch`: the tool that calls the loaded ones. */
+  readonly dispatcher: Tool | undefined
+  /** The list of deferred tools that goes with the instructions: the same for the same tools. */
+  readonly writeIndex: (deferred: readonly Tool[]) => string
+  /** Loads what it needs. Rejects with a StatewrightError where a package is missing. */
+  readonly ready: () => Promise<void>
+  /** The result of a search; it loads what it finds. */
+  readonly find: (input: unknown, scope: ToolSearchScope) => Promise<string>
+  /** The call that a call of the dispatcher stands for; the call itself where it stands for none. */
+  readonly unwrap: (call: ToolCall) => ToolCall
+  /** A transcript as the model wrote it. The same objects for the same messages. */
+  readonly wrap: (messages: readonly Message[]) => readonly Message[]
+}
+
+/** What a search for tools works with. */
+export interface ToolSearchScope {
+  readonly deferred: readonly Tool[]
+  /** Characters of a result. */
+  readonly maxChars: number
+  readonly load: (names: readonly string[]) => void
 }
 
 /** What makes a tool a sub-agent. */

@@ -79,6 +79,19 @@ export const delegationOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
+/** The same for an agent whose tool `read` is deferred. */
+export const deferringOutcomes = {
+  text: modelOutcomes.text,
+  call: modelOutcomes.call,
+  'two calls': modelOutcomes['two calls'],
+  'two calls of a tool': createModelOutput({
+    calls: [
+      ['a', 'read'],
+      ['b', 'read'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
 /** The same for an agent with an output schema, an object with `done`. */
 export const objectOutcomes = {
   object: createModelOutput({ text: '{"done":true}', problem: null }),

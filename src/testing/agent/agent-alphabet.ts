@@ -9,6 +9,7 @@ import { expectArgument } from '../../core/base/expect-argument.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {
   listAnswerEvents,
+  deferringModel,
   delegatingModel,
   listModelEvents,
   modelActorEvents,
@@ -23,6 +24,7 @@ import {
   allOutcomes,
   listChildEnd,
   listLeftEvents,
+  listLoadEvents,
   listChildEvents,
   listToolEvents,
   chooseOutcomes,
@@ -71,6 +73,15 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       }),
       ...(canAnswer(value) && listAnswerEvents(context)),
       ...((state === 'PAUSED' || context.pausing) && { resume }),
+    }
+  }
+  if (isDeferring(context)) {
+    return {
+      cancel,
+      'resumed in time': resumed,
+      ...(asked && deferringModel),
+      ...ownGuards,
+      ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listLoadEvents(context) }),
     }
   }
   const hurried = deadline !== null
@@ -167,6 +178,15 @@ const actors: Events = {
 const watchedActors: Events = Object.fromEntries(
   Object.entries(actors).filter(([name]) => /^(output cleared|own guards let the .* pass)$/.test(name)),
 )
+
+const ownGuards: Events = Object.fromEntries(
+  Object.entries(actors).filter(([name]) => /^(own guards let|an own guard)/.test(name)),
+)
+
+/** Loading doubles the states. */
+function isDeferring({ tools }: AgentContext): boolean {
+  return tools['read']?.deferred === true
+}
 
 /** Sub-agents double the possible events: they are explored alone. */
 function isDelegating({ tools }: AgentContext): boolean {

@@ -105,6 +105,10 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...noRetries,
     limits: { maxSteps: 2, maxToolCalls: 1, onLimit: 'conclude' },
   }),
+  'with deferred tools': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, maxToolCalls: 1 } }, { userGuards: true }),
+    tools: { ...tools, read: { ...createTraits(false), deferred: true, maxCalls: 1 } },
+  },
   'with sub-agents': {
     ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget } }),
     tools: { ...tools, research: { ...createTraits(false), delegate: true } },

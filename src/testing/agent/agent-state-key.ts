@@ -37,6 +37,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
     [context.state, context.reason, context.lastBatchFailed, context.pausing],
     [context.deadline, context.timeLeft, findBudgetReason(context)],
     [
+      context.loaded.length,
       context.retrieved !== null,
       context.held !== null,
       context.untold !== null,
@@ -49,6 +50,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       call.started,
       call.unscreened,
       call.unchecked,
+      call.unloaded,
       isInDoubt(context, call),
       call.questions?.map((question) => [question.needs, question.answer !== undefined]),
       call.result && (watching ? [call.result.status, call.result.content] : call.result.status === 'ok'),

@@ -3,6 +3,7 @@ import type { ModelActorError, ModelOutput } from '../../../machines/agent/model
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import { stampEvent, type Events, late } from './stamp-event.js'
 import {
+  deferringOutcomes,
   delegationOutcomes,
   createFailure,
   modelFailures,
@@ -12,6 +13,7 @@ import {
 } from './actor-outcomes.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 
+export const deferringModel = createAnswerEvents('model', deferringOutcomes)
 export const delegatingModel = createAnswerEvents('model', delegationOutcomes)
 export const screenedModel = createAnswerEvents('model', screenedOutcomes)
 

@@ -12,6 +12,8 @@ export function listLeftEvents({ calls }: AgentContext): Events {
   return callId === undefined ? {} : { 'left before a call': stampEvent({ type: 'LEFT', unbegun: [callId] }) }
 }
 
+const notLoaded = { status: 'not_loaded', content: 'Its schema.', durationMs: 0 } as const
+
 type ToolOutcome = keyof typeof toolOutcomes
 export const allOutcomes = Object.keys(toolOutcomes) as ToolOutcome[]
 
@@ -32,7 +34,7 @@ export function listToolEvents({ calls, deadline }: AgentContext, outcomes: read
       events[`tool: ${name}`] = stampEvent({
         type: 'TOOL_RESULT',
         callId: call.id,
-        result: toolOutcomes[name],
+        result: call.unloaded ? notLoaded : toolOutcomes[name],
       })
   }
   if (deadline !== null && events['tool: ok'])
@@ -44,6 +46,17 @@ export function listToolEvents({ calls, deadline }: AgentContext, outcomes: read
     result: toolOutcomes.ok,
   })
   return events
+}
+
+/** Deferred tools are loaded: one twice, and then for a call that there is not. */
+export function listLoadEvents({ calls }: AgentContext): Events {
+  const callId = calls.find(isUnderWay)?.id
+  const load = (id: string): AnyEventObject =>
+    stampEvent({ type: 'TOOLS_LOADED', callId: id, names: ['read', 'read'] })
+  return {
+    ...(callId !== undefined && { 'tool: loads a tool': load(callId) }),
+    'tool: loads a tool for nobody’s call': load('nobody'),
+  }
 }
 
 /** A sub-agent that fails for good and has spent the budget. */

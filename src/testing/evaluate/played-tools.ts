@@ -2,7 +2,7 @@ import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { parseArguments } from '../../core/tools/parse-arguments.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { ToolContent } from '../../core/tools/tool-content.js'
-import type { Tool, ToolExecution } from '../../core/tools/tool.js'
+import type { Tool, ToolExecution, ToolSearch } from '../../core/tools/tool.js'
 import type { ToolSet } from '../../core/tools/tool-set.js'
 import type { ToolSpec } from '../../core/models/provider.js'
 import { toCanonicalJson } from '../play/record-agent.js'
@@ -58,11 +58,23 @@ export class PlayedTools implements ToolSet {
     return this.#tools.specs
   }
 
+  get offered(): readonly ToolSpec[] {
+    return this.#tools.offered
+  }
+
+  get deferred(): readonly Tool[] {
+    return this.#tools.deferred
+  }
+
+  get search(): ToolSearch | undefined {
+    return this.#tools.search
+  }
+
   get traits(): Record<string, ToolTraits> {
     return Object.fromEntries(
-      Object.entries(this.#tools.traits).map(([name, { readOnly, idempotent, polling }]) => [
+      Object.entries(this.#tools.traits).map(([name, { readOnly, idempotent, polling, deferred, loads }]) => [
         name,
-        { readOnly, idempotent, polling },
+        { readOnly, idempotent, polling, ...(deferred && { deferred }), ...(loads && { loads }) },
       ]),
     )
   }

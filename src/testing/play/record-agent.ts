@@ -16,6 +16,7 @@ export function toRecordedAgent(parts: AgentParts, config: AgentConfig): Require
       return {
         ...spec,
         ...(tool?.client && { client: true as const }),
+        ...(tool?.defer && { defer: true as const }),
         ...(below && { agent: toRecordedAgent(below.parts, below.config) }),
       }
     }),

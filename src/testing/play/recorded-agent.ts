@@ -7,6 +7,7 @@ import { ModelError, type ModelProvider } from '../../core/models/provider.js'
 import { completeInput } from '../../core/sessions/log/complete-context.js'
 import { defineShield } from '../../core/shields/define-shield.js'
 import { defineTool } from '../../core/tools/define-tool.js'
+import { toolSearch } from '../../core/tools/deferred/tool-search.js'
 import type { InputSchema } from '../../core/tools/input-schema.js'
 import type { ToolEntry } from '../../core/tools/tool-set.js'
 import { defineGuard } from '../../core/user-guards/define-guard.js'
@@ -104,9 +105,19 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
   const specs =
     tools ??
     Object.keys(traits).map((name) => ({ name, description: 'Not recorded.', parameters: anyObject }))
-  return specs.map((spec): ToolEntry => {
+  const search = Object.entries(traits).find(([, { loads }]) => loads)
+  const own = search === undefined ? specs : specs.filter(({ name }) => !isOfSearch(name, search))
+  const made = own.map((spec): ToolEntry => {
     const { name, description, parameters } = spec
-    const { delegate, nested: _nested, ...rest }: Partial<ToolTraits> = traits[name] ?? {}
+    const {
+      delegate,
+      nested: _nested,
+      deferred,
+      loads: _loads,
+      ...traitsOf
+    }: Partial<ToolTraits> = traits[name] ?? {}
+    const isDeferred = search !== undefined && (deferred === true || ('defer' in spec && spec.defer === true))
+    const rest = { ...traitsOf, ...(isDeferred && { defer: true }) }
     const below = 'agent' in spec ? spec.agent : undefined
     const words = { name, description, input: toSchema(parameters) }
     if (below === undefined && !delegate) {
@@ -120,6 +131,13 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
     const child = createAgent(createOptions(below ?? {}, null))
     return child.asTool(words)
   })
+  // What it finds comes from the recording.
+  return search ? [...made, toolSearch({ loading: search[1].loads ?? 'append', search: () => [] })] : made
+}
+
+/** Whether a tool is the search itself, or the one that calls what it has loaded. */
+function isOfSearch(name: string, [search, { loads }]: [string, ToolTraits]): boolean {
+  return name === search || (loads === 'dispatch' && name === 'call_tool')
 }
 
 const standInMessage = 'This agent is made of a recording: nothing of it works but to be played.'

@@ -15,6 +15,8 @@ export const recordingVersion = 1
 export interface RecordedTool extends ToolSpec {
   /** Executed by the caller of the run. */
   client?: true
+  /** It is read in full only once it is loaded. */
+  defer?: true
   /** What a sub-agent was made of. */
   agent?: RecordedAgent
 }

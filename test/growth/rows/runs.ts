@@ -154,7 +154,7 @@ export const runRows: readonly Row[] = [
     from: 20_000,
     prepare: (n) => n,
     run: (n) => {
-      const calls = new CallStream({ writeCall: () => undefined } as unknown as AnswerStream, undefined)
+      const calls = new CallStream({ writeCall: () => undefined } as unknown as AnswerStream, [])
       calls.write({ index: 0, id: 'c', name: 'look', arguments: `{}${' '.repeat(n)}x` })
       calls.write({ index: 1, id: 'd', name: 'look', arguments: '' })
       for (let at = 0; at < n; at += 10)

@@ -74,6 +74,7 @@ export function toStartInput(input: AgentInput): StartInput {
     guardrails: _g,
     warnedOfBudget: _w,
     fit: _f,
+    loaded: _l,
     numbered: _n,
     ...rest
   } = input

@@ -143,7 +143,11 @@ const sessionFields = {
   warnedOfBudget: flag(),
 }
 
-const stateKind = fields({ ...sessionFields, usage: storedUsage }, 'an object', 'open')
+const stateKind = fields(
+  { ...sessionFields, usage: storedUsage, loaded: optional(textList()) },
+  'an object',
+  'open',
+)
 
 const contextKind = fields(
   {
@@ -153,6 +157,7 @@ const contextKind = fields(
     features: kindLike(noFeatures),
     usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
     calls: list(callKind, 'a list'),
+    loaded: textList(),
     steering: textList(),
     nudges: textList(),
     error: nullable(fields({ code: anyText(), message: anyText() }, 'an error', 'open')),

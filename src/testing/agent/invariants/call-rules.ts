@@ -56,12 +56,34 @@ export const callRules: readonly AgentInvariant[] = [
   createRule('a resumed run starts no call again that may not run twice', (change) => {
     const { event, before, after } = change
     if (!hasStarted(change, 'runTools') || event.type !== 'RESUMED') return null
-    const again = after.calls.find(({ id, name, result, started }) => {
-      const isAgain = started && !result && findCall(before?.calls, id)?.started
+    const again = after.calls.find(({ id, name, result, started, unloaded }) => {
+      const isAgain = started && !result && !unloaded && findCall(before?.calls, id)?.started
       const { readOnly, idempotent, delegate } = after.tools[name] ?? {}
       return isAgain && !readOnly && !idempotent && !delegate
     })
     return again && `'${again.id}' is started again`
+  }),
+  createRule('what is loaded stays loaded, and only a call that runs loads more', (change) => {
+    const { event, before, after } = change
+    const then = before?.loaded ?? after.loaded
+    if (then.some((name, i) => after.loaded[i] !== name)) return `${then.join()} was loaded`
+    const added = after.loaded.slice(then.length)
+    if (added.length === 0) return null
+    if (new Set(after.loaded).size < after.loaded.length) return `${added.join()} is loaded twice`
+    if (event.type !== 'TOOLS_LOADED') return `${event.type} loads ${added.join()}`
+    return !findCall(before?.calls, event.callId)?.started && `'${event.callId}' does not run`
+  }),
+  createRule('a call of a deferred tool that is not loaded costs no guard and no cap', (change) => {
+    const { after } = change
+    const unloaded = after.calls.filter((call) => call.unloaded)
+    const wrong = unloaded.find(({ fact, result }) => fact !== undefined || result?.refusedBy !== undefined)
+    if (wrong) return `'${wrong.id}' does`
+    return (
+      unloaded.length > 0 &&
+      unloaded.length === after.calls.length &&
+      after.verdict !== null &&
+      'it halts the run'
+    )
   }),
   createRule('a call that needs approval runs only when it was approved', ({ before, after, event }) => {
     const freed = after.calls.filter(
