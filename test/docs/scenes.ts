@@ -365,6 +365,18 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/hosts.md › Recipes for other engines': { because: 'the server of Temporal is not here' },
   'docs/hosts.md › Recipes for other engines (2)': { because: 'the server of Inngest is not here' },
   'docs/hosts.md › Recipes for other engines (3)': { because: 'the runtime of Workflow DevKit is not here' },
+  'docs/deferred-tools.md › Deferred tools': {
+    turns: [
+      { toolCalls: [{ name: 'tool_search', arguments: { query: 'invoice' } }] },
+      { toolCalls: [{ name: 'get_invoice', arguments: { id: '7' } }] },
+      says('It says 42.'),
+    ],
+    expect: ({ said, bodies }) => {
+      expect(said).toBe("[ 'get_invoice' ]\nIt says 42.\n")
+      expect(bodies()[2]).toContain('The invoice 7.')
+    },
+  },
+  'docs/deferred-tools.md › The search (2)': {},
   'docs/mcp.md › Tools of MCP servers (2)': {
     turns: [call('files_list_allowed_directories', {}), says('One folder.')],
     instead: throughNode,

@@ -27,6 +27,7 @@ export const documents = [
   'docs/guards-of-your-own.md',
   'docs/hono.md',
   'docs/hosts.md',
+  'docs/deferred-tools.md',
   'docs/mcp.md',
   'docs/memory.md',
   'docs/migrating.md',

@@ -17,6 +17,7 @@ describe('the options of mcpTools', () => {
     [{ command: 'a', timeoutMs: -1 }, /timeoutMs must be a number of milliseconds from 0/],
     [{ command: 'a', startTimeoutMs: 0 }, /startTimeoutMs must be a whole number from 1/],
     [{ command: 'a', needsApproval: 'yes' }, /needsApproval must be true, false or a function/],
+    [{ command: 'a', defer: 'all' }, /defer must be true, false or a function/],
     [{ command: 'a', only: [1] }, /only\[0\] must be a text/],
     [{ command: 'a', onWarning: true }, /onWarning must be a function/],
     [{ url: 'file:///a' }, /url must be an http\(s\) URL/],
@@ -34,6 +35,7 @@ describe('the options of mcpTools', () => {
     expect(checkMcpOptions({ command: 'a', timeoutMs: undefined, name: undefined })).toEqual({
       command: 'a',
       needsApproval: false,
+      defer: false,
       trustAnnotations: false,
       timeoutMs: 60_000,
       startTimeoutMs: 30_000,
@@ -76,5 +78,16 @@ describe('the options of mcpTools', () => {
       ['a.b', { x: 1 }],
       ['a/b', { x: 1 }],
     ])
+  })
+
+  it('decide about deferring by the name that the server gives the tool', async () => {
+    const server = await odd('names', { defer: (name) => name === 'a.b' })
+    const isDeferred = (name: string) => toolNamed(server, name).defer === true
+    expect([isDeferred('odd_names_of_mine_a_b'), isDeferred('odd_names_of_mine_a_b_2')]).toEqual([
+      true,
+      false,
+    ])
+    const all = await odd('names', { defer: true })
+    expect(all.tools.map(({ defer }) => defer)).toEqual(all.tools.map(() => true))
   })
 })

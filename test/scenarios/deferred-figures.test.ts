@@ -55,7 +55,11 @@ function turnsOf(mode: Mode, searches: number): Turn[] {
 async function measure(mode: Mode, searches: number) {
   // A strict server refuses so many tools, as OpenAI does.
   const rehearsal = await startRehearsal({ scenario: { turns: turnsOf(mode, searches) } })
-  const theatre = new Stage(rehearsal, { tools: toolsOf(mode), instructions: 'Be brief.', guardrails: { progress: null } })
+  const theatre = new Stage(rehearsal, {
+    tools: toolsOf(mode),
+    instructions: 'Be brief.',
+    guardrails: { progress: null },
+  })
   const { state } = await theatre.run('Work.').run.result
   let before: number[] = []
   const sums = { first: 0, all: 0, fresh: 0 }

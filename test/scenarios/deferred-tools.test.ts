@@ -238,6 +238,47 @@ test('a call of call_tool that names no tool is answered with what is wrong, and
   ])
 })
 
+test('the arguments of a call through call_tool come whole; those of other calls come as they are written', async () => {
+  const { of } = await played(
+    [call('look', { q: 'x' }), call('call_tool', { name: 'look', arguments: { q: 'x' } }), text('Done.')],
+    { stream: true, tools: [defer('look'), toolSearch({ loading: 'dispatch', search: () => [] })] },
+  )
+  const streamed = of('tool_call_delta').map(({ name }) => name)
+  expect(new Set(streamed)).toEqual(new Set(['look']))
+  expect(of('tool_call').map(({ call: { function: asked } }) => [asked.name, asked.arguments])).toEqual([
+    ['look', '{"q":"x"}'],
+    ['look', '{"q":"x"}'],
+  ])
+})
+
+test.each(['append', 'dispatch'] as const)(
+  'what the window has no room for takes nothing back: a search gives the schemas again (%s)',
+  async (loading) => {
+    const through = (name: string): Turn =>
+      loading === 'append' ? call(name, { q: 'x' }) : call('call_tool', { name, arguments: { q: 'x' } })
+    const find = call('tool_search', { query: 'long' })
+    const { of, result, stage } = await played(
+      [find, ...Array.from({ length: 4 }, () => through('long')), find, through('long'), text('Done.')],
+      {
+        tools: [
+          defer('long', { execute: () => 'many words '.repeat(100) }),
+          toolSearch({ loading, search: () => ['long'] }),
+        ],
+        context: { window: 1_200, strategy: 'sliding_window' },
+        guardrails: { progress: null },
+      },
+    )
+    expect(result.output).toBe('Done.')
+    expect(of('context_fitted').length).toBeGreaterThan(0)
+    expect(of('tools_loaded')).toHaveLength(1)
+    expect(of('tool_result').map(({ status }) => status)).toEqual(Array.from({ length: 7 }, () => 'ok'))
+    const searches = of('tool_result').filter(({ name }) => name === 'tool_search')
+    expect(searches[1]?.content).toBe(searches[0]?.content)
+    const offered = loading === 'append' ? ['tool_search', 'long'] : ['tool_search', 'call_tool']
+    expect(namesIn(stage.requests.at(-1)?.sent)).toEqual(offered)
+  },
+)
+
 test('client tools and tools that need an approval are loaded before anybody is asked', async () => {
   const client = defineTool({
     name: 'pick',

@@ -3,6 +3,9 @@ import type { Tool, ToolSearch } from '../tool.js'
 /** Characters of the list of deferred tools, however many there are. */
 const maxIndexChars = 10_000
 
+/** Characters of the line that says how many more there are. */
+const maxRestChars = 60
+
 /** From so many characters on, a piece of a description says something. */
 const minLineChars = 12
 
@@ -17,7 +20,7 @@ export function writeIndex(deferred: readonly Tool[], loading: ToolSearch['loadi
       ? 'Load what you need with tool_search'
       : 'Load what you need with tool_search, and call it by call_tool'
   const head = `There are more tools, which are not loaded. ${how}:`
-  const room = maxIndexChars - head.length
+  const room = maxIndexChars - head.length - maxRestChars
   const each = Math.floor(room / deferred.length) - '- : \n'.length
   const lines: string[] = []
   let size = 0

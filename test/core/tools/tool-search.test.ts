@@ -1,0 +1,99 @@
+import * as fc from 'fast-check'
+import { defineTool, type Tool, toolSearch } from '../../../src/index.js'
+import { createToolIndex } from '../../../src/core/tools/deferred/tool-index.js'
+import { writeIndex } from '../../../src/core/tools/deferred/tool-index-text.js'
+import { manyTools } from '../../support/many-tools.js'
+
+const tools = manyTools.map(
+  ({ name, description, parameters }) =>
+    defineTool({
+      name,
+      description,
+      input: parameters as { type: 'object' },
+      defer: true,
+      execute: () => 'ok',
+    }) as Tool,
+)
+
+const find = async (query: string, given: readonly Tool[] = tools, options = {}): Promise<string[]> => {
+  const { search } = toolSearch(options)
+  let names: readonly string[] = []
+  await search?.find({ query }, { deferred: given, maxChars: 50_000, load: (loaded) => (names = loaded) })
+  return [...names]
+}
+
+test.each([
+  ['cancel an invoice', 'billing_cancel_invoice'],
+  ['send a mail', 'mail_send_message'],
+  ['sharing links of files', 'files_create_share_link'],
+  ['warehouse_archive_stock_level', 'warehouse_archive_stock_level'],
+  ['restart deployments in the cluster', 'cluster_restart_deployment'],
+])('%s finds %s', async (query, name) => {
+  expect(await find(query)).toContain(name)
+})
+
+test('a name is found first by itself, and in words of camel case', async () => {
+  expect((await find('mail_get_draft'))[0]).toBe('mail_get_draft')
+  const camel = defineTool({
+    name: 'createIssue',
+    description: 'X.',
+    input: { type: 'object' },
+    execute: () => '',
+  })
+  expect(await find('issue', [camel as Tool])).toEqual(['createIssue'])
+})
+
+test('arguments are searched by their names', async () => {
+  const tool = defineTool({
+    name: 'go',
+    description: 'X.',
+    input: { type: 'object', properties: { longitude: { type: 'number' } } },
+    execute: () => '',
+  })
+  expect(await find('longitude', [tool as Tool])).toEqual(['go'])
+})
+
+test('the same query finds the same tools in the same order, at most as many as its limit', async () => {
+  const word = fc.constantFrom(
+    ...'list get invoice mail the of delete issue constructor __proto__ xyzzy ü'.split(' '),
+  )
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(word, { minLength: 1, maxLength: 4 }),
+      fc.integer({ min: 1, max: 20 }),
+      async (words, limit) => {
+        const query = words.join(' ')
+        const found = await find(query, tools, { limit })
+        expect(await find(query, [...tools], { limit })).toEqual(found)
+        expect(found.length).toBeLessThanOrEqual(limit)
+        const index = await createToolIndex(tools)
+        expect((await index(query)).slice(0, limit)).toEqual(found)
+      },
+    ),
+    { numRuns: 15 },
+  )
+})
+
+test('a search that finds nothing loads nothing, and says so', async () => {
+  let loaded: readonly string[] | undefined
+  const text = await toolSearch().search?.find(
+    { query: 'xyzzy' },
+    { deferred: tools, maxChars: 100, load: (names) => (loaded = names) },
+  )
+  expect([text, loaded]).toEqual([expect.stringMatching(/^No tool fits\./), []])
+})
+
+test('the list of tools has all names while they fit, the same each time, and never more than 10,000 characters', () => {
+  const name = fc.stringMatching(/^[a-z_]{1,64}$/)
+  fc.assert(
+    fc.property(fc.array(fc.record({ name, description: fc.string() }), { maxLength: 900 }), (listed) => {
+      const index = writeIndex(listed as Tool[], 'append')
+      expect(index.length).toBeLessThanOrEqual(10_000)
+      expect(writeIndex([...listed] as Tool[], 'append')).toBe(index)
+      const room = listed.reduce((sum, tool) => sum + tool.name.length + 5, 0)
+      if (room < 9_000) for (const tool of listed) expect(index).toContain(`- ${tool.name}`)
+      else if (room > 10_100) expect(index).toMatch(/and \d+ more, which tool_search finds$/)
+    }),
+    { numRuns: 50 },
+  )
+})
