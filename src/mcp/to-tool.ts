@@ -47,7 +47,7 @@ export function toTool(
     input: readProperty(listed, 'inputSchema') as { type: 'object' },
     readOnly: hint('readOnlyHint') && !hint('destructiveHint'),
     idempotent: hint('idempotentHint'),
-    defer: typeof defer === 'function' ? defer(toolName) === true : defer,
+    defer: typeof defer === 'function' ? defer(toolName) : defer,
     // The connection keeps the time itself, for only it sees that the server makes progress.
     timeoutMs: 0,
     needsApproval:

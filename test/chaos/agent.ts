@@ -13,6 +13,7 @@ import {
   type SessionStore,
   type Tool,
   type ToolExecution,
+  toolSearch,
 } from '../../src/index.js'
 import { checks } from './checks.js'
 import type { Plan } from './plan.js'
@@ -63,7 +64,7 @@ export function agentOf(plan: Plan, parts: Parts): Agent {
     ...options,
     limits: { ...configOf(plan).limits, ...options.limits },
     model,
-    tools: all,
+    tools: plan.deferred ? deferAll(all, plan.deferred) : all,
     clock,
     instructions: 'Be careful.',
     tokenizer: { count: (text) => Math.ceil(text.length / 4) },
@@ -75,6 +76,13 @@ export function agentOf(plan: Plan, parts: Parts): Agent {
       output: { schema: z.object({ done: z.boolean() }), mode: 'response_format' as const },
     }),
   }) as Agent
+}
+
+function deferAll(all: readonly Tool[], loading: 'append' | 'dispatch'): Tool[] {
+  return [
+    ...all.map((tool) => ({ ...tool, defer: true as const })),
+    toolSearch({ loading, search: () => [] }),
+  ]
 }
 
 function configOf(plan: Plan): Partial<AgentOptions> {

@@ -29,6 +29,8 @@ export interface Plan {
   store: StoreName
   subAgent: boolean
   structured: boolean
+  /** All tools are loaded before they are called. Absent: none are. */
+  deferred?: 'append' | 'dispatch'
   interactive: boolean
   window: 'sliding_window' | 'compact' | 'summarize' | null
   maxSteps: number

@@ -70,6 +70,9 @@ const scripts: Record<string, Script> = {
   'docs/fleet.md › Tell many sessions (2)': {},
   'docs/guardrails-measured.md › Guardrails, measured': {},
   'docs/hono.md › Hono': {},
+  'docs/deferred-tools.md › The search': {
+    because: { 'npm install': 'the packages of the development dependencies' },
+  },
   'docs/mcp.md › Tools of MCP servers': {},
   'docs/mcp.md › Tools of MCP servers (3)': {
     turns: [says('Files.'), says('More files.')],

@@ -124,6 +124,18 @@ export const features = {
     plan: { shields: { toolInput: 'takes its time', output: 'takes its time' } },
   },
   memory: { shows: ({ type }) => type === 'memory', plan: { memory: 'takes its time' } },
+  'deferred tools': {
+    shows: ({ type }) => type === 'tools_loaded',
+    plan: { deferred: 'append' },
+    answers: ['calls one tool', 'calls one tool', 'calls one tool'],
+    never: ['deferred tools through another'],
+  },
+  'deferred tools through another': {
+    shows: (event) => event.type === 'tool_result' && event.status === 'not_loaded',
+    plan: { deferred: 'dispatch' },
+    answers: ['calls one tool', 'calls one tool', 'calls one tool'],
+    never: ['deferred tools'],
+  },
   'structured output': { plan: { structured: true } },
   'a sliding window': windowed('sliding_window'),
   'a compact window': windowed('compact'),

@@ -88,6 +88,7 @@ const reasons: Record<string, string[]> = {
     'dbosSessions',
     'restateSessions',
     'agent.asTool',
+    'toolSearch',
   ],
   'a run of the machine without a store begins a session of its own, which nobody else reaches': [
     'agent.machine',

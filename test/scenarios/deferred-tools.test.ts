@@ -214,6 +214,26 @@ test('through call_tool, everybody but the model sees a call of the tool itself'
   expect(textOf(sent.messages.find(({ role }) => role === 'tool'))).toContain('"parameters":{"type":"object"')
 })
 
+test('what shields take out of a call through call_tool is in no request, no event and no record', async () => {
+  const store = memoryStore()
+  const secret = 'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH'
+  const through = (q: string): Turn => call('call_tool', { name: 'look', arguments: { q } })
+  for (const action of ['redact', 'block'] as const) {
+    const theatre = await stage([through('x'), through(secret), text('Done.')], {
+      store,
+      tools: [defer('look'), toolSearch({ loading: 'dispatch', search: () => [] })],
+      shields: { toolInput: [secretsShield({ action } as never)] },
+    })
+    const play = theatre.run('Go.', { session: action })
+    expect((await play.run.result).output).toBe('Done.')
+    expect(play.of('tool_result')[1]?.status).toBe(action === 'redact' ? 'ok' : 'blocked')
+    const [, , last] = theatre.requests
+    expect(JSON.stringify(last?.sent)).toContain('call_tool')
+    expect(JSON.stringify(last?.sent)).not.toContain(secret)
+    expect(JSON.stringify(play.events)).not.toContain(secret)
+  }
+})
+
 test('a call of call_tool that names no tool is answered with what is wrong, and the run goes on', async () => {
   const { of, result } = await played(
     [

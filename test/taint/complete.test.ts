@@ -116,7 +116,7 @@ const rowOfToolOption: Rows<keyof ExecutedToolDefinition<never, never, never>> =
   readOnly: 'no words',
   polling: 'no words',
   maxCalls: 'no words',
-  defer: 'other: a deferred tool',
+  defer: 'no: a call of it has its schema as its result, and another call runs like any',
   execute: 'entrance: a result',
   timeoutMs: 'no words',
   needsApproval: 'other: approval',
