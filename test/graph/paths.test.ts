@@ -159,6 +159,7 @@ wholeTest('nearly everything was caused in its world: few events were handed to 
     'CHILD_RESTS',
     'CHILD_USAGE',
     'STORE_FAILED',
+    'TOOLS_LOADED',
     'TOOL_RESULT',
     'xstate.done.actor.tools',
     'xstate.error.actor.backOff',

@@ -1,4 +1,4 @@
-import { type Actor, type AnyEventObject, createActor, fromPromise } from 'xstate'
+import { type Actor, type AnyEventObject, createActor, fromCallback, fromPromise } from 'xstate'
 import { z } from 'zod'
 import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
 import type { AgentInput } from '../../../machines/agent/context.js'
@@ -39,6 +39,7 @@ export class AgentHarness implements ReplayHarness {
   readonly #steps: Steps
   readonly #clock = new LaggingClock(0)
   readonly #bench = new ToolBench()
+  #isDeferring = false
   readonly #cues = new Map<string, Cue<unknown>>()
   readonly #journal: JournalEntry[] = []
   /** Answers that the rehearsal is to give, by the number of the request. */
@@ -64,6 +65,7 @@ export class AgentHarness implements ReplayHarness {
 
   start = async (given: unknown): Promise<void> => {
     const input = given as AgentInput
+    this.#isDeferring = Object.values(input.tools).some(({ deferred }) => deferred)
     this.#clock.lag(input.now)
     this.#rehearsal = await startRehearsal({
       scenario: {
@@ -101,6 +103,8 @@ export class AgentHarness implements ReplayHarness {
         screenCalls: fromPromise<CallScreening[]>(() => this.#cue('callShields')),
         screenResults: fromPromise<CallScreening[]>(() => this.#cue('resultShields')),
         screenOutput: fromPromise<Screening>(() => this.#cue('outputShields')),
+        // A call that loads its tool ends by itself, and a path has other ends, too.
+        ...(this.#isDeferring && { runTools: fromCallback<AgentMachineEvent>(() => undefined) }),
       },
     })
     this.#actor = createActor(machine, { input: bound as never })
@@ -149,6 +153,8 @@ export class AgentHarness implements ReplayHarness {
     switch (event.type) {
       case 'TOOL_RESULT':
         return this.#endCall(event)
+      case 'TOOLS_LOADED':
+        return this.#send(event)
       case 'CHILD_USAGE':
       case 'CHILD_RESTS':
         return this.#tellOfChild(event)
@@ -202,7 +208,7 @@ export class AgentHarness implements ReplayHarness {
   async #endCall(event: AnyEventObject): Promise<void> {
     const { callId, result } = event as unknown as { callId: string; result: ToolResult }
     // The tools of the bench are no sub-agents.
-    if (result.child || event['usage']) return this.#send(event)
+    if (result.child || event['usage'] || this.#isDeferring) return this.#send(event)
     await until(() => this.#bench.isRunning(callId))
     this.#bench.end(callId, result)
   }
