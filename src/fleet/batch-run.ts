@@ -1,3 +1,4 @@
+import type { BudgetsOption } from '../core/budgets/budgets-option.js'
 import { type AnyTools, type RunResult, isWorkState } from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { onAbort } from '../core/base/abort.js'
@@ -38,6 +39,7 @@ export interface BatchParts<Item, Output, Tools> {
   onProgress: ((progress: BatchProgress) => void) | undefined
   total: number | null
   context: unknown
+  budgets: BudgetsOption | undefined
 }
 
 /** How long a session that another process holds is left alone, in milliseconds. */
@@ -216,7 +218,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   }
 
   async #runStored(slot: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
-    const { agent, context } = this.#parts
+    const { agent, context, budgets } = this.#parts
     const { item, session } = slot
     const { signal } = this.#stop
     const rest = await runSession(agent as unknown as Agent, {
@@ -225,6 +227,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
       ...(item.tags && { tags: item.tags }),
       context,
       signal,
+      ...(budgets && { budgets }),
     })
     if (rest.stopped || isWorkState(rest.state)) return null
     this.#counter.settle(rest.state, rest.cost)
@@ -245,12 +248,13 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   }
 
   async #runInMemory({ item, session }: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
-    const { agent, context } = this.#parts
+    const { agent, context, budgets } = this.#parts
     const run = (agent as unknown as Agent).run(item.input, {
       session: new Session(session),
       ...(item.tags && { tags: item.tags }),
       context,
       signal: this.#stop.signal,
+      ...(budgets && { budgets }),
     })
     const result = (await run.result) as RunResult<Output, Tools>
     if (result.state === 'CANCELLED' && this.#stop.signal.aborted) return null

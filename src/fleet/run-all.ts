@@ -1,5 +1,6 @@
 import type { Agent } from '../core/agent/agent-options.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { type BudgetsOption, checkBudgets } from '../core/budgets/budgets-option.js'
 import { UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { type BatchResult, BatchRun } from './batch-run.js'
@@ -23,6 +24,8 @@ export interface RunAllOptions {
   total?: number
   /** The app's own object, handed to `execute`. */
   context?: unknown
+  /** Shared budgets besides those of the agent, as in `agent.run`. An item that they cannot pay for ends in `BUDGET_EXCEEDED`. */
+  budgets?: BudgetsOption
 }
 
 /** How many items are begun ahead of the one whose result is next. */
@@ -35,6 +38,7 @@ const optionNames = [
   'onProgress',
   'total',
   'context',
+  'budgets',
 ] as const satisfies (keyof RunAllOptions)[]
 
 /**
@@ -72,7 +76,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
       'agent',
     )
   const source = toIterator(items)
-  const { id, concurrency = 8, signal, onProgress, total, context } = checkOptions(options)
+  const { id, concurrency = 8, signal, onProgress, total, context, budgets } = checkOptions(options)
   return new BatchRun<Item, Output, Tools>({
     agent,
     hasStore: internals.store !== undefined,
@@ -86,6 +90,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
     onProgress,
     total: total ?? (Array.isArray(items) ? items.length : null),
     context,
+    budgets,
   }).readResults()
 }
 
@@ -107,6 +112,7 @@ function checkOptions(options: unknown): RunAllOptions {
   expectKnownOptions('runAll', options, optionNames)
   const given = options as RunAllOptions
   const { id, concurrency, signal, onProgress, total } = given
+  checkBudgets(given.budgets)
   const fault = findBatchIdFault(id)
   if (fault !== null) throw optionError('id', `id ${fault}`)
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1))

@@ -1,7 +1,7 @@
 import { SimulatedClock } from 'xstate'
 import * as fc from 'fast-check'
 import { BatchRun } from '../../src/fleet/batch-run.js'
-import { type BatchItem, type BatchProgress, runAll } from '../../src/fleet/index.js'
+import { type BatchItem, type BatchProgress, createBudget, runAll } from '../../src/fleet/index.js'
 import {
   type Agent,
   createAgent,
@@ -106,6 +106,35 @@ describe.each(stores)('with %s', (_name, open) => {
       'COMPLETED',
     ])
     expect(results[4]?.error?.message).toMatch(/Item 'a b' has the id "a b": use letters/)
+  })
+
+  test('its items spend from the budgets of the batch, and an item that they cannot pay for says so', async () => {
+    const { model, log } = echo()
+    const usage = {
+      inputTokens: 10,
+      outputTokens: 200,
+      totalTokens: 210,
+      cachedInputTokens: 0,
+      reasoningTokens: 0,
+    }
+    const costly: ModelProvider = {
+      ...model,
+      request: async (...asked) => ({ ...(await model.request(...asked)), usage }),
+    }
+    const store = open()
+    const budget = createBudget({ id: 'batch', tokens: 300, store: memoryStore() })
+    const agent = createAgent({ model: costly, sampling: { maxTokens: 250 }, ...(store && { store }) })
+    const results = await collect(runAll(agent, items(3), { id: 'b', concurrency: 1, budgets: [budget] }))
+    expect(results.map(({ result }) => [result?.state, result?.reason])).toEqual([
+      ['COMPLETED', 'end_turn'],
+      ['BUDGET_EXCEEDED', 'shared_budget'],
+      ['BUDGET_EXCEEDED', 'shared_budget'],
+    ])
+    expect(log.asked).toHaveLength(1)
+    expect((await budget.status()).spent.tokens).toBe(210)
+    expect(() => runAll(agent, items(1), { id: 'b', budgets: [{}] as never })).toThrow(
+      expect.objectContaining({ code: 'invalid_config', subject: 'budgets[0]' }),
+    )
   })
 
   test('onProgress is told how the batch stands, and how long it may take', async () => {
@@ -326,6 +355,7 @@ test('items are read as they are needed, and no more than look-ahead are ahead o
     onProgress: (progress) => void told.push(progress),
     total: null,
     context: undefined,
+    budgets: undefined,
   })
   const given = collect(batch.readResults())
   await until(() => told.at(-1)?.done === 39)

@@ -1,4 +1,5 @@
 import { createAgent, defineTool, memoryStore } from '../../src/index.js'
+import { plainAnswer } from '../support/manual-model.js'
 import { played, stage } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 
@@ -156,6 +157,28 @@ test.each([
   const model = { provider: 'own', model: 'own', request: () => Promise.reject(new Error('Never.')) }
   expect(() => createAgent({ model, limits: { [key]: value } })).toThrow(
     expect.objectContaining({ code: 'invalid_config', subject: `limits.${key}` }),
+  )
+})
+
+it('maxCalls of asTool caps the calls of a sub-agent', async () => {
+  const helperModel = {
+    provider: 'own',
+    model: 'own',
+    request: () => Promise.resolve({ ...plainAnswer, text: 'Found.' }),
+  }
+  const helper = createAgent({ model: helperModel, prices: null })
+  const research = helper.asTool({ name: 'research', description: 'Researches.', maxCalls: 1 })
+  const { result } = await played(
+    [call('research', { task: 'Herons.' }), call('research', { task: 'Owls.' }), text('Done.')],
+    { tools: [research] },
+  )
+  expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  expect(resultsOf(result.messages)).toEqual([
+    'Found.',
+    'Not executed: research may be called once in a run, and was. Go on without it.',
+  ])
+  expect(() => helper.asTool({ name: 'research', description: 'Researches.', maxCalls: 0 })).toThrow(
+    expect.objectContaining({ code: 'invalid_tool', subject: 'research.maxCalls' }),
   )
 })
 

@@ -27,11 +27,23 @@ export interface AsToolOptions<
   timeoutMs?: number
   /** How deep sub-agents may be nested, counted from the run that people started. At least 1. Default 3. */
   maxDepth?: number
+  /** Calls of it since the last user message, from 1; calls beyond it get a result that says so. Default: no cap. */
+  maxCalls?: number
   /** Whether a person has to approve each call; a function decides call by call. Default false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
 }
 
-const keys = ['name', 'description', 'input', 'prompt', 'maxSteps', 'timeoutMs', 'maxDepth', 'needsApproval']
+const keys = [
+  'name',
+  'description',
+  'input',
+  'prompt',
+  'maxSteps',
+  'timeoutMs',
+  'maxDepth',
+  'maxCalls',
+  'needsApproval',
+]
 
 /** The parts of each sub-agent, by its delegate: definitions are compared with it. */
 export const subAgentByDelegate = new WeakMap<Delegate, Pick<ChildHost, 'parts' | 'config'>>()
@@ -51,12 +63,14 @@ export function asTool<Schema extends InputSchema, Name extends string>(
     maxSteps,
     timeoutMs,
     maxDepth = 3,
+    maxCalls,
     needsApproval,
   } = checkOptions(options)
   const tool = defineTool({
     name,
     description,
     input: (input ?? taskSchema) as InputSchema,
+    ...(maxCalls !== undefined && { maxCalls }),
     ...(needsApproval !== undefined && { needsApproval }),
     execute: () => undefined,
   })

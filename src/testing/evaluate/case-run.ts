@@ -3,6 +3,7 @@ import type { RunResult } from '../../../machines/agent/run-result.js'
 import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { createDefinitionFactory } from '../../core/agent/definition-factory.js'
 import type { Agent } from '../../core/agent/agent-options.js'
+import type { BudgetsOption } from '../../core/budgets/budgets-option.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
@@ -37,6 +38,7 @@ export interface CaseRunnerOptions {
   parts: AgentParts
   store: SessionStore
   context: unknown
+  budgets: BudgetsOption | undefined
   /** Stops what is under way. */
   signal: AbortSignal
 }
@@ -50,6 +52,7 @@ const failures: ReadonlySet<string> = new Set([
   'incomplete_response',
   'store_error',
   'internal',
+  'shared_budget',
 ])
 
 /** Runs cases, each in a session of its own. */
@@ -105,12 +108,13 @@ export class CaseRunner {
   }
 
   async #runInput(session: string, one: EvaluationCase): Promise<EndedCase | null> {
-    const { context, signal } = this.#options
+    const { context, signal, budgets: given } = this.#options
+    const budgets = given && { budgets: given }
     const tags = this.#createTags(one)
     const isBegun = await this.#isBegun(session, tags)
     const run = isBegun
-      ? await this.#agent.resume(session, { context })
-      : this.#agent.run(one.input, { session, tags, context })
+      ? await this.#agent.resume(session, { context, ...budgets })
+      : this.#agent.run(one.input, { session, tags, context, ...budgets })
     const result = await followRun(run, signal)
     return result && { result, usage: result.usage, steps: result.steps }
   }
@@ -146,14 +150,15 @@ export class CaseRunner {
     one: EvaluationCase,
     recorded: NonNullable<EvaluationCase['recorded']>,
   ): Promise<EndedCase | null> {
-    const { store, context, signal } = this.#options
+    const { store, context, signal, budgets: given } = this.#options
+    const budgets = given && { budgets: given }
     if ((await store.get(session)) !== null) await this.#player.deleteSession(session)
     const played = this.#playedTools.begin(session, recorded.calls)
     const ended: EndedCase = { result: null, usage: noUsage, steps: 0 }
     try {
       for (const turn of recorded.turns) {
         const tags = this.#createTags(one)
-        const run = this.#player.run(turn, { session, tags, context, signal: played.signal })
+        const run = this.#player.run(turn, { session, tags, context, signal: played.signal, ...budgets })
         // oxlint-disable-next-line no-await-in-loop -- one turn after the other
         const result = await followRun(run, signal)
         if (result === null) return null
@@ -174,7 +179,8 @@ type EndedCase = Pick<CaseOutcome, 'result' | 'usage' | 'steps' | 'diverged'>
 
 /** Why a result says nothing of the agent; undefined for any other. */
 function findFailure(result: RunResult | null): EvaluatedRun['error'] | undefined {
-  if (result?.state !== 'ERROR' || !failures.has(result.reason)) return undefined
+  if (result?.state !== 'ERROR' && result?.state !== 'BUDGET_EXCEEDED') return undefined
+  if (!failures.has(result.reason)) return undefined
   const { code, message } = result.error
   return { code, message }
 }

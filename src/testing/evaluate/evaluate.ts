@@ -1,5 +1,6 @@
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import { whenAborted } from '../../core/base/abort.js'
+import { type BudgetsOption, checkBudgets } from '../../core/budgets/budgets-option.js'
 import { createId } from '../../core/base/create-id.js'
 import type { Clock } from '../../core/base/clock.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
@@ -47,6 +48,8 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
   seed?: number
   /** The app's own object, handed to tools. Needed where a tool wants one. */
   context?: unknown
+  /** Shared budgets besides those of the agent. A case that they cannot pay for is an error, not a zero. Judges have models of their own. */
+  budgets?: BudgetsOption
   /** Stops the evaluation: the report has what was scored, and `interrupted`. */
   signal?: AbortSignal
   /** Told when a run begins and when it is scored. */
@@ -81,6 +84,7 @@ const optionNames = [
   'passAt',
   'seed',
   'context',
+  'budgets',
   'signal',
   'onProgress',
 ] as const satisfies (keyof EvaluateOptions)[]
@@ -148,7 +152,7 @@ class Evaluation {
 
   constructor(options: EvaluateOptions) {
     this.#options = checkEvaluateOptions(options)
-    const { agent, cases, score, id, store, context } = options
+    const { agent, cases, score, id, store, context, budgets } = options
     const { parts, store: own } = getInternals(agent)
     this.#cases = checkCases(cases)
     this.#scorers = checkScorers(score)
@@ -161,7 +165,7 @@ class Evaluation {
     this.#model = `${parts.model.provider} ${parts.model.model}`
     this.#startedAt = parts.clock.now()
     const { signal } = this.#stop
-    this.#runner = new CaseRunner({ id: this.#id, parts, store: this.#store, context, signal })
+    this.#runner = new CaseRunner({ id: this.#id, parts, store: this.#store, context, budgets, signal })
   }
 
   async run(): Promise<EvaluationReport> {
@@ -343,6 +347,7 @@ function checkEvaluateOptions(options: EvaluateOptions): EvaluateOptions {
   if (id !== undefined && !(isSessionId(id) && !id.includes('.') && id.length <= 80))
     throw evaluationOptionError('id', 'must have 1 to 80 letters, digits and _ : @ -, and no dot')
   checkStore(store ?? undefined)
+  checkBudgets(options.budgets)
   for (const [key, value] of Object.entries({ concurrency, repeat })) {
     if (value !== undefined && !(Number.isSafeInteger(value) && value >= 1))
       throw evaluationOptionError(key, 'must be a whole number from 1')

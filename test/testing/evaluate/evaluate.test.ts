@@ -8,6 +8,8 @@ import {
   readSessionCases,
   type Scorer,
 } from '../../../src/testing/index.js'
+import { createBudget } from '../../../src/fleet/index.js'
+import { plainAnswer } from '../../support/manual-model.js'
 import { answering, closeRehearsals, prices } from './answering.js'
 
 afterEach(closeRehearsals)
@@ -153,6 +155,37 @@ describe('evaluate', () => {
     expect(cases[0]?.runs[0]).toMatchObject({ verdict: 'error', state: 'ERROR', reason: 'provider_error' })
     expect(cases[1]?.runs[0]).toMatchObject({ verdict: 'failed', state: 'MAX_STEPS', steps: 2, score: 0 })
     expect(summary.states).toEqual({ 'ERROR provider_error': 1, 'MAX_STEPS max_steps': 1 })
+  })
+
+  test('a case that a shared budget cannot pay for is an error, not a zero', async () => {
+    const usage = {
+      inputTokens: 10,
+      outputTokens: 200,
+      totalTokens: 210,
+      cachedInputTokens: 0,
+      reasoningTokens: 0,
+    }
+    const model = {
+      provider: 'own',
+      model: 'own',
+      request: () => Promise.resolve({ ...plainAnswer, text: 'Paris', usage }),
+    }
+    const budget = createBudget({ id: 'evaluation', tokens: 300, store: memoryStore() })
+    const agent = createAgent({ model, sampling: { maxTokens: 250 } })
+    const { cases, summary } = await evaluate({
+      agent,
+      cases: capitals,
+      score: exact,
+      concurrency: 1,
+      budgets: [budget],
+    })
+    expect(cases.map(({ runs }) => runs[0]?.verdict)).toEqual(['passed', 'error', 'error'])
+    expect(cases[1]?.runs[0]).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
+    expect(cases[1]?.runs[0]?.error?.message).toContain("budget 'evaluation' is used up")
+    expect(summary.passRate?.value).toBe(1)
+    await expect(evaluate({ agent, cases: capitals, budgets: 5 as never })).rejects.toThrow(
+      'budgets must be a list of budgets',
+    )
   })
 
   test('names the guards that spoke, and the rest of a run that waits', async () => {
