@@ -1,4 +1,5 @@
 import { encode } from 'gpt-tokenizer'
+import { z } from 'zod'
 import {
   createAgent,
   createSession,
@@ -368,6 +369,80 @@ test('results are cut so that each schema in them is whole', async () => {
   expect(lines.map((line) => (JSON.parse(line) as { name: string }).name)).toEqual(
     of('tools_loaded')[0]?.names,
   )
+})
+
+test.each(['append', 'dispatch'] as const)(
+  'an answer that is taken by a tool has no name of a deferred one, and tools are loaded after it (%s)',
+  async (loading) => {
+    const { result, stage } = await played(
+      [call('tool_search', { query: 'answer' }), call('answer_2', { done: true })],
+      {
+        tools: [defer('answer'), toolSearch({ loading, search: () => ['answer'] })],
+        output: { name: 'answer', schema: z.object({ done: z.boolean() }), mode: 'tool' },
+      },
+    )
+    expect(result.object).toEqual({ done: true })
+    const offered = stage.requests.map(({ sent }) => namesIn(sent).filter((name) => name !== 'call_tool'))
+    expect(offered).toEqual([
+      ['tool_search', 'answer_2'],
+      ['tool_search', 'answer_2', ...(loading === 'append' ? ['answer'] : [])],
+    ])
+  },
+)
+
+test('two searches at once, a search and a call of what it finds, in one answer', async () => {
+  const theatre = await stage(
+    [
+      calls([
+        ['tool_search', { query: 'two' }],
+        ['tool_search', { query: 'two' }],
+        ['two', { q: '1' }],
+      ]),
+      call('two'),
+      text('Done.'),
+    ],
+    { store: memoryStore(), tools: [defer('two'), toolSearch({ search: (q) => [q, 'two', 'ghost'] })] },
+  )
+  const play = theatre.run('Go.', { session: 's' })
+  expect((await play.run.result).output).toBe('Done.')
+  expect(play.of('tools_loaded').map(({ names }) => names)).toEqual([['two']])
+  expect(
+    play
+      .of('tool_result')
+      .map(({ status }) => status)
+      .sort(),
+  ).toEqual(['not_loaded', 'ok', 'ok', 'ok'])
+})
+
+test('the other process has no deferred tools any more, or has other ones', async () => {
+  const store = memoryStore()
+  const theatre = await stage([call('two'), text('A.'), call('two'), text('B.'), call('two'), text('C.')], {
+    store,
+    tools: [defer('two'), toolSearch({ search: () => [] })],
+  })
+  await theatre.run('Go.', { session: 's' }).run.result
+  const plain = again(theatre, { store, tools: [{ ...defer('two'), defer: undefined } as never] })
+  expect((await plain.run('Go.', { session: 's' }).result).output).toBe('B.')
+  const none = again(theatre, { store, tools: [defer('three'), toolSearch({ search: () => [] })] })
+  expect((await none.run('Go.', { session: 's' }).result).output).toBe('C.')
+  expect(theatre.requests.map(({ sent }) => namesIn(sent).join())).toEqual([
+    'tool_search',
+    'tool_search,two',
+    'two',
+    'two',
+    'tool_search',
+    'tool_search',
+  ])
+})
+
+test('names that objects have of themselves', async () => {
+  const theatre = await stage(
+    [call('constructor'), call('tool_search', { query: 'toString' }), text('Done.')],
+    { tools: [defer('toString'), defer('constructor'), toolSearch()] },
+  )
+  const play = theatre.run()
+  expect((await play.run.result).output).toBe('Done.')
+  expect(play.of('tools_loaded').map(({ names }) => names)).toEqual([['constructor'], ['toString']])
 })
 
 test('deferred tools of a sub-agent are loaded in its own session', async () => {

@@ -23,7 +23,9 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
     extraBody: parts.extraBody,
     stream: context.config.stream,
   }
-  const whole = parts.output ? demandOutput(parts.output, request, parts.model, conclude) : request
+  const whole = parts.output
+    ? demandOutput(parts.output, request, parts.model, conclude, parts.tools.deferred)
+    : request
   const offersAll = search?.loading !== 'append' || context.loaded.length === 0 || (conclude && !forbids)
   return offersAll ? whole : { ...whole, tools: appendLoadedTools(parts.tools, whole.tools, context.loaded) }
 }

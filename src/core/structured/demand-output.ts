@@ -5,16 +5,20 @@ import type { StructuredOutput } from './structured-output.js'
 
 /**
  * The request with the output asked for: as its response format, or by one more tool. A last answer that is to come
- * without tools may still call that one.
+ * without tools may still call that one. `deferred`: tools that may be loaded later, whose names it must not have.
  */
 export function demandOutput(
   output: StructuredOutput,
   request: ModelRequest,
   model: ModelProvider,
   conclude: boolean,
+  deferred: readonly { name: string }[] = [],
 ): ModelRequest {
   if (canTakeFormat(output, request, model)) return { ...request, responseFormat: getFormat(output) }
-  const tool = getFinalToolSpec(output, request.tools)
+  const tool = getFinalToolSpec(
+    output,
+    deferred.length === 0 ? request.tools : [...request.tools, ...deferred],
+  )
   return {
     ...request,
     tools: [...request.tools, tool],
@@ -56,7 +60,10 @@ export function getFormat(output: StructuredOutput): ResponseFormat {
 const specs = new WeakMap<JsonObject, Map<string, ToolSpec>>()
 
 /** The same object for the same name: providers and token counters cache tools by identity. */
-function getFinalToolSpec({ name: wanted, schema }: StructuredOutput, tools: readonly ToolSpec[]): ToolSpec {
+function getFinalToolSpec(
+  { name: wanted, schema }: StructuredOutput,
+  tools: readonly { name: string }[],
+): ToolSpec {
   const known = specs.get(schema) ?? new Map<string, ToolSpec>()
   specs.set(schema, known)
   const name = findFreeName(wanted, tools)
@@ -68,7 +75,7 @@ function getFinalToolSpec({ name: wanted, schema }: StructuredOutput, tools: rea
 const description =
   'Gives the final answer and ends the work. Call it once, alone, when everything else is done, instead of answering in text.'
 
-function findFreeName(wanted: string, tools: readonly ToolSpec[]): string {
+function findFreeName(wanted: string, tools: readonly { name: string }[]): string {
   const taken = new Set(tools.map(({ name }) => name))
   let name = wanted
   for (let number = 2; taken.has(name); number++) name = `${wanted.slice(0, 60)}_${number}`
