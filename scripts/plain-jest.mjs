@@ -1,5 +1,5 @@
 // What a test file of a long suite needs of jest, in plain Node: see plain.mjs. `expect` and `spyOn` are jest's own.
-import { format } from 'node:util'
+import { format, inspect } from 'node:util'
 import { expect } from 'expect'
 import { ModuleMocker } from 'jest-mock'
 
@@ -79,7 +79,7 @@ export async function runTests(file) {
       })
     } catch (error) {
       failed += 1
-      console.error(`FAIL ${file}\n  ● ${name}\n\n${error?.stack ?? error}\n`)
+      console.error(`FAIL ${file}\n  ● ${name}\n\n${inspect(error)}\n`)
     }
   }
   await call(hooks.afterAll)

@@ -256,7 +256,8 @@ export async function timed<Value>(world: World, work: Promise<Value>, isReal = 
     known.isSettled = true
   }
   work.then(settle, settle)
-  for (let jumps = 0; jumps < 60; jumps++) {
+  // A slow store takes a jump for each session of each sub-agent.
+  for (let jumps = 0; jumps < 600; jumps++) {
     await world.quiet(isReal)
     if (known.isSettled) return work
     world.pass()
