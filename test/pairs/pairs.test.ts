@@ -42,7 +42,7 @@ test(
     if (report) writeFileSync(report, JSON.stringify(saw))
     expect(broken).toEqual([])
   },
-  parts || only ? 3_600_000 : 60_000,
+  parts || only ? 3_600_000 : 300_000,
 )
 
 /** What is said in a run that is driven is what is said in the same run by its handle, unless somebody comes between. */
