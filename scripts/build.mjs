@@ -66,6 +66,7 @@ const code = {
     'src/testing/index.ts',
     'src/diagram/index.ts',
     'src/mcp/index.ts',
+    'src/mcp/server/index.ts',
     'src/memory/index.ts',
     'src/fleet/index.ts',
     'src/ai-sdk/index.ts',

@@ -23,6 +23,7 @@ const lanes = [
   'test:growth',
   'test:principals',
   'test:chat',
+  'test:mcp',
   'test:ai-sdk',
   'test:latency',
   'test:pages',

@@ -13,6 +13,7 @@ import { diagramCommand } from './commands/diagram.js'
 import { diffCommand } from './commands/diff.js'
 import { evalCommand } from './commands/eval.js'
 import { guardsCommand } from './commands/guards.js'
+import { mcpCommand } from './commands/mcp.js'
 import { pathsCommand } from './commands/paths.js'
 import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
@@ -34,6 +35,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   sessionsCommands,
   schedulesCommands,
   studioCommand,
+  mcpCommand,
   evalCommand,
   guardsCommand,
   diagramCommand,

@@ -82,6 +82,10 @@ const scripts: Record<string, Script> = {
       'API_KEY=$API_KEY npx -y some-server': `API_KEY=secret ${filesystem} .`,
     },
   },
+  'docs/mcp.md › Serve agents': {},
+  'docs/mcp.md › Serve agents (3)': {
+    because: { 'npx statewright mcp': 'it serves until its client leaves: test/mcp/server/stdio.test.ts' },
+  },
   'docs/memory.md › Memory and attachments': {},
   'docs/node-http.md › node:http': {},
   'docs/performance.md › Performance': {},

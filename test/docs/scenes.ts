@@ -384,6 +384,11 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toBe('files_list_allowed_directories\nOne folder.\n')
     },
   },
+  'docs/mcp.md › Serve agents (2)': {
+    expect: ({ said }) => {
+      expect(said).toBe('401\n')
+    },
+  },
   'docs/memory.md › Memory': {
     expect: ({ said }) => {
       expect(said).toMatch(

@@ -5,6 +5,7 @@ import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as core from '../../src/index.js'
 import * as fleet from '../../src/fleet/index.js'
 import * as mcp from '../../src/mcp/index.js'
+import * as mcpServing from '../../src/mcp/server/index.js'
 import * as memory from '../../src/memory/index.js'
 import * as dbos from '../../src/dbos/index.js'
 import * as otel from '../../src/otel/index.js'
@@ -30,6 +31,7 @@ const modules = {
   'statewright/ai-sdk': aiSdk,
   'statewright/fleet': fleet,
   'statewright/mcp': mcp,
+  'statewright/mcp/server': mcpServing,
   'statewright/memory': memory,
   'statewright/dbos': dbos,
   'statewright/otel': otel,

@@ -17,6 +17,8 @@ const reasons: Record<string, readonly string[]> = {
     'statewright createSessionRunner',
     'statewright withFallbacks',
     'statewright/mcp mcpTools',
+    'statewright/mcp/server mcpServer',
+    'statewright/mcp/server serveMcpStdio',
     'statewright/ai-sdk languageModel',
     'statewright/ai-sdk aiTools',
     'statewright/dbos dbosSessions',

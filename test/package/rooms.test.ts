@@ -87,6 +87,7 @@ it('an entry point stands on src/core; what shows others, the studio and the com
     studio: ['diagram'],
     cli: [...entries],
     ui: ['web'],
+    mcp: ['web'],
     agui: ['web'],
   }
   // The reference model judges the machine from outside: tests and the command line have it, and nothing that runs.

@@ -241,6 +241,8 @@ const reasons: Record<string, string[]> = {
     'dbosSessions.drain',
   ],
   'its page is startStudio’s': ['statewright studio'],
+  'it drives sessions with runSession and tellSession, by the grants of pages: test/mcp/server/principals.test.ts':
+    ['mcpServer', 'serveMcpStdio', 'statewright mcp'],
   'it begins sessions of its own, of an evaluation whose id the caller makes, and goes on with those alone': [
     'evaluate',
   ],

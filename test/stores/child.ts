@@ -25,6 +25,12 @@ export function buildFleet(): { url: string; remove: () => void } {
   return buildModule('fleet', [...exported.map((path) => `export * from '${path}'`), fleet].join('\n'))
 }
 
+/** All that a process needs to serve agents to MCP clients. */
+export function buildServing(): { url: string; remove: () => void } {
+  const exported = ['./src/stores/file/index.js', './src/index.js', './src/mcp/server/index.js']
+  return buildModule('serving', exported.map((path) => `export * from '${path}'`).join('\n'))
+}
+
 function buildModule(name: string, contents: string): { url: string; remove: () => void } {
   const folder = join(root, 'node_modules/.cache')
   mkdirSync(folder, { recursive: true })

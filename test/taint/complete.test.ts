@@ -181,6 +181,7 @@ const rowOfEntryPoint: Rows<string> = {
   './testing': 'no: it explores the bare machine',
   './diagram': 'exit: chart',
   './mcp': 'other: MCP',
+  './mcp/server': 'no: it sends what results and pending calls say, as runs tell of them',
   './otel': 'exit: spans',
   './memory': 'no: what memory finds is nobody’s to withhold',
   './fleet': 'exit: results',
@@ -212,6 +213,7 @@ const rowOfCommand: Rows<string> = {
   schedules: 'no: it lists when work begins, and not with what',
   studio: 'exit: studio',
   stately: 'exit: studio',
+  mcp: 'no: it sends what results and pending calls say, as runs tell of them',
 }
 
 /** What may be said to a session from anywhere; `World` says each by `tell` where that is on. */

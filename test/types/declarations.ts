@@ -24,6 +24,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/memory': 'src/memory/index.ts',
   'statewright/fleet': 'src/fleet/index.ts',
   'statewright/mcp': 'src/mcp/index.ts',
+  'statewright/mcp/server': 'src/mcp/server/index.ts',
   'statewright/diagram': 'src/diagram/index.ts',
   'statewright/studio': 'src/studio/index.ts',
   'statewright/ui': 'src/ui/index.ts',

@@ -2,14 +2,13 @@ import { type CheckedSession, checkSessions } from '../../../core/drive/check-se
 import type { SessionStore } from '../../../core/sessions/store/store.js'
 import { checkSessionLogs, type LogFault } from '../../../testing/check-session-logs.js'
 import { stripControls } from '../../../core/format/format-words.js'
-import type { Agents } from '../../../core/drive/define-agents.js'
 import { badUsageError } from '../../cli-error.js'
 import type { CliIO, Command } from '../../command.js'
 import { type ExitCode, exitCodes } from '../../exit-codes.js'
 import { withSessionStore } from '../../open-session-store.js'
 import { parseOptions } from '../../parse-options.js'
 import { formatJsonLine } from '../../render/json-renderer.js'
-import { loadDefaultExport } from '../../load-agent.js'
+import { loadAgents } from '../../load-agents.js'
 import { sessionOptionSpecs } from './session-options.js'
 
 const options = {
@@ -90,16 +89,4 @@ function formatSession({ session, agent, verdict, why }: CheckedSession): string
 function formatTotals({ all, ok, changed }: { all: number; ok: number; changed: number }): string {
   const others = changed > 0 ? ` (${changed} of them with changed instructions, tools or model)` : ''
   return `${ok} of ${all} open sessions can be resumed here${others}.\n`
-}
-
-const expected =
-  'Its default export must be what defineAgents returns, or a function that returns it: export default ({ store }) => ' +
-  'defineAgents({ support: createAgent({ store, … }) }).'
-
-/** Loads the agents of a module. Throws a CliError with the problem of the file or its exports. */
-async function loadAgents(path: string, cwd: string, store: SessionStore): Promise<Agents> {
-  const target = { what: 'agents', option: '--agents', code: 'bad_agents' } as const
-  const { made, refuse } = await loadDefaultExport(path, { cwd, store }, target)
-  if (typeof (made as Agents | undefined)?.findAgentFor === 'function') return made as Agents
-  throw refuse(`'${path}' has no agents as its default export. ${expected}`)
 }

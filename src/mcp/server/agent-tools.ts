@@ -1,0 +1,149 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { ConfigError, UsageError } from '../../core/base/errors.js'
+import { describeError } from '../../core/base/describe-error.js'
+import type { Agents } from '../../core/drive/define-agents.js'
+import { expectKnownOptions } from '../../core/config/known-options.js'
+import { createValidator, type InputSchema, toParameters } from '../../core/tools/input-schema.js'
+import { explainIssues } from '../../core/tools/explain-issues.js'
+
+/**
+ * How an agent describes itself as a tool.
+ *
+ * @example
+ * const weather: McpAgentTool = {
+ *   description: 'Answers questions about the weather of a city.',
+ *   input: z.object({ city: z.string() }),
+ *   toMessage: ({ city }) => `How is the weather in ${city}?`,
+ * }
+ */
+export interface McpAgentTool {
+  /** For people. */
+  title?: string
+  /** For the client's model: what the agent does. */
+  description?: string
+  /** What the tool takes. Default: `{ message, session? }`. `session` may be added to any object. */
+  input?: InputSchema
+  /** The user message of the run, for `input`. Default: its JSON. */
+  toMessage?: (input: never) => string
+  /** `false`: no call becomes a task, and clients with tasks wait for the answer, too. For agents that answer fast. Default: true. */
+  task?: boolean
+}
+
+/** An agent as a tool of the server. */
+export interface AgentTool {
+  name: string
+  title: string | undefined
+  description: string
+  inputSchema: JsonObject
+  mayBeTask: boolean
+  read: (input: unknown) => Promise<ToolRequest>
+}
+
+/** What a call of the tool asks for. */
+export interface ToolRequest {
+  message: string
+  session: string | undefined
+}
+
+const sessionSchema = {
+  type: 'string',
+  description:
+    'The id of a conversation, of your choice or from an earlier result. The same id and message again give the same answer.',
+}
+const plainSchema: JsonObject = {
+  type: 'object',
+  properties: {
+    message: { type: 'string', description: 'What you say to the agent.', minLength: 1 },
+    session: sessionSchema,
+  },
+  required: ['message'],
+  additionalProperties: false,
+}
+const toolKeys = [
+  'title',
+  'description',
+  'input',
+  'toMessage',
+  'task',
+] as const satisfies (keyof McpAgentTool)[]
+
+/** @throws {ConfigError} `invalid_config`, naming the tool */
+export function createAgentTools(
+  agents: Agents,
+  given: Readonly<Record<string, McpAgentTool>> = {},
+): Map<string, AgentTool> {
+  const strange = Object.keys(given).find((name) => !agents.names.includes(name))
+  if (strange !== undefined)
+    throw refuse(`tools.${strange}`, `There is no agent '${strange}'. There are: ${agents.names.join(', ')}.`)
+  return new Map(agents.names.map((name) => [name, createAgentTool(name, given[name] ?? {})]))
+}
+
+function createAgentTool(name: string, given: McpAgentTool): AgentTool {
+  const { title, description, input, toMessage, task = true } = given
+  expectKnownOptions(`mcpServer, tools.${name}`, given, toolKeys)
+  for (const [key, text] of Object.entries({ title, description }))
+    if (text !== undefined && typeof text !== 'string')
+      throw refuse(`tools.${name}.${key}`, `${key} of the tool '${name}' is a text.`)
+  if (toMessage !== undefined && typeof toMessage !== 'function')
+    throw refuse(`tools.${name}.toMessage`, `toMessage of the tool '${name}' is a function of its input.`)
+  const about = description ?? `Asks the agent '${name}'.`
+  if (typeof task !== 'boolean')
+    throw refuse(`tools.${name}.task`, `task of the tool '${name}' is true or false.`)
+  const base = { name, title, description: about, mayBeTask: task }
+  if (input === undefined)
+    return { ...base, inputSchema: plainSchema, read: (value) => Promise.resolve(readRequest(name, value)) }
+  let inputSchema: JsonObject
+  try {
+    const { $schema: draft } = input as { $schema?: unknown }
+    inputSchema = { ...(typeof draft === 'string' && { $schema: draft }), ...toParameters(input) }
+  } catch (error) {
+    throw refuse(`tools.${name}.input`, `The input of the tool '${name}' ${describeError(error)}`)
+  }
+  const properties = inputSchema['properties'] as JsonObject
+  const hasOwn = Object.hasOwn(properties, 'session')
+  const shown: JsonObject = hasOwn
+    ? inputSchema
+    : { ...inputSchema, properties: { ...properties, session: sessionSchema } }
+  const validate = createValidator(input)
+  const read = async (value: unknown): Promise<ToolRequest> => {
+    const { session, ...rest } = expectObject(name, value)
+    const checked = await validate(hasOwn ? value : rest)
+    if (checked.issues) {
+      const problems = explainIssues(checked.issues, inputSchema)
+      throw refuseInput(`The arguments of '${name}' do not fit its schema:\n${problems}`, name)
+    }
+    const message = toMessage ? toMessage(checked.value as never) : JSON.stringify(checked.value)
+    return { message, session: readSession(name, session) }
+  }
+  return { ...base, inputSchema: shown, read }
+}
+
+function readRequest(name: string, value: unknown): ToolRequest {
+  const { message, session, ...rest } = expectObject(name, value)
+  const [strange] = Object.keys(rest)
+  if (strange !== undefined)
+    throw refuseInput(`'${name}' takes message and session, and no '${strange}'.`, strange)
+  if (typeof message !== 'string' || message.trim() === '')
+    throw refuseInput(`'${name}' needs message: a text that is not blank.`, 'message')
+  return { message, session: readSession(name, session) }
+}
+
+function expectObject(name: string, value: unknown): Record<string, unknown> {
+  const given = value ?? {}
+  if (typeof given === 'object' && !Array.isArray(given)) return given as Record<string, unknown>
+  throw refuseInput(`The arguments of '${name}' must be a JSON object.`, name)
+}
+
+function readSession(name: string, session: unknown): string | undefined {
+  if (session === undefined || session === null) return undefined
+  if (typeof session === 'string') return session
+  throw refuseInput(`session of '${name}' is the id of a conversation, a text.`, 'session')
+}
+
+function refuse(key: string, message: string): ConfigError {
+  return new ConfigError('invalid_config', message, key)
+}
+
+function refuseInput(message: string, key: string): UsageError {
+  return new UsageError('invalid_input', message, key)
+}

@@ -1,0 +1,135 @@
+import type { Readable, Writable } from 'node:stream'
+import { StatewrightError } from '../../core/base/errors.js'
+import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { loadOnce } from '../../core/base/lazy-load.js'
+import { type AccessGrant, authorizeRequest } from '../../web/authorize.js'
+import { toErrorResponse } from '../../web/error-response.js'
+import { expectRequest } from '../../web/request-handler.js'
+import { checkServerOptions, type McpServerOptions } from './options.js'
+import { createProtocolServer } from './protocol-server.js'
+import { loadServerSdk, loadStdioSdk } from './sdk.js'
+import { TaskDesk } from './task-desk.js'
+
+/** Answers the requests of MCP clients. */
+export interface McpHandler {
+  (request: Request): Promise<Response>
+  /** Begins nothing more. Runs go on for `drainMs`, then stop where another process can continue; settles when all have settled. */
+  drain: () => Promise<void>
+}
+
+/**
+ * Serves agents to MCP clients over HTTP: each agent is a tool, and each call of it is a task. Any process with the same agents
+ * and store may answer any request: all that a task is, is its session in the store. Needs the package
+ * `@modelcontextprotocol/server`.
+ *
+ * - Clients that declare the extension Tasks get a task, which they ask for with `tasks/get`, answer and cancel. Its id is that of
+ *   the session
+ * - Other clients get the answer, or are asked (`input_required`), or read what waits and where a person answers it
+ * - `_meta['statewright/key']`, or else the `session` of the call, makes calls idempotent: the same call begins one run
+ *
+ * @example
+ * const support = createAgent({ model, store: memoryStore() })
+ * const handler = mcpServer({ agents: defineAgents({ support }), authorize: (request) => request.headers.get('x-user') })
+ * const response = await handler(new Request('http://localhost/mcp', { method: 'POST', body: '{}' }))
+ * @throws {ConfigError} `invalid_config`, naming the key
+ * @throws {UsageError} `invalid_option` for an unknown option
+ */
+export function mcpServer<Context = unknown>(options: McpServerOptions<Context>): McpHandler {
+  const checked = checkServerOptions('mcpServer', options as McpServerOptions)
+  const { authorize, hosts, maxBodyBytes, expose, onError } = checked
+  const desk = new TaskDesk(checked)
+  const load = loadOnce(async () => {
+    const sdk = await loadServerSdk()
+    const serving = sdk.createMcpHandler(
+      ({ era, authInfo }) => {
+        const grant = authInfo?.extra?.['grant'] as AccessGrant
+        return createProtocolServer({ sdk, desk, options: checked, grant, era })
+      },
+      { onerror: onError, ...(maxBodyBytes !== undefined && { maxRequestBodySize: maxBodyBytes }) },
+    )
+    return { sdk, serving }
+  })
+  const handler = async (request: Request): Promise<Response> => {
+    expectRequest(request)
+    try {
+      const { sdk, serving } = await load()
+      if (hosts) checkHosts(request, [...hosts], sdk)
+      const grant = await authorizeRequest(authorize, request)
+      // The way by which the SDK hands a request's rights to the server that it makes for it.
+      const authInfo = { token: '', clientId: grant.prefix, scopes: [], extra: { grant } }
+      return await serving.fetch(request, { authInfo })
+    } catch (error) {
+      return toErrorResponse(error, {
+        prefix: '',
+        session: null,
+        expose,
+        onError: (failure) => onError(failure),
+      })
+    }
+  }
+  return Object.assign(handler, { drain: () => desk.drain() })
+}
+
+/** @throws {StatewrightError} `forbidden` */
+function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<typeof loadServerSdk>>): void {
+  const host = request.headers.get('host') ?? new URL(request.url).host
+  const isMeant =
+    sdk.validateHostHeader(host, hosts).ok &&
+    sdk.validateOriginHeader(request.headers.get('origin'), hosts).ok
+  if (isMeant) return
+  const message = `This server answers requests to and from ${hosts.join(', ')} alone: see the option hosts of mcpServer.`
+  throw new StatewrightError('forbidden', message, 'hosts')
+}
+
+/** A server over stdio. */
+export interface McpStdioServer {
+  /** Settles when the client has closed the connection, or `close` was called. */
+  closed: Promise<void>
+  /** Ends the connection. Runs stop where another process can continue. */
+  close: () => Promise<void>
+}
+
+/** The options of a server that one client starts: it may see and continue every session. */
+export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'hosts' | 'maxBodyBytes'> {
+  /** Where requests come from. Default: stdin of the process. */
+  stdin?: Readable
+  /** Where answers go. Default: stdout of the process. */
+  stdout?: Writable
+}
+
+/**
+ * Serves agents to the MCP client that has started this process, over its stdin and stdout; as `statewright mcp` does. Nothing else
+ * may write to stdout.
+ *
+ * @example
+ * const serve = async () => {
+ *   const agents = defineAgents({ support: createAgent({ model, store: memoryStore() }) })
+ *   const { closed } = await serveMcpStdio({ agents })
+ *   await closed
+ * }
+ * @throws {ConfigError} `invalid_config`, naming the key
+ */
+export async function serveMcpStdio(options: McpStdioOptions): Promise<McpStdioServer> {
+  expectArgument('serveMcpStdio(options)', options, objectRule(['agents'], '{ agents, … }'))
+  const { stdin = process.stdin, stdout = process.stdout, ...others } = options
+  const checked = checkServerOptions('serveMcpStdio', { ...others, authorize: 'none' })
+  const desk = new TaskDesk(checked)
+  const [sdk, stdio] = await Promise.all([loadServerSdk(), loadStdioSdk()])
+  const grant: AccessGrant = { prefix: '', context: undefined, tags: undefined, mayContinue: true }
+  const connection = stdio.serveStdio(
+    ({ era }) => createProtocolServer({ sdk, desk, options: checked, grant, era }),
+    { transport: new stdio.StdioServerTransport(stdin, stdout), onerror: checked.onError },
+  )
+  let end = (): void => undefined
+  const ended = new Promise<void>((resolve) => (end = resolve))
+  for (const event of ['end', 'close']) stdin.once(event, end)
+  const closed = ended.then(() => desk.drain())
+  return {
+    closed,
+    close: async () => {
+      end()
+      await connection.close()
+      await closed
+    },
+  }
+}

@@ -1,0 +1,140 @@
+import type { Agents } from '../../core/drive/define-agents.js'
+import type { SessionRunnerOptions } from '../../core/drive/driver.js'
+import { agentsRule, getCommonStore } from '../../core/drive/common-store.js'
+import { internalsByAgent } from '../../core/agent/agent-internals.js'
+import { ConfigError } from '../../core/base/errors.js'
+import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { expectKnownOptions } from '../../core/config/known-options.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
+import type { Authorize } from '../../web/authorize.js'
+import { checkExpose, type ExposeOptions } from '../../web/exposure.js'
+import { type AgentTool, createAgentTools, type McpAgentTool } from './agent-tools.js'
+
+/** What agents are served with. */
+export interface McpServerOptions<Context = unknown> extends SessionRunnerOptions {
+  /** Each agent is a tool of this name. They need one store with an inbox, and no `interactive`. */
+  agents: Agents<Context>
+  /** Which sessions a request may begin, see and answer, as in `chatHandler`. There is no default. */
+  authorize: Authorize<NoInfer<Context>>
+  /** How the tools describe themselves, by the names of the agents. */
+  tools?: Readonly<Record<string, McpAgentTool>>
+  /** What the server calls itself. Default: `statewright`. */
+  name?: string
+  /** The version of your app. Default: `1.0.0`. */
+  version?: string
+  /** What a client's model should know of the server. */
+  instructions?: string
+  /**
+   * Where a person answers what a session waits for, for clients that cannot be asked. Default: the result names the command
+   * `statewright tell`.
+   */
+  answerUrl?: (task: string) => string
+  /**
+   * The host names that requests may come to and from (`Host`, `Origin`), against DNS rebinding. Default: any where `authorize` is a
+   * function; with `'none'`, those of this machine alone.
+   */
+  hosts?: readonly string[]
+  /** The longest body of a request, in bytes. Default: 4,194,304. */
+  maxBodyBytes?: number
+  /** How often a client should ask for a task, in milliseconds. Default: 1,000. */
+  pollMs?: number
+  /** What a client may see of errors, as in `chatHandler`. Default: a sentence and a code. */
+  expose?: Pick<ExposeOptions, 'errors'>
+  /** Receives each error that clients do not see in full. Default: a warning of the process. */
+  onError?: (error: unknown) => void
+}
+
+/** The options, checked, with their defaults. */
+export interface CheckedOptions {
+  agents: Agents
+  authorize: Authorize
+  store: SessionStore
+  tools: ReadonlyMap<string, AgentTool>
+  info: { name: string; version: string }
+  instructions: string | undefined
+  answerUrl: ((task: string) => string) | undefined
+  hosts: readonly string[] | undefined
+  maxBodyBytes: number | undefined
+  pollMs: number
+  drainMs: number | undefined
+  expose: ExposeOptions
+  onError: (error: unknown) => void
+}
+
+const optionNames = [
+  'agents',
+  'authorize',
+  'tools',
+  'name',
+  'version',
+  'instructions',
+  'answerUrl',
+  'hosts',
+  'maxBodyBytes',
+  'pollMs',
+  'expose',
+  'onError',
+  'drainMs',
+] as const satisfies (keyof McpServerOptions)[]
+
+/** @throws {ConfigError} `invalid_config`, naming the key */
+export function checkServerOptions(by: string, options: McpServerOptions): CheckedOptions {
+  expectArgument(`${by}(options)`, options, objectRule(['agents'], '{ agents, authorize, … }'))
+  expectKnownOptions(by, options, optionNames)
+  const { agents, authorize, name = 'statewright', version = '1.0.0', expose, hosts, drainMs } = options
+  const { instructions, answerUrl, maxBodyBytes, pollMs = 1000, onError = warnProcess } = options
+  expectArgument(`${by}({ agents })`, agents, agentsRule)
+  if (authorize !== 'none' && typeof authorize !== 'function')
+    throw refuse(
+      'authorize',
+      `${by} needs authorize: a function of the request that returns the prefix of its sessions, or 'none'.`,
+    )
+  for (const [key, text] of Object.entries({
+    name,
+    version,
+    ...(instructions !== undefined && { instructions }),
+  }))
+    if (typeof text !== 'string' || text === '') throw refuse(key, `${key} is a text.`)
+  for (const [key, call] of Object.entries({ answerUrl, onError }))
+    if (call !== undefined && typeof call !== 'function') throw refuse(key, `${key} is a function.`)
+  for (const [key, count] of Object.entries({ maxBodyBytes, pollMs }))
+    if (count !== undefined && !(Number.isSafeInteger(count) && count > 0))
+      throw refuse(key, `${key} is a whole number above 0.`)
+  if (hosts !== undefined && !(Array.isArray(hosts) && hosts.every((host) => typeof host === 'string')))
+    throw refuse('hosts', "hosts is a list of host names, such as ['mcp.example.com'].")
+  const store = getCommonStore(agents)
+  if (!store.inbox)
+    throw refuse('store', `${by} needs a store with an inbox, because any process may answer any request.`)
+  for (const agent of agents.names)
+    if (internalsByAgent.get(agents.get(agent).agent)?.parts.config.interactive)
+      throw refuse(
+        'agents',
+        `'${agent}' is interactive: an agent that is a tool ends its run with its answer.`,
+      )
+  return {
+    agents,
+    authorize: authorize as Authorize,
+    store,
+    tools: createAgentTools(agents, options.tools),
+    info: { name, version },
+    instructions,
+    answerUrl,
+    hosts: hosts ?? (authorize === 'none' ? loopbackHosts : undefined),
+    maxBodyBytes,
+    pollMs,
+    drainMs,
+    expose: checkExpose(expose),
+    onError,
+  }
+}
+
+const loopbackHosts = ['localhost', '127.0.0.1', '[::1]']
+
+function refuse(key: string, message: string): ConfigError {
+  return new ConfigError('invalid_config', message, key)
+}
+
+function warnProcess(error: unknown): void {
+  const { process } = globalThis as { process?: { emitWarning?: (warning: Error | string) => void } }
+  process?.emitWarning?.(error instanceof Error ? error : String(error))
+}

@@ -1,0 +1,289 @@
+import type * as ServerSdk from '@modelcontextprotocol/server'
+import { StatewrightError } from '../../core/base/errors.js'
+import type { AccessGrant } from '../../web/authorize.js'
+import type { CheckedOptions } from './options.js'
+import { toInputRequest } from './questions.js'
+import type { StandingTask, TaskDesk } from './task-desk.js'
+import { taskParams } from './task-params.js'
+import { tellProgress } from './tell-progress.js'
+import type { ToolResult } from './task-view.js'
+import { describeWaiting } from './waiting-result.js'
+
+/** The extension of MCP by which a call becomes a task. */
+const tasksExtension = 'io.modelcontextprotocol/tasks'
+/** In `_meta` of a call: the same key begins the same task. */
+const keyName = 'statewright/key'
+
+/** What one connection, or one request, is served with. */
+export interface ServedConnection {
+  sdk: typeof ServerSdk
+  desk: TaskDesk
+  options: CheckedOptions
+  /** What the sender may do. */
+  grant: AccessGrant
+  /** The revision of 2026 has tasks and `input_required`; earlier ones ask the client back, where it has a connection. */
+  era: 'legacy' | 'modern'
+}
+
+type Context = ServerSdk.ServerContext
+type CallResult = Record<string, unknown> | ToolResult
+
+/** A server of the SDK over the tasks: it has nothing of its own. */
+export function createProtocolServer(served: ServedConnection): ServerSdk.Server {
+  const { sdk, options, era } = served
+  const { info, instructions, tools } = options
+  const extensions = { extensions: { [tasksExtension]: {} } }
+  // The class of servers that register handlers by method: tasks are methods of an extension.
+  const server = new sdk.Server(info, {
+    capabilities: { tools: {}, ...(era === 'modern' && extensions) },
+    ...(instructions !== undefined && { instructions }),
+    // A client's person may think for long.
+    inputRequired: { roundTimeoutMs: 86_400_000 },
+  })
+  server.setRequestHandler('tools/list', () => ({
+    tools: [...tools.values()].map(({ name, title, description, inputSchema }) => ({
+      name,
+      ...(title !== undefined && { title }),
+      description,
+      inputSchema: inputSchema as { type: 'object' },
+    })),
+  }))
+  server.setRequestHandler('tools/call', async (request, context) => {
+    try {
+      return (await callTool(served, server, request.params, context)) as ServerSdk.CallToolResult
+    } catch (error) {
+      throw toProtocolError(served, error)
+    }
+  })
+  if (era === 'modern') addTaskMethods(server, served)
+  return server
+}
+
+/** Calls of unknown tools are mistakes of the protocol; what does not fit the tool is for the client's model to mend. */
+async function callTool(
+  served: ServedConnection,
+  server: ServerSdk.Server,
+  params: { name: string; arguments?: Record<string, unknown> | undefined },
+  context: Context,
+): Promise<CallResult> {
+  const { sdk, desk, options } = served
+  // Who sends the call works on it with what the call may use.
+  const grant = { ...served.grant, mayContinue: true }
+  const tool = options.tools.get(params.name)
+  if (!tool)
+    throw new sdk.ProtocolError(
+      sdk.ProtocolErrorCode.InvalidParams,
+      `There is no tool '${params.name}'. There are: ${[...options.tools.keys()].join(', ')}.`,
+    )
+  const key = readKey(context, sdk)
+  const again = readRequestState(context.mcpReq.requestState())
+  let id: string
+  try {
+    // What a client echoes is only a name: whose it is, is looked up.
+    if (again !== undefined) id = again
+    else id = (await desk.begin({ agent: tool.name, key, ...(await tool.read(params.arguments)) }, grant)).id
+  } catch (error) {
+    if (!(error instanceof StatewrightError) || !isMistake(error)) throw error
+    return { content: [{ type: 'text', text: error.message }], isError: true }
+  }
+  if (tool.mayBeTask && hasTasks(served, context)) {
+    const standing = await desk.look(id, grant)
+    if (standing === null) throw unknownTaskError(sdk, id)
+    return { resultType: 'task', ...toWireTask(standing, options) }
+  }
+  const { signal } = context.mcpReq
+  const stopProgress = tellProgress(desk, id, grant, context)
+  try {
+    return await settleCall(served, server, id, context)
+  } finally {
+    stopProgress()
+    // A client that names neither a session nor a key cannot come back.
+    const isLost = signal.aborted && key === undefined && params.arguments?.['session'] === undefined
+    const standing = isLost ? await desk.look(id, grant) : null
+    if (standing) await desk.cancel(standing, grant, 'The client has left.')
+  }
+}
+
+/** A call without tasks: to its end, or to what the client has to be asked. */
+async function settleCall(
+  { desk, options, ...served }: ServedConnection,
+  server: ServerSdk.Server,
+  id: string,
+  context: Context,
+): Promise<CallResult> {
+  const { sdk } = served
+  const grant = { ...served.grant, mayContinue: true }
+  const { signal, inputResponses } = context.mcpReq
+  let standing = await desk.settle(id, grant, signal)
+  if (standing === null) throw unknownTaskError(sdk, id)
+  let faults = new Map<string, string>()
+  if (standing.status === 'input_required' && inputResponses !== undefined) {
+    const answered = await desk.answer(standing, inputResponses, grant)
+    if (answered.left.size > 0) return describeWaiting(standing, options)
+    ;({ faults } = answered)
+    standing = (await desk.settle(id, grant, signal)) ?? standing
+  }
+  if (standing.result !== null) return { ...standing.result }
+  if (standing.status !== 'input_required' || !canAsk(served, server, context))
+    return describeWaiting(standing, options)
+  return {
+    resultType: 'input_required',
+    inputRequests: createInputRequests(standing, faults),
+    requestState: JSON.stringify({ task: standing.id }),
+  }
+}
+
+function createInputRequests(
+  { questions }: StandingTask,
+  faults: ReadonlyMap<string, string> = new Map(),
+): Record<string, unknown> {
+  return Object.fromEntries(
+    questions.map((question) => [question.key, toInputRequest(question, faults.get(question.key))]),
+  )
+}
+
+function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): void {
+  const { sdk, desk, grant } = served
+  const withTask = async (
+    context: Context,
+    { taskId }: { taskId: string },
+    act: (standing: StandingTask) => Promise<Record<string, unknown>>,
+  ): Promise<Record<string, unknown>> => {
+    if (!hasTasks(served, context))
+      throw new sdk.MissingRequiredClientCapabilityError(
+        { requiredCapabilities: { extensions: { [tasksExtension]: {} } } },
+        `Declare the extension ${tasksExtension} in the client capabilities of the request.`,
+      )
+    try {
+      const standing = await desk.look(taskId, grant)
+      if (standing === null) throw unknownTaskError(sdk, taskId)
+      return await act(standing)
+    } catch (error) {
+      throw toProtocolError(served, error)
+    }
+  }
+  server.setRequestHandler('tasks/get', { params: taskParams.get }, (params, context) =>
+    withTask(context, params, (standing) => Promise.resolve(toDetailedTask(standing, served, context))),
+  )
+  server.setRequestHandler('tasks/update', { params: taskParams.update }, (params, context) =>
+    withTask(context, params, async (standing) => {
+      // The SDK hands over the answers of a client apart from the other parameters.
+      const responses = params.inputResponses ?? context.mcpReq.inputResponses
+      if (responses === undefined)
+        throw new sdk.ProtocolError(
+          sdk.ProtocolErrorCode.InvalidParams,
+          'tasks/update needs inputResponses, an object.',
+        )
+      const { faults } = await desk.answer(standing, responses, grant)
+      const [fault] = faults
+      if (fault)
+        throw new sdk.ProtocolError(
+          sdk.ProtocolErrorCode.InvalidParams,
+          `inputResponses['${fault[0]}']: ${fault[1]}`,
+        )
+      return {}
+    }),
+  )
+  server.setRequestHandler('tasks/cancel', { params: taskParams.get }, (params, context) =>
+    withTask(context, params, async (standing) => {
+      await desk.cancel(standing, grant)
+      return {}
+    }),
+  )
+}
+
+function toWireTask(
+  { id, status, about, createdAt, updatedAt }: StandingTask,
+  { pollMs }: CheckedOptions,
+): Record<string, unknown> {
+  return {
+    taskId: id,
+    status,
+    statusMessage: about.length > longestAbout ? `${about.slice(0, longestAbout)}…` : about,
+    createdAt: new Date(createdAt).toISOString(),
+    lastUpdatedAt: new Date(updatedAt).toISOString(),
+    // Sessions are kept until the app deletes them.
+    ttlMs: null,
+    pollIntervalMs: pollMs,
+  }
+}
+
+const longestAbout = 4000
+
+function toDetailedTask(
+  standing: StandingTask,
+  served: ServedConnection,
+  context: Context,
+): Record<string, unknown> {
+  const { status, result } = standing
+  const task = toWireTask(standing, served.options)
+  if (status === 'completed') return { ...task, result: { resultType: 'complete', ...result } }
+  if (status !== 'input_required') return task
+  if (canElicit(getDeclared(context))) return { ...task, inputRequests: createInputRequests(standing) }
+  // A person answers elsewhere, and the client goes on asking for the task.
+  return { ...task, status: 'working' }
+}
+
+/** What the client of the 2026 revision can do, as each of its requests says. */
+function getDeclared({ mcpReq }: Context): ServerSdk.ClientCapabilities | undefined {
+  const envelope = mcpReq.envelope as Record<string, unknown> | undefined
+  return envelope?.['io.modelcontextprotocol/clientCapabilities'] as ServerSdk.ClientCapabilities | undefined
+}
+
+function hasTasks({ era }: ServedConnection, context: Context): boolean {
+  return era === 'modern' && getDeclared(context)?.extensions?.[tasksExtension] !== undefined
+}
+
+/** In the 2025 revisions, only over a connection on which the client has introduced itself. */
+function canAsk({ era }: Pick<ServedConnection, 'era'>, server: ServerSdk.Server, context: Context): boolean {
+  return canElicit(era === 'modern' ? getDeclared(context) : server.getClientCapabilities())
+}
+
+/** A bare `elicitation: {}` means forms. */
+function canElicit(declared: ServerSdk.ClientCapabilities | undefined): boolean {
+  const elicitation = declared?.elicitation
+  if (!elicitation) return false
+  return elicitation.form !== undefined || Object.keys(elicitation).length === 0
+}
+
+function readKey({ mcpReq }: Context, sdk: typeof ServerSdk): string | undefined {
+  const key = mcpReq['_meta']?.[keyName]
+  if (key === undefined || typeof key === 'string') return key
+  throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `_meta["${keyName}"] is a text.`)
+}
+
+function readRequestState(state: unknown): string | undefined {
+  if (state === undefined) return undefined
+  try {
+    const { task } = JSON.parse(state as string) as { task?: unknown }
+    if (typeof task === 'string') return task
+  } catch {
+    // As any other that is not ours.
+  }
+  // No task has this id.
+  return ''
+}
+
+/** What the client's model can mend. */
+function isMistake({ code }: StatewrightError): boolean {
+  return ['invalid_input', 'invalid_session', 'session_in_use', 'key_reused', 'sub_agent_session'].includes(
+    code,
+  )
+}
+
+function unknownTaskError(sdk: typeof ServerSdk, id: string): Error {
+  return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `There is no task '${id}'.`)
+}
+
+/** Clients get a sentence and a code; the app gets the error. */
+function toProtocolError({ sdk, options }: ServedConnection, error: unknown): Error {
+  if (error instanceof sdk.ProtocolError) return error
+  options.onError(error)
+  const code = error instanceof StatewrightError ? error.code : 'internal'
+  const again = error instanceof StatewrightError && error.retryable ? ' Try again.' : ''
+  return new sdk.ProtocolError(
+    sdk.ProtocolErrorCode.InternalError,
+    `The server has failed.${again} (${code})`,
+    { reason: code },
+  )
+}

@@ -1,0 +1,142 @@
+import type { PendingCall } from '../../../machines/agent/run-result.js'
+import { sha256 } from '../../../guards/lib/sha256.js'
+import type { SessionMessage } from '../../core/sessions/inbox/session-message.js'
+
+/** What a run at rest waits for. */
+export type Question = { key: string; about: string } & (
+  | { kind: 'call'; call: PendingCall }
+  | { kind: 'pause' }
+)
+
+/** A question as MCP asks it: an elicitation in form mode. */
+export interface InputRequest {
+  method: 'elicitation/create'
+  params: { mode: 'form'; message: string; requestedSchema: RequestedSchema }
+}
+
+interface RequestedSchema {
+  type: 'object'
+  properties: Record<string, Record<string, unknown>>
+  required: string[]
+}
+
+/** What a client made of one answer: a message for the session, `left` to be answered later, or what is wrong with it. */
+export type FormAnswer = { message: SessionMessage } | 'left' | { fault: string }
+
+/** The questions of a rest, in the order of the calls. `head`: of the log, for a pause, which has no id of its own. */
+export function listQuestions(
+  { state, pending = [], why }: { state: string; pending?: readonly PendingCall[] | undefined; why: string },
+  head: number,
+): Question[] {
+  if (state === 'PAUSED')
+    return [{ kind: 'pause', key: `pause@${head}`, about: `The run is paused. ${why}`.trim() }]
+  return pending.map((call) => ({ kind: 'call', call, key: createCallKey(call), about: describeCall(call) }))
+}
+
+/** Of one call alone: a model may make the same call again, under the same id. */
+function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): string {
+  return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
+}
+
+const longestArguments = 2000
+
+function describeCall({ name, arguments: text, needs, interrupted, path }: PendingCall): string {
+  const shown = text.length > longestArguments ? `${text.slice(0, longestArguments)}…` : text
+  const by = path ? ` (asked by ${path.join(' → ')})` : ''
+  const doubt = interrupted ? ' It was interrupted before, and may have taken effect already.' : ''
+  return needs === 'approval'
+    ? `The agent wants to call ${name}(${shown})${by}.${doubt}`
+    : `The agent needs the result of ${name}(${shown})${by}, which is carried out on your side.${doubt}`
+}
+
+/** The form of a question. */
+export function toInputRequest(question: Question, fault?: string): InputRequest {
+  const message = fault === undefined ? question.about : `${fault} ${question.about}`
+  return {
+    method: 'elicitation/create',
+    params: { mode: 'form', message, requestedSchema: createForm(question) },
+  }
+}
+
+function createForm(question: Question): RequestedSchema {
+  if (question.kind === 'pause')
+    return {
+      type: 'object',
+      properties: { decision: { type: 'string', title: 'Decision', enum: ['resume', 'stop'] } },
+      required: ['decision'],
+    }
+  if (question.call.needs === 'approval')
+    return {
+      type: 'object',
+      properties: {
+        confirm: { type: 'boolean', title: 'Approve the call' },
+        why: { type: 'string', title: 'Reason', description: 'The agent reads it when you reject.' },
+      },
+      required: ['confirm'],
+    }
+  return {
+    type: 'object',
+    properties: {
+      result: { type: 'string', title: 'Result', description: 'A text, or JSON.' },
+      failed: { type: 'boolean', title: 'It failed', default: false },
+    },
+    required: ['result'],
+  }
+}
+
+/** What a client's answer says to the session. Whatever the client sends is looked at. */
+export function readFormAnswer(question: Question, given: unknown): FormAnswer {
+  const { action, content } = (typeof given === 'object' && given !== null ? given : {}) as Record<
+    string,
+    unknown
+  >
+  if (action === 'cancel') return 'left'
+  if (action === 'decline') return declineQuestion(question)
+  if (action !== 'accept') return { fault: "The answer needs an action: 'accept', 'decline' or 'cancel'." }
+  const form = (typeof content === 'object' && content !== null ? content : {}) as Record<string, unknown>
+  if (question.kind === 'pause') {
+    if (form['decision'] === 'resume') return { message: { type: 'resume' } }
+    if (form['decision'] === 'stop') return { message: { type: 'cancel' } }
+    return { fault: "The decision is 'resume' or 'stop'." }
+  }
+  const { callId, fingerprint, messageId, needs } = question.call
+  const call = { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+  if (needs === 'approval') {
+    const { confirm, why } = form
+    if (confirm === true) return { message: { type: 'approve', ...call } }
+    if (confirm !== false) return { fault: 'confirm is true to approve the call, or false to reject it.' }
+    const reason = typeof why === 'string' && why.trim() !== '' ? { why } : {}
+    return { message: { type: 'reject', ...call, ...reason } }
+  }
+  const { result, failed } = form
+  if (typeof result !== 'string') return { fault: 'The result is a text, or JSON.' }
+  return {
+    message: {
+      type: 'toolOutput',
+      ...call,
+      value: parseJson(result),
+      ...(failed === true && { isError: true }),
+    },
+  }
+}
+
+function declineQuestion(question: Question): FormAnswer {
+  // Who declines to resume leaves the run as it is.
+  if (question.kind === 'pause') return 'left'
+  const { callId, fingerprint, messageId, needs } = question.call
+  const call = { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+  return {
+    message:
+      needs === 'approval'
+        ? { type: 'reject', ...call }
+        : { type: 'toolOutput', ...call, value: 'The user declined to carry this out.', isError: true },
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

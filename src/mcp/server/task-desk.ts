@@ -1,0 +1,365 @@
+import { isWorkState } from '../../../machines/agent/run-result.js'
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import { sha256 } from '../../../guards/lib/sha256.js'
+import { internalsByAgent } from '../../core/agent/agent-internals.js'
+import { whenAborted } from '../../core/base/abort.js'
+import { type Clock, systemClock } from '../../core/base/clock.js'
+import { createId } from '../../core/base/create-id.js'
+import { StatewrightError, UsageError } from '../../core/base/errors.js'
+import { createSessionRunner, type SessionRunner } from '../../core/drive/driver.js'
+import type { RunSessionOptions } from '../../core/drive/drive-options.js'
+import { tellSession } from '../../core/drive/tell-session.js'
+import { isTurnOpening } from '../../core/sessions/find-turn.js'
+import type { FoldedSession } from '../../core/sessions/fold-session.js'
+import { parseInboxMessage, type SessionMessage } from '../../core/sessions/inbox/session-message.js'
+import { readSessionAt } from '../../core/sessions/replay-session.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
+import { type AccessGrant, toSessionId } from '../../web/authorize.js'
+import type { ToolRequest } from './agent-tools.js'
+import type { CheckedOptions } from './options.js'
+import { type Question, readFormAnswer } from './questions.js'
+import { type TaskView, viewTask } from './task-view.js'
+
+/** A turn of a session: the task of one call. */
+export interface Task {
+  /** The id of the session as the client knows it; of a later turn, with its number: `order-17~2`. */
+  id: string
+  /** The id of the session in the store. */
+  session: string
+  turn: number
+}
+
+/** A task as it stands. */
+export interface StandingTask extends Task, TaskView {
+  /** Milliseconds since the epoch. */
+  createdAt: number
+  updatedAt: number
+}
+
+/** What is said of a call that begins a task. */
+export interface TaskCall extends ToolRequest {
+  agent: string
+  /** The idempotency key of the request. */
+  key: string | undefined
+}
+
+/** How often a process looks at a session that another one runs, in milliseconds. */
+const lookMs = 250
+/** How often it looks whether a run that it has begun is in the store. */
+const beginLookMs = 10
+
+/**
+ * Begins, reads, answers and cancels tasks. It keeps nothing that the store does not have: whichever process is asked, it
+ * reads the session, and runs it where no process does.
+ */
+export class TaskDesk {
+  readonly #options: CheckedOptions
+  readonly #runner: SessionRunner
+  readonly #clock: Clock
+  /** What this process works on. */
+  readonly #working = new Map<string, Promise<void>>()
+
+  constructor(options: CheckedOptions) {
+    const { agents, drainMs } = options
+    this.#options = options
+    this.#runner = createSessionRunner(agents, drainMs === undefined ? {} : { drainMs })
+    const [first = ''] = agents.names
+    this.#clock = internalsByAgent.get(agents.get(first).agent)?.parts.clock ?? systemClock
+  }
+
+  drain(): Promise<void> {
+    return this.#runner.drain()
+  }
+
+  /**
+   * Begins the task of a call, or finds the one that the same call began before. It is in the store when this resolves.
+   * @throws {UsageError} `session_in_use`, `key_reused`, `invalid_session`, `invalid_input`
+   */
+  async begin(call: TaskCall, grant: AccessGrant): Promise<Task> {
+    const { agent, message, key } = call
+    const named = call.session ?? (key === undefined ? createId() : createKeyedId(agent, key))
+    const session = toSessionId(grant, named)
+    const folded = await this.#read(session)
+    const turn = folded === null ? 1 : findTurn(folded, call, named)
+    const task = toTask(named, session, turn)
+    if (folded !== null && turn <= folded.runs) return task
+    const input = key === undefined ? message : [{ content: message, clientId: key }]
+    await this.#start(task, { input, agent, ...(grant.tags && { tags: grant.tags }) }, grant)
+    return task
+  }
+
+  /** How a task stands; null where this principal has none of this id. A task that no process runs is driven on. */
+  async look(id: string, grant: AccessGrant): Promise<StandingTask | null> {
+    const found = await this.#find(id, grant)
+    if (found === null) return null
+    const { task, folded, isLatest, unread } = found
+    const listed = await this.#options.store.get(task.session)
+    const isIdle = isLatest && listed?.holder === null && !this.#working.has(task.session)
+    const mayWork = grant.mayContinue || grant.context === undefined
+    if (isIdle && mayWork && canGoOn(folded, unread)) void this.#work(task.session, grant)
+    const standing = withoutAnswered(await viewTask(folded, task.id, this.#options), unread)
+    const { createdAt = 0, updatedAt = 0 } = listed ?? {}
+    return { ...task, ...standing, createdAt, updatedAt }
+  }
+
+  /** A task once it waits for a person or has ended. `signal` leaves it, and changes nothing. */
+  async settle(id: string, grant: AccessGrant, signal: AbortSignal): Promise<StandingTask | null> {
+    let stop = (): void => undefined
+    const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
+    try {
+      /* oxlint-disable no-await-in-loop -- one look after the other */
+      for (;;) {
+        const standing = await this.look(id, grant)
+        if (standing === null || standing.status !== 'working' || signal.aborted) return standing
+        await Promise.race([this.#working.get(standing.session) ?? this.#wait(lookMs), left])
+      }
+      /* oxlint-enable no-await-in-loop */
+    } finally {
+      stop()
+    }
+  }
+
+  /** What a task does, in words, as it goes on. Ends with `signal`. */
+  async *follow(id: string, grant: AccessGrant, signal: AbortSignal): AsyncGenerator<string, void> {
+    let last = ''
+    /* oxlint-disable no-await-in-loop -- one look after the other */
+    while (!signal.aborted) {
+      const found = await this.#find(id, grant)
+      if (found === null) return
+      const { status, about } = await viewTask(found.folded, id, this.#options)
+      if (status !== 'working') return
+      if (about !== last) yield about
+      last = about
+      await this.#wait(lookMs)
+    }
+    /* oxlint-enable no-await-in-loop */
+  }
+
+  /**
+   * Gives a task the answers of a client, by the keys of its questions. Answers to what is not asked any more come to nothing.
+   * Returns what is wrong with the others, by their keys, and the keys of those that the client leaves open.
+   */
+  async answer(
+    { session, questions }: StandingTask,
+    given: Readonly<Record<string, unknown>>,
+    grant: AccessGrant,
+  ): Promise<{ faults: Map<string, string>; left: Set<string> }> {
+    const faults = new Map<string, string>()
+    const left = new Set<string>()
+    let isTold = false
+    /* oxlint-disable no-await-in-loop -- in the order of the questions */
+    for (const question of questions) {
+      if (!Object.hasOwn(given, question.key)) continue
+      const read = readFormAnswer(question, given[question.key])
+      if (read === 'left') left.add(question.key)
+      else if ('fault' in read) faults.set(question.key, read.fault)
+      else isTold = (await this.#tell(session, read.message, question)) || isTold
+    }
+    /* oxlint-enable no-await-in-loop */
+    if (isTold) void this.#work(session, grant)
+    return { faults, left }
+  }
+
+  /** Cancels a task that has not ended. */
+  async cancel({ session, status }: StandingTask, grant: AccessGrant, why?: string): Promise<void> {
+    if (status === 'completed' || status === 'cancelled') return
+    await this.#tell(session, { type: 'cancel', ...(why !== undefined && { why }) })
+    // Where it waits in the inbox of a session that no process runs.
+    void this.#work(session, grant)
+  }
+
+  /** Whether the run took it: an answer that comes too late is none. */
+  async #tell(session: string, message: SessionMessage, question?: Question): Promise<boolean> {
+    const { agents, store } = this.#options
+    try {
+      // The same answer, sent twice, counts once.
+      await tellSession(agents, store, session, message, { key: question && `mcp ${question.key}` })
+      return true
+    } catch (error) {
+      if (error instanceof UsageError && lateCodes.has(error.code)) return false
+      throw error
+    }
+  }
+
+  async #find(
+    id: string,
+    grant: AccessGrant,
+  ): Promise<{ task: Task; folded: FoldedSession; isLatest: boolean; unread: ControlEvent[] } | null> {
+    const parsed = parseTaskId(id)
+    if (parsed === null) return null
+    let session: string
+    try {
+      session = toSessionId(grant, parsed.named)
+    } catch {
+      return null
+    }
+    // Before the log: what is taken out of the inbox meanwhile is in the log then.
+    const inbox = (await this.#options.store.inbox?.read(session)) ?? []
+    const folded = await this.#read(session)
+    // The session of a sub-agent belongs to the run that called it.
+    if (folded === null || folded.parent !== undefined || parsed.turn > folded.runs) return null
+    const task = toTask(parsed.named, session, parsed.turn)
+    if (parsed.turn < folded.runs)
+      return { task, folded: await this.#readTurn(session, parsed.turn), isLatest: false, unread: [] }
+    const unread = inbox
+      .filter(({ message }) => message > folded.inbox)
+      .flatMap((found) => parseInboxMessage(found) ?? [])
+    return { task, folded, isLatest: true, unread }
+  }
+
+  async #read(session: string): Promise<FoldedSession | null> {
+    try {
+      return await readSessionAt(this.#options.store, session)
+    } catch (error) {
+      if (error instanceof StatewrightError && error.code === 'unknown_session') return null
+      throw error
+    }
+  }
+
+  /** The session as an earlier turn left it. */
+  async #readTurn(session: string, turn: number): Promise<FoldedSession> {
+    const { store } = this.#options
+    const starts = (await store.read(session)).filter(({ type }) => type === 'start')
+    return readSessionAt(store, session, (starts[turn]?.seq ?? 1) - 1)
+  }
+
+  /** Begins a run. Resolves when the store has it. */
+  async #start(task: Task, begin: Partial<RunSessionOptions>, grant: AccessGrant): Promise<void> {
+    let refusal: unknown
+    let hasEnded = false
+    const work = this.#work(
+      task.session,
+      grant,
+      { ...begin, turn: task.turn },
+      (error) => (refusal = error),
+    ).then(() => (hasEnded = true))
+    /* oxlint-disable no-await-in-loop -- until it is there */
+    for (;;) {
+      const listed = await this.#options.store.get(task.session)
+      if ((listed?.summary?.runs ?? 0) >= task.turn) return
+      if (hasEnded && !isBusy(refusal)) throw refusal ?? notBegunError(task.id)
+      await Promise.race([this.#wait(beginLookMs), ...(hasEnded ? [] : [work])])
+    }
+    /* oxlint-enable no-await-in-loop */
+  }
+
+  /** Runs a session here to its next rest, unless this process does so already. Never rejects. */
+  #work(
+    session: string,
+    { context }: AccessGrant,
+    more: Partial<RunSessionOptions> = {},
+    refused?: (error: unknown) => void,
+  ): Promise<void> {
+    const before = this.#working.get(session)
+    if (before && refused === undefined) return before
+    const work = (before ?? Promise.resolve())
+      .then(() => this.#runner.runSession({ session, context, ...more }))
+      .then(
+        () => undefined,
+        (error: unknown) => {
+          if (refused) return refused(error)
+          if (!isElsewhere(error)) this.#options.onError(error)
+          // Who waits for it looks again, and not at once.
+          return this.#wait(lookMs)
+        },
+      )
+      .finally(() => {
+        if (this.#working.get(session) === work) this.#working.delete(session)
+      })
+    this.#working.set(session, work)
+    return work
+  }
+
+  #wait(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.#clock.setTimeout(() => resolve(), ms))
+  }
+}
+
+/** Whether a run that no process holds has something to do. */
+function canGoOn({ run }: FoldedSession, unread: readonly ControlEvent[]): boolean {
+  if (run?.status !== 'active') return false
+  const { state } = run.context
+  return state === null || isWorkState(state) || unread.length > 0
+}
+
+/** What lies in the inbox has been answered: only the other questions are open. */
+function withoutAnswered(view: TaskView, unread: readonly ControlEvent[]): TaskView {
+  if (view.status !== 'input_required' || unread.length === 0) return view
+  const calls = new Set(unread.map((event) => ('callId' in event ? event.callId : null)))
+  const questions = view.questions.filter(
+    (question) => question.kind === 'call' && !calls.has(question.call.callId),
+  )
+  // Nothing of it is an answer to a call: the run is resumed, or ends.
+  if (questions.length > 0 && !calls.has(null)) return { ...view, questions }
+  return { status: 'working', about: 'It reads the answers.', questions: [], result: null }
+}
+
+const lateCodes: ReadonlySet<string> = new Set([
+  'unknown_call',
+  'already_answered',
+  'stale_answer',
+  'run_ended',
+  'wrong_state',
+  'not_waiting',
+])
+
+/** The same key always means the same session: no process has to remember it. */
+function createKeyedId(agent: string, key: string): string {
+  if (key === '' || key.length > 200)
+    throw new UsageError(
+      'invalid_input',
+      '_meta["statewright/key"] has 1 to 200 characters.',
+      'statewright/key',
+    )
+  return `key-${sha256(`${agent}\n${key}`).slice(0, 40)}`
+}
+
+/** Which turn of a session a call means: the one that it began before, or the next. */
+function findTurn(
+  { run, runs, definition, keys, parent }: FoldedSession,
+  call: TaskCall,
+  named: string,
+): number {
+  const { agent, key, message } = call
+  const refuse = (code: string, why: string): UsageError =>
+    new UsageError(code, `The session '${named}' ${why}`, 'session')
+  if (parent !== undefined) throw refuse('session_in_use', 'belongs to a sub-agent: choose another id.')
+  if (definition?.name !== undefined && definition.name !== agent)
+    throw refuse('session_in_use', `belongs to the agent '${definition.name}': choose another id.`)
+  const said = run?.context.messages.findLast(isTurnOpening)?.content
+  const isSame = said === message
+  if (call.session === undefined) {
+    if (isSame) return 1
+    throw new UsageError(
+      'key_reused',
+      'This key began another message before: send a key of its own with each new message.',
+      'statewright/key',
+    )
+  }
+  const isKnown = key === undefined ? isSame : keys.includes(key)
+  if (isKnown && runs > 0) return runs
+  if (run?.status === 'active')
+    throw refuse('session_in_use', 'still works on another message: ask for its task, or wait for its end.')
+  return runs + 1
+}
+
+function toTask(named: string, session: string, turn: number): Task {
+  return { id: turn === 1 ? named : `${named}~${turn}`, session, turn }
+}
+
+function parseTaskId(id: string): { named: string; turn: number } | null {
+  const [named = '', number, ...more] = id.split('~')
+  if (more.length > 0) return null
+  if (number === undefined) return { named, turn: 1 }
+  return /^[1-9]\d{0,8}$/.test(number) && number !== '1' ? { named, turn: Number(number) } : null
+}
+
+const isBusy = (error: unknown): boolean => error instanceof StoreError && error.code === 'session_busy'
+
+/** Another process works on it, or will. */
+const isElsewhere = (error: unknown): boolean =>
+  isBusy(error) || (error instanceof UsageError && error.code === 'draining')
+
+function notBegunError(id: string): StatewrightError {
+  return new StatewrightError('not_begun', `The task '${id}' could not begin. Call the tool again.`, id)
+}

@@ -1,0 +1,92 @@
+import { isRestState, isWorkState, type RunResult } from '../../../machines/agent/run-result.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { listPendingCalls, toCurrentResult } from '../../../machines/agent/to-result.js'
+import type { Agent } from '../../core/agent/agent-options.js'
+import type { FoldedSession } from '../../core/sessions/fold-session.js'
+import type { Agents } from '../../core/drive/define-agents.js'
+import { type ExposeOptions, PageView } from '../../web/exposure.js'
+import { listQuestions, type Question } from './questions.js'
+
+/** A turn of a session, as the protocol tells of it. */
+export interface TaskView {
+  status: 'working' | 'input_required' | 'completed' | 'cancelled'
+  /** For people: what it does, or waits for. */
+  about: string
+  /** What it waits for; none but in `input_required`. */
+  questions: readonly Question[]
+  /** What the call of the tool came to; in `completed` and `cancelled`. */
+  result: ToolResult | null
+}
+
+/** The result of a call of a tool. */
+export interface ToolResult {
+  content: { type: 'text'; text: string }[]
+  structuredContent?: Record<string, unknown>
+  isError?: boolean
+  _meta?: Record<string, unknown>
+}
+
+/** How a turn of a session stands. `session`: its id as the client knows it. */
+export async function viewTask(
+  { run, head, definition }: FoldedSession,
+  session: string,
+  { agents, expose }: { agents: Agents; expose: ExposeOptions },
+): Promise<TaskView> {
+  if (run === null) return { status: 'working', about: 'It has not begun.', questions: [], result: null }
+  const { context } = run
+  const { state } = context
+  if (state === null || isWorkState(state))
+    return { status: 'working', about: describeWork(context), questions: [], result: null }
+  const page = new PageView(expose, session)
+  const failure = page.maskRunFailure(context.error)
+  if (isRestState(state)) {
+    const pending = listPendingCalls(context)
+    const questions = listQuestions({ state, pending, why: failure?.message ?? '' }, head)
+    const about = questions.map((question) => question.about).join('\n')
+    return { status: 'input_required', about, questions, result: null }
+  }
+  const meta = { 'statewright/session': session, 'statewright/state': state }
+  if (state === 'CANCELLED') {
+    const result: ToolResult = { content: toContent('The run was cancelled.'), isError: true, _meta: meta }
+    return { status: 'cancelled', about: 'Cancelled.', questions: [], result }
+  }
+  const { output, reason } = context
+  if (state === 'COMPLETED') {
+    const structured = await readObject(agents.findAgentFor(definition)?.agent as Agent | undefined, context)
+    const result: ToolResult = {
+      content: toContent(output),
+      ...(structured && { structuredContent: structured }),
+      isError: false,
+      _meta: meta,
+    }
+    return { status: 'completed', about: 'Completed.', questions: [], result }
+  }
+  const why = failure?.message ?? `The run ended: ${reason ?? state}.`
+  const content = toContent(output === '' ? why : `${output}\n\n[The answer is not complete. ${why}]`)
+  return { status: 'completed', about: why, questions: [], result: { content, isError: true, _meta: meta } }
+}
+
+function toContent(text: string): ToolResult['content'] {
+  return [{ type: 'text', text }]
+}
+
+/** The answer as an object, of an agent with an output schema. */
+async function readObject(
+  agent: Agent | undefined,
+  context: AgentContext,
+): Promise<Record<string, unknown> | undefined> {
+  if (!agent || !context.features.structuredOutput) return undefined
+  const { object } = await agent.withObject(toCurrentResult(context) as RunResult)
+  // As JSON: a schema may have made dates and the like of it.
+  const json = object === undefined ? undefined : (JSON.parse(JSON.stringify(object)) as unknown)
+  return typeof json === 'object' && json !== null && !Array.isArray(json)
+    ? (json as Record<string, unknown>)
+    : undefined
+}
+
+function describeWork({ calls, steps, state }: AgentContext): string {
+  const open = state === 'WAITING_FOR_TOOL' ? calls.filter(({ result }) => result === undefined) : []
+  const names = [...new Set(open.map(({ name }) => name))]
+  const shown = names.length > 5 ? [...names.slice(0, 5), '…'] : names
+  return shown.length > 0 ? `Step ${steps}: ${shown.join(', ')}.` : `Step ${steps + 1}.`
+}

@@ -1,0 +1,89 @@
+// What of the suite does not apply, and why. A name is that of a scenario, or SCENARIO:CHECK. All else has to pass.
+const reasons = {
+  'the server has no resources: its tools are agents': [
+    'resources-list',
+    'resources-read-text',
+    'resources-read-binary',
+    'resources-templates-read',
+    'resources-subscribe',
+    'resources-unsubscribe',
+    'sep-2164-resource-not-found',
+    'caching:sep-2549-resources-list-caching-hints',
+    'caching:sep-2549-resources-templates-list-caching-hints',
+    'caching:sep-2549-resources-read-caching-hints',
+  ],
+  'the server has no prompts, and completes no arguments': [
+    'prompts-list',
+    'prompts-get-simple',
+    'prompts-get-with-args',
+    'prompts-get-embedded-resource',
+    'prompts-get-with-image',
+    'completion-complete',
+    'caching:sep-2549-prompts-list-caching-hints',
+    'input-required-result-non-tool-request',
+  ],
+  'an agent answers in text: no images, sounds or embedded resources': [
+    'tools-call-image',
+    'tools-call-audio',
+    'tools-call-embedded-resource',
+    'tools-call-mixed-content',
+  ],
+  'sampling and roots are deprecated, and an agent has a model of its own': [
+    'tools-call-sampling',
+    'input-required-result-basic-sampling',
+    'input-required-result-basic-list-roots',
+    'input-required-result-multiple-input-requests',
+    'server-stateless:sep-2575-server-rejects-undeclared-capability',
+    'server-stateless:sep-2575-missing-capability-http-400',
+  ],
+  'logging over the protocol is deprecated, and the server sends none': [
+    'logging-set-level',
+    'tools-call-with-logging',
+    'server-stateless:sep-2575-server-no-log-without-loglevel',
+  ],
+  'the fixture asks questions of its own words; an agent asks for approvals (test/mcp/server/calls.test.ts)':
+    [
+      'tools-call-elicitation',
+      'elicitation-sep1034-defaults',
+      'elicitation-sep1330-enums',
+      'input-required-result-basic-elicitation',
+      'input-required-result-request-state',
+      'input-required-result-multi-round',
+      'input-required-result-result-type',
+      'input-required-result-ignore-extra-params',
+      'input-required-result-missing-input-response',
+      'input-required-result-capability-check',
+      'server-stateless:sep-2575-http-server-no-independent-requests-on-stream',
+      'tasks-mrtr-composition',
+    ],
+  'the fixture counts progress from 0 to 100; an agent tells its steps (test/mcp/server/misuse.test.ts)': [
+    'tools-call-with-progress',
+  ],
+  'it keeps no sessions of the protocol, and no streams to come back to: any process answers': [
+    'server-sse-polling',
+    'server-sse-multiple-streams:server-sse-multiple-streams-session',
+  ],
+  'no tool takes arguments as headers': ['http-custom-header-server-validation'],
+  'a run that fails is a completed task with isError: failed is for the protocol': [
+    'tasks-lifecycle:sep-2663-tasks-get-status-failed',
+  ],
+  'no tool demands tasks: every client gets an answer': ['tasks-required-task-error'],
+}
+
+export const outOfScope = new Map(
+  Object.entries(reasons).flatMap(([because, names]) => names.map((name) => [name, because])),
+)
+
+/** Of the extension Tasks: not on the time line of the revisions, so each is asked for by its name. */
+export const taskScenarios = [
+  'tasks-lifecycle',
+  'tasks-capability-negotiation',
+  'tasks-wire-fields',
+  'tasks-request-state-removal',
+  'tasks-mrtr-input',
+  'tasks-request-headers',
+  'tasks-dispatch-and-envelope',
+  'tasks-status-notifications',
+  'tasks-required-task-error',
+  'tasks-mrtr-composition',
+]

@@ -1,0 +1,124 @@
+import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
+import { mcpServer, type McpServerOptions } from '../../../src/mcp/server/index.js'
+import { ManualModel, settled } from '../../support/manual-model.js'
+import { tool } from '../../support/tools.js'
+import { awaitTask, connect, rpc, scriptedModel } from './support.js'
+
+function manual(more: Partial<McpServerOptions> = {}) {
+  const [model, store] = [new ManualModel(), memoryStore()]
+  const agents = defineAgents({ one: createAgent({ model, store }) })
+  const handler = mcpServer({ agents, authorize: 'none', onError: () => undefined, ...more })
+  const until = async (holds: () => unknown): Promise<void> => {
+    // oxlint-disable-next-line no-await-in-loop -- what is ready happens
+    while (!holds()) await settled()
+  }
+  return { model, store, handler, until }
+}
+
+test.each([
+  ['is cancelled when its call has neither a key nor a session', {}, 'CANCELLED'],
+  ['works on when its call has a session', { session: 's' }, 'RUNNING'],
+])('a run whose client leaves %s', async (_, named, state) => {
+  const { model, store, handler, until } = manual()
+  const client = await connect(handler)
+  const leave = new AbortController()
+  const call = { name: 'one', arguments: { message: 'Go.', ...named } }
+  const gone = client.callTool(call, { signal: leave.signal }).catch(() => 'gone')
+  await until(() => model.pending)
+  leave.abort()
+  expect(await gone).toBe('gone')
+  for (let i = 0; i < 50; i += 1)
+    // oxlint-disable-next-line no-await-in-loop -- what is ready happens
+    await settled()
+  await until(() => store.list()[0]?.summary?.state === state)
+  model.pending?.answer({ text: 'Done.' })
+  await until(() => store.list()[0]?.summary?.state === (state === 'RUNNING' ? 'COMPLETED' : state))
+})
+
+test('drain begins nothing more, and lets what works end', async () => {
+  const { model, handler, until } = manual()
+  await rpc(handler, 'tools/call', { name: 'one', arguments: { message: 'Go.', session: 's' } })
+  await until(() => model.pending)
+  const drained = handler.drain()
+  const { error } = await rpc(handler, 'tools/call', { name: 'one', arguments: { message: 'Go.' } })
+  expect(error?.message).toContain('draining')
+  model.pending?.answer({ text: 'Done.' })
+  await drained
+  expect((await awaitTask(handler, 's', ['completed'])).status).toBe('completed')
+})
+
+test('another message in a session is refused while its run works', async () => {
+  const { model, handler, until } = manual()
+  const say = (message: string) =>
+    rpc(handler, 'tools/call', { name: 'one', arguments: { message, session: 's' } })
+  await say('Go.')
+  await until(() => model.pending)
+  const { result } = await say('And then?')
+  expect(JSON.stringify(result)).toContain("The session 's' still works on another message")
+  model.pending?.answer({ text: 'Done.' })
+  await awaitTask(handler, 's', ['completed'])
+})
+
+test('a session of one agent is not one of another', async () => {
+  const store = memoryStore()
+  const make = () => createAgent({ model: scriptedModel(() => 'Hello.'), store })
+  const handler = mcpServer({ agents: defineAgents({ one: make(), two: make() }), authorize: 'none' })
+  const call = (name: string) =>
+    rpc(handler, 'tools/call', { name, arguments: { message: 'Hi.', session: 's' } })
+  await call('one')
+  await awaitTask(handler, 's', ['completed'])
+  expect(JSON.stringify((await call('two')).result)).toContain("belongs to the agent 'one'")
+})
+
+test('a result names its session, and answerUrl says where a person answers', async () => {
+  const ask = tool('ask', () => 'ok', { needsApproval: true })
+  const model = scriptedModel(() => [{ name: 'ask', arguments: '{}' }])
+  const agents = defineAgents({ one: createAgent({ model, store: memoryStore(), tools: [ask] }) })
+  const answerUrl = (task: string): string => `https://app.example/tasks/${task}`
+  const client = await connect(mcpServer({ agents, authorize: 'none', answerUrl }))
+  const result = await client.callTool({ name: 'one', arguments: { message: 'Go.', session: 's' } })
+  expect(JSON.stringify(result.content)).toContain('https://app.example/tasks/s')
+  expect(result['_meta']).toMatchObject({ 'statewright/session': 's' })
+})
+
+test('a Response that authorize throws is sent as it is; an error of it is a 500', async () => {
+  const ask = (authorize: McpServerOptions['authorize']) =>
+    manual({ authorize }).handler(new Request('http://localhost/mcp', { method: 'POST', body: '{}' }))
+  const challenge = new Response(null, { status: 401, headers: { 'www-authenticate': 'Bearer' } })
+  const thrown = await ask(() => {
+    throw challenge
+  })
+  expect(thrown.headers.get('www-authenticate')).toBe('Bearer')
+  const failed = await ask(() => {
+    throw new Error('No database.')
+  })
+  expect(failed.status).toBe(500)
+  expect(await failed.text()).not.toContain('database')
+})
+
+test.each(['2025-06-18', '2025-11-25'])(
+  'a client of the revision %s is answered',
+  async (protocolVersion) => {
+    const { handler } = manual()
+    const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'old', version: '1' } }
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
+    const response = await handler(new Request('http://localhost/mcp', { method: 'POST', headers, body }))
+    expect(await response.text()).toContain(`"protocolVersion":"${protocolVersion}"`)
+  },
+)
+
+test('a paused task is resumed by an answer', async () => {
+  const { model, store, handler, until } = manual()
+  await rpc(handler, 'tools/call', { name: 'one', arguments: { message: 'Go.', session: 's' } })
+  await until(() => model.pending)
+  store.inbox.put('s', JSON.stringify({ type: 'PAUSE' }))
+  model.pending?.fail()
+  const { inputRequests } = await awaitTask(handler, 's', ['input_required'])
+  const [key = ''] = Object.keys(inputRequests as object)
+  const inputResponses = { [key]: { action: 'accept', content: { decision: 'resume' } } }
+  await rpc(handler, 'tasks/update', { taskId: 's', inputResponses })
+  await until(() => model.pending)
+  model.pending?.answer({ text: 'Done.' })
+  await awaitTask(handler, 's', ['completed'])
+})

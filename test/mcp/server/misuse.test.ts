@@ -1,0 +1,198 @@
+import fc from 'fast-check'
+import { createAgent, defineAgents, memoryStore, ToolError, type AgentOptions } from '../../../src/index.js'
+import { z } from 'zod'
+import { mcpServer, type McpHandler, type McpServerOptions } from '../../../src/mcp/server/index.js'
+import { tool } from '../../support/tools.js'
+import { awaitTask, connect, lastResult, rpc, type RpcReply, scriptedModel } from './support.js'
+
+const echo = () => createAgent({ model: scriptedModel(() => 'Hello.'), store: memoryStore() })
+const serve = (more: Partial<McpServerOptions> = {}): McpHandler =>
+  mcpServer({ agents: defineAgents({ echo: echo() }), authorize: 'none', onError: () => undefined, ...more })
+
+const textOf = (result: unknown): string => (result as { content: { text: string }[] }).content[0]?.text ?? ''
+
+describe('options', () => {
+  test.each([
+    ['agents', { agents: 1 }, 'invalid_argument'],
+    ['authorize', { authorize: undefined }, 'invalid_config'],
+    ['agent', { agent: echo() }, 'invalid_option'],
+    ['pollMs', { pollMs: 0 }, 'invalid_config'],
+    ['maxBodyBytes', { maxBodyBytes: 0.5 }, 'invalid_config'],
+    ['hosts', { hosts: 'a.example' }, 'invalid_config'],
+    ['name', { name: '' }, 'invalid_config'],
+    ['answerUrl', { answerUrl: 'https://a.example' }, 'invalid_config'],
+    ['tools.none', { tools: { none: {} } }, 'invalid_config'],
+    ['tools.echo.input', { tools: { echo: { input: z.string() } } }, 'invalid_config'],
+    ['tools.echo.task', { tools: { echo: { task: 'no' } } }, 'invalid_config'],
+    ['tools.echo.title', { tools: { echo: { title: 7 } } }, 'invalid_config'],
+    ['tools.echo.toMessage', { tools: { echo: { toMessage: 'text' } } }, 'invalid_config'],
+  ])('%s is refused with its name', (key, more, code) => {
+    const act = () => serve(more as never)
+    expect(act).toThrow(expect.objectContaining({ code }) as Error)
+    expect(act).toThrow(key.split('.').at(-1))
+  })
+
+  test('agents need one store with an inbox, and no interactive', () => {
+    const model = scriptedModel(() => 'Hello.')
+    const made = (options: Partial<AgentOptions>) =>
+      defineAgents({ one: createAgent({ model, ...options } as never) })
+    expect(() => serve({ agents: made({}) })).toThrow('have one store')
+    const { inbox: _, ...bare } = memoryStore()
+    expect(() => serve({ agents: made({ store: bare as never }) })).toThrow('an inbox')
+    expect(() => serve({ agents: made({ store: memoryStore(), interactive: true }) })).toThrow(
+      "'one' is interactive",
+    )
+  })
+})
+
+describe('hosts', () => {
+  const ask = (handler: McpHandler, headers: Record<string, string>) =>
+    handler(new Request('http://localhost/mcp', { method: 'POST', body: '{}', headers }))
+
+  test.each([{ host: 'evil.example' }, { origin: 'https://evil.example' }])(
+    'without authorize, a request with %j is refused',
+    async (headers) => {
+      expect((await ask(serve(), headers)).status).toBe(403)
+      expect((await ask(serve({ authorize: () => 'ann' }), headers)).status).not.toBe(403)
+      const named = serve({ hosts: ['evil.example', 'localhost'] })
+      expect((await ask(named, headers)).status).not.toBe(403)
+    },
+  )
+})
+
+describe('how a run ends', () => {
+  const end = async (options: Partial<AgentOptions>, more: Partial<McpServerOptions> = {}) => {
+    const failing = tool('fail', () => {
+      throw new ToolError('failed', 'no row 7')
+    })
+    const model = scriptedModel((request) => {
+      if (lastResult(request) === undefined) return [{ name: 'fail', arguments: '{}' }]
+      return [{ name: 'fail', arguments: `{"again":${request.messages.length}}` }]
+    })
+    const agents = defineAgents({
+      one: createAgent({ model, store: memoryStore(), tools: [failing], ...options } as never),
+    })
+    const handler = mcpServer({ agents, authorize: 'none', onError: () => undefined, ...more })
+    await rpc(handler, 'tools/call', { name: 'one', arguments: { message: 'Go.', session: 's' } })
+    return awaitTask(handler, 's', ['completed', 'failed'])
+  }
+
+  test('at a limit it is completed with isError, and says why', async () => {
+    const { status, result } = await end({ limits: { maxSteps: 2 } } as never)
+    expect(status).toBe('completed')
+    expect(result).toMatchObject({ isError: true, _meta: { 'statewright/state': 'MAX_STEPS' } })
+    expect(textOf(result)).toContain('(max_steps)')
+  })
+
+  test('in an error it is completed with isError, and masked unless expose says otherwise', async () => {
+    const model = scriptedModel(() => {
+      throw new Error('The key sk-123 is not valid.')
+    })
+    const masked = await end({ model, retry: { maxAttempts: 1 } } as never)
+    expect(masked.status).toBe('completed')
+    expect(textOf(masked['result'])).not.toContain('sk-123')
+    const open = await end({ model, retry: { maxAttempts: 1 } } as never, { expose: { errors: true } })
+    expect(textOf(open['result'])).toContain('is not valid')
+  })
+})
+
+test('a schema of its own is checked, and toMessage makes the message', async () => {
+  const said: unknown[] = []
+  const model = scriptedModel(({ messages }) => {
+    said.push(messages.at(-1)?.content)
+    return 'Sunny.'
+  })
+  const handler = mcpServer({
+    agents: defineAgents({ weather: createAgent({ model, store: memoryStore() }) }),
+    authorize: 'none',
+    tools: {
+      weather: {
+        title: 'Weather',
+        input: z.object({ city: z.string() }),
+        toMessage: ({ city }: { city: string }) => `How is the weather in ${city}?`,
+      },
+    },
+  })
+  const client = await connect(handler)
+  const { tools } = await client.listTools()
+  expect(tools[0]).toMatchObject({ title: 'Weather', inputSchema: { properties: { city: {}, session: {} } } })
+  const wrong = await client.callTool({ name: 'weather', arguments: { city: 7 } })
+  expect(wrong.isError).toBe(true)
+  expect(textOf(wrong)).toContain('city')
+  await client.callTool({ name: 'weather', arguments: { city: 'Bern', session: 'a' } })
+  expect(said).toEqual(['How is the weather in Bern?'])
+})
+
+test('a call of a tool that makes no tasks is answered at once, also to a client with tasks', async () => {
+  const { result } = await rpc(serve({ tools: { echo: { task: false } } }), 'tools/call', {
+    name: 'echo',
+    arguments: { message: 'Hi.' },
+  })
+  expect(result).toMatchObject({ resultType: 'complete', content: [{ type: 'text', text: 'Hello.' }] })
+})
+
+test('an answer with a schema is structured content', async () => {
+  const model = scriptedModel(() => '{"sum":4}')
+  const agents = defineAgents({
+    adder: createAgent({ model, store: memoryStore(), output: z.object({ sum: z.number() }) }),
+  })
+  const handler = mcpServer({ agents, authorize: 'none' })
+  await rpc(handler, 'tools/call', { name: 'adder', arguments: { message: '2 + 2', session: 's' } })
+  const { result } = await awaitTask(handler, 's', ['completed'])
+  expect(result).toMatchObject({ structuredContent: { sum: 4 }, isError: false })
+})
+
+test('a client reads how a plain call comes along', async () => {
+  const gate: (() => void)[] = []
+  const slow = tool('slow', () => new Promise<string>((resolve) => gate.push(() => resolve('ok'))))
+  const model = scriptedModel((request) =>
+    lastResult(request) === undefined ? [{ name: 'slow', arguments: '{}' }] : 'Done.',
+  )
+  const agents = defineAgents({ one: createAgent({ model, store: memoryStore(), tools: [slow] }) })
+  const client = await connect(mcpServer({ agents, authorize: 'none' }))
+  const told: (string | undefined)[] = []
+  const result = await client.callTool(
+    { name: 'one', arguments: { message: 'Go.' } },
+    {
+      onprogress: ({ message }) => {
+        told.push(message)
+        if (message?.includes('slow')) for (const open of gate.splice(0)) open()
+      },
+    },
+  )
+  expect(textOf(result)).toBe('Done.')
+  expect(told).toContain('Step 1: slow.')
+})
+
+test('whatever comes as a body is answered with a status, and begins nothing', async () => {
+  const store = memoryStore()
+  const agents = defineAgents({ echo: createAgent({ model: scriptedModel(() => 'Hello.'), store }) })
+  const handler = mcpServer({ agents, authorize: 'none', onError: () => undefined })
+  const bodies = fc.oneof(fc.string(), fc.json(), fc.constant('['.repeat(10_000)))
+  await fc.assert(
+    fc.asyncProperty(bodies, async (body) => {
+      const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+      const response = await handler(new Request('http://localhost/mcp', { method: 'POST', body, headers }))
+      expect(response.status).toBeLessThan(500)
+      await response.text()
+    }),
+    { numRuns: 60 },
+  )
+  expect(store.list()).toEqual([])
+})
+
+test('whatever comes as arguments is an error that the model reads, and answers are looked at', async () => {
+  const handler = serve()
+  const call = (params: Record<string, unknown>): Promise<RpcReply> => rpc(handler, 'tools/call', params)
+  await fc.assert(
+    fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), async (given) => {
+      const { result, error } = await call({ name: 'echo', arguments: { ...given, strange: 1 } })
+      expect(error).toBeUndefined()
+      expect(result?.['isError']).toBe(true)
+    }),
+    { numRuns: 40 },
+  )
+  expect((await call({ name: 'none' })).error?.message).toContain("There is no tool 'none'. There are: echo.")
+  const bad = { name: 'echo', arguments: { message: 'Hi.', session: '../x' } }
+  expect(textOf((await call(bad)).result)).toContain('The id of a chat has')
+})
