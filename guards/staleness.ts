@@ -209,8 +209,8 @@ function findPairOfCall(pairs: readonly Pair[], { key }: CallFact): Pair {
 }
 
 /**
- * The results by what they are remembered by: identical calls of one batch that came to the same are one, and those
- * that were too many are none. Where there were too many, all that ran count: how many.
+ * The results of one batch, keyed as they are remembered. Identical calls with the same result count once. Calls that were
+ * refused as duplicates are left out; then `copies` is the number of identical calls that ran.
  */
 function groupIdentical(
   results: readonly ResultFact[],

@@ -255,8 +255,8 @@ async function answerBesideStudio(
 }
 
 /**
- * Ctrl-C for a run with `--studio`. For all others, and for the second Ctrl-C, see main.ts. While the run works, it cancels the run. At a rest it ends the command, and
- * the session can be resumed.
+ * The first Ctrl-C of a run with `--studio`: it cancels a run that works, and at a rest it ends the command, so that the session
+ * can be resumed. Without `--studio`, main.ts aborts the signal that runs are started with; a second Ctrl-C ends the process there.
  */
 class RunInterrupts {
   readonly #abort = new AbortController()

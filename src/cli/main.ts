@@ -12,9 +12,10 @@ const sigterm = new SigtermHandler()
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // The second signal ends the process at once.
+    // A second signal ends the process at once: as left after SIGTERM, as cancelled after Ctrl-C.
     if (sigterm.hasArrived) process.exit(exitCodes.left)
     if (interrupt.signal.aborted) process.exit(exitCodes.cancelled)
+    // Runs are started with this signal: aborting it cancels them.
     if (signal === 'SIGTERM' && sigterm.raise()) return
     interrupt.abort(new Error(`Interrupted (${signal}).`))
   })

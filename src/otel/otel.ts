@@ -19,7 +19,7 @@ export interface OtelOptions {
   semconv?: Semconv
   /** Default: the one that is registered with `@opentelemetry/api`. */
   tracerProvider?: TracerProvider
-  /** Default: as above. */
+  /** Default: the one that is registered with `@opentelemetry/api`. */
   meterProvider?: MeterProvider
 }
 

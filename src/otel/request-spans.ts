@@ -102,7 +102,7 @@ export class RequestSpans {
     else this.#endShared(all, spent)
   }
 
-  /** What models have used that were given up is known; the rest is what the last has. */
+  /** The usage of each model that was given up is known. The last model has used the rest. */
   #endShared(all: readonly OpenRequest[], spent: Usage | null): void {
     let left = spent
     forEachThenThrow(all.entries(), ([i, asked]) => {

@@ -3,6 +3,8 @@ import type { ContentPart, MediaPart, Message } from '../../machines/agent/messa
 import type { ModelStepResponse } from '../../machines/agent/announcements.js'
 import type { ModelRequest } from '../core/models/provider.js'
 
+// Formats prompts and answers for spans. `RequestSpans` decides whether spans have them (`captureContent`).
+
 /** Characters of one attribute: what goes beyond is left out part by part, and a marker says so. */
 const maxContentChars = 32_000
 

@@ -12,6 +12,8 @@ import type { SessionStep } from './session-step.js'
 import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
 import type { Usage } from '../../machines/agent/usage.js'
 
+// Formats what the studio shows after one record of a log. `SessionFold` computes it.
+
 /** The limits of a run, and what it has used by the time `at`. */
 function createGauges(context: AgentContext, children: Usage, at: number): GaugeView[] {
   const totals = getBudgetTotals(context)

@@ -1,3 +1,5 @@
+// The types of the stream that `useChat` reads. `AnswerFold` makes the chunks.
+
 /**
  * The client's version: `ai` 7, or `ai` 6, which supports neither resets of text nor steering.
  */

@@ -165,7 +165,7 @@ export class AgentHarness implements ReplayHarness {
           ? this.#durable.reject(new StoreError('disk_full', 'The disk is full.'))
           : this.#send(event)
       case 'BATCH_DONE':
-        // A batch of which nothing may run again ends by itself; no runner of today gives up.
+        // A batch without open calls has sent this event itself.
         return this.#hasOpenCalls() ? this.#send(event) : undefined
       case 'DEADLINE':
         await this.#arrived(event)
