@@ -3,7 +3,7 @@
 // pattern, only mutants whose names match it are tried: node scripts/mutation.mjs 'fittingContext|RESUMED'
 // --write renews test/mutation/killers.json, which says what caught each mutant, so that the next run tries it first. It also
 // searches all runs for what catches a mutant that is known to change nothing, and all paths for one whose log the
-// reference model (spec/) refuses.
+// rules of the loop in spec/ refuse.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -56,10 +56,10 @@ console.log(
 // Judged by the rules of the loop, written a second time: no path or invariant that came of the machine takes part.
 const isUnlawful = ({ unlawful }) => typeof unlawful === 'number'
 console.log(
-  `By the reference model alone: ${caught.filter(isUnlawful).length} of ${caught.length + survivors.length}.`,
+  `By the rules of spec/ alone: ${caught.filter(isUnlawful).length} of ${caught.length + survivors.length}.`,
 )
 section(
-  'STALE: changes nothing, and the reference model refuses it',
+  'STALE: changes nothing, and the rules of spec/ refuse it',
   excused.filter(isUnlawful),
   ({ name }) => name,
 )

@@ -1,225 +1,71 @@
-import { Broken } from './rules.js'
+// oxlint-disable-next-line no-explicit-any -- what records hold is JSON, whose shapes records.schema.json has
+export type Json = any
+/** Perhaps: the log does not say it, or not to these rules. Both ways are possible then. */
+export type Verdict = boolean | 'perhaps'
 
-export type Usage = Record<(typeof amounts)[number], number> & { cost: number | null }
-export const amounts = [
-  'inputTokens',
-  'outputTokens',
-  'totalTokens',
-  'cachedInputTokens',
-  'reasoningTokens',
-] as const
-
-interface Traits {
-  readOnly?: boolean
-  idempotent?: boolean
-  delegate?: boolean
-  deferred?: boolean
-  maxCalls?: number
-}
-
-/** What a run starts with, of which it keeps to the end all but its tools. */
-export interface Setup {
-  runId: string
-  now: number
-  input: unknown[]
-  tools: Record<string, Traits>
-  features: Record<string, boolean>
-  config: {
-    limits: Record<'timeoutMs' | 'tokenBudget' | 'outputTokens' | 'costLimit', number> & {
-      maxSteps: number | null
-      maxToolCalls?: number | null
-      maxToolCallsPerResponse?: number | null
-      onLimit: string
-    }
-    budget: { scope: string; countCached: boolean; onOvershoot: string; finishBatch: boolean }
-    retry: Record<
-      'maxAttempts' | 'rateLimitAttempts' | 'baseDelayMs' | 'maxDelayMs' | 'maxRetryAfterMs',
-      number
-    >
-    completion: { maxOutputRepairs: number }
-    toolCalls: { onInterrupted: string }
-    guardrails: Record<string, unknown> & {
-      maxTokensRecoveries: number
-      emptyAnswer: { reprompts: number; retries: number } | null
-    }
-    interactive: boolean
-  }
-}
-
-/** What the caps on tool calls have counted since the user spoke. */
-export interface CallCounts {
-  calls: number
-  isOver: boolean
-  byTool: Record<string, number>
-}
-
-export interface Question {
-  callId: string
-  needs: string
-  messageId?: string
-  answer?: unknown
-}
-
-/** A call of the last answer. */
-export interface Call {
+/** A call of the last answer: what was done about it, and what shields are still to see. */
+export interface Call extends Record<'started' | 'done' | 'unchecked' | 'unscreened' | 'unloaded', boolean> {
   id: string
   name: string
-  /** Who has to act first: `nobody`, a person (`approval`), the `client`, or a sub-agent that rests (`child`). */
+  failed: Verdict
+  /** Who has to act: `nobody`, a person (`approval`), the `client`, or a sub-agent that rests (`child`). */
   needs: string
-  hosted: boolean
-  started: boolean
-  done: boolean
-  failed: boolean
-  /** Shields are still to see its arguments, or its result. */
-  unchecked: boolean
-  unscreened: boolean
-  /** Its tool was not loaded: it is a question for its schema, that no guard and no cap counts. */
-  unloaded: boolean
-  /** A guard may have refused it: logs do not hold the verdicts of guards. */
+  /** What the sub-agent asks; without questions, it is paused. */
+  questions: Json[]
+  /** It may have been refused: logs do not hold the verdicts of guards. */
   perhaps: boolean
-  questions: Question[] | null
 }
 
-/** A run, as far as its log tells. Where a guard decides unseen, a log leaves several runs possible. */
-export interface Run {
-  setup: Setup
-  /** Where it stands: the name of a state. Names in capitals are of the ends, and of the pause. */
-  place: string
-  /** Why it rests or ended; undefined: a guard knows. */
-  reason: string | null | undefined
-  /** What follows its last words; null: it is not being stopped. */
-  stop: string | null
-  pausing: boolean
-  steps: number
-  attempt: number
-  rateLimits: number
-  recoveries: number
-  reprompts: number
-  emptyRetries: number
-  outputRepairs: number
-  callCounts: CallCounts | null
-  backOffUntil: number
-  deadline: number | null
-  timeLeft: number | null
-  run: Usage
-  session: Usage
-  /** Messages that the session has numbered; the number of the last answer. */
-  numbered: number
-  batch: number
-  /** Steering that waits; user messages that shields are still to see. */
-  steering: number
-  uncleared: number
-  recalled: boolean
-  kind: string | null
-  problem: string | null
-  held: boolean
-  batchFailed: boolean
-  calls: Call[]
-  /** Deferred tools that the session has loaded, in this order. */
-  loaded: readonly string[]
+const counts = { steps: 0, attempt: 1, rateLimits: 0 }
+const repairs = { recoveries: 0, reprompts: 0, emptyRetries: 0, outputRepairs: 0 }
+const none = null as string | null | undefined
+const marks = { pausing: false, recalled: false, lastBatchFailed: false as Verdict }
+/** What starts anew with each message of the user. `stop` is what stops a run after its last words. */
+export const turn = { ...counts, ...repairs, ...marks, response: none, reason: none, stop: none }
+
+/** A run by what its log tells of it, in the words of the log's snapshots. `details` are kept beside these rules. */
+export const begin = (setup: Json, loaded: string[] = []) => {
+  const empty = { steering: 0, calls: [] as Call[], details: null as Json }
+  return { ...turn, ...empty, setup, place: 'starting', loaded }
+}
+export type Run = ReturnType<typeof begin>
+export const isEnd = (place: string): boolean => /^[A-Z_]+$/.test(place) && place !== 'PAUSED'
+export const isRest = (place: string): boolean => /^(approval|toolOutput|message|PAUSED)$/.test(place)
+
+/** What happens, and when. */
+export interface Moment {
+  now: number
+  event: Json
+  /** What others know of a run. Of these rules alone, all that is asked of it is open. */
+  ask: (what: string, run: Run) => Verdict
 }
 
-export const nothing: Usage = {
-  inputTokens: 0,
-  outputTokens: 0,
-  totalTokens: 0,
-  cachedInputTokens: 0,
-  reasoningTokens: 0,
-  cost: 0,
+/** Calls, by what is due for them. A call, or its sub-agent, waits for a person (`approval`), or for the client. */
+export const due: Record<string, (call: Call) => boolean> = {
+  runnable: ({ done, needs, unchecked }) => !done && needs === 'nobody' && !unchecked,
+  loaded: ({ unloaded }) => !unloaded,
+  undecided: ({ done, unloaded }) => !done && !unloaded,
+  running: ({ started, done }) => started && !done,
+  unscreened: ({ unscreened }) => unscreened,
+  unchecked: ({ done, unchecked }) => !done && unchecked,
+  approval: (call) => waitsFor(call, 'approval'),
+  client: (call) => waitsFor(call, 'client'),
+  paused: ({ done, needs, questions }) => !done && needs === 'child' && questions.length === 0,
 }
-export const ends = [
-  'COMPLETED',
-  'CANCELLED',
-  'TIMED_OUT',
-  'MAX_STEPS',
-  'BUDGET_EXCEEDED',
-  'BLOCKED',
-  'ERROR',
-]
-export const rests = ['approval', 'toolOutput', 'message', 'PAUSED']
-export const hasEnded = ({ place }: Run): boolean => ends.includes(place)
+const waitsFor = ({ done, needs, questions }: Call, who: string): boolean =>
+  !done && (needs === who || (needs === 'child' && questions.some((one) => !one.answer && one.needs === who)))
 
-const turn = {
-  steps: 0,
-  attempt: 1,
-  rateLimits: 0,
-  recoveries: 0,
-  reprompts: 0,
-  emptyRetries: 0,
-  outputRepairs: 0,
-  callCounts: null as CallCounts | null,
+/** The call that an answer is for, and the question of its sub-agent if it is for one. */
+export function findAsked({ calls }: Run, { type, callId }: Json): [Call | undefined, Json] {
+  const who = type === 'TOOL_OUTPUT' ? 'client' : 'approval'
+  const own = calls.find(({ id }) => id === callId)
+  if (own) return [own.needs === who && !own.done && !own.unchecked ? own : undefined, null]
+  const above = calls.find((call) => waitsFor(call, who) && callId.startsWith(`${call.id}/`))
+  const question = above?.questions.find((one) => `${above.id}/${one.callId}` === callId)
+  return [question?.needs === who && !question.answer ? above : undefined, question]
 }
 
-/** A user speaks: everything that counts by turns starts anew. */
-export function hear(run: Run, messages: number): Run {
-  const heard = {
-    ...run,
-    ...turn,
-    numbered: run.numbered + messages,
-    recalled: false,
-    kind: null,
-    problem: null,
-  }
-  const uncleared = run.setup.features['inputShields'] ? run.uncleared + messages : 0
-  return {
-    ...heard,
-    uncleared,
-    place: 'starting',
-    reason: null,
-    stop: null,
-    pausing: false,
-    batchFailed: false,
-  }
-}
-
-export function begin(setup: Setup, session: Usage, numbered: number, loaded: readonly string[]): Run {
-  const { timeoutMs } = setup.config.limits
-  const time = { backOffUntil: 0, deadline: timeoutMs > 0 ? setup.now + timeoutMs : null, timeLeft: null }
-  const empty = {
-    batch: 0,
-    steering: 0,
-    uncleared: 0,
-    held: false,
-    calls: [] as Call[],
-    run: nothing,
-    session,
-    loaded,
-  }
-  const run = { setup, ...turn, ...time, ...empty, numbered, recalled: false, kind: null, problem: null }
-  return hear(
-    { ...run, place: '', reason: null, stop: null, pausing: false, batchFailed: false },
-    setup.input.length,
-  )
-}
-
-/** Adds what was spent. */
-export function spend(run: Run, usage: Usage | null | undefined): Run {
-  if (!usage) return run
-  if (amounts.some((key) => !(usage[key] >= 0)) || (usage.cost ?? 0) < 0)
-    throw new Broken('usage', `It has used ${JSON.stringify(usage)}.`)
-  return { ...run, run: add(run.run, usage), session: add(run.session, usage) }
-}
-
-function add(one: Usage, other: Usage): Usage {
-  const sum = { cost: one.cost === null || other.cost === null ? null : one.cost + other.cost } as Usage
-  for (const key of amounts) sum[key] = one[key] + other[key]
-  return sum
-}
-
-/** The limit that is reached; null: there is budget left. */
-export function findSpent({ setup: { config }, run, session }: Run): string | null {
-  const { limits, budget } = config
-  const { inputTokens, outputTokens, cachedInputTokens, cost } = budget.scope === 'session' ? session : run
-  const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
-  if (limits.tokenBudget > 0 && inputTokens + outputTokens - free >= limits.tokenBudget) return 'token_budget'
-  if (limits.outputTokens > 0 && outputTokens >= limits.outputTokens) return 'output_tokens'
-  return limits.costLimit > 0 && (cost ?? 0) * (1 + 1e-9) >= limits.costLimit ? 'cost_limit' : null
-}
-
-/** The run with one of its calls changed. */
-export function withCall(run: Run, id: string, patch: Partial<Call>): Run {
-  return {
-    ...run,
-    calls: run.calls.map((call) => (call.id === id && !call.done ? { ...call, ...patch } : call)),
-  }
-}
+/** Whether guards look at the run, which may stop it or refuse its calls. */
+const noGuards = /^(maxTokensRecoveries|reserveTokens|reserveCostFraction|emptyAnswer|maxRepeatedToolSteps)$/
+export const isWatched = ({ setup }: Run): boolean =>
+  Object.entries(setup.config.guardrails).some(([key, value]) => value !== null && !noGuards.test(key))

@@ -1,4 +1,3 @@
-import { judgeLog, type LogEntry } from '../../spec/judge.js'
 import { expectArgument, listRule } from '../core/base/expect-argument.js'
 import { foldRecords, toMachineState } from '../core/sessions/fold-session.js'
 import { completeInput } from '../core/sessions/log/complete-context.js'
@@ -6,6 +5,9 @@ import { openRecord } from '../core/sessions/log/log-record.js'
 import { logVersion, type RecordContent } from '../core/sessions/log/record-content.js'
 import { restoreState } from '../core/sessions/log/stored-state.js'
 import type { LogRecord } from '../core/sessions/store/store.js'
+import { checkFacts } from './reference-model/check-facts.js'
+import { details } from './reference-model/details.js'
+import { judgeLog, type LogEntry } from './reference-model/judge-log.js'
 
 /** Which record of a log breaks which rule of the reference model. */
 export interface LogViolation {
@@ -44,10 +46,15 @@ export function checkSessionLog(
     if ('version' in content && content.version < 2) isFirstVersion = true
     entries.push({ ...complete(content), seq: record.seq, at: record.at, type: content.type })
   }
-  const violation = judgeLog(entries, { marks: !isFirstVersion })
+  const violation = judgeEntries(entries, !isFirstVersion)
   if (violation) return violation
   const end = readEnd(records, sessionId)
-  return end ? judgeLog([...entries, end], { marks: !isFirstVersion }) : null
+  return end ? judgeEntries([...entries, end], !isFirstVersion) : null
+}
+
+/** The first versions of logs have no marks of what is withheld. */
+function judgeEntries(entries: LogEntry[], marks: boolean): LogViolation | null {
+  return judgeLog(entries, details) ?? checkFacts(entries, { marks })
 }
 
 const recordsRule = listRule('the records of a session, as store.read() returns them')

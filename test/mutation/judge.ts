@@ -1,12 +1,13 @@
 import type { AnyStateMachine } from 'xstate'
-import { judgeLog } from '../../spec/judge.js'
+import { judgeLog } from '../../src/testing/reference-model/judge-log.js'
 import { writePathLog } from '../spec/path-log.js'
 import { paths, space } from './catch.js'
 import { nearestFirst } from './nearness.js'
 
 /**
- * The first generated path whose log, written by this machine, the reference model refuses; null when it takes all. It
- * knows nothing of the machine: so what it refuses is caught without any expectation that came of the machine.
+ * The first generated path whose log, written by this machine, the rules of spec/ refuse; null when they take all. They
+ * know nothing of the machine: so what they refuse is caught without any expectation that came of the machine. What the
+ * rules leave open (src/testing/reference-model/details.ts) takes no part.
  * @param last the path that was refused in the last whole run, and null where none was. Left out: all are tried
  */
 export function findUnlawfulPath(machine: AnyStateMachine, last?: number | null): number | null {

@@ -9,7 +9,7 @@ import { agentMachine } from '../../machines/agent.machine.js'
 import type { AgentContext, AgentInput } from '../../machines/agent/context.js'
 import { hasUnclearedContent } from '../../machines/agent/mask-uncleared.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
-import type { LogEntry } from '../../spec/judge.js'
+import type { LogEntry } from '../../src/testing/reference-model/judge-log.js'
 import type { MachinePath } from '../../src/testing/index.js'
 
 /** The log of a generated path on this machine, with a snapshot of its end, or after each of its events. */

@@ -1,9 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { judgeLog, type LogEntry } from '../../spec/judge.js'
+import { changes } from '../../spec/changes.js'
+import { conditions } from '../../spec/conditions.js'
 import { agentSpace, checkSessionLog, generatePaths } from '../../src/testing/index.js'
+import { details } from '../../src/testing/reference-model/details.js'
+import type { LogEntry } from '../../src/testing/reference-model/judge-log.js'
+import { rows } from '../../src/testing/reference-model/walk-table.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
+import { judgeWhole as judgeLog } from './judge-whole.js'
 import { writePathLog } from './path-log.js'
 
 const root = new URL('../../', import.meta.url)
@@ -21,12 +26,56 @@ const anyLog = fc.constantFrom(...logs)
 const isAnswer = ({ event }: LogEntry): boolean =>
   /done\.actor\.(model|conclusion)$/.test((event as { type?: string } | undefined)?.type ?? '')
 
-test('the specification imports nothing but itself', () => {
-  for (const file of readdirSync(new URL('spec/', root))) {
-    const text = readFileSync(new URL(`spec/${file}`, root), 'utf8')
-    const imports = [...text.matchAll(/(?:from|import) ?\(?'([^']+)'/g)].map(([, name]) => name)
-    expect(imports.filter((name) => !name?.startsWith('./'))).toEqual([])
-  }
+const textsOf = (folder: string): string[] =>
+  readdirSync(new URL(folder, root)).map((file) => readFileSync(new URL(`${folder}${file}`, root), 'utf8'))
+const importsOf = (text: string): (string | undefined)[] =>
+  [...text.matchAll(/(?:from|import) ?\(?'([^']+)'/g)].map(([, name]) => name)
+
+test('the rules import nothing but themselves, and are no more than 400 lines', () => {
+  const texts = textsOf('spec/')
+  expect(texts.flatMap(importsOf).filter((name) => !name?.startsWith('./'))).toEqual([])
+  const lines = texts.map((text) => text.trimEnd().split('\n').length)
+  expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(400)
+})
+
+test('what judges logs by the rules knows the rules alone', () => {
+  const imports = textsOf('src/testing/reference-model/').flatMap(importsOf)
+  expect(imports.length).toBeGreaterThan(5)
+  expect(imports.filter((name) => !/^(\.\/|\.\.\/\.\.\/\.\.\/spec\/)/.test(name ?? ''))).toEqual([])
+})
+
+test('each word of the table has its meaning, and each meaning its word', () => {
+  const wordsOf = (texts: string[]): Set<string> =>
+    new Set(texts.map((text) => text.replace('!', '').split(' ')[0] ?? '').filter(Boolean))
+  const asked = wordsOf(rows.flatMap((row) => row.conditions))
+  const own = Object.keys(conditions)
+  // Of what the table leaves open, some is asked by its own conditions.
+  const others = textsOf('spec/').flatMap((text) =>
+    [...text.matchAll(/ask\('(\w+)'/g)].map(([, name]) => name ?? ''),
+  )
+  const open = [...asked, ...others].filter((name) => !own.includes(name) || others.includes(name))
+  expect(own.filter((name) => !asked.has(name))).toEqual([])
+  expect([...new Set(open)].toSorted()).toEqual(Object.keys(details.answers).toSorted())
+  const done = wordsOf(rows.flatMap((row) => row.changes))
+  expect([...done].toSorted()).toEqual(Object.keys(changes).toSorted())
+})
+
+test('a run comes to every place of the table, and leaves every place that is no end', () => {
+  const places = new Set(rows.map(({ place }) => place).filter((place) => place !== '*'))
+  const reached = new Set(rows.map(({ to }) => to).filter((place) => place !== '='))
+  expect([...places].filter((place) => !reached.has(place))).toEqual(
+    ['starting'].filter((one) => !reached.has(one)),
+  )
+  const ends = [...reached].filter((place) => !places.has(place))
+  expect(ends.toSorted()).toEqual([
+    'BLOCKED',
+    'BUDGET_EXCEEDED',
+    'CANCELLED',
+    'COMPLETED',
+    'ERROR',
+    'MAX_STEPS',
+    'TIMED_OUT',
+  ])
 })
 
 test('the specification takes the log of every generated path, and each state on the way', () => {

@@ -1,5 +1,6 @@
 import { agentMachine } from '../../machines/agent.machine.js'
-import { judgeLog } from '../../spec/judge.js'
+import { judgeLog as judgeByRules } from '../../src/testing/reference-model/judge-log.js'
+import { judgeWhole as judgeLog } from './judge-whole.js'
 import { agentSpace, generatePaths } from '../../src/testing/index.js'
 import { runsAll } from '../support/extent.js'
 import { writePathLog } from './path-log.js'
@@ -34,6 +35,11 @@ const snapped = writeLogs(true)
 
 test('no log is refused that nobody has tampered with', () => {
   expect([...logs, ...snapped].map((log) => judgeLog(log)).filter(Boolean)).toEqual([])
+})
+
+test('the rules alone, which leave open what others know, refuse none of these logs either', () => {
+  expect(logs.length).toBeGreaterThan(15)
+  expect([...logs, ...snapped].map((log) => judgeByRules(log)).filter(Boolean)).toEqual([])
 })
 
 test.each(tamperings)('refused wherever it is done: $name', ({ apply, needsSnapshot }) => {

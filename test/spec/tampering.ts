@@ -1,4 +1,4 @@
-import type { LogEntry } from '../../spec/judge.js'
+import type { LogEntry } from '../../src/testing/reference-model/judge-log.js'
 
 type Fields = Record<string, unknown>
 

@@ -1,0 +1,109 @@
+import { type Call, type Json, type Moment, type Run, due, findAsked, isWatched, turn } from './run.js'
+
+type Change = (run: Run, moment: Moment, of: string) => Partial<Run>
+function change({ calls }: Run, isMeant: Json, patch: Partial<Call>): { calls: Call[] } {
+  return { calls: calls.map((call) => (isMeant(call) ? { ...call, ...patch } : call)) }
+}
+const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
+const fresh = { started: false, done: false, failed: false, unscreened: false, perhaps: false, questions: [] }
+const cuts = ['length', 'max_tokens', 'model_length', 'max_output_tokens']
+const filters =
+  /^(content_filter(ed)?|safety|recitation|blocklist|prohibited_content|spii|guardrail_intervened|sensitive)$/
+
+/** What an answer is. Of finish reasons, a filter and a cut are believed: such calls do not run. */
+function classify({ text, refusal: refused, toolCalls, finishReason }: Json): string {
+  const why = finishReason?.toLowerCase()
+  if (filters.test(why)) return 'filtered'
+  if (refused?.trim() || why === 'refusal') return 'refusal'
+  if (cuts.includes(why)) return toolCalls.length > 0 ? 'truncatedCalls' : 'truncated'
+  return toolCalls.length > 0 ? 'calls' : text.trim() ? 'answer' : 'empty'
+}
+
+/** What the table does. */
+export const changes: Record<string, Change> = {
+  because: (_run, _moment, reason) => ({ reason: reason || undefined }),
+  stop: (_run, _moment, stop) => ({ stop: stop || null }),
+  again: (run, _moment, counter) => ({ calls: [], [counter]: run[counter as 'steps'] + 1 }),
+  close: () => ({ calls: [] }),
+  recall: () => ({ recalled: true }),
+  pause: () => ({ pausing: true }),
+  listen: () => turn,
+  steer: ({ steering }) => ({ steering: steering + 1 }),
+  tellSteering: () => ({ steering: 0 }),
+
+  /** An answer is a step, and the next attempt is the first of another one. */
+  takeAnswer: (run, { event: { output } }) => {
+    const unchecked = run.setup.features.callShields
+    const calls = output.response.toolCalls.map(({ id, function: { name }, hosted }: Json, i: number) => {
+      const unloaded = !hosted && run.setup.tools[name]?.deferred === true && !run.loaded.includes(name)
+      return { ...fresh, id, name, needs: output.calls[i].needs, unchecked, unloaded }
+    })
+    return { steps: run.steps + 1, attempt: 1, rateLimits: 0, response: classify(output.response), calls }
+  },
+  countAttempt: ({ attempt, rateLimits }, { event: { error } }) => {
+    return { attempt: attempt + 1, rateLimits: rateLimits + (error.kind === 'rate_limit' ? 1 : 0) }
+  },
+  load: ({ loaded }, { event }) => ({ loaded: [...new Set([...loaded, ...event.names])] }),
+  start: (run) => change(run, due['runnable'], { started: true }),
+  refuse: (run, _moment, what) => change(run, due[what], refusal),
+  noteFailures: ({ calls }) => {
+    const found = calls.map(({ failed }) => failed)
+    return { lastBatchFailed: found.includes(true) || (found.includes('perhaps') && 'perhaps') }
+  },
+  /** Caps refuse calls, and guards what they have seen: in earlier answers of the turn, or in this one. */
+  doubt: (run) => {
+    const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
+    const { maxToolCalls, maxToolCallsPerResponse } = run.setup.config.limits
+    const cap = maxToolCalls ?? maxToolCallsPerResponse
+    const isMeant = ({ name }: Call) =>
+      (hasSeen && isWatched(run)) || (cap ?? run.setup.tools[name]?.maxCalls)
+    return change(run, (call: Call) => !call.unloaded && isMeant(call), { perhaps: true })
+  },
+  mayRefuse: (run) => change(run, due['undecided'], { perhaps: true }),
+  clearCalls: (run) => change(run, due['unchecked'], { perhaps: true, unchecked: false }),
+  clearResults: (run) => change(run, due['unscreened'], { failed: 'perhaps', unscreened: false }),
+  stopAsFound: (_run, { event: { output } }) => {
+    return { stop: output.findings.find(({ action }: Json) => action === 'halt').onHalt }
+  },
+  takeReport: (run, { event: { type, callId, result, questions } }) => {
+    const rest = { started: false, needs: 'child', questions: questions ?? [] }
+    const unloaded = run.calls.some((call) => call.id === callId && call.unloaded)
+    const failed = result?.status !== 'ok' && !unloaded
+    const end = { done: true, failed, unscreened: run.setup.features.resultShields }
+    const patch = { perhaps: false, ...(type === 'CHILD_RESTS' ? rest : end) }
+    return change(run, ({ id }: Call) => id === callId, patch)
+  },
+  takeReply: (run, { event: { type, isError, withheld = false, ...event } }) => {
+    const [asked, question] = findAsked(run, { type, ...event })
+    const { resultShields, callShields } = run.setup.features
+    const answer = (call: Call): Partial<Call> => {
+      if (question) {
+        const questions = call.questions.map((one) => (one === question ? { ...one, answer: type } : one))
+        return { questions, needs: questions.every((one) => one.answer) ? 'nobody' : 'child' }
+      }
+      const isEdited = event.arguments !== undefined && callShields && withheld
+      if (type === 'APPROVE')
+        return { needs: 'nobody', unchecked: call.unchecked || isEdited, perhaps: false }
+      const unscreened = type === 'REJECT' ? withheld : resultShields
+      return { done: true, failed: type === 'REJECT' || isError === true, unscreened, perhaps: false }
+    }
+    return asked ? change(run, (one: Call) => one === asked, answer(asked)) : {}
+  },
+
+  wake: (run) => ({ pausing: false, ...change(run, due['paused'], { needs: 'nobody' }) }),
+  /** A process leaves a run: calls that it has not begun are to be started by another one. */
+  leave: (run, { event: { unbegun } }) =>
+    change(run, ({ id, done }: Call) => unbegun?.includes(id) && !done, { started: false }),
+  /** A call that ran as the process died runs again only where its tool may run twice. */
+  goOnElsewhere: (run, { event }) => {
+    const { tools, config } = run.setup
+    const after = event.tools ?? tools
+    const isSafe = ({ name }: Call): boolean =>
+      [tools[name], after[name]].every((tool) => tool && (tool.readOnly || tool.idempotent || tool.delegate))
+    const isInDoubt = (call: Call) =>
+      due['running']?.(call) && !call.unloaded && call.name in tools && !isSafe(call)
+    const isAsked = config.toolCalls.onInterrupted === 'approval'
+    const fate = isAsked ? { started: false, needs: 'approval' } : refusal
+    return { ...change(run, isInDoubt, fate), setup: { ...run.setup, tools: after } }
+  },
+}

@@ -1,0 +1,79 @@
+import { type Json, type Moment, type Run, type Verdict, due, findAsked, isRest, isWatched } from './run.js'
+
+const budgets = ['tokenBudget', 'outputTokens', 'costLimit']
+const limits = ({ setup }: Run): Json => setup.config.limits
+const repairs = ({ setup }: Run): Json => setup.config.guardrails.emptyAnswer
+
+/** The conditions of the table. What is not here is asked of others, and open without them. */
+export const conditions: Record<string, (run: Run, moment: Moment, of: string) => Verdict> = {
+  mayBe: () => 'perhaps',
+  has: ({ setup }, _, feature) => setup.features[feature] === true,
+  is: ({ response }, _, kind) => response === kind,
+  stopsWith: ({ stop }, _, what) => stop === what,
+  isStopping: ({ stop }) => stop !== null,
+  isPausing: ({ pausing }) => pausing,
+  isRecalled: ({ recalled }) => recalled,
+  isSteered: ({ steering }) => steering > 0,
+  isInteractive: ({ setup }) => setup.config.interactive,
+  isResting: ({ place }) => isRest(place),
+  isAtCap: (run) => run.steps >= (limits(run).maxSteps ?? Infinity),
+  concludes: (run) => limits(run).onLimit === 'conclude',
+  isSpent: (run, { ask }) => budgets.some((key) => limits(run)[key] > 0) && ask('isSpent', run),
+  isLate: (run, { ask }) => limits(run).timeoutMs > 0 && ask('isLate', run),
+  isOverCalls: (run, { ask }) => typeof limits(run).maxToolCalls === 'number' && ask('isOverCalls', run),
+  mustWait: (run, { ask }) => run.attempt > 1 && ask('mustWait', run),
+
+  /** The calls of an answer have ids of their own, and each says who has to act on it. */
+  isSound: (_run, { event: { output } }) => {
+    const ids = output.response.toolCalls.map(({ id }: Json) => id)
+    return new Set(ids).size === ids.length && ids.every((id: Json, i: number) => output.calls[i]?.id === id)
+  },
+  hasText: (_run, { event: { output } }) => Boolean(output.response.text || output.response.refusal),
+  hasCost: (_run, { event: { usage, error } }) => Boolean(usage ?? error?.usage),
+  isOverflow: (_run, { event: { error } }) => error?.kind === 'context_overflow',
+  isRefusedByBudget: (_run, { event: { error } }) => /^(token|shared)_budget$/.test(error?.code),
+  /** Rate limits are counted apart. */
+  mayRetry: ({ setup, attempt, rateLimits }, { event: { error } }) => {
+    const { maxAttempts, rateLimitAttempts, maxRetryAfterMs } = setup.config.retry
+    if (error?.retryAfterMs > maxRetryAfterMs) return false
+    if (error?.kind === 'rate_limit') return rateLimits + 1 < rateLimitAttempts
+    return /^(transient|incomplete)$/.test(error?.kind) && attempt - rateLimits < maxAttempts
+  },
+  isCut: ({ response }) => response === 'truncated' || response === 'truncatedCalls',
+  mayRecover: ({ setup, recoveries }) => recoveries < setup.config.guardrails.maxTokensRecoveries,
+  hasFailed: ({ lastBatchFailed }) => lastBatchFailed,
+  mayReprompt: (run) => run.reprompts < (repairs(run)?.reprompts ?? 0),
+  mayRetryEmpty: (run) => run.emptyRetries < (repairs(run)?.retries ?? 0),
+  mindsEmpty: (run) => repairs(run) !== null,
+  isInvalid: (run, { ask }) => /^(answer|empty)$/.test(run.response ?? '') && ask('isInvalid', run),
+  mayRepair: ({ setup, outputRepairs }) => outputRepairs < setup.config.completion.maxOutputRepairs,
+
+  /** The loop's own guards decide unseen; those of the agent's author say in the log what they find. */
+  isWatched: (run) => isWatched(run) && 'perhaps',
+  consults: (run) => run.calls.some((call) => due['undecided']?.(call)) && (!isWatched(run) || 'perhaps'),
+  isHalted: (_run, { event }) => event.output.findings.some(({ action }: Json) => action === 'halt'),
+  some: ({ calls }, _, what) => calls.some((call) => due[what]?.(call)),
+  /** Guards may have refused all the calls that this is due for. */
+  doubts: ({ calls }, _, what) => {
+    const meant = calls.filter((call) => due[what]?.(call))
+    return meant.length > 0 && meant.every(({ perhaps }) => perhaps) && 'perhaps'
+  },
+  /** A call of a deferred tool that is not loaded does not run, and only such a call loads one. */
+  isStarted: ({ calls }, { event: { callId, result } }) => {
+    const call = calls.find(({ id }) => id === callId)
+    return call?.started === true && !call.done && result?.status !== (call.unloaded ? 'ok' : 'not_loaded')
+  },
+  /** No other call runs; or those that seem to were refused. */
+  isLast: ({ calls }, { event }) => {
+    const others = calls.filter((call) => call.id !== event.callId && due['running']?.(call))
+    return others.length === 0 || (others.every(({ perhaps }) => perhaps) && 'perhaps')
+  },
+  /** A sub-agent that cannot work at all ends the run. */
+  isHopeless: ({ setup }, { event: { result } }) => {
+    const isTerminal = /^ERROR provider_(quota|config)$/.test(
+      `${result?.child?.state} ${result?.child?.code}`,
+    )
+    return isTerminal && setup.config.guardrails.terminalDelegation !== null
+  },
+  isAsked: (run, { event, ask }) => Boolean(findAsked(run, event)[0]) && ask('isOfMessage', run) !== false,
+}

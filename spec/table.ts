@@ -1,0 +1,141 @@
+/**
+ * The rules of the loop: in a place, at an event, if something holds, the run goes on in another place, and something is
+ * done. Without an event, it goes on by itself. Of the rows for a place, the first is taken whose condition holds.
+ * `*` is any place, `=` the same. `done` and `error` are of actors. Names in capitals are of the ends, and of the pause.
+ */
+export const table = `
+# request: The model answers, or fails, only where a request is under way: after no limit, pause or stop.
+starting            |                   | has inputShields              | screeningInput  |
+starting            |                   |                               | screened        |
+screened            |                   | has retrieval & !isRecalled   | retrieving      |
+screened            |                   |                               | checkingLimits  |
+checkingLimits      |                   | has inputShields & isAtCap    | limited         | stop
+checkingLimits      |                   |                               | limited         | stop, tellSteering
+limited             |                   | isLate                        | TIMED_OUT       | because timeout
+limited             |                   | isPausing                     | PAUSED          | because paused
+limited             |                   | isAtCap & concludes & !isSpent | concluding     | stop max_steps
+limited             |                   | isAtCap                       | MAX_STEPS       | because max_steps
+limited             |                   | isOverCalls & concludes & !isSpent | concluding | stop max_tool_calls
+limited             |                   | isOverCalls                   | MAX_STEPS       | because max_tool_calls
+limited             |                   | isSpent                       | BUDGET_EXCEEDED | because
+limited             |                   | has inputShields & isUnseen   | screeningInput  |
+limited             |                   | has fitting                   | fittingContext  |
+limited             |                   |                               | fitted          |
+fitted              |                   | isSpent                       | BUDGET_EXCEEDED | because
+fitted              |                   | mustWait                      | backingOff      |
+fitted              |                   |                               | requesting      |
+requesting          | done model        | isSound & hasText & has outputShields | screeningOutput | takeAnswer
+requesting          | done model        | isSound                       | answered        | takeAnswer
+requesting          | error model       | isRefusedByBudget             | BUDGET_EXCEEDED | because
+requesting          | error model       | hasCost & !isOverflow & isSpent | BUDGET_EXCEEDED | because
+requesting          | error model       | mayRetry & isPausing          | PAUSED          | countAttempt, because paused
+requesting          | error model       | mayRetry                      | backingOff      | countAttempt
+requesting          | error model       |                               | ERROR           | because
+concluding          | done conclusion   | isSound & hasText & has outputShields | screeningOutput | takeAnswer
+concluding          | done conclusion   | isSound                       | answered        | takeAnswer
+concluding          | error conclusion  |                               | stopping        |
+
+# screening: Shields speak only where they have been asked.
+screeningInput      | done inputShields | blocks                        | BLOCKED         | because shield
+screeningInput      | done inputShields |                               | screened        |
+screeningOutput     | done outputShields | blocks                       | BLOCKED         | because shield
+screeningOutput     | done outputShields |                              | answered        |
+screeningCalls      | done callShields  |                               | dispatching     | clearCalls
+screeningResults    | done resultShields |                              | dispatching     | clearResults
+
+# work: Memory, fitting, guards and waits report only where they have been asked, and waits when they are over.
+retrieving          | done retrieval    |                               | checkingLimits  | recall
+fittingContext      | done fitting      |                               | fitted          |
+backingOff          | done backOff      | isWaitOver                    | requesting      |
+consultingOnCalls   | done callGuards   | isHalted                      | halted          | stopAsFound
+consultingOnCalls   | done callGuards   |                               | consulted       | mayRefuse
+consultingOnResults | done resultGuards | isHalted                      | halted          | stopAsFound
+consultingOnResults | done resultGuards |                               | batchOver       |
+
+# again: An answer that is not whole, or none, is asked for again only as often as it may be.
+answered            |                   | isStopping                    | stopping        |
+answered            |                   | isSpent & stopsWhenSpent      | BUDGET_EXCEEDED | because
+answered            |                   | is calls                      | judgingCalls    |
+answered            |                   | isCut & mayRecover            | checkingLimits  | again recoveries
+answered            |                   | is truncatedCalls             | ERROR           | because max_tokens
+answered            |                   | is empty & hasFailed & mayReprompt | checkingLimits | again reprompts
+answered            |                   | is empty & !hasFailed & mayRetryEmpty | checkingLimits | again emptyRetries
+answered            |                   | is empty & mindsEmpty         | ERROR           | because empty_response
+answered            |                   | isInvalid & mayRepair         | checkingLimits  | again outputRepairs
+answered            |                   | isInvalid                     | ERROR           | because invalid_output
+answered            |                   | isSteered                     | checkingLimits  | close
+answered            |                   | isInteractive                 | message         | close, because message
+answered            |                   | is truncated                  | COMPLETED       | because max_tokens
+answered            |                   | is filtered                   | COMPLETED       | because content_filter
+answered            |                   | is refusal                    | COMPLETED       | because refusal
+answered            |                   |                               | COMPLETED       | because end_turn
+
+# call: A call has a result, a cost or a question of its own once, and only after it was started.
+judgingCalls        |                   |                               | judged          | doubt
+judged              |                   | isWatched                     | halting         |
+judged              |                   | has userGuards & consults     | consultingOnCalls |
+judged              |                   |                               | consulted       |
+consulted           |                   | has callShields               | screeningCalls  |
+consulted           |                   |                               | dispatching     |
+dispatching         |                   | doubts runnable               | dispatching     | refuse runnable
+dispatching         |                   | some runnable                 | executing       | start
+dispatching         |                   | some unscreened               | screeningResults |
+dispatching         |                   | doubts approval               | dispatching     | refuse approval
+dispatching         |                   | some approval                 | approval        | because approval
+dispatching         |                   | doubts unchecked              | dispatching     | refuse unchecked
+dispatching         |                   | some unchecked                | screeningCalls  |
+dispatching         |                   | doubts client                 | dispatching     | refuse client
+dispatching         |                   | some client                   | toolOutput      | because tool_output
+dispatching         |                   | doubts paused                 | dispatching     | refuse paused
+dispatching         |                   | some paused                   | PAUSED          | because paused
+dispatching         |                   |                               | judgingResults  | noteFailures
+executing           | TOOL_RESULT       | isStarted & isHopeless        | doomed          | takeReport
+executing           | TOOL_RESULT, CHILD_USAGE | isStarted & hasCost & isSpent | BUDGET_EXCEEDED | because
+executing           | TOOL_RESULT, CHILD_RESTS | isStarted & isLast     | dispatching     | takeReport, refuse running
+executing           | TOOL_RESULT, CHILD_RESTS | isStarted              | =               | takeReport
+executing           | CHILD_USAGE       | isStarted                     | =               |
+executing           | TOOLS_LOADED      | isStarted                     | =               | load
+executing           | BATCH_DONE, done tools, error tools |             | dispatching     | refuse running
+judgingResults      |                   | isWatched                     | halting         |
+judgingResults      |                   | has userGuards & some loaded  | consultingOnResults |
+judgingResults      |                   |                               | batchOver       |
+batchOver           |                   |                               | checkingLimits  | close
+doomed              |                   |                               | halting         | noteFailures
+halting             |                   | mayBe                         | halted          | stop pause
+halting             |                   |                               | halted          | stop error
+halted              |                   | stopsWith error & concludes & !isSpent | concluding | close
+halted              |                   | stopsWith pause & !isAtCap & !isSpent & mayBe | concluding | close
+halted              |                   |                               | stopping        | close
+stopping            |                   | stopsWith max_steps           | MAX_STEPS       | because max_steps
+stopping            |                   | stopsWith max_tool_calls      | MAX_STEPS       | because max_tool_calls
+stopping            |                   | stopsWith pause               | PAUSED          | close, because
+stopping            |                   |                               | ERROR           | because
+
+# question: An answer meets a question that is open, of the message that asked it.
+*                   | APPROVE, REJECT, TOOL_OUTPUT | isAsked            | =               | takeReply
+approval            |                   | doubts approval               | dispatching     | refuse approval
+approval            |                   | !some approval                | dispatching     |
+toolOutput          |                   | doubts client                 | dispatching     | refuse client
+toolOutput          |                   | !some client                  | dispatching     |
+
+# control: Deadlines pass once their time has come; a reply meets a run that waits for one; only a run at work is resumed.
+message             | REPLY             |                               | starting        | listen
+message             | STEER             |                               | checkingLimits  | steer
+backingOff          | PAUSE             |                               | PAUSED          | because paused
+PAUSED              | PAUSE             |                               | =               |
+PAUSED              | RESUME            | some paused                   | dispatching     | wake
+PAUSED              | RESUME            |                               | checkingLimits  |
+PAUSED              | STEER             | some paused                   | dispatching     | wake, steer
+PAUSED              | STEER             |                               | checkingLimits  | steer
+PAUSED              | RESUMED           |                               | =               |
+*                   | PAUSE             |                               | =               | pause
+*                   | RESUME            | isPausing                     | =               | wake
+*                   | STEER             |                               | =               | steer
+*                   | CANCEL            |                               | CANCELLED       | because cancelled
+*                   | STORE_FAILED      |                               | ERROR           | because store_error
+*                   | DEADLINE          | isLate                        | TIMED_OUT       | because timeout
+*                   | LEFT              |                               | =               | leave
+*                   | RESUMED           | !isResting & isLate           | TIMED_OUT       | because timeout
+executing           | RESUMED           |                               | dispatching     | goOnElsewhere
+*                   | RESUMED           | !isResting                    | =               | goOnElsewhere
+`

@@ -1,0 +1,173 @@
+import { type Json, isEnd, isRest } from '../../../spec/run.js'
+import { readRun } from './check-snapshot.js'
+import type { LogEntry } from './judge-log.js'
+import { Broken, type Violation, toViolation } from './walk-table.js'
+
+/** What the records of a log say of each other, whatever the loop is. */
+const laws = {
+  sequence: 'Records are numbered one after the other.',
+  opening: 'A log begins with the one record that opens it, or as a part of a log with a snapshot.',
+  time: 'Within a run, time never runs backwards.',
+  count: 'The number of the last event that was emitted never falls within a run.',
+  start: 'A run starts with an id that no other has.',
+  inbox: 'A message of the inbox is taken once, and so is one with a key.',
+  withheld: 'What no shield has cleared yet is marked as withheld.',
+  facts: 'What a snapshot says of the session is what its log says.',
+  transcript:
+    'In a transcript, ids grow, and each call is followed by its one result, in the order of the calls.',
+}
+
+/** Where a log stands after the records that were read. */
+interface Standing {
+  seq: number
+  at: number
+  told: number
+  /** The ids of the runs, the last at the end; of a part of a log, some. */
+  runs: string[]
+  begun: number
+  inbox: number
+  queued: number
+  keys: Set<string>
+  isWhole: boolean
+  /** How the last run was set up. */
+  setup: Json
+}
+
+const broken = (law: keyof typeof laws, message: string): Broken =>
+  new Broken(`${law}: ${laws[law]}`, message)
+
+/** The first record of a log that contradicts another one, or itself. `marks`: its version marks what is withheld. */
+export function checkFacts(entries: Iterable<LogEntry>, { marks = true } = {}): Violation | null {
+  let log: Standing | null = null
+  for (const entry of entries) {
+    try {
+      log = readEntry(log, entry, marks)
+    } catch (error) {
+      return toViolation(entry.seq, error)
+    }
+  }
+  return null
+}
+
+function readEntry(before: Standing | null, entry: Json, marks: boolean): Standing {
+  const { seq, at, type } = entry
+  const isPart = before === null && type === 'snapshot'
+  const log = before ?? begin(entry)
+  if (!isPart && seq !== log.seq + 1) throw broken('sequence', `Record ${seq} follows record ${log.seq}.`)
+  if (type === 'opened' ? before !== null : before === null && !isPart)
+    throw broken('opening', `A record of type '${type}' cannot stand here.`)
+  const next = { ...log, seq, at, ...read(log, entry, isPart, marks) }
+  // A snapshot is read without what is before it.
+  const told = type === 'snapshot' ? 0 : next.told
+  if ((entry.told ?? told) < told) throw broken('count', `It falls from ${told} to ${entry.told}.`)
+  return { ...next, told: entry.told ?? told }
+}
+
+function read(log: Standing, entry: Json, isPart: boolean, marks: boolean): Partial<Standing> {
+  if (entry.type === 'opened') return { isWhole: entry.forkedFrom === undefined }
+  if (entry.type === 'start') return readStart(log, entry)
+  return entry.type === 'event' ? readEvent(log, entry, marks) : readSnapshot(log, entry, isPart)
+}
+
+function readStart(log: Standing, { input, queued = 0 }: Json): Partial<Standing> {
+  if (log.runs.includes(input.runId)) throw broken('start', `There has been a run ${input.runId}.`)
+  if (queued > 0 && queued <= log.queued)
+    throw broken('inbox', `Message ${queued} has begun a run, or a later one has.`)
+  const runs = [...log.runs, input.runId]
+  return { setup: input, runs, begun: log.begun + 1, told: 0, queued: Math.max(queued, log.queued) }
+}
+
+function readEvent(log: Standing, { at, event }: Json, marks: boolean): Partial<Standing> {
+  const { type, now = at, inbox = 0, key, tools } = event
+  if (at < log.at) throw broken('time', `It is at ${at}, and the record before it at ${log.at}.`)
+  if (now !== at) throw broken('time', `Its event is of ${now}, and the record of ${at}.`)
+  if (inbox > 0 && inbox <= log.inbox)
+    throw broken('inbox', `Message ${inbox} of the inbox, or a later one, has been taken before.`)
+  if (key !== undefined && log.keys.has(key))
+    throw broken('inbox', `The message with the key ${key} was taken.`)
+  if (marks && !event.withheld && isUncleared(event, log.setup?.features ?? {}))
+    throw broken('withheld', `${type} is not marked.`)
+  const setup = type === 'RESUMED' && tools ? { ...log.setup, tools } : log.setup
+  const keys = key === undefined ? log.keys : new Set(log.keys).add(key)
+  return { setup, inbox: Math.max(inbox, log.inbox), keys }
+}
+
+function isUncleared({ type, output, arguments: edited, why }: Json, features: Json): boolean {
+  const { inputShields, outputShields, callShields, resultShields } = features
+  if (/done\.actor\.(model|conclusion)$/.test(type))
+    return outputShields || (callShields && output.response.toolCalls.length > 0)
+  if (type === 'APPROVE') return callShields && edited !== undefined
+  if (type === 'REJECT') return (inputShields || resultShields) && why !== ''
+  if (type === 'TOOL_RESULT' || type === 'TOOL_OUTPUT') return resultShields
+  return (type === 'STEER' || type === 'REPLY') && inputShields
+}
+
+function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Standing> {
+  const { runs: begun = 0, inbox = 0, queued = 0, state, selected } = entry
+  const { context } = state
+  const seen = { begun, inbox, queued, setup: context, runs: [...log.runs, context.runId] }
+  checkTranscript(context, isRest(readRun(state).place))
+  if (isPart) return { ...seen, isWhole: false }
+  if (log.runs.length === 0) {
+    if (!log.isWhole) return seen
+    throw broken('facts', 'A snapshot comes before any run has started.')
+  }
+  const compare = (what: string, is: unknown, due: unknown): void => {
+    const [one, other] = [JSON.stringify(sortKeys(is)), JSON.stringify(sortKeys(due))]
+    if (one !== other) throw broken('facts', `Its ${what} is ${one}, and the log’s ${other}.`)
+  }
+  if (selected === undefined) {
+    compare('run', context.runId, log.runs.at(-1))
+    for (const key of ['config', 'tools', 'features']) compare(key, context[key], log.setup?.[key])
+  } else if (log.isWhole && !(log.runs.includes(context.runId) && isEnd(String(state.value))))
+    throw broken('facts', `It returns to the run ${context.runId}, and no such run has ended.`)
+  compare('number of runs', begun, log.begun)
+  compare('inbox', [inbox, queued], [log.inbox, log.queued])
+  return { setup: context, runs: seen.runs }
+}
+
+/** Two objects are equal whatever the order of their keys. */
+const sortKeys = (value: unknown): unknown =>
+  typeof value !== 'object' || value === null || Array.isArray(value)
+    ? value
+    : Object.fromEntries(
+        Object.entries(value)
+          .map(([key, inner]) => [key, sortKeys(inner)] as const)
+          .sort(([one], [other]) => (one < other ? -1 : 1)),
+      )
+
+/** While a batch is under way, its results are in the transcript where the run rests; before, they may not be yet. */
+function checkTranscript({ messages, calls, batchAt, numbered }: Json, isResting: boolean): void {
+  let last = 0
+  for (const [at, { id, role, tool_calls: asked = [] }] of messages.entries()) {
+    const number = Number(/^m(\d+)$/.exec(id)?.[1] ?? last + 1)
+    if (number <= last || number > numbered)
+      throw broken('transcript', `Message ${id} follows m${last}, of ${numbered} that were numbered.`)
+    last = number
+    if (role !== 'assistant') continue
+    const after: Json[] = messages.slice(at + 1)
+    const results = after
+      .slice(0, after.findIndex((one) => one.role !== 'tool') >>> 0)
+      .map((one) => one.tool_call_id)
+    const isOpen = calls.length > 0 && at === batchAt
+    const isDue = (id: string): boolean =>
+      !isOpen ||
+      (isResting ? calls.some((call: Json) => call.id === id && call.result) : results.includes(id))
+    const due = asked.map((call: Json) => call.id).filter(isDue)
+    if (results.join() !== due.join())
+      throw broken('transcript', `The calls of ${id} are ${due.join()}, and its results ${results.join()}.`)
+  }
+}
+
+const begin = ({ at }: Json): Standing => ({
+  seq: 0,
+  at,
+  told: 0,
+  runs: [],
+  begun: 0,
+  inbox: 0,
+  queued: 0,
+  keys: new Set<string>(),
+  isWhole: true,
+  setup: null,
+})

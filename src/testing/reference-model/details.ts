@@ -1,0 +1,271 @@
+import { due, findAsked } from '../../../spec/run.js'
+import type { Call, Json, Moment, Run } from '../../../spec/run.js'
+import { isEnd, isRest, isWatched } from '../../../spec/run.js'
+import { type Usage, findSpent, noUsage, spend, toTotals } from './totals.js'
+import type { Details, Row } from './walk-table.js'
+
+/** What is counted beside the table, in the words of the log's snapshots. */
+export interface Counts {
+  run: Usage
+  session: Usage
+  /** The number of the last message, and of the last answer. */
+  numbered: number
+  batchNumber: number
+  /** User messages that shields are still to see. */
+  uncleared: number
+  outputProblem: string | null
+  /** The clock: it stands still while a run rests. */
+  deadline: number | null
+  timeLeft: number | null
+  backOffUntil: number
+  callCounts: { calls: number; isOver: boolean; byTool: Record<string, number> } | null
+  /** Calls whose tools are not the agent’s own. */
+  hosted: string[]
+}
+
+const countsOf = (run: Run): Counts => run.details
+const withCounts = (run: Run, change: Partial<Counts>): Run => ({
+  ...run,
+  details: { ...countsOf(run), ...change },
+})
+
+/** What the table of spec/ leaves to others: budgets, clocks, caps of calls, and what shields and guards say. */
+export const details: Details = {
+  answers: {
+    isSpent: (run) => findSpent(run.setup.config, countsOf(run)) !== null,
+    stopsWhenSpent: ({ response, setup, details: { outputProblem } }) => {
+      const { finishBatch, onOvershoot } = setup.config.budget
+      if (response === 'calls') return !finishBatch
+      const isNatural = (response === 'answer' && outputProblem === null) || response === 'refusal'
+      return !((isNatural || response === 'filtered') && onOvershoot === 'complete')
+    },
+    isLate: ({ details: { timeLeft, deadline } }, { now }) =>
+      timeLeft === null && deadline !== null && now >= deadline,
+    mustWait: (run, { now }) => now < countsOf(run).backOffUntil,
+    isWaitOver: (run, { now }) => now >= countsOf(run).backOffUntil,
+    isOverCalls: (run) => countsOf(run).callCounts?.isOver === true,
+    isInvalid: (run) => countsOf(run).outputProblem !== null,
+    isUnseen: (run) => countsOf(run).uncleared > 0,
+    blocks: (run, { event }) => {
+      const looks = looksOf(event)
+      // What no shield has spoken about is blocked, too.
+      const inputs = run.place === 'screeningInput' ? countsOf(run).uncleared : 0
+      const isUnseen = (i: number): boolean => !looks.some(({ index }) => index === i)
+      return looks.some(isBlock) || Array.from({ length: inputs }, (_, i) => isUnseen(i)).includes(true)
+    },
+    isOfMessage: (run, { event }) => {
+      const [, question] = findAsked(run, event)
+      const asking = `m${countsOf(run).batchNumber}${question?.messageId === undefined ? '' : `/${question.messageId}`}`
+      return event.messageId === undefined || event.messageId === asking
+    },
+  },
+  begin: (input, opened, before) => {
+    const { timeoutMs } = input.config.limits
+    const last: Partial<Counts> = before?.details ?? {
+      session: opened.usage,
+      numbered: opened.messages?.length,
+    }
+    return {
+      run: noUsage,
+      session: last.session ?? noUsage,
+      numbered: (last.numbered ?? 0) + input.input.length,
+      batchNumber: 0,
+      uncleared: input.features.inputShields ? input.input.length : 0,
+      outputProblem: null,
+      deadline: timeoutMs > 0 ? input.now + timeoutMs : null,
+      timeLeft: null,
+      backOffUntil: 0,
+      callCounts: null,
+      hosted: [],
+    } satisfies Counts
+  },
+  /** Whatever an event has cost is paid before it decides anything. */
+  hear: (run, { event: { usage, partial, error, output } }) => {
+    const cost = usage ?? partial?.usage ?? error?.usage ?? output?.response?.usage ?? output?.usage
+    return cost ? withCounts(run, spend(countsOf(run), cost)) : run
+  },
+  move: (run, next, moment, row) => {
+    const done = count(run, next, moment, row)
+    const { numbered } = countsOf(done)
+    // After the answer of a run that a guard has stopped, a message of the loop’s own may ask the model to go on.
+    const isUnsure = row.event === 'RESUME' && row.place === 'PAUSED' && run.stop !== null
+    return isUnsure && done.place !== 'dispatching'
+      ? [done, withCounts(done, { numbered: numbered + 1 })]
+      : [done]
+  },
+  read: (context) => ({
+    ...context.usage,
+    ...Object.fromEntries(compared.map((key) => [key, context[key] ?? null])),
+    backOffUntil: context.backOffUntil,
+    uncleared: countUncleared(context),
+    outputProblem: context.held?.outputProblem ?? context.outputProblem,
+    hosted: context.calls.filter(({ hosted }: Json) => hosted).map(({ id }: Json) => id),
+  }),
+  sketch: (run) => {
+    const { backOffUntil, uncleared, outputProblem, ...counts } = countsOf(run)
+    const waits = isEnd(run.place) ? {} : { backOffUntil, uncleared, outputProblem }
+    const kept = Object.fromEntries(compared.map((key) => [key, counts[key]]))
+    return { ...kept, ...waits, usage: [toTotals(counts.run), toTotals(counts.session)] }
+  },
+}
+
+const compared = ['numbered', 'batchNumber', 'deadline', 'timeLeft', 'callCounts'] as const
+
+function countUncleared({ messages, features }: Json): number {
+  if (!features.inputShields) return 0
+  const spoken = messages.findLastIndex(({ role }: Json) => role === 'assistant')
+  const isUnheard = ({ role, internal, data }: Json): boolean =>
+    role === 'user' && !internal && data?.screened !== true
+  return messages.slice(spoken + 1).filter(isUnheard).length
+}
+
+interface Look {
+  action?: unknown
+  content?: unknown
+  index?: number
+  callId?: string
+  outputProblem?: string | null
+}
+const looksOf = ({ output }: Json): Look[] => (Array.isArray(output) ? output : [output ?? {}])
+const isBlock = ({ action, content }: Look): boolean =>
+  action === 'block' || typeof action !== 'string' || typeof content !== 'string'
+const verdictOn = (event: Json, { id }: Call): unknown =>
+  (looksOf(event).find(({ callId }) => callId === id) ?? { action: 'block' }).action
+
+/** A row was taken: what it adds to the counts, and what the table has left open about calls and reasons. */
+function count(run: Run, next: Run, moment: Moment, row: Row): Run {
+  const { event, now } = moment
+  const before = countsOf(run)
+  const { numbered } = before
+  let after = holdClock(run, next, now)
+  // What the model had said when it was cut off is its last message.
+  const text = row.event === '' ? '' : (event.partial?.text ?? event.error?.partialText ?? '')
+  if (text !== '' && (isEnd(row.to) || row.to === 'stopping'))
+    after = withCounts(after, { numbered: numbered + 1, uncleared: 0 })
+  if (row.changes[0]?.startsWith('again') && !row.changes[0].endsWith('emptyRetries'))
+    return withCounts(after, { numbered: numbered + 1 })
+  if (row.changes.includes('tellSteering')) {
+    const told = run.steering - next.steering
+    const uncleared = run.setup.features.inputShields ? before.uncleared + told : 0
+    return withCounts(after, { numbered: numbered + told, uncleared })
+  }
+  if (row.changes.includes('countAttempt'))
+    return withCounts(after, { backOffUntil: now + getWaitMs(run, event.error) })
+  if (row.changes.includes('doubt')) return capCalls(run, after)
+  if (row.changes.includes('takeAnswer')) {
+    const { response, outputProblem = null } = event.output
+    const { toolCalls } = response
+    const hosted = toolCalls.filter((call: Json) => call.hosted).map(({ id }: Json) => id)
+    const said = next.response !== 'empty' && { numbered: numbered + 1 + toolCalls.length, uncleared: 0 }
+    return withCounts(after, { batchNumber: numbered + 1, outputProblem, hosted, ...said })
+  }
+  switch (row.event) {
+    case 'REPLY': {
+      const heard = event.messages?.length ?? 0
+      const uncleared = run.setup.features.inputShields ? before.uncleared + heard : 0
+      return withCounts(after, {
+        numbered: numbered + heard,
+        uncleared,
+        outputProblem: null,
+        callCounts: null,
+      })
+    }
+    case 'done inputShields':
+      return withCounts(after, { uncleared: 0, numbered: numbered + (row.to === 'BLOCKED' ? 1 : 0) })
+    case 'done outputShields': {
+      const [look] = looksOf(event)
+      return look?.outputProblem === undefined
+        ? after
+        : withCounts(after, { outputProblem: look.outputProblem })
+    }
+    case 'done callShields':
+      return { ...after, calls: run.calls.map((call) => screenCall(call, event, before.hosted)) }
+    case 'done resultShields':
+      return { ...after, calls: run.calls.map((call) => screenResult(call, event)) }
+    case 'done callGuards':
+      return row.to === 'consulted' ? { ...after, calls: refuseBlocked(run.calls, event) } : after
+    default:
+      break
+  }
+  if (row.to === 'BUDGET_EXCEEDED')
+    return { ...after, reason: findSpent(run.setup.config, before) ?? event.error?.code ?? 'token_budget' }
+  if (row.to === 'ERROR' && row.event.startsWith('error '))
+    return { ...after, reason: findFailureReason(row.event, event.error) }
+  return after
+}
+
+const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
+
+function screenCall(call: Call, event: Json, hosted: readonly string[]): Call {
+  const verdict = verdictOn(event, call)
+  const isRefused = verdict === 'block' || (hosted.includes(call.id) && verdict === 'redact')
+  return due['unchecked']?.(call) && isRefused ? { ...call, ...refusal } : { ...call, unchecked: false }
+}
+
+function screenResult(call: Call, event: Json): Call {
+  if (!call.unscreened) return call
+  return { ...call, unscreened: false, failed: call.failed || verdictOn(event, call) === 'block' }
+}
+
+function refuseBlocked(calls: Call[], { output }: Json): Call[] {
+  const blocks: Json[] = output.findings.filter(({ action }: Json) => action === 'block')
+  const isBlocked = ({ id, done, unloaded }: Call): boolean =>
+    !done && !unloaded && blocks.some(({ callIds }) => callIds?.includes(id) ?? true)
+  return calls.map((call) => (isBlocked(call) ? { ...call, ...refusal } : call))
+}
+
+function holdClock(run: Run, next: Run, now: number): Run {
+  const { deadline, timeLeft } = countsOf(run)
+  const [rested, rest] = [isRest(run.place), isRest(next.place)]
+  if (rest && !rested)
+    return withCounts(next, { timeLeft: deadline === null ? null : Math.max(0, deadline - now) })
+  if (!rested || rest || isEnd(next.place)) return next
+  return withCounts(next, { deadline: timeLeft === null ? deadline : now + timeLeft, timeLeft: null })
+}
+
+function getWaitMs({ setup, attempt, rateLimits }: Run, { kind, retryAfterMs, jitter }: Json): number {
+  const { baseDelayMs, maxDelayMs } = setup.config.retry
+  const before = kind === 'rate_limit' ? rateLimits : attempt - 1 - rateLimits
+  const delay = Math.min(maxDelayMs, baseDelayMs * 2 ** Math.min(before, 30)) * (jitter ?? 1)
+  return Math.round(retryAfterMs ?? delay)
+}
+
+function findFailureReason(actor: string, error: Json): string {
+  const { kind, budget } = error ?? {}
+  if (actor === 'error fitting' && kind === 'context_overflow') return kind
+  if (actor !== 'error model') return 'internal'
+  if (budget !== undefined) return 'shared_budget'
+  const reasons: Record<string, string> = {
+    context_overflow: 'context_overflow',
+    incomplete: 'incomplete_response',
+  }
+  return reasons[kind] ?? 'provider_error'
+}
+
+/**
+ * The calls of an answer, in their order: what is more than an answer, a tool, or the run may have is refused, and counts for
+ * nothing. A call that the run has none left for ends it once the others have their results.
+ */
+function capCalls(run: Run, next: Run): Run {
+  const { tools, config } = run.setup
+  const ofAnswer = config.limits.maxToolCallsPerResponse ?? Infinity
+  const ofRun = config.limits.maxToolCalls ?? Infinity
+  const ofTool = (name: string): number => tools[name]?.maxCalls ?? Infinity
+  const counts = structuredClone(countsOf(run).callCounts) ?? { calls: 0, isOver: false, byTool: {} }
+  const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
+  let admitted = 0
+  const calls = run.calls.map((call): Call => {
+    if (call.unloaded) return call
+    const used = counts.byTool[call.name] ?? 0
+    const isLate = admitted >= ofAnswer || used >= ofTool(call.name)
+    const isOver = !isLate && counts.calls >= ofRun
+    if (isOver) counts.isOver = true
+    if (isLate || isOver) return { ...call, ...refusal }
+    admitted += 1
+    counts.calls += 1
+    if (ofTool(call.name) < Infinity) counts.byTool[call.name] = used + 1
+    return { ...call, perhaps: isWatched(run) && hasSeen }
+  })
+  const isCapped = [ofRun, ofAnswer, ...calls.map(({ name }) => ofTool(name))].some(Number.isFinite)
+  return isCapped ? withCounts({ ...next, calls }, { callCounts: counts }) : { ...next, calls }
+}

@@ -1,0 +1,133 @@
+import { changes } from '../../../spec/changes.js'
+import { conditions } from '../../../spec/conditions.js'
+import { type Json, type Moment, type Run, type Verdict, isEnd, isRest } from '../../../spec/run.js'
+import { table } from '../../../spec/table.js'
+
+/** A row of the table, by the law that an event breaks which no row takes. */
+export interface Row {
+  law: string
+  place: string
+  event: string
+  conditions: string[]
+  to: string
+  changes: string[]
+}
+
+/** What is known of a run beside the table: it answers what the table asks, and keeps what is counted. */
+export interface Details {
+  answers: Record<string, (run: Run, moment: Moment) => boolean>
+  /** What a run begins with: after another one, or with what its session had when it was opened. */
+  begin: (input: Json, opened: Json, before?: Run) => Json
+  /** Before an event decides anything. */
+  hear: (run: Run, moment: Moment) => Run
+  /** After a row was taken. */
+  move: (run: Run, next: Run, moment: Moment, row: Row) => Run[]
+  /** What a snapshot has, and what of it is compared. */
+  read: (context: Json) => Json
+  sketch: (run: Run) => object
+}
+
+/** Which record of a log breaks which rule: the rule in a sentence is its law. */
+export interface Violation {
+  seq: number
+  rule: string
+  law: string
+  message: string
+}
+
+/** Thrown where a record breaks a rule: `law` is its name and its sentence, `message` says how. */
+export class Broken extends Error {
+  constructor(
+    readonly law: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** What was thrown for a record. */
+export function toViolation(seq: number, error: unknown): Violation {
+  if (!(error instanceof Broken)) throw error
+  const [, rule = '', law = ''] = /^(\w+): (.+)$/s.exec(error.law) ?? []
+  return { seq, rule, law, message: error.message }
+}
+
+const split = (text = '', by: string): string[] => text.split(by).map((part) => part.trim())
+/** The rows of the table, and for each actor a last one: its failure is the end of the run. */
+export const rows: readonly Row[] = readRows()
+
+function readRows(): Row[] {
+  const read = table.split('\n# ').flatMap((chapter) => {
+    const [law = '', ...lines] = chapter.trim().split('\n')
+    return lines.flatMap((line): Row[] => {
+      const [place = '', events, when, to = '', what] = split(line, '|')
+      const row = { law, place, conditions: split(when, '&'), to, changes: split(what, ',') }
+      return split(events, ',').map((event) => ({ ...row, event }))
+    })
+  })
+  const actors = read.filter(({ event }) => event.startsWith('done '))
+  const ending = { conditions: [''], to: 'ERROR', changes: ['because'] }
+  return [...read, ...actors.map((row) => ({ ...row, ...ending, event: row.event.replace('done', 'error') }))]
+}
+
+/** The places that a run comes to by itself: several where what decides is not in the log. */
+export function settle(run: Run, moment: Moment, details?: Details): Run[] {
+  const { runs, isDecided } = follow(run, '', moment, details)
+  return isDecided ? runs : [...runs, run]
+}
+
+/** The runs that are possible after an event; it cannot come where none is. */
+export function hear(run: Run, moment: Moment, details?: Details): Run[] {
+  const { type } = moment.event
+  if (isEnd(run.place))
+    throw new Broken(
+      'end: A run’s end is its last record.',
+      `It has ended in ${run.place}, and ${type} comes.`,
+    )
+  const event = type.replace(/^xstate\.(done|error)\.actor\./, '$1 ')
+  const { runs } = follow(details?.hear(run, moment) ?? run, event, moment, details)
+  if (runs.length > 0) return runs
+  const law = rows.find((row) => row.event === event)?.law
+  throw new Broken(
+    law ?? 'known: Every event is of a kind that the loop has.',
+    `${type} comes while the run stands in ${run.place}.`,
+  )
+}
+
+function follow(
+  run: Run,
+  event: string,
+  moment: Moment,
+  details?: Details,
+): { runs: Run[]; isDecided: boolean } {
+  const runs: Run[] = []
+  for (const row of rows) {
+    if (row.event !== event || (row.place !== run.place && row.place !== '*')) continue
+    const verdict = judge(row, run, moment)
+    if (verdict === false) continue
+    const next = apply(row, run, moment)
+    const moved = details ? details.move(run, next, moment, row) : [next]
+    runs.push(...moved.flatMap((one) => settle(one, moment, details)))
+    if (verdict === true) return { runs, isDecided: true }
+  }
+  return { runs, isDecided: false }
+}
+
+function judge({ conditions: names }: Row, run: Run, moment: Moment): Verdict {
+  const verdicts = names.map((condition): Verdict => {
+    const [name = '', of = ''] = condition.replace('!', '').split(' ')
+    const verdict = name === '' || (conditions[name]?.(run, moment, of) ?? moment.ask(name, run))
+    return condition.startsWith('!') && verdict !== 'perhaps' ? !verdict : verdict
+  })
+  return !verdicts.includes(false) && (verdicts.includes('perhaps') ? 'perhaps' : true)
+}
+
+function apply({ to, changes: names }: Row, run: Run, moment: Moment): Run {
+  const place = to === '=' ? run.place : to
+  let next: Run = { ...run, ...(isRest(run.place) && place !== run.place && { reason: null }) }
+  for (const [name = '', of = ''] of names.map((one) => one.split(' ')))
+    next = { ...next, ...changes[name]?.(next, moment, of) }
+  const isCapped = next.stop === 'max_steps' || next.stop === 'max_tool_calls'
+  if (isEnd(place)) return { ...next, place, calls: [], pausing: false, stop: isCapped ? null : next.stop }
+  return { ...next, place, pausing: next.pausing && place !== 'PAUSED' }
+}

@@ -1,0 +1,9 @@
+import { checkFacts } from '../../src/testing/reference-model/check-facts.js'
+import { details } from '../../src/testing/reference-model/details.js'
+import { judgeLog, type LogEntry } from '../../src/testing/reference-model/judge-log.js'
+import type { Violation } from '../../src/testing/reference-model/walk-table.js'
+
+/** All that is known of logs: the table of spec/, the details that it leaves open, and what records say of each other. */
+export function judgeWhole(log: LogEntry[]): Violation | null {
+  return judgeLog(log, details) ?? checkFacts(log)
+}
