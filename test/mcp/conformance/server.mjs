@@ -114,5 +114,7 @@ const handler = mcpServer({
   },
 })
 const server = createServer(createRequestListener((request) => handler(request)))
+// On a busy machine the suite pauses for longer than Node keeps an idle connection (5 s), and its next request would fail.
+server.keepAliveTimeout = 120_000
 server.listen(0, '127.0.0.1', () => process.stdout.write(`${server.address().port}\n`))
 process.once('SIGTERM', () => process.exit(0))
