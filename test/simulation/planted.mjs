@@ -99,7 +99,7 @@ export const planted = [
     patches: [
       {
         file: 'machines/agent/in-doubt.ts',
-        find: 'if (!isUnderWay(call)) return false',
+        find: 'if (!isUnderWay(call) || call.unloaded) return false',
         put: 'return false',
       },
     ],
