@@ -47,7 +47,7 @@ export const changes: Record<string, Change> = {
   start: (run) => change(run, due['runnable'], { started: true }),
   refuse: (run, _moment, what) => change(run, due[what], refusal),
   noteFailures: ({ calls }) => {
-    const found = calls.map(({ failed }) => failed)
+    const found = calls.filter(({ unloaded }) => !unloaded).map(({ failed }) => failed)
     return { lastBatchFailed: found.includes(true) || (found.includes('perhaps') && 'perhaps') }
   },
   /** Caps refuse calls, and guards what they have seen: in earlier answers of the turn, or in this one. */
@@ -67,8 +67,7 @@ export const changes: Record<string, Change> = {
   },
   takeReport: (run, { event: { type, callId, result, questions } }) => {
     const rest = { started: false, needs: 'child', questions: questions ?? [] }
-    const unloaded = run.calls.some((call) => call.id === callId && call.unloaded)
-    const failed = result?.status !== 'ok' && !unloaded
+    const failed = result?.status !== 'ok'
     const end = { done: true, failed, unscreened: run.setup.features.resultShields }
     const patch = { perhaps: false, ...(type === 'CHILD_RESTS' ? rest : end) }
     return change(run, ({ id }: Call) => id === callId, patch)

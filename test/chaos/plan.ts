@@ -30,7 +30,7 @@ export interface Plan {
   subAgent: boolean
   structured: boolean
   /** All tools are loaded before they are called. Absent: none are. */
-  deferred?: 'append' | 'dispatch'
+  deferred?: 'append' | 'dispatch' | undefined
   interactive: boolean
   window: 'sliding_window' | 'compact' | 'summarize' | null
   maxSteps: number
@@ -91,5 +91,7 @@ export function anyPlan(shareOverHttp: number): fc.Arbitrary<Plan> {
     acceptsMissingEnd: fc.boolean(),
     moments: fc.array(moment, { maxLength: 4 }),
     manner: fc.constantFrom(...manners),
+    // Last: the other draws of a seed stay as they are.
+    deferred: fc.constantFrom(undefined, undefined, undefined, 'append' as const, 'dispatch' as const),
   })
 }

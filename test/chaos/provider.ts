@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { ChatRequest } from '../../src/rehearsal/index.js'
 import type { Scene } from './faults/index.js'
 import { inResponses, readEither } from './in-responses.js'
 import { type Act, cut, hang, json, type Script } from './script.js'
@@ -21,11 +22,19 @@ function scriptFor({ world, refused, next }: Provider, body: string): Script {
     refused.push(problem)
     return json({ error: { message: problem } }, 400)
   }
-  const tools = (request.tools ?? []).map((tool) => tool.function?.name ?? '')
+  const offered = (request.tools ?? []).map((tool) => tool.function?.name ?? '')
+  const tools = [...offered, ...listDeferred(request)]
   const isFree = request['response_format'] === undefined && request['text'] === undefined
   const text = isFree ? 'Fine.' : '{"done":true}'
   const script = next({ world, stream: request.stream === true, tools, text })
   return isChat ? script : inResponses(script, request)
+}
+
+/** The tools that the model knows by name alone: the instructions list them. */
+function listDeferred({ tools, messages }: ChatRequest): string[] {
+  if (!tools?.some((tool) => tool.function?.name === 'tool_search')) return []
+  const instructions = messages.find(({ role }) => role === 'system' || role === 'developer')?.content
+  return [...JSON.stringify(instructions ?? '').matchAll(/\\n- (\w+)[:\\]/g)].map(([, name]) => name ?? '')
 }
 
 /** The provider in the process: quick, and the same for the same seed. */

@@ -10,6 +10,7 @@ import {
 } from '../../src/index.js'
 import type { Tool } from '../../src/index.js'
 import { openaiChat } from '../../src/index.js'
+import { recordSession, replaySession } from '../../src/testing/index.js'
 import { memoryStore } from '../../src/stores/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import { manyTools } from '../support/many-tools.js'
@@ -323,6 +324,17 @@ test('client tools and tools that need an approval are loaded before anybody is 
     ['pick', 'client'],
     ['pay', 'approval'],
   ])
+})
+
+test('a replay by the agent asks nobody about a call that only loaded its tool', async () => {
+  const tools = [defer('pay', { needsApproval: true }), toolSearch({ search: () => [] })]
+  const theatre = await stage([call('pay'), call('pay'), text('Done.')], { tools, store: memoryStore() })
+  const { run } = theatre.run('Go.', { session: 's' })
+  const [asked] = (await run.result).pending ?? []
+  if (asked) run.approve(asked)
+  expect((await run.result).state).toBe('COMPLETED')
+  const { state } = await replaySession(theatre.agent, await recordSession(theatre.agent, 's'))
+  expect(state).toBe('COMPLETED')
 })
 
 test('a search that is cancelled loads nothing', async () => {

@@ -110,7 +110,12 @@ async function editCall(
   const [prepared] = await prepareCalls(
     [{ id, type: 'function', function: { name: call.name, arguments: seen } }],
     parts.tools,
-    { context: app, defaultTimeoutMs: context.config.toolCalls.timeoutMs, clock: parts.clock },
+    {
+      context: app,
+      defaultTimeoutMs: context.config.toolCalls.timeoutMs,
+      clock: parts.clock,
+      isUnloaded: () => call.unloaded === true,
+    },
   )
   const isResting = context.state === 'WAITING_FOR_INPUT'
   // Where the run rests for an answer to it, it rests on.

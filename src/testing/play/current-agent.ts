@@ -2,7 +2,12 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { type ModelOutput, classifyResponse } from '../../../machines/agent/model-response.js'
-import type { BatchCall, ToolResult, ToolTraits } from '../../../machines/agent/batch-calls.js'
+import {
+  type BatchCall,
+  isUnloadedTool,
+  type ToolResult,
+  type ToolTraits,
+} from '../../../machines/agent/batch-calls.js'
 import { getFeatures } from '../../core/agent/agent-features.js'
 import { systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/describe-error.js'
@@ -127,7 +132,7 @@ export class CurrentAgent {
   /** The recorded answer, with the current needs of its calls. */
   async #adaptAnswer(
     { output }: AnswerEvent,
-    { config }: AgentContext,
+    context: AgentContext,
     row: RecordingRow,
     found: FoundDifference[],
   ): Promise<ModelOutput> {
@@ -141,8 +146,9 @@ export class CurrentAgent {
     if (standIn.tools) return { ...output, ...fit }
     const needs = await prepareCalls(toolCalls, parts.tools, {
       context: appContext,
-      defaultTimeoutMs: config.toolCalls.timeoutMs,
+      defaultTimeoutMs: context.config.toolCalls.timeoutMs,
       clock: systemClock,
+      isUnloaded: (name) => isUnloadedTool(context, name),
     })
     const calls = output.calls.map((then, i) => {
       const now = needs[i]
