@@ -82,6 +82,7 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...(asked && deferringModel),
       ...ownGuards,
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listLoadEvents(context) }),
+      ...(state === 'PAUSED' && { resume }),
     }
   }
   const hurried = deadline !== null

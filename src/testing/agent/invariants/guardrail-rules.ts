@@ -50,7 +50,8 @@ export const guardrailRules: readonly AgentInvariant[] = [
     const hints = findings.filter(({ action }) => action === 'nudge').length
     if (after.nudges.length !== (before?.nudges.length ?? 0) + hints) return 'the model is not told'
     const blocks = findings.some(({ action, callIds }) => action === 'block' && callIds === null)
-    const left = after.calls.some(({ result }) => result === undefined)
+    // Guards are not asked about a call that only loads its tool.
+    const left = after.calls.some(({ result, unloaded }) => result === undefined && !unloaded)
     return blocks && left && 'refused calls stay open'
   }),
   createRule('what is repaired is announced and counted', (change) => {
@@ -142,10 +143,17 @@ export const guardrailRules: readonly AgentInvariant[] = [
   }),
   createRule('a batch that failed is remembered until the next', ({ before, after, transitions }) => {
     if (!transitions.some((id) => id.startsWith('WAITING_FOR_TOOL.judgingResults'))) return null
-    const inCalls = after.calls.map(({ result }) => result?.status !== 'ok')
+    // A call that only loads its tool cannot fail.
+    const unloaded = new Set(before?.calls.flatMap((call) => (call.unloaded ? call.id : [])))
+    const inCalls = after.calls.map(({ result, id }) => result?.status !== 'ok' && !unloaded.has(id))
     const inMessages = after.messages
       .slice((before?.batchAt ?? 0) + 1)
-      .map(({ role, data }) => role === 'tool' && data?.['status'] !== undefined)
+      .map(
+        (message) =>
+          message.role === 'tool' &&
+          message.data?.['status'] !== undefined &&
+          !unloaded.has(message.tool_call_id),
+      )
     return after.lastBatchFailed !== [...inCalls, ...inMessages].includes(true) && 'it is not'
   }),
 ]
