@@ -28,7 +28,6 @@ import {
   screenOutput,
   screenResults,
 } from '../effects/lazy-effects.js'
-import { cancelAbandonedChild } from '../live/abandoned-sub-agents.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector, type Inspector } from '../run/safe-inspector.js'
@@ -272,7 +271,7 @@ class RunInputs {
 
 /** The machine with the agent's actors. It takes inputs of `RunInputs`, and conversations as `run` does. */
 function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine {
-  const { clock, prices, config, tools } = parts
+  const { clock, prices, config } = parts
   return createJournaledMachine(
     agentMachine.provide({
       actors: {
@@ -306,7 +305,6 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
       },
       findBinding: (snapshot) => inputs.bindings.get(snapshot),
       toolsFor: (binding) => inputs.toolsFor(binding),
-      abandon: (runtime, context, call) => void cancelAbandonedChild(runtime, context, call, tools),
     },
   )
 }

@@ -1,14 +1,13 @@
-import type { AnyActorRef } from 'xstate'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
-import type { ToolSet } from '../tools/tool-set.js'
+import { loadOnce } from '../base/lazy-load.js'
 import { getChildSessionId } from '../sessions/child-session.js'
 import type { AgentRuntime } from './runtime.js'
 
 /**
- * Calls of sub-agents that an event has closed though none of them is here: they rest, or were interrupted, in the store
- * of a process that is gone.
+ * Calls of sub-agents that an event has closed though their logs do not end: they rest, or were interrupted, in the store of
+ * a process that is gone, or what they did here could not be written.
  */
 export function findAbandonedCalls(
   runtime: AgentRuntime,
@@ -20,43 +19,28 @@ export function findAbandonedCalls(
   const ended = event.type === 'TOOL_RESULT' ? event.callId : null
   return before.calls.filter(({ id, name, questions, started, result }) => {
     const isBegun = questions !== undefined || (started === true && before.tools[name]?.delegate === true)
-    if (!isBegun || result !== undefined || id === ended || runtime.children.has(id)) return false
+    const child = runtime.children.get(id)
+    const isKept = (id === ended || child !== undefined) && child?.isUnwritten !== true
+    if (!isBegun || result !== undefined || isKept) return false
     return !after.calls.some((call) => call.id === id && call.result === undefined)
   })
 }
 
-/** Ends the run of such a call, so that its log does not wait for ever. What cannot be reached is left as it is. */
-export async function cancelAbandonedChild(
-  runtime: AgentRuntime,
+const loadEnding = loadOnce(() => import('../run/end-stored-run.js'))
+
+/** Ends the run of such a call, so that its log does not wait for ever. */
+export async function endAbandonedChild(
+  { binding, clock }: AgentRuntime,
   context: AgentContext,
   call: BatchCall,
-  tools: ToolSet,
 ): Promise<void> {
-  const { store, depth = 0, maxDepth = Infinity, context: app } = runtime.binding
+  const { store, journal } = binding
+  if (!store) return
   try {
-    const run = await tools.get(call.name)?.delegate?.open({
-      name: call.name,
-      message: '',
-      sessionId: getChildSessionId(context, call.id),
-      parentSessionId: context.sessionId,
-      isBegun: true,
-      parent: runtime.scope.self as AnyActorRef,
-      actorId: `${call.name} ${call.id}`,
-      store,
-      left: { tokens: null, outputTokens: null, cost: null },
-      countCached: true,
-      prices: runtime.prices,
-      budgets: undefined,
-      depth: depth + 1,
-      maxDepth,
-      context: app,
-      above: undefined,
-      isUnwanted: () => true,
-      watch: () => undefined,
-      onEvent: () => undefined,
-    })
-    run?.cancel('The run that it worked for has ended.')
+    const { endChildSession } = await loadEnding()
+    await journal?.flush()
+    await endChildSession({ store, clock }, getChildSessionId(context, call.id))
   } catch {
-    // Another process resumes it, or the store is gone.
+    // That the call is closed is not in the log: another process goes on with the run, and with its sub-agents.
   }
 }

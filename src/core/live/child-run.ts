@@ -47,6 +47,11 @@ export class ChildRun {
     return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
   }
 
+  /** Whether it has ended because its log could not be written: the log says that it goes on. */
+  get isUnwritten(): boolean {
+    return this.#end?.reason === 'store_error'
+  }
+
   /** Takes in each state of the run at once: an end comes before it is durable. */
   readonly watch = (context: AgentContext): void => {
     this.#latest = context

@@ -1,9 +1,11 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
+import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import type { Clock } from '../base/clock.js'
 import { getChildSessionId } from '../sessions/child-session.js'
 import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
+import { leaseMs } from '../sessions/log/heartbeat.js'
 import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
 import { takeEvent } from '../sessions/take-event.js'
@@ -80,19 +82,47 @@ export async function endStoredRun(
 const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
   (await store.inbox?.read(sessionId)) ?? []
 
-/** Sub-agents whose calls this has closed rest in the store as well. What cannot be reached is left as it is. */
+/** Sub-agents whose calls this has closed end in the store as well. */
 async function cancelChildren(parts: StoreParts, context: AgentContext): Promise<void> {
-  const { store } = parts
   for (const { id, name, questions, started, result } of context.calls) {
     const isBegun = questions !== undefined || (started === true && context.tools[name]?.delegate === true)
     if (!isBegun || result !== undefined) continue
-    const child = getChildSessionId(context, id)
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    await endChildSession(parts, getChildSessionId(context, id))
+  }
+}
+
+/** When it is tried again to end a session that another process has, in milliseconds; and how often. */
+const [retryMs, mostRetries] = [leaseMs / 3, 4]
+
+/**
+ * Ends the run of a sub-agent whose call has been closed in the log of the run above. A process that has died keeps the
+ * session for as long as its lease lasts: then it is tried again, which is no reason for this process to stay. Never rejects.
+ */
+export async function endChildSession(parts: StoreParts, child: string, tries = mostRetries): Promise<void> {
+  if (await hasEnded(parts, child)) return
+  if (tries === 0) return
+  const timer = parts.clock.setTimeout(() => void endChildSession(parts, child, tries - 1), retryMs)
+  ;(timer as { unref?: () => void } | undefined)?.unref?.()
+}
+
+/** Ends such a run, if it has not ended. False: another process has the session, or the store is away. */
+async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
+  const { store, clock } = parts
+  try {
+    // It may have left no record.
+    const { state } = (await store.get(child))?.summary ?? {}
+    if (!isWorkState(state ?? null) && !isRestState(state ?? null)) return true
+    const taken = await openSession(store, child, { clock, holder: 'a process that ends it' })
     try {
-      const text = JSON.stringify({ type: 'CANCEL', why: 'The run that it worked for has ended.' })
-      const put = await store.inbox?.put(child, text)
-      if (put?.holder === null) await cancelStoredRun(parts, child, put.message)
-    } catch {
-      // It has not begun, or another process resumes it.
+      const why = 'The run that it worked for has ended.'
+      if (taken.folded.run?.status === 'active') await endStoredRun(parts, taken, { type: 'CANCEL', why })
+    } finally {
+      await taken.log.close()
     }
+    return true
+  } catch (error) {
+    const isBroken = error instanceof StoreError && !['session_busy', 'store_unavailable'].includes(error.code)
+    return isBroken
   }
 }
