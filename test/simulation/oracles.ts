@@ -2,7 +2,7 @@ import { isSaid, type SharedStore } from './shared-store.js'
 
 /** What must hold when everything is over. Each sentence is a promise that was broken. */
 export function findLeftovers(shared: SharedStore): string[] {
-  return [...findRepeated(shared), ...findLost(shared), ...findHeld(shared), ...findOrphans(shared)]
+  return [...findRepeated(shared), ...findLost(shared), ...findHeld(shared)]
 }
 
 /** A message was applied, or said, more than once. */
@@ -39,13 +39,4 @@ function findHeld(shared: SharedStore): string[] {
     const grant = shared.grantOf(session)
     return grant ? [`${grant.life} holds ${session} for ever.`] : []
   })
-}
-
-/** A sub-agent's run that never ends, although the run that it worked for has ended. */
-function findOrphans({ store }: SharedStore): string[] {
-  return store
-    .list({ children: true, state: ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'] })
-    .flatMap(({ id, summary }) =>
-      summary?.parent === undefined ? [] : [`${id} is ${summary.state} for ever, and ${summary.parent} has ended.`],
-    )
 }
