@@ -60,6 +60,6 @@ describe("a sub-agent whose process has died, and whose session is that process'
       await tick()
     }
     expect(await statesIn(store)).toEqual(ended)
-    expect((await store.list({ children: true })).map(({ holder }) => holder)).toEqual([null, null])
+    expect(store.list({ children: true }).map(({ holder }) => holder)).toEqual([null, null])
   })
 })

@@ -122,7 +122,8 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
     }
     return true
   } catch (error) {
-    const isBroken = error instanceof StoreError && !['session_busy', 'store_unavailable'].includes(error.code)
+    const isBroken =
+      error instanceof StoreError && !['session_busy', 'store_unavailable'].includes(error.code)
     return isBroken
   }
 }
