@@ -437,6 +437,7 @@ export const agentMachine = setup({
               { guard: 'isLastResult', target: 'dispatching', actions: 'noteChildRest' },
               { guard: 'isOpenCall', actions: 'noteChildRest' },
             ],
+            SKILL_CHANGED: { guard: 'isOpenCall', actions: 'noteSkillChange' },
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
           },
         },

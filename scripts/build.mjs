@@ -68,6 +68,8 @@ const code = {
     'src/mcp/index.ts',
     'src/mcp/server/index.ts',
     'src/memory/index.ts',
+    'src/skills/index.ts',
+    'src/skills/elsewhere.ts',
     'src/fleet/index.ts',
     'src/ai-sdk/index.ts',
     'src/agui/index.ts',

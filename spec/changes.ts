@@ -47,17 +47,17 @@ export const changes: Record<string, Change> = {
   start: (run) => change(run, due['runnable'], { started: true }),
   refuse: (run, _moment, what) => change(run, due[what], refusal),
   noteFailures: ({ calls }) => {
-    const found = calls.filter(({ unloaded }) => !unloaded).map(({ failed }) => failed)
+    const found = calls.map(({ failed, unloaded }) => !unloaded && failed)
     return { lastBatchFailed: found.includes(true) || (found.includes('perhaps') && 'perhaps') }
   },
-  /** Caps refuse calls, and guards what they have seen: in earlier answers of the turn, or in this one. */
+  /** Skills and caps refuse calls, and guards what they have seen: in earlier answers of the turn, or in this one. */
   doubt: (run) => {
     const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
-    const { maxToolCalls, maxToolCallsPerResponse } = run.setup.config.limits
-    const cap = maxToolCalls ?? maxToolCallsPerResponse
-    const isMeant = ({ name }: Call) =>
-      (hasSeen && isWatched(run)) || (cap ?? run.setup.tools[name]?.maxCalls)
-    return change(run, (call: Call) => !call.unloaded && isMeant(call), { perhaps: true })
+    const { maxToolCalls: most, maxToolCallsPerResponse: each } = run.setup.config.limits
+    const mayForbid = Object.values<Json>(run.setup.tools).some(({ skill }) => skill)
+    const isMeant = ({ name, unloaded }: Call) =>
+      !unloaded && ((hasSeen && isWatched(run)) || (most ?? each ?? run.setup.tools[name]?.maxCalls))
+    return change(run, mayForbid ? Boolean : isMeant, { perhaps: true })
   },
   mayRefuse: (run) => change(run, due['undecided'], { perhaps: true }),
   clearCalls: (run) => change(run, due['unchecked'], { perhaps: true, unchecked: false }),
@@ -67,7 +67,8 @@ export const changes: Record<string, Change> = {
   },
   takeReport: (run, { event: { type, callId, result, questions } }) => {
     const rest = { started: false, needs: 'child', questions: questions ?? [] }
-    const failed = result?.status !== 'ok'
+    const unloaded = run.calls.some((call) => call.id === callId && call.unloaded)
+    const failed = result?.status !== 'ok' && !unloaded
     const end = { done: true, failed, unscreened: run.setup.features.resultShields }
     const patch = { perhaps: false, ...(type === 'CHILD_RESTS' ? rest : end) }
     return change(run, ({ id }: Call) => id === callId, patch)

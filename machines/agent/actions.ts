@@ -6,6 +6,7 @@ export {
   closeInterruptedCalls,
   closeStartedCalls,
   markStarted,
+  noteSkillChange,
   noteTools,
   recordResult,
   reject,

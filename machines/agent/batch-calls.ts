@@ -3,6 +3,7 @@ import type { CallFact, ChildOutcome } from '../../guards/types.js'
 import type { MediaPart } from './messages.js'
 import type { PendingCall, Reason } from './run-result.js'
 import type { CallNeeds } from './model-response.js'
+import type { SkillChange } from './skills.js'
 import type { Usage } from './usage.js'
 
 /**
@@ -90,6 +91,8 @@ export interface BatchCall {
   childUsage?: Usage
   /** What its sub-agent asked when it last rested; empty when it was paused. */
   questions?: ChildQuestion[]
+  /** What it changes of the session's skills, once its result is a success. */
+  skill?: SkillChange
   result?: ToolResult
   /** True while the result is uncleared: it is not shown or sent. */
   unscreened?: true
@@ -111,6 +114,8 @@ export interface ToolTraits {
   deferred?: true
   /** It loads deferred tools: into the request (`append`), or into its results (`dispatch`). */
   loads?: 'append' | 'dispatch'
+  /** It belongs to the skills: no skill forbids it. */
+  skill?: true
   /** A sub-agent with a log of its own: an interrupted call resumes from that log. */
   delegate?: true
   /**

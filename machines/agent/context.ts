@@ -7,6 +7,7 @@ import type { Message, RetrievedSnippet, UserMessage } from './messages.js'
 import type { AgentState, Reason, RunFailure } from './run-result.js'
 import { parseMessageNumber } from './step-id.js'
 import type { BatchCall, ToolTraits } from './batch-calls.js'
+import { type ActiveSkill, findActiveSkills } from './skills.js'
 import type { UnclearedAnswer, ContinuedAnswer } from './screening.js'
 import { noUsage, type Usage } from './usage.js'
 
@@ -144,6 +145,8 @@ export interface AgentContext {
   lastBatchFailed: boolean
 
   guardrails: GuardrailsState
+  /** The skills whose instructions hold, in the order in which they were loaded. */
+  skills: ActiveSkill[]
   /** What the caps on tool calls have counted since the last user message; null while none counts. */
   callCounts: CallCounts | null
   /** Rides on the next request only. */
@@ -183,6 +186,7 @@ export function createContext(input: AgentInput): AgentContext {
     batchAt: -1,
     batchNumber: 0,
     guardrails: input.guardrails,
+    skills: findActiveSkills(input.messages),
     verdict: null,
   }
 }
@@ -233,6 +237,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     batchNumber: context.batchNumber,
     lastBatchFailed: context.lastBatchFailed,
     guardrails: context.guardrails,
+    skills: context.skills,
     nudges: context.nudges,
     callCounts: context.callCounts,
     verdict: context.verdict,

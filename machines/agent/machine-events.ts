@@ -7,6 +7,7 @@ import type { ModelActorError, ModelOutput } from './model-response.js'
 import type { ToolResult, ToolTraits } from './batch-calls.js'
 import type { MediaPart, RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
+import type { SkillChange } from './skills.js'
 import type { Usage } from './usage.js'
 
 /** Every event carries the time at which it happened: the machine itself has no clock. */
@@ -73,6 +74,8 @@ export type ActorEvent = EventBase &
     | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[] }
     /** A call has found deferred tools, or has called one: they are loaded before its result comes. */
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
+    /** A running call loads a skill, or takes one back; it counts when the call succeeds. */
+    | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**

@@ -86,6 +86,8 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       return `${getCallName(event.callId, context)} has used ${event.usage.totalTokens} tokens`
     case 'CHILD_RESTS':
       return `${getCallName(event.callId, context)} rests`
+    case 'SKILL_CHANGED':
+      return `skill ${shorten(event.change.name, 60)} ${event.change.action}ed`
     case 'APPROVE':
       return `approved ${getCallName(event.callId, context)}${event.arguments === undefined ? '' : ', edited'}`
     case 'REJECT':

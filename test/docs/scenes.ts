@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fromPromise, setup, toPromise, type AnyActorRef } from 'xstate'
@@ -68,6 +69,15 @@ const server = `${root}node_modules/@modelcontextprotocol/server-filesystem/dist
 const throughNode = {
   "'npx'": 'process.execPath',
   "'-y', '@modelcontextprotocol/server-filesystem'": `'${server}'`,
+}
+
+/** The folders that the page about skills speaks of. */
+async function writeSkill({ folder }: { folder: string }): Promise<object> {
+  await mkdir(`${folder}/skills/code-review`, { recursive: true })
+  await mkdir(`${folder}/more-skills`)
+  const text = '---\nname: code-review\ndescription: How to review.\nlicense: MIT\n---\nRead it.\n'
+  await writeFile(`${folder}/skills/code-review/SKILL.md`, text)
+  return {}
 }
 
 /** Connections to places in memory, each of which can be closed. */
@@ -688,6 +698,30 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ values }) => {
       expect(values.action).toBe('block')
     },
+  },
+  'docs/skills.md › Skills': {
+    own: writeSkill,
+    shows: ['reviewer'],
+    expect: ({ values }) => expect(values.reviewer).toHaveProperty('machine'),
+  },
+  'docs/skills.md › Narrow the tools': {
+    expect: ({ said }) => expect(said).toBe('No reachable state is a matching state.\n'),
+  },
+  'docs/skills.md › Choose skills': {
+    own: writeSkill,
+    expect: ({ said }) => expect(said).toBe("[ 'code-review' ]\n"),
+  },
+  'docs/skills.md › Without files': {
+    shows: ['listed'],
+    expect: ({ values }) => expect(values.listed).toMatchObject({ list: [{ name: 'code-review' }] }),
+  },
+  'docs/skills.md › Instructions of a project': {
+    own: async ({ folder }) => {
+      await writeFile(`${folder}/AGENTS.md`, 'Run the tests.')
+      return {}
+    },
+    shows: ['instructions'],
+    expect: ({ values }) => expect(values.instructions).toBe('Instructions in AGENTS.md:\n\nRun the tests.'),
   },
   'docs/stately.md › A session in the editor': {
     own: () => ({ store: memoryStore() }),

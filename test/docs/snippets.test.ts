@@ -7,6 +7,7 @@ import * as fleet from '../../src/fleet/index.js'
 import * as mcp from '../../src/mcp/index.js'
 import * as mcpServing from '../../src/mcp/server/index.js'
 import * as memory from '../../src/memory/index.js'
+import * as skills from '../../src/skills/index.js'
 import * as dbos from '../../src/dbos/index.js'
 import * as otel from '../../src/otel/index.js'
 import * as restate from '../../src/restate/index.js'
@@ -33,6 +34,7 @@ const modules = {
   'statewright/mcp': mcp,
   'statewright/mcp/server': mcpServing,
   'statewright/memory': memory,
+  'statewright/skills': skills,
   'statewright/dbos': dbos,
   'statewright/otel': otel,
   'statewright/restate': restate,

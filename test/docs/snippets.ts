@@ -44,6 +44,7 @@ export const documents = [
   'docs/scale.md',
   'docs/sessions.md',
   'docs/shields.md',
+  'docs/skills.md',
   'docs/stately.md',
   'docs/stores.md',
   'docs/structured-output.md',

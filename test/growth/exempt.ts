@@ -19,6 +19,8 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/mcp mcpTools',
     'statewright/mcp/server mcpServer',
     'statewright/mcp/server serveMcpStdio',
+    'statewright/skills skills',
+    'statewright/skills instructionsFrom',
     'statewright/ai-sdk languageModel',
     'statewright/ai-sdk aiTools',
     'statewright/dbos dbosSessions',

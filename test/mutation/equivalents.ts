@@ -43,6 +43,9 @@ export const equivalents: Readonly<Record<string, string>> = {
   ...because('noteChildRest looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: CHILD_RESTS [isOpenCall] without its guard',
   ]),
+  ...because('noteSkillChange looks itself for an open call of that id', [
+    'WAITING_FOR_TOOL.executing: SKILL_CHANGED [isOpenCall] without its guard',
+  ]),
   ...because('the batch is settled on every way there; the entry makes sure', [
     'COMPLETED: entry without settleBatch',
   ]),

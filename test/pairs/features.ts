@@ -1,4 +1,5 @@
 import { createBudget } from '../../src/fleet/index.js'
+import { skills } from '../../src/skills/index.js'
 import { type AgentEvent, type AgentOptions, defineGuard, memoryStore } from '../../src/index.js'
 import type { DeedName, Manner } from '../chaos/deeds.js'
 import type { FaultName } from '../chaos/faults/index.js'
@@ -135,6 +136,16 @@ export const features = {
     plan: { deferred: 'dispatch' },
     answers: ['calls one tool', 'calls one tool', 'calls one tool'],
     never: ['deferred tools'],
+  },
+  'a skill': {
+    shows: (event) => event.type === 'tool_result' && event.name === 'load_skill' && event.status === 'ok',
+    options: {
+      skills: skills({
+        list: [{ name: 'looking', description: 'How to look.', allowedTools: ['look'] }],
+        load: () => 'Look at it first.',
+      }),
+    },
+    answers: ['loads a skill', 'calls several tools'],
   },
   'structured output': { plan: { structured: true } },
   'a sliding window': windowed('sliding_window'),

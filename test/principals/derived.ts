@@ -99,6 +99,8 @@ const reasons: Record<string, string[]> = {
     'agent.config',
     'agent.withObject',
     'getCacheHitRate',
+    'skills',
+    'instructionsFrom',
     'pendingCalls',
     'outputOf',
     'usageOf',

@@ -114,6 +114,14 @@ function toolsOf(executed: (callId: string) => void): Tool[] {
     defineTool({ name: 'read', description: 'Reads.', input, execute }),
     defineTool({ name: 'look', description: 'Looks.', input, execute, readOnly: true, idempotent: true }),
     defineTool({ name: 'transfer', description: 'Asks first.', input, execute, needsApproval: true }),
+    defineTool({
+      name: 'load_skill',
+      description: 'Loads.',
+      input,
+      execute,
+      readOnly: true,
+      idempotent: true,
+    }),
     defineTool({ name: 'pick', description: 'Runs at the client.', input, client: true }),
   ] as Tool[]
 }

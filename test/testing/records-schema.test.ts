@@ -24,6 +24,7 @@ const events: Record<AgentMachineEvent['type'], true> = {
   CHILD_USAGE: true,
   TOOLS_LOADED: true,
   CHILD_RESTS: true,
+  SKILL_CHANGED: true,
   BATCH_DONE: true,
   DEADLINE: true,
   RESUMED: true,

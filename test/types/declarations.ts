@@ -22,6 +22,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/stores/file': 'src/stores/file/index.ts',
   'statewright/stores/postgres': 'src/stores/postgres/index.ts',
   'statewright/memory': 'src/memory/index.ts',
+  'statewright/skills': 'src/skills/index.ts',
   'statewright/fleet': 'src/fleet/index.ts',
   'statewright/mcp': 'src/mcp/index.ts',
   'statewright/mcp/server': 'src/mcp/server/index.ts',

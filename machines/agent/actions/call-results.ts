@@ -14,6 +14,7 @@ import {
   settleCall,
   formatNotExecuted,
   maskUnclearedResults,
+  applySkillChanges,
   withResults,
 } from './update-transcript.js'
 import { emitAfterScreening } from './emit-after-screening.js'
@@ -56,6 +57,17 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
   }
 })
 
+/** What a call changes of the skills counts once it has a result that is a success. */
+export const noteSkillChange = toAction((context, event) => {
+  if (event.type !== 'SKILL_CHANGED') return undefined
+  const { callId, change } = event
+  return {
+    calls: context.calls.map((call) =>
+      call.id === callId && call.result === undefined ? extendObject(call, { skill: change }) : call,
+    ),
+  }
+})
+
 /** The program that resumes the run may have other tools than the one that started it. */
 export const noteTools = toAction((_context, event) => {
   const tools = findResumedTools(event)
@@ -94,7 +106,12 @@ export const settleBatch = toAction((context, event, emit) => {
         emit,
       )
   const { calls, untold } = emitAfterScreening({ ...context, calls: closed }, emit)
-  return { untold, calls: exposed ? calls : [], messages: withResults(context, closed) }
+  return {
+    untold,
+    calls: exposed ? calls : [],
+    messages: withResults(context, closed),
+    ...applySkillChanges(context, closed),
+  }
 })
 
 export const askForApproval = toAction((context, _event, emit) => {

@@ -26,9 +26,11 @@ export function capCalls(
 ): Pick<AgentContext, 'calls' | 'callCounts'> | undefined {
   const caps = findCaps(context)
   if (caps === null) return undefined
+  // A call that was refused before uses nothing up, nor does one that only loads its tool.
+  const open = context.calls.filter(({ result, unloaded }) => result === undefined && !unloaded)
   const { counts, met } = countCalls(
     context.callCounts ?? noCallCounts,
-    context.calls.flatMap(({ name, unloaded }) => (unloaded ? [] : [name])),
+    open.map(({ name }) => name),
     caps,
   )
   const refuse = (call: BatchCall, cap: CallCap): BatchCall => {
@@ -37,10 +39,9 @@ export function capCalls(
     const result: ToolResult = { status: 'blocked', content, durationMs: 0, refusedBy: reasonByCap[cap] }
     return closeCall(call, result, now, emit)
   }
-  let counted = 0
+  let at = 0
   const calls = context.calls.map((call) => {
-    if (call.unloaded) return call
-    const cap = met[counted++] ?? null
+    const cap = call.result === undefined && !call.unloaded ? (met[at++] ?? null) : null
     return cap === null ? call : refuse(call, cap)
   })
   return { calls, callCounts: counts }

@@ -10,10 +10,17 @@ import { getEventTime } from '../machine-events.js'
 import type { BatchCall } from '../batch-calls.js'
 import { capCalls } from './cap-calls.js'
 import { applyFindings } from './apply-findings.js'
+import { narrowCalls } from './narrow-calls.js'
 
-/** The caps refuse calls that are too many, and the guards check the calls, before any of them runs. */
+/**
+ * Active skills refuse calls of tools that they do not allow, the caps refuse calls that are too many, and the guards check the
+ * calls, before any of them runs.
+ */
 export const judgeCalls = toAction((context, event, emit) => {
-  const capped = capCalls(context, getEventTime(event), emit)
+  const now = getEventTime(event)
+  const narrowed = narrowCalls(context, now, emit)
+  const allowed = narrowed ? { ...context, ...narrowed } : context
+  const capped = capCalls(allowed, now, emit) ?? narrowed
   const { guardrails } = context.config
   if (!isWatching(guardrails)) return capped
   const calls = (capped ?? context).calls.map((call) =>
@@ -23,8 +30,8 @@ export const judgeCalls = toAction((context, event, emit) => {
   const facts = calls.flatMap(({ fact, unloaded }) => (fact && !unloaded ? [fact] : []))
   if (facts.length === 0) return capped
   const fact = createCallsFact(facts, guardrails)
-  const judged = observeFact({ ...context, calls }, fact, getEventTime(event), emit)
-  return capped ? { ...judged, callCounts: capped.callCounts } : judged
+  const judged = observeFact({ ...context, calls }, fact, now, emit)
+  return capped ? { ...capped, ...judged } : judged
 })
 
 /** The guards check the results of a batch. */

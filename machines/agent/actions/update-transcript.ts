@@ -6,6 +6,7 @@ import type { Message, ToolMessage, UserMessage } from '../messages.js'
 import type { Reason } from '../run-result.js'
 import { type BatchCall, findOpenCallIndex, type ResultStatus, type ToolResult } from '../batch-calls.js'
 import { withheldResult } from '../screening.js'
+import { changeSkills } from '../skills.js'
 import { formatMessageId } from '../step-id.js'
 
 type Emit = (announcement: EmittedEvent) => void
@@ -187,14 +188,28 @@ export function withResults(context: AgentContext, calls: readonly BatchCall[]):
   return context.messages.slice(0, context.batchAt + 1).concat(results)
 }
 
+/** The skills after the calls of the batch that have changed them; nothing where none has. */
+export function applySkillChanges(
+  { skills: before, batchNumber }: AgentContext,
+  calls: readonly BatchCall[],
+): Partial<Pick<AgentContext, 'skills'>> {
+  if (!calls.some(({ skill }) => skill)) return {}
+  const skills = calls.reduce(
+    (active, { skill, result, unscreened }, i) =>
+      skill && result?.status === 'ok' && !unscreened
+        ? changeSkills(active, skill, formatMessageId(batchNumber + 1 + i))
+        : active,
+    before,
+  )
+  return { skills }
+}
+
 /** The note answers a provider's approval request: text alone never approves a call. */
-function createMessageNotes(
-  { hosted, result, unscreened }: BatchCall,
-  status: ResultStatus,
-  note: string,
-): Pick<ToolMessage, 'data'> {
+function createMessageNotes(call: BatchCall, status: ResultStatus, note: string): Pick<ToolMessage, 'data'> {
+  const { hosted, result, unscreened } = call
   const data = {
     ...(status !== 'ok' && { status }),
+    ...(status === 'ok' && call.skill && { skill: { ...call.skill } }),
     ...(!unscreened && result?.publicMessage !== undefined && { publicMessage: result.publicMessage }),
     // So many characters at the beginning are a note to the model, which people are not shown.
     ...(note !== '' && { noteLength: note.length }),

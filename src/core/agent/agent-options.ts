@@ -16,6 +16,7 @@ import type { SessionStore } from '../sessions/store/store.js'
 import type { OutputOptions } from '../structured/structured-output.js'
 import type { ArgumentsOf, InputOf, InputSchema } from '../tools/input-schema.js'
 import type { StandardJsonSchema } from '../tools/standard-schema.js'
+import type { AgentSkills } from '../tools/skill-tools.js'
 import type { Tool } from '../tools/tool.js'
 import type { ToolEntry } from '../tools/tool-set.js'
 import type { ContextCarrier, OptionsFor } from '../tools/tool-types.js'
@@ -63,6 +64,8 @@ export interface AgentOptions<
   instructions?: string
   /** What the model may call: tools, named groups of them, MCP servers, and other agents (`asTool`). */
   tools?: Tools
+  /** Instructions that the model loads when a task needs them: what `skills()` of `statewright/skills` returns. */
+  skills?: AgentSkills
   /**
    * What the answer has to be: a zod object, any other Standard Schema that can say its JSON Schema, or a plain JSON
    * Schema of an object. `result.object` is the answer, validated. See docs/structured-output.md.

@@ -7,6 +7,7 @@ import type { AgentDefinition, AgentLabel } from '../sessions/agent-definition.j
 export function createDefinitionFactory({
   instructions,
   tools,
+  skills,
   model,
 }: AgentParts): (label: AgentLabel | undefined) => AgentDefinition {
   let specs: unknown
@@ -15,7 +16,12 @@ export function createDefinitionFactory({
     if (specs !== tools.specs) {
       specs = tools.specs
       const shown = tools.specs.map(({ name, parameters }) => ({ name, parameters }))
-      const text = JSON.stringify({ instructions, tools: shown, model: [model.provider, model.model] })
+      const text = JSON.stringify({
+        instructions,
+        tools: shown,
+        model: [model.provider, model.model],
+        ...(skills && { skills: skills.map(({ name, hash }) => [name, hash]) }),
+      })
       hash = sha256(canonicalForms(text)?.exact ?? text).slice(0, 16)
     }
     const { name, version } = label ?? {}

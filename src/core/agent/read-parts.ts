@@ -9,6 +9,7 @@ import { createStructuredOutput } from '../structured/structured-output.js'
 import { createToolSet } from '../tools/tool-set.js'
 import { checkInterpreter } from '../interpreter/interpreter.js'
 import { createPriceBook } from '../prices/price-book.js'
+import type { AgentSkills } from '../tools/skill-tools.js'
 import { systemClock } from '../base/clock.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { checkTelemetry } from '../telemetry/combine-telemetry.js'
@@ -22,6 +23,7 @@ const optionNames = [
   'model',
   'instructions',
   'tools',
+  'skills',
   'guards',
   'sampling',
   'toolChoice',
@@ -45,6 +47,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     model,
     instructions,
     tools,
+    skills,
     guards,
     sampling,
     toolChoice,
@@ -72,12 +75,15 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
     throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
   }
-  const set = createToolSet(tools ?? [])
+  if (skills !== undefined && ![skills?.list, skills?.tools].every(Array.isArray))
+    throw new ConfigError('invalid_config', 'skills must be what skills() returns.', 'skills')
+  const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
   const parts: AgentParts = {
     model,
-    instructions: asked.instructions ?? null,
+    instructions: joinInstructions(asked.instructions, skills) ?? null,
     tools: set,
+    ...(skills && { skills: skills.list }),
     guards: checkGuards(guards ?? []),
     shields: createShieldSet(shields),
     memory: checkMemory(memory),
@@ -142,4 +148,9 @@ function checkGuards(guards: readonly UserGuard[]): readonly UserGuard[] {
     names.add(guard.name)
     return guard
   })
+}
+
+/** The index of the skills follows the agent's own instructions. */
+function joinInstructions(own: string | undefined, skills: AgentSkills | undefined): string | undefined {
+  return [own, skills?.instructions].filter(Boolean).join('\n\n') || own
 }

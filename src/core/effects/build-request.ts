@@ -1,4 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
+import { attachSkills } from '../context/attach-skills.js'
 import { fitMessages } from '../context/fit-messages.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { formatSnippets } from '../memory/retrieved-text.js'
@@ -12,7 +13,7 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
   const { search } = parts.tools
-  const messages = fitMessages(context.messages, context.fit)
+  const messages = fitMessages(context.messages, attachSkills(context, context.fit))
   const request: ModelRequest = {
     instructions: search ? addToolIndex(parts, search) : parts.instructions,
     messages: search ? search.wrap(messages) : messages,

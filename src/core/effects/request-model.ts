@@ -25,6 +25,7 @@ import { CallStream } from './call-stream.js'
 import { clearReasoning, createClearedStream, type DeltaSink } from './clear-stream.js'
 import { createInferenceStep } from './inference-step.js'
 import { buildRequest } from './build-request.js'
+import { warnOfChangedSkills } from './warn-of-changed-skills.js'
 
 /** `self`: the actor that does it; `stream`: where its deltas go. */
 export interface RequestScope {
@@ -46,6 +47,7 @@ export function requestModel(
   { conclude, abort, self, runtime, context, stream }: RequestScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
+  warnOfChangedSkills(runtime, context.skills, parts.skills)
   const request = buildRequest(parts, context, conclude)
   // Only screening needs a signal here.
   const scene = features.outputShields ? { runtime, context, signal: abort.signal } : null

@@ -1,6 +1,7 @@
 import { haltsBatch } from '../../../machines/agent/sub-agent-questions.js'
 import { isInDoubt } from '../../../machines/agent/in-doubt.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
+import type { SkillChange } from '../../../machines/agent/skills.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ToolResult } from '../../../machines/agent/batch-calls.js'
 import { type RunBatchOptions, RunningBatch } from '../tools/running-batch.js'
@@ -131,6 +132,10 @@ class ToolBatch implements RunBatchOptions {
     const { context, sendBack } = this.#scope
     const added = names.filter((name) => !context.loaded.includes(name))
     if (added.length > 0) sendBack({ type: 'TOOLS_LOADED', callId, names: added })
+  }
+
+  onSkillChange(callId: string, change: SkillChange): void {
+    this.#scope.sendBack({ type: 'SKILL_CHANGED', callId, change })
   }
 
   ready(): Promise<void> | undefined {

@@ -3,6 +3,7 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { BudgetsOption } from '../budgets/budgets-option.js'
 import type { Tokenizer } from '../context/default-tokenizer.js'
 import type { ModelProvider, Sampling, ToolChoice } from '../models/provider.js'
+import type { SkillInfo } from '../tools/skill-tools.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import type { Retriever } from '../memory/retriever.js'
 import type { ShieldSet } from '../shields/shield-set.js'
@@ -18,6 +19,8 @@ export interface AgentParts {
   model: ModelProvider
   instructions: string | null
   tools: ToolSet
+  /** What its skills are. Absent: it has none. */
+  skills?: readonly SkillInfo[]
   /** The guards of its author's own. */
   guards: readonly UserGuard[]
   sampling: Sampling

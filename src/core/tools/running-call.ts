@@ -17,6 +17,8 @@ import type { ParsedArguments } from './fit-arguments.js'
 import { parseArguments } from './parse-arguments.js'
 import { getDecisionTimeout } from './prepare-calls.js'
 import { toJson } from '../base/to-json.js'
+import type { SkillChange } from '../../../machines/agent/skills.js'
+import { SkillOutcome } from './skill-tools.js'
 import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
 import { timeoutError } from '../base/time-limit.js'
@@ -41,6 +43,8 @@ export interface RunCallOptions {
   onProgress: (callId: string, name: string, value: Json) => void
   /** A call loads deferred tools. Absent: none can. */
   onLoad?: (callId: string, names: readonly string[]) => void
+  /** Told what the call of a skill's tool changes, before its result. */
+  onSkillChange?: (callId: string, change: SkillChange) => void
   /** What measures the run. */
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
   /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
@@ -184,6 +188,11 @@ export class RunningCall {
 
   #endWithValue(value: unknown): void {
     if (this.#isOver) return
+    if (value instanceof SkillOutcome) {
+      this.#options.onSkillChange?.(this.call.id, value.change)
+      // A skill is bounded where it is read: the model reads all of it.
+      return this.#end({ status: 'ok', durationMs: this.#getDuration(), content: value.text })
+    }
     this.#end({
       status: 'ok',
       durationMs: this.#getDuration(),

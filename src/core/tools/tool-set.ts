@@ -64,18 +64,21 @@ function createFixedSet(tools: readonly Tool[]): ToolSet {
     deferred,
     search,
     traits: Object.fromEntries(
-      tools.map(({ name, readOnly, idempotent, polling, delegate, maxCalls, defer, search: finds }) => [
-        name,
-        {
-          readOnly,
-          idempotent,
-          polling,
-          ...(maxCalls !== undefined && { maxCalls }),
-          ...(defer && search && { deferred: true as const }),
-          ...(finds && { loads: finds.loading }),
-          ...(delegate && { delegate: true as const, nested: true as const }),
-        },
-      ]),
+      tools.map(
+        ({ name, readOnly, idempotent, polling, delegate, maxCalls, skill, defer, search: finds }) => [
+          name,
+          {
+            readOnly,
+            idempotent,
+            polling,
+            ...(maxCalls !== undefined && { maxCalls }),
+            ...(defer && search && { deferred: true as const }),
+            ...(finds && { loads: finds.loading }),
+            ...(skill && { skill }),
+            ...(delegate && { delegate: true as const, nested: true as const }),
+          },
+        ],
+      ),
     ),
   }
 }

@@ -39,7 +39,7 @@ export interface ToolExecution<Context = unknown> {
  * differ where the schema has defaults or transforms.
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
-  extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads'> {
+  extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads' | 'skill'> {
   /** What the model calls it by. */
   readonly name: Name
   /** What it does and when to use it, for the model. */
@@ -62,6 +62,8 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly search?: ToolSearch
   /** Makes it a sub-agent: what `agent.asTool()` returns. */
   readonly delegate?: Delegate
+  /** It belongs to the skills of an agent. */
+  readonly skill?: true
   /** For the type checker only. */
   readonly '~arguments'?: Arguments
 }

@@ -61,6 +61,13 @@ export const screenedOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
+/** The same for an agent that has skills. */
+export const skillOutcomes = {
+  text: modelOutcomes.text,
+  'a skill': createModelOutput({ calls: [['s', 'load_skill']] }),
+  'two calls': modelOutcomes['two calls'],
+} satisfies Record<string, ModelOutput>
+
 /** The same for an agent that has a sub-agent. */
 export const delegationOutcomes = {
   text: modelOutcomes.text,

@@ -14,6 +14,7 @@ import {
   listModelEvents,
   modelActorEvents,
   screenedModel,
+  skilledModel,
   twoCalls,
   watchedModel,
 } from './model-events.js'
@@ -26,6 +27,7 @@ import {
   listLeftEvents,
   listLoadEvents,
   listChildEvents,
+  listSkillEvents,
   listToolEvents,
   chooseOutcomes,
 } from './tool-events.js'
@@ -83,6 +85,15 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...ownGuards,
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listLoadEvents(context) }),
       ...(state === 'PAUSED' && { resume }),
+    }
+  }
+  if (isSkilled(context)) {
+    return {
+      cancel,
+      'resumed in time': resumed,
+      ...(asked && skilledModel),
+      ...listShieldEvents(context),
+      ...(isExecuting(value) && { ...listToolEvents(context, ['ok', 'error']), ...listSkillEvents(context) }),
     }
   }
   const hurried = deadline !== null
@@ -192,6 +203,11 @@ function isDeferring({ tools }: AgentContext): boolean {
 /** Sub-agents double the possible events: they are explored alone. */
 function isDelegating({ tools }: AgentContext): boolean {
   return tools['research']?.delegate === true
+}
+
+/** Skills are explored alone, too. */
+function isSkilled({ tools }: AgentContext): boolean {
+  return tools['load_skill']?.skill === true
 }
 
 /** With input shields, each steering message adds states: one is enough. */

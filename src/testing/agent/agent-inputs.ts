@@ -113,6 +113,14 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget } }),
     tools: { ...tools, research: { ...createTraits(false), delegate: true } },
   },
+  'with skills': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 3 } }),
+    tools: { ...tools, load_skill: { ...createTraits(true), skill: true } },
+  },
+  'with skills and result shields': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true }),
+    tools: { ...tools, load_skill: { ...createTraits(true), skill: true } },
+  },
   interactive: createInput({ ...noRetries, limits: { maxSteps: 1 }, interactive: true }),
   'asked to conclude': createInput({ ...noRetries, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {

@@ -44,8 +44,10 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       listUnclearedInput(context).length,
     ],
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
+    context.skills.map(({ name, allowedTools }) => [name, allowedTools]),
     context.calls.map((call) => [
-      watching && call.name,
+      (watching || context.skills.length > 0) && call.name,
+      call.skill,
       call.needs,
       call.started,
       call.unscreened,

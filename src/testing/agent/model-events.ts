@@ -10,11 +10,13 @@ import {
   modelOutcomes,
   objectOutcomes,
   screenedOutcomes,
+  skillOutcomes,
 } from './actor-outcomes.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 
 export const deferringModel = createAnswerEvents('model', deferringOutcomes)
 export const delegatingModel = createAnswerEvents('model', delegationOutcomes)
+export const skilledModel = createAnswerEvents('model', skillOutcomes)
 export const screenedModel = createAnswerEvents('model', screenedOutcomes)
 
 export const watchedModel: Events = {

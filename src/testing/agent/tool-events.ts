@@ -59,6 +59,18 @@ export function listLoadEvents({ calls }: AgentContext): Events {
   }
 }
 
+/** A skill's call changes the skills: one that allows `look` alone, or that one taken back. */
+export function listSkillEvents({ calls, skills }: AgentContext): Events {
+  const callId = calls.find(({ name, started, result }) => name === 'load_skill' && started && !result)?.id
+  const change =
+    skills.length > 0
+      ? { action: 'unload', name: 'reading' }
+      : { action: 'load', name: 'reading', hash: '0123456789abcdef', allowedTools: ['look'] }
+  return {
+    'skill: changed': stampEvent({ type: 'SKILL_CHANGED', callId: callId ?? 'nobody', change }),
+  }
+}
+
 /** A sub-agent that fails for good and has spent the budget. */
 export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id

@@ -9,6 +9,7 @@ import { defineShield } from '../../core/shields/define-shield.js'
 import { defineTool } from '../../core/tools/define-tool.js'
 import { toolSearch } from '../../core/tools/deferred/tool-search.js'
 import type { InputSchema } from '../../core/tools/input-schema.js'
+import type { Tool } from '../../core/tools/tool.js'
 import type { ToolEntry } from '../../core/tools/tool-set.js'
 import { defineGuard } from '../../core/user-guards/define-guard.js'
 import { type ReadableRecording, readRecording, type RecordedAgent } from './recording.js'
@@ -113,6 +114,7 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
       delegate,
       nested: _nested,
       deferred,
+      skill,
       loads: _loads,
       ...traitsOf
     }: Partial<ToolTraits> = traits[name] ?? {}
@@ -122,11 +124,12 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
     const words = { name, description, input: toSchema(parameters) }
     if (below === undefined && !delegate) {
       if ('client' in spec && spec.client) return defineTool({ ...words, ...rest, client: true }) as ToolEntry
-      return defineTool({
+      const tool = defineTool({
         ...words,
         ...rest,
         execute: () => Promise.reject(new Error(standInMessage)),
-      }) as ToolEntry
+      }) as Tool
+      return skill ? { ...tool, skill } : tool
     }
     const child = createAgent(createOptions(below ?? {}, null))
     return child.asTool(words)

@@ -1,6 +1,14 @@
 import { due, findAsked } from '../../../spec/run.js'
 import type { Call, Json, Moment, Run } from '../../../spec/run.js'
 import { isEnd, isRest, isWatched } from '../../../spec/run.js'
+import {
+  type Skills,
+  forbidCalls,
+  listBranches,
+  readSkills,
+  readStoredSkills,
+  settleSkills,
+} from './skills.js'
 import { type Usage, findSpent, noUsage, spend, toTotals } from './totals.js'
 import type { Details, Row } from './walk-table.js'
 
@@ -21,6 +29,9 @@ export interface Counts {
   callCounts: { calls: number; isOver: boolean; byTool: Record<string, number> } | null
   /** Calls whose tools are not the agent’s own. */
   hosted: string[]
+  skills: Skills
+  /** The run begins a branch, and does not say with which of the skills. */
+  isBranch: boolean
 }
 
 const countsOf = (run: Run): Counts => run.details
@@ -59,12 +70,13 @@ export const details: Details = {
       return event.messageId === undefined || event.messageId === asking
     },
   },
-  begin: (input, opened, before) => {
+  begin: ({ input, branch }, opened, before) => {
     const { timeoutMs } = input.config.limits
     const last: Partial<Counts> = before?.details ?? {
       session: opened.usage,
       numbered: opened.messages?.length,
     }
+    const skills = last.skills ?? readSkills(opened.messages ?? [])
     return {
       run: noUsage,
       session: last.session ?? noUsage,
@@ -77,6 +89,8 @@ export const details: Details = {
       backOffUntil: 0,
       callCounts: null,
       hosted: [],
+      skills,
+      isBranch: branch !== undefined && skills.history.length > 0,
     } satisfies Counts
   },
   /** Whatever an event has cost is paid before it decides anything. */
@@ -85,7 +99,9 @@ export const details: Details = {
     return cost ? withCounts(run, spend(countsOf(run), cost)) : run
   },
   move: (run, next, moment, row) => {
-    const done = count(run, next, moment, row)
+    if (countsOf(run).isBranch)
+      return listBranches(countsOf(run).skills).map((skills) => withCounts(next, { skills, isBranch: false }))
+    const done = settleCalls(run, count(run, next, moment, row))
     const { numbered } = countsOf(done)
     // After the answer of a run that a guard has stopped, a message of the loop’s own may ask the model to go on.
     const isUnsure = row.event === 'RESUME' && row.place === 'PAUSED' && run.stop !== null
@@ -100,12 +116,15 @@ export const details: Details = {
     uncleared: countUncleared(context),
     outputProblem: context.held?.outputProblem ?? context.outputProblem,
     hosted: context.calls.filter(({ hosted }: Json) => hosted).map(({ id }: Json) => id),
+    skills: readStoredSkills(context),
+    isBranch: false,
   }),
   sketch: (run) => {
     const { backOffUntil, uncleared, outputProblem, ...counts } = countsOf(run)
     const waits = isEnd(run.place) ? {} : { backOffUntil, uncleared, outputProblem }
     const kept = Object.fromEntries(compared.map((key) => [key, counts[key]]))
-    return { ...kept, ...waits, usage: [toTotals(counts.run), toTotals(counts.session)] }
+    const skills = counts.skills.active.map(({ name, allowedTools = null }) => ({ name, allowedTools }))
+    return { ...kept, ...waits, skills, usage: [toTotals(counts.run), toTotals(counts.session)] }
   },
 }
 
@@ -156,8 +175,9 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
     const { response, outputProblem = null } = event.output
     const { toolCalls } = response
     const hosted = toolCalls.filter((call: Json) => call.hosted).map(({ id }: Json) => id)
+    const skills = { ...before.skills, before: before.skills.history.length, pending: {} }
     const said = next.response !== 'empty' && { numbered: numbered + 1 + toolCalls.length, uncleared: 0 }
-    return withCounts(after, { batchNumber: numbered + 1, outputProblem, hosted, ...said })
+    return withCounts(after, { batchNumber: numbered + 1, outputProblem, hosted, skills, ...said })
   }
   switch (row.event) {
     case 'REPLY': {
@@ -169,6 +189,10 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
         outputProblem: null,
         callCounts: null,
       })
+    }
+    case 'SKILL_CHANGED': {
+      const pending = { ...before.skills.pending, [event.callId]: event.change }
+      return withCounts(after, { skills: { ...before.skills, pending } })
     }
     case 'done inputShields':
       return withCounts(after, { uncleared: 0, numbered: numbered + (row.to === 'BLOCKED' ? 1 : 0) })
@@ -192,6 +216,15 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   if (row.to === 'ERROR' && row.event.startsWith('error '))
     return { ...after, reason: findFailureReason(row.event, event.error) }
   return after
+}
+
+/** The changes of skills hold from where the calls rest, or are over. */
+function settleCalls(run: Run, next: Run): Run {
+  const isOver = run.calls.length > 0 && next.calls.length === 0
+  if (!isOver && !isRest(next.place)) return next
+  return withCounts(next, {
+    skills: settleSkills(countsOf(next).skills, isOver ? run.calls : next.calls),
+  })
 }
 
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
@@ -254,8 +287,8 @@ function capCalls(run: Run, next: Run): Run {
   const counts = structuredClone(countsOf(run).callCounts) ?? { calls: 0, isOver: false, byTool: {} }
   const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
   let admitted = 0
-  const calls = run.calls.map((call): Call => {
-    if (call.unloaded) return call
+  const calls = forbidCalls(countsOf(run).skills, run, refusal).map((call): Call => {
+    if (call.unloaded || call.done) return call
     const used = counts.byTool[call.name] ?? 0
     const isLate = admitted >= ofAnswer || used >= ofTool(call.name)
     const isOver = !isLate && counts.calls >= ofRun

@@ -47,7 +47,7 @@ function judgeEntry(runs: Run[], entry: Json, opened: Json, details?: Details): 
         settle(
           {
             ...begin(input, before?.loaded ?? opened.loaded),
-            details: details?.begin(input, opened, before),
+            details: details?.begin(entry, opened, before),
           },
           moment,
           details,

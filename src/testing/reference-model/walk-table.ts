@@ -16,8 +16,8 @@ export interface Row {
 /** What is known of a run beside the table: it answers what the table asks, and keeps what is counted. */
 export interface Details {
   answers: Record<string, (run: Run, moment: Moment) => boolean>
-  /** What a run begins with: after another one, or with what its session had when it was opened. */
-  begin: (input: Json, opened: Json, before?: Run) => Json
+  /** What the run of a start begins with: after another one, or with what its session had when it was opened. */
+  begin: (start: Json, opened: Json, before?: Run) => Json
   /** Before an event decides anything. */
   hear: (run: Run, moment: Moment) => Run
   /** After a row was taken. */

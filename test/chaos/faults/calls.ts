@@ -13,6 +13,9 @@ export const calls = {
       arguments: `{"n":${n}}`,
     })),
   ),
+  'loads a skill': asking((scene) => [
+    { id: `call_${scene.world.below(1e9)}`, name: 'load_skill', arguments: '{"name":"looking"}' },
+  ]),
   'calls with one id again': asking((scene) => [{ id: 'call_1', name: some(scene), arguments: '{"n":1}' }]),
   'duplicated ids': asking((scene) =>
     [1, 2, 3].map((n) => ({ id: 'same', name: some(scene), arguments: `{"n":${n}}` })),

@@ -158,6 +158,10 @@ export class AgentHarness implements ReplayHarness {
       case 'CHILD_USAGE':
       case 'CHILD_RESTS':
         return this.#tellOfChild(event)
+      // The tool of the bench is no skill's.
+      case 'SKILL_CHANGED':
+        await until(() => event['callId'] === 'nobody' || this.#bench.isRunning(event['callId'] as string))
+        return this.#send(event)
       case 'STORE_FAILED':
         await this.#arrived(event)
         // Only effects wait for the store; elsewhere its failure is told by whoever holds the run.

@@ -23,6 +23,7 @@ export class ToolBench {
       defineTool({ name: 'read', description: 'Reads.', input, execute }),
       defineTool({ name: 'look', description: 'Looks.', input, execute, readOnly: true, idempotent: true }),
       defineTool({ name: 'transfer', description: 'Asks first.', input, execute, needsApproval: true }),
+      defineTool({ name: 'load_skill', description: 'Loads a skill.', input, execute, readOnly: true }),
       defineTool({ name: 'pick', description: 'Runs at the client.', input, client: true }),
     ] as Tool[]
   }

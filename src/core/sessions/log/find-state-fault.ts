@@ -158,6 +158,14 @@ const contextKind = fields(
     usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
     calls: list(callKind, 'a list'),
     loaded: textList(),
+    skills: list(
+      fields(
+        { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },
+        'a skill',
+        'open',
+      ),
+      'a list',
+    ),
     steering: textList(),
     nudges: textList(),
     error: nullable(fields({ code: anyText(), message: anyText() }, 'an error', 'open')),

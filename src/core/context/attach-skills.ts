@@ -1,0 +1,40 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import type { Fit } from '../../../machines/agent/fit.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import type { ActiveSkill } from '../../../machines/agent/skills.js'
+import { isInGap, isValidGap } from './gap.js'
+
+type Attached = Pick<AgentContext, 'messages' | 'skills'>
+
+const attachedByFit = new WeakMap<Fit, { skills: readonly ActiveSkill[]; fit: Fit }>()
+
+/**
+ * The fit with the instructions of active skills that it leaves out, verbatim, at the end of its note. The same object as long as
+ * the fit lasts and the skills stay.
+ */
+export function attachSkills({ messages, skills }: Attached, fit: Fit | null): Fit | null {
+  if (fit === null || skills.length === 0 || !isValidGap(messages, fit)) return fit
+  const known = attachedByFit.get(fit)
+  if (known?.skills === skills) return known.fit
+  const texts = skills.flatMap(({ name, messageId }) => {
+    const text = findLeftOut(messages, fit, messageId)
+    return text === null ? [] : [formatSkill(name, text)]
+  })
+  const attached =
+    texts.length === 0
+      ? fit
+      : { ...fit, note: [...(fit.note === null ? [] : [fit.note]), ...texts].join('\n\n') }
+  attachedByFit.set(fit, { skills, fit: attached })
+  return attached
+}
+
+/** What the model has read, as shields have let it through; null where requests still show it. */
+function findLeftOut(messages: readonly Message[], fit: Fit, messageId: string): string | null {
+  const at = messages.findLastIndex(({ id }) => id === messageId)
+  const message = messages[at]
+  return message?.role === 'tool' && isInGap(fit, at) ? message.content : null
+}
+
+function formatSkill(name: string, text: string): string {
+  return `[You have loaded the skill "${name}". Its instructions, which hold as before:]\n${text}`
+}

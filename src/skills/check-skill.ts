@@ -1,0 +1,91 @@
+import type { SkillInfo } from '../core/tools/skill-tools.js'
+import { maxDescriptionChars, maxSkills } from './skill-limits.js'
+import { invalidSkillError } from './skill-error.js'
+import { ConfigError } from '../core/base/errors.js'
+
+const namePattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
+const toolPattern = /^[a-zA-Z0-9_-]{1,64}$/
+
+/**
+ * What stands in the front matter of a skill, or in a list of skills, checked.
+ *
+ * @throws {ConfigError} `invalid_skill`
+ */
+export function checkSkill(where: string, given: Readonly<Record<string, unknown>>): Omit<SkillInfo, 'hash'> {
+  const { name, description, allowedTools, license, metadata } = given
+  if (typeof name !== 'string' || name.length > 64 || !namePattern.test(name))
+    throw invalidSkillError(
+      where,
+      "its name must have 1 to 64 small letters, digits and single hyphens, such as 'code-review'.",
+    )
+  if (typeof description !== 'string' || description.trim() === '')
+    throw invalidSkillError(
+      where,
+      'its description is missing. Say what it is for and when to load it: the model reads it.',
+    )
+  if (description.length > maxDescriptionChars)
+    throw invalidSkillError(
+      where,
+      `its description has ${description.length} characters, of at most ${maxDescriptionChars}.`,
+    )
+  const tools = toToolNames(where, allowedTools)
+  return {
+    name,
+    description: description.trim(),
+    ...(tools && { allowedTools: tools }),
+    ...(typeof license === 'string' && { license }),
+    ...(isObject(metadata) && { metadata: toTexts(metadata) }),
+  }
+}
+
+/** `allowed-tools` is a text with spaces or commas in between, or a list. */
+function toToolNames(where: string, given: unknown): string[] | undefined {
+  if (given === undefined || given === null) return undefined
+  const names: unknown[] =
+    typeof given === 'string' ? given.split(/[\s,]+/).filter(Boolean) : Array.isArray(given) ? given : [given]
+  return names.map((name) => {
+    if (typeof name === 'string' && toolPattern.test(name)) return name
+    const shown = typeof name === 'string' ? `'${name.slice(0, 80)}'` : `a value of type ${typeof name}`
+    throw invalidSkillError(
+      where,
+      `allowed-tools has ${shown}. List names of tools, without patterns or arguments.`,
+    )
+  })
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function toTexts(metadata: Record<string, unknown>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(metadata).flatMap(([key, value]) =>
+      ['string', 'number', 'boolean'].includes(typeof value) ? [[key, String(value)]] : [],
+    ),
+  )
+}
+
+/**
+ * Refuses two skills of one name, and more skills than an index has room for. Returns them sorted by name.
+ *
+ * @throws {ConfigError} `duplicate_skill`, `invalid_skill`
+ */
+export function sortSkills<Skill extends { name: string; where: string }>(skills: readonly Skill[]): Skill[] {
+  if (skills.length > maxSkills)
+    throw new ConfigError(
+      'invalid_skill',
+      `There are ${skills.length} skills, of at most ${maxSkills}. Choose some with allow.`,
+      'skills',
+    )
+  const byName = new Map<string, Skill>()
+  for (const skill of skills) {
+    const other = byName.get(skill.name)
+    if (other)
+      throw new ConfigError(
+        'duplicate_skill',
+        `Two skills are named '${skill.name}': ${other.where} and ${skill.where}. Rename one, or leave one out.`,
+        skill.name,
+      )
+    byName.set(skill.name, skill)
+  }
+  return [...byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+}

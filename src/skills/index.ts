@@ -1,0 +1,6 @@
+/** Instructions that the model loads when a task needs them: skills in folders, or from a list. */
+export type { AgentSkills, SkillInfo } from '../core/tools/skill-tools.js'
+export type { ListedSkillsOptions } from './listed-skills.js'
+export { instructionsFrom, type InstructionsFromOptions } from './node/instructions-from.js'
+export type { SkillFoldersOptions } from './node/skill-folders.js'
+export { skills } from './node/skills.js'

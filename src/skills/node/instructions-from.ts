@@ -1,0 +1,94 @@
+import { existsSync, lstatSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { ConfigError } from '../../core/base/errors.js'
+import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/expect-argument.js'
+import { expectKnownOptions } from '../../core/config/known-options.js'
+import { FileRefusal, readContainedText } from './contained-file.js'
+
+export interface InstructionsFromOptions {
+  /** Where to begin. Default: the folder of the process. */
+  cwd?: string
+  /** The last folder to look in. Default: the one with `.git`, or `cwd` where there is none. */
+  root?: string
+  /** Characters of all files together. Default 40,000. */
+  maxChars?: number
+}
+
+const namesRule: ArgumentRule = {
+  is: (value) =>
+    Array.isArray(value) &&
+    value.every((name) => typeof name === 'string' && /^[^/\\\0]+$/.test(name) && name !== '..'),
+  phrase: "a list of file names, such as ['AGENTS.md']",
+}
+
+/** Bytes of one file. */
+const maxBytes = 1_000_000
+
+/**
+ * The instructions that stand in files of a project, as a text for `createAgent({ instructions })`: those of `cwd` first, then
+ * those of the folders above it, up to the root of the repository. What does not fit `maxChars` is left out, the farthest first.
+ *
+ * @example
+ * const instructions = instructionsFrom(['AGENTS.md'], { cwd: process.cwd() })
+ * createAgent({ model, instructions })
+ * @throws {ConfigError} `invalid_instructions` for a file that is no text, is larger than 1 MB, or is a link out of the root
+ * @throws {UsageError} `invalid_argument`, `invalid_option`
+ */
+export function instructionsFrom(names: readonly string[], options: InstructionsFromOptions = {}): string {
+  expectArgument('instructionsFrom(names)', names, namesRule)
+  expectArgument('instructionsFrom(names, options)', options, optionsRule)
+  expectKnownOptions('instructionsFrom', options, ['cwd', 'root', 'maxChars'])
+  const { cwd = process.cwd(), maxChars = 40_000 } = options
+  const start = resolve(cwd)
+  const root = resolve(options.root ?? findRepository(start) ?? start)
+  const texts: string[] = []
+  let left = maxChars
+  for (const folder of listFolders(start, root)) {
+    for (const name of names) {
+      const path = join(folder, name)
+      if (!isThere(path)) continue
+      const shown = relative(start, path).split(sep).join('/')
+      const text = `Instructions in ${shown}:\n\n${readInstructions(root, path).trim()}`
+      const fitting =
+        text.length <= left ? text : left > 200 ? `${text.slice(0, left - 30)}\n[The rest is left out.]` : ''
+      if (fitting === '') return texts.join('\n\n')
+      texts.push(fitting)
+      left -= fitting.length + 2
+    }
+  }
+  return texts.join('\n\n')
+}
+
+function readInstructions(root: string, path: string): string {
+  try {
+    return readContainedText(root, relative(root, path).split(sep).join('/'), maxBytes)
+  } catch (error) {
+    if (!(error instanceof FileRefusal)) throw error
+    throw new ConfigError('invalid_instructions', `${path} cannot be read: ${error.message}`, path, {
+      cause: error,
+    })
+  }
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+function findRepository(start: string): string | undefined {
+  for (let folder = start; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, '.git'))) return folder
+    if (folder === dirname(folder)) return undefined
+  }
+}
+
+/** The folders from `start` up to `root`; `start` alone where it is not below it. */
+function listFolders(start: string, root: string): string[] {
+  const folders = [start]
+  for (let folder = start; folder !== root; ) {
+    const above = dirname(folder)
+    if (above === folder) return [start]
+    folders.push(above)
+    folder = above
+  }
+  return folders
+}

@@ -1,0 +1,23 @@
+import { optionsRule, expectArgument } from '../core/base/expect-argument.js'
+import { UsageError } from '../core/base/errors.js'
+import { expectKnownOptions } from '../core/config/known-options.js'
+import type { AgentSkills } from '../core/tools/skill-tools.js'
+import { createListedSkills, type ListedSkillsOptions } from './listed-skills.js'
+
+/** As `skills` of Node, from a list alone. */
+export function skills(options: ListedSkillsOptions): AgentSkills {
+  expectArgument('skills(options)', options ?? null, optionsRule)
+  if ('dirs' in options)
+    throw new UsageError('invalid_option', 'There are no folders here: pass skills({ list, load }).', 'dirs')
+  expectKnownOptions('skills', options, ['list', 'load', 'readFile'])
+  return createListedSkills(options)
+}
+
+/** There are no files here. */
+export function instructionsFrom(): never {
+  throw new UsageError(
+    'invalid_option',
+    'There are no files here: pass instructions as a text.',
+    'instructionsFrom',
+  )
+}

@@ -1,0 +1,69 @@
+import type { Call, Json, Run } from '../../../spec/run.js'
+
+/** A skill is loaded, or taken back. */
+interface SkillChange {
+  action: string
+  name: string
+  allowedTools?: string[]
+}
+
+/** What is known of skills: those that are loaded, and what the transcript has of their changes. */
+export interface Skills {
+  active: { name: string; allowedTools?: string[] | undefined }[]
+  history: SkillChange[]
+  /** How many of those changes are older than the last answer. */
+  before: number
+  /** By calls of the last answer: what they change if they succeed. */
+  pending: Record<string, SkillChange>
+}
+
+const fold = (history: readonly SkillChange[]): Skills['active'] =>
+  history.reduce<Skills['active']>((active, { action, name, allowedTools }) => {
+    const others = active.filter((one) => one.name !== name)
+    return action === 'unload' ? others : [...others, { name, allowedTools }]
+  }, [])
+
+const toSkills = (history: SkillChange[]): Skills => ({
+  active: fold(history),
+  history,
+  before: history.length,
+  pending: {},
+})
+
+/** The changes that the results of a transcript note. */
+const listChanges = (messages: Json[]): SkillChange[] =>
+  messages.flatMap(({ role, data }) => (role === 'tool' && data?.skill ? [data.skill] : []))
+
+export const readSkills = (messages: Json[]): Skills => toSkills(listChanges(messages))
+
+/** Those of a snapshot. */
+export function readStoredSkills({ skills = [], messages, calls, batchAt }: Json): Skills {
+  const pending = calls.flatMap(({ id, skill }: Json) => (skill ? [[id, skill]] : []))
+  return {
+    active: skills.map(({ name, allowedTools }: Json) => ({ name, allowedTools })),
+    history: listChanges(messages),
+    before: listChanges(calls.length > 0 ? messages.slice(0, batchAt + 1) : messages).length,
+    pending: Object.fromEntries(pending),
+  }
+}
+
+/** A branch has a part of the transcript, and so some of the changes from the beginning on. */
+export const listBranches = ({ history }: Skills): Skills[] =>
+  Array.from({ length: history.length + 1 }, (_, count) => toSkills(history.slice(0, count)))
+
+/** With the changes of the calls that have succeeded. */
+export function settleSkills({ history, before, pending }: Skills, calls: readonly Call[]): Skills {
+  const made = calls.flatMap(({ id, done, failed, unscreened }) => {
+    const change = pending[id]
+    return change && done && !failed && !unscreened ? [change] : []
+  })
+  const all = [...history.slice(0, before), ...made]
+  return { active: fold(all), history: all, before, pending }
+}
+
+/** Calls of tools that a loaded skill does not allow are refused; skills allow their own tools. */
+export function forbidCalls({ active }: Skills, { calls, setup }: Run, refusal: Partial<Call>): Call[] {
+  const isForbidden = ({ name }: Call): boolean =>
+    !setup.tools[name]?.skill && active.some(({ allowedTools }) => allowedTools?.includes(name) === false)
+  return calls.map((call) => (isForbidden(call) ? { ...call, ...refusal, failed: !call.unloaded } : call))
+}
