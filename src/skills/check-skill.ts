@@ -4,6 +4,9 @@ import { invalidSkillError } from './skill-error.js'
 import { ConfigError } from '../core/base/errors.js'
 
 const namePattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
+/** Whether a skill can have that name. */
+export const isSkillName = (name: string): boolean => name.length <= 64 && namePattern.test(name)
+
 const toolPattern = /^[a-zA-Z0-9_-]{1,64}$/
 
 /**
@@ -13,7 +16,7 @@ const toolPattern = /^[a-zA-Z0-9_-]{1,64}$/
  */
 export function checkSkill(where: string, given: Readonly<Record<string, unknown>>): Omit<SkillInfo, 'hash'> {
   const { name, description, allowedTools, license, metadata } = given
-  if (typeof name !== 'string' || name.length > 64 || !namePattern.test(name))
+  if (typeof name !== 'string' || !isSkillName(name))
     throw invalidSkillError(
       where,
       "its name must have 1 to 64 small letters, digits and single hyphens, such as 'code-review'.",
@@ -40,7 +43,13 @@ export function checkSkill(where: string, given: Readonly<Record<string, unknown
 
 /** `allowed-tools` is a text with spaces or commas in between, or a list. */
 function toToolNames(where: string, given: unknown): string[] | undefined {
-  if (given === undefined || given === null) return undefined
+  if (given === undefined) return undefined
+  // An empty line may mean every tool, or none.
+  if (given === null)
+    throw invalidSkillError(
+      where,
+      'allowed-tools is empty. List the tools, write [] for none, or leave it out for all.',
+    )
   const names: unknown[] =
     typeof given === 'string' ? given.split(/[\s,]+/).filter(Boolean) : Array.isArray(given) ? given : [given]
   return names.map((name) => {

@@ -3,6 +3,7 @@ import { defineTool } from '../core/tools/define-tool.js'
 import { type AgentSkills, type SkillInfo, SkillOutcome } from '../core/tools/skill-tools.js'
 import type { Tool } from '../core/tools/tool.js'
 import { ToolError } from '../core/tools/tool-error.js'
+import { isSkillName } from './check-skill.js'
 import { formatIndex } from './format-index.js'
 import { maxBodyChars } from './skill-limits.js'
 
@@ -77,8 +78,9 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
     idempotent: true,
     execute: (input) => {
       const { name } = input as { name: string }
-      expectName(name)
-      return new SkillOutcome(`The skill '${name}' is taken back.`, { action: 'unload', name })
+      // A session may have loaded a skill that the agent no longer has.
+      if (!isSkillName(name)) expectName(name)
+      return new SkillOutcome(`The skill '${name}' is not loaded any more.`, { action: 'unload', name })
     },
   })
   const readTool = defineTool({

@@ -111,7 +111,7 @@ test('what two skills allow is what both allow', async () => {
   const dir = folderOf({
     'one/SKILL.md': skillFile('one', 'One.', 'allowed-tools: [read, write]\n'),
     'two/SKILL.md': skillFile('two', 'Two.', 'allowed-tools: "write, deploy"\n'),
-    'none/SKILL.md': skillFile('none', 'None.', 'allowed-tools: ""\n'),
+    'none/SKILL.md': skillFile('none', 'None.', 'allowed-tools: []\n'),
   })
   const { model, agent, ran } = stage({}, dir)
   agent.run('Go.')
@@ -336,7 +336,7 @@ test('a sub-agent works with its own tools, whatever the skills of its caller al
   expect((await run.result).state).toBe('COMPLETED')
 })
 
-test('a loaded skill that the agent no longer has is told', async () => {
+test('a loaded skill that the agent no longer has is told, still narrows the tools, and can be taken back', async () => {
   const store = memoryStore()
   const { model, agent } = stage({ store })
   const first = agent.run('Review it.', { session: 's' })
@@ -344,7 +344,13 @@ test('a loaded skill that the agent no longer has is told', async () => {
   await answer(model, call('a', 'load_skill', { name: 'review' }))
   await answer(model)
   await first.result
-  const without = createAgent({ model, prices: null, store })
+  const read = defineTool({
+    name: 'write',
+    description: 'Writes.',
+    input: z.looseObject({}),
+    execute: () => '',
+  })
+  const without = createAgent({ model, prices: null, store, tools: [read] })
   const warnings: string[] = []
   const run = without.run('And now?', { session: 's' })
   run.events$.subscribe((event) => {
@@ -352,8 +358,21 @@ test('a loaded skill that the agent no longer has is told', async () => {
   })
   for (let i = 0; i < 10 && !model.pending; i += 1) await settled()
   expect(warnings).toEqual(['skill_missing'])
+  await answer(model, call('b', 'write'))
+  expect(lastResult(model)).toBe("Not executed: the skill 'review' is loaded, and allows only read.")
   await answer(model)
   await run.result
+  const other = folderOf({ 'open/SKILL.md': skillFile('open', 'Anything goes.') })
+  const later = stage({ store, model }, other)
+  const last = later.agent.run('And now?', { session: 's' })
+  for (let i = 0; i < 10 && !model.pending; i += 1) await settled()
+  await answer(model, call('c', 'write'))
+  expect(lastResult(model)).toContain('unload_skill')
+  await answer(model, call('d', 'unload_skill', { name: 'review' }))
+  await answer(model, call('e', 'write'))
+  expect(later.ran).toEqual(['write'])
+  await answer(model)
+  await last.result
   expect(await findUnlawful(store)).toEqual([])
 })
 

@@ -64,6 +64,9 @@ test.each([
   ['no description', '---\nname: a\n---\n'],
   ['a description that is too long', `---\nname: a\ndescription: ${'x'.repeat(1025)}\n---\n`],
   ['a pattern in allowed-tools', '---\nname: a\ndescription: A.\nallowed-tools: Bash(git:*)\n---\n'],
+  ['an allowed-tools that says nothing', '---\nname: a\ndescription: A.\nallowed-tools:\n---\n'],
+  ['another spelling of allowed-tools', '---\nname: a\ndescription: A.\nallowed_tools: read\n---\n'],
+  ['an allowedTools', '---\nname: a\ndescription: A.\nallowedTools: [read]\n---\n'],
   ['front matter of 10 MB', `---\nname: a\ndescription: A.\nmore: ${'x'.repeat(10_000_000)}\n---\n`],
   ['long front matter', `---\nname: a\ndescription: A.\nmore: ${'x'.repeat(30_000)}\n---\n`],
   ['what is no text', Buffer.from([0x2d, 0, 1])],
@@ -85,6 +88,7 @@ test('two skills of one name, a folder that is missing, and wrong options are re
   const [one, two] = ['one', 'two'].map((name) => folderOf({ [`${name}/SKILL.md`]: skillFile('same') }))
   expect(codeOf(() => skills({ dirs: [one as string, two as string] }))).toBe('duplicate_skill')
   expect(codeOf(() => skills({ dirs: ['./there-is-none'] }))).toBe('invalid_skill')
+  expect(codeOf(() => skills({ dirs: [join(one as string, 'one/SKILL.md')] }))).toBe('invalid_skill')
   expect(codeOf(() => skills({ dirs: './skills' } as never))).toBe('invalid_argument')
   expect(codeOf(() => skills(null as never))).toBe('invalid_argument')
   expect(codeOf(() => skills({ dirs: [], folders: [] } as never))).toBe('invalid_option')
@@ -247,6 +251,19 @@ test('instructions of a project are read, the nearest first, up to the root of t
   expect(cut).toMatch(/\[The rest is left out\.\]$/)
   symlinkSync('/etc/passwd', join(folder, 'repo/LINK.md'))
   expect(codeOf(() => instructionsFrom(['LINK.md'], { cwd }))).toBe('invalid_instructions')
+  const wrong = [
+    { cwd: 1 },
+    { cwd: '' },
+    { root: null },
+    { maxChars: 0 },
+    { maxChars: Number.NaN },
+    { maxChars: '9' },
+  ]
+  for (const options of wrong)
+    expect(codeOf(() => instructionsFrom(['AGENTS.md'], options as never))).toBe('invalid_argument')
+  expect(() => instructionsFrom(['AGENTS.md'], { cwd, root: join(folder, 'alone') })).toThrow(
+    'or a folder above it',
+  )
   for (const names of [['../AGENTS.md'], ['a/b'], 'AGENTS.md', ['..']])
     expect(codeOf(() => instructionsFrom(names as never, { cwd }))).toBe('invalid_argument')
 })

@@ -13,7 +13,7 @@ export function narrowCalls(
   if (context.skills.length === 0) return undefined
   const refuse = (call: BatchCall): BatchCall => {
     const skill = findForbiddingSkill(context, call.name)
-    return skill ? closeCall(call, createRefusal(skill), now, emit) : call
+    return skill ? closeCall(call, createRefusal(context, skill), now, emit) : call
   }
   const calls = context.calls.map(refuse)
   return calls.every((call, i) => call === context.calls[i]) ? undefined : { calls }
@@ -25,8 +25,10 @@ function findForbiddingSkill({ skills, tools }: AgentContext, name: string): Act
   return skills.find(({ allowedTools }) => allowedTools !== undefined && !allowedTools.includes(name))
 }
 
-function createRefusal({ name, allowedTools = [] }: ActiveSkill): ToolResult {
+function createRefusal({ tools }: AgentContext, { name, allowedTools = [] }: ActiveSkill): ToolResult {
   const allowed = allowedTools.length === 0 ? 'no tools' : `only ${allowedTools.join(', ')}`
-  const content = `Not executed: the skill '${name}' is loaded, and allows ${allowed}. Work with those, or take the skill back with unload_skill.`
+  // The agent that goes on with a session may have no skills.
+  const way = Object.hasOwn(tools, 'unload_skill') ? ' Or take the skill back with unload_skill.' : ''
+  const content = `Not executed: the skill '${name}' is loaded, and allows ${allowed}.${way}`
   return { status: 'blocked', content, durationMs: 0 }
 }

@@ -14,13 +14,21 @@ export function readContainedText(folder: string, path: string, maxBytes: number
   const real = findContainedFile(folder, path)
   const { size } = statSync(real)
   if (size > maxBytes) throw new FileRefusal(`it has ${size} bytes, of at most ${maxBytes}.`)
-  const bytes = readFileSync(real)
+  const bytes = readBytes(real)
   if (bytes.length > maxBytes) throw new FileRefusal(`it has ${bytes.length} bytes, of at most ${maxBytes}.`)
   if (bytes.includes(0)) throw new FileRefusal('it is no text.')
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
     throw new FileRefusal('it is no UTF-8 text.')
+  }
+}
+
+function readBytes(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw new FileRefusal(`it cannot be opened (${String((error as { code?: unknown }).code)}).`)
   }
 }
 

@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { ConfigError } from '../../core/base/errors.js'
 import { type ArgumentRule, expectArgument, optionsRule } from '../../core/base/expect-argument.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
-import { FileRefusal, readContainedText } from './contained-file.js'
+import { FileRefusal, isInside, readContainedText } from './contained-file.js'
 
 export interface InstructionsFromOptions {
   /** Where to begin. Default: the folder of the process. */
@@ -19,6 +19,15 @@ const namesRule: ArgumentRule = {
     Array.isArray(value) &&
     value.every((name) => typeof name === 'string' && /^[^/\\\0]+$/.test(name) && name !== '..'),
   phrase: "a list of file names, such as ['AGENTS.md']",
+}
+
+const folderRule: ArgumentRule = {
+  is: (value) => value === undefined || (typeof value === 'string' && value !== ''),
+  phrase: 'the path of a folder',
+}
+const charsRule: ArgumentRule = {
+  is: (value) => value === undefined || (Number.isSafeInteger(value) && Number(value) > 0),
+  phrase: 'a whole number above 0',
 }
 
 /** Bytes of one file. */
@@ -38,9 +47,16 @@ export function instructionsFrom(names: readonly string[], options: Instructions
   expectArgument('instructionsFrom(names)', names, namesRule)
   expectArgument('instructionsFrom(names, options)', options, optionsRule)
   expectKnownOptions('instructionsFrom', options, ['cwd', 'root', 'maxChars'])
+  expectArgument('instructionsFrom(names, { cwd })', options.cwd, folderRule)
+  expectArgument('instructionsFrom(names, { root })', options.root, folderRule)
+  expectArgument('instructionsFrom(names, { maxChars })', options.maxChars, charsRule)
   const { cwd = process.cwd(), maxChars = 40_000 } = options
   const start = resolve(cwd)
   const root = resolve(options.root ?? findRepository(start) ?? start)
+  expectArgument('instructionsFrom(names, { root })', root, {
+    is: () => isInside(root, start),
+    phrase: `${start}, or a folder above it`,
+  })
   const texts: string[] = []
   let left = maxChars
   for (const folder of listFolders(start, root)) {
@@ -81,14 +97,12 @@ function findRepository(start: string): string | undefined {
   }
 }
 
-/** The folders from `start` up to `root`; `start` alone where it is not below it. */
+/** The folders from `start` up to `root`. */
 function listFolders(start: string, root: string): string[] {
   const folders = [start]
   for (let folder = start; folder !== root; ) {
-    const above = dirname(folder)
-    if (above === folder) return [start]
-    folders.push(above)
-    folder = above
+    folder = dirname(folder)
+    folders.push(folder)
   }
   return folders
 }

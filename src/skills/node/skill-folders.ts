@@ -19,6 +19,8 @@ export interface SkillFoldersOptions {
 }
 
 const fileName = 'SKILL.md'
+const narrowingKey = 'allowed-tools'
+const toLetters = (key: string): string => key.toLowerCase().replaceAll(/[^a-z]/g, '')
 
 /** Reads the front matter of all skills. Their instructions are read again when they are loaded. */
 export function createFolderSkills({ dirs, allow }: SkillFoldersOptions): AgentSkills {
@@ -58,12 +60,21 @@ export function createFolderSkills({ dirs, allow }: SkillFoldersOptions): AgentS
 function listSkillFolders(dir: string): string[] {
   if (existsSync(join(dir, fileName))) return [dir]
   let base: string
+  let names: string[]
   try {
     base = realpathSync(dir)
+    names = readdirSync(base)
   } catch (error) {
-    throw invalidSkillError(dir, 'there is no such folder.', { cause: error })
+    const isMissing = (error as { code?: unknown }).code === 'ENOENT'
+    throw invalidSkillError(
+      dir,
+      isMissing ? 'there is no such folder.' : 'it is no folder that can be read.',
+      {
+        cause: error,
+      },
+    )
   }
-  return readdirSync(base)
+  return names
     .filter((name) => !name.startsWith('.') && existsSync(join(base, name, fileName)))
     .sort()
     .map((name) => {
@@ -82,6 +93,10 @@ function readSkill(folder: string): LoadedSkill {
   const where = join(folder, fileName)
   const text = readSkillText(folder, where)
   const { fields, body } = splitFrontMatter(where, text)
+  // A skill that is to narrow the tools must not widen them by a slip of the pen.
+  const slip = Object.keys(fields).find((key) => key !== narrowingKey && toLetters(key) === 'allowedtools')
+  if (slip !== undefined)
+    throw invalidSkillError(where, `its front matter has '${slip.slice(0, 80)}': write ${narrowingKey}.`)
   const { 'allowed-tools': allowedTools, ...others } = fields
   const info = checkSkill(where, { ...others, allowedTools })
   return { info: { ...info, hash: sha256(text).slice(0, 16) }, body }
