@@ -28,6 +28,7 @@ import {
   screenOutput,
   screenResults,
 } from '../effects/lazy-effects.js'
+import { endAbandonedChild } from '../run/end-abandoned-child.js'
 import { asTool } from '../sub-agents/as-tool.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
 import { checkInspector, type Inspector } from '../run/safe-inspector.js'
@@ -305,6 +306,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
       },
       findBinding: (snapshot) => inputs.bindings.get(snapshot),
       toolsFor: (binding) => inputs.toolsFor(binding),
+      abandon: (runtime, context, call) => void endAbandonedChild(runtime, context, call),
     },
   )
 }

@@ -1,8 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
-import { loadOnce } from '../base/lazy-load.js'
-import { getChildSessionId } from '../sessions/child-session.js'
 import type { AgentRuntime } from './runtime.js'
 
 /**
@@ -24,23 +22,4 @@ export function findAbandonedCalls(
     if (!isBegun || result !== undefined || isKept) return false
     return !after.calls.some((call) => call.id === id && call.result === undefined)
   })
-}
-
-const loadEnding = loadOnce(() => import('../run/end-stored-run.js'))
-
-/** Ends the run of such a call, so that its log does not wait for ever. */
-export async function endAbandonedChild(
-  { binding, clock }: AgentRuntime,
-  context: AgentContext,
-  call: BatchCall,
-): Promise<void> {
-  const { store, journal } = binding
-  if (!store) return
-  try {
-    const { endChildSession } = await loadEnding()
-    await journal?.flush()
-    await endChildSession({ store, clock }, getChildSessionId(context, call.id))
-  } catch {
-    // That the call is closed is not in the log: another process goes on with the run, and with its sub-agents.
-  }
 }

@@ -4,10 +4,10 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import { needsOutputScreening } from '../../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/machine-events.js'
-import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
+import type { BatchCall, ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { addUsage } from '../../../machines/agent/usage.js'
 import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
-import { endAbandonedChild, findAbandonedCalls } from './abandoned-sub-agents.js'
+import { findAbandonedCalls } from './abandoned-sub-agents.js'
 import type { RunInput } from '../sessions/input-history.js'
 import type { Interpreter } from '../interpreter/interpreter.js'
 import { createTableTransition } from '../interpreter/table-transition.js'
@@ -75,6 +75,8 @@ export interface JournaledOptions extends RuntimeOptions {
   findBinding(snapshot: object): Binding | undefined
   /** The tools of this program, for a run that is bound to this. */
   toolsFor(binding: Binding): Record<string, ToolTraits>
+  /** Ends a sub-agent that is nowhere but in the store. */
+  abandon(runtime: AgentRuntime, context: AgentContext, call: BatchCall): void
 }
 
 /**
@@ -187,7 +189,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       }
       const abandoned = findAbandonedCalls(runtime, snapshot.context, next.context, sealed)
       runtime.endChildren(next.context.calls)
-      for (const call of abandoned) void endAbandonedChild(runtime, snapshot.context, call)
+      for (const call of abandoned) options.abandon(runtime, snapshot.context, call)
       return next
     }) as AgentMachine['transition'],
   })
