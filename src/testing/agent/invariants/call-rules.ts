@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
+import { findActiveSkills } from '../../../../machines/agent/skills.js'
 import { isRunnable, type BatchCall } from '../../../../machines/agent/batch-calls.js'
 import {
   type AgentInvariant,
@@ -84,6 +85,25 @@ export const callRules: readonly AgentInvariant[] = [
       after.verdict !== null &&
       'it halts the run'
     )
+  }),
+  createRule('what a call that runs changes of the skills is noted with it', ({ event, before, after }) => {
+    if (event.type !== 'SKILL_CHANGED') return null
+    const call = findCall(before?.calls, event.callId)
+    if (!call?.started || call.result) return null
+    return findCall(after.calls, event.callId)?.skill !== event.change && `'${call.id}' forgets it`
+  }),
+  createRule('the skills that hold are those that the results in the transcript note', ({ after }) => {
+    const noted = findActiveSkills(after.messages)
+    return JSON.stringify(after.skills) !== JSON.stringify(noted) && `${noted.length} are noted`
+  }),
+  createRule('a loaded skill refuses the calls of tools that it does not allow', ({ after, transitions }) => {
+    if (!transitions.some((id) => id.startsWith('RUNNING.judging.judgingCalls'))) return null
+    const isForbidden = ({ name, result }: BatchCall): boolean =>
+      !result &&
+      !after.tools[name]?.skill &&
+      after.skills.some(({ allowedTools }) => allowedTools?.includes(name) === false)
+    const wrong = after.calls.find(isForbidden)
+    return wrong && `'${wrong.id}' is not refused`
   }),
   createRule('a call that needs approval runs only when it was approved', ({ before, after, event }) => {
     const freed = after.calls.filter(
