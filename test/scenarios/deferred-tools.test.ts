@@ -10,7 +10,7 @@ import {
 } from '../../src/index.js'
 import type { Tool } from '../../src/index.js'
 import { openaiChat } from '../../src/index.js'
-import { recordSession, replaySession } from '../../src/testing/index.js'
+import { createRecordedAgent, recordSession, replaySession } from '../../src/testing/index.js'
 import { memoryStore } from '../../src/stores/index.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import { manyTools } from '../support/many-tools.js'
@@ -326,15 +326,16 @@ test('client tools and tools that need an approval are loaded before anybody is 
   ])
 })
 
-test('a replay by the agent asks nobody about a call that only loaded its tool', async () => {
-  const tools = [defer('pay', { needsApproval: true }), toolSearch({ search: () => [] })]
+test('a replay asks nobody about a call that only loaded its tool, and its tools keep their order', async () => {
+  const tools = [toolSearch({ search: () => [] }), defer('pay', { needsApproval: true })]
   const theatre = await stage([call('pay'), call('pay'), text('Done.')], { tools, store: memoryStore() })
   const { run } = theatre.run('Go.', { session: 's' })
   const [asked] = (await run.result).pending ?? []
   if (asked) run.approve(asked)
   expect((await run.result).state).toBe('COMPLETED')
-  const { state } = await replaySession(theatre.agent, await recordSession(theatre.agent, 's'))
-  expect(state).toBe('COMPLETED')
+  const recording = await recordSession(theatre.agent, 's')
+  for (const agent of [theatre.agent, createRecordedAgent(recording)])
+    expect((await replaySession(agent, recording)).state).toBe('COMPLETED')
 })
 
 test('a search that is cancelled loads nothing', async () => {

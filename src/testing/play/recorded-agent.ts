@@ -134,8 +134,12 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
     const child = createAgent(createOptions(below ?? {}, null))
     return child.asTool(words)
   })
-  // What it finds comes from the recording.
-  return search ? [...made, toolSearch({ loading: search[1].loads ?? 'append', search: () => [] })] : made
+  if (search === undefined) return made
+  // What it finds comes from the recording. The tools keep their order: a request has them in it.
+  const place = own.findIndex((_, i) => own[i] !== specs[i])
+  const at = place === -1 ? made.length : place
+  const loading = search[1].loads ?? 'append'
+  return [...made.slice(0, at), toolSearch({ loading, search: () => [] }), ...made.slice(at)]
 }
 
 /** Whether a tool is the search itself, or the one that calls what it has loaded. */
