@@ -1,10 +1,7 @@
 // The loop's own cost, as a ratio against a bare loop on the openai client: same process kind, same loopback server,
-// runs in pairs, medians. A loop is warm after 12,000 steps. Usage: npm run bench [-- --quick] [--write], which writes what was
-// measured to docs/performance.md.
+// runs in pairs, medians. A loop is warm after 12,000 steps. Usage: npm run bench [-- --quick]
 import { fork, spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { table, written } from './block.mjs'
 import { runWorker } from './run-worker.mjs'
 import { median } from './statistics.mjs'
 
@@ -173,9 +170,4 @@ for (const { name, options, goal } of [
 }
 
 console.table(rows)
-if (process.argv.includes('--write')) {
-  const file = here('../docs/performance.md')
-  const how = `Node ${process.version}, medians of ${pairs} pairs, ${new Date().toISOString().slice(0, 10)}.`
-  writeFileSync(file, written(readFileSync(file, 'utf8'), 'main', `${table(rows)}\n\n${how}`))
-}
 server.kill()
