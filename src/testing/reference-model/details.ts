@@ -198,6 +198,9 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       return withCounts(after, { uncleared: 0, numbered: numbered + (row.to === 'BLOCKED' ? 1 : 0) })
     case 'done outputShields': {
       const [look] = looksOf(event)
+      // A blank answer was no message. What a shield says of it is one.
+      if (row.to === 'BLOCKED' && run.response === 'empty')
+        return withCounts(after, { numbered: numbered + 1 })
       return look?.outputProblem === undefined
         ? after
         : withCounts(after, { outputProblem: look.outputProblem })

@@ -54,7 +54,8 @@ export const listBranches = ({ history }: Skills): Skills[] =>
 /** With the changes of the calls that have succeeded. */
 export function settleSkills({ history, before, pending }: Skills, calls: readonly Call[]): Skills {
   const made = calls.flatMap(({ id, done, failed, unscreened }) => {
-    const change = pending[id]
+    // A provider may call a call `__proto__`.
+    const change = Object.hasOwn(pending, id) ? pending[id] : undefined
     return change && done && !failed && !unscreened ? [change] : []
   })
   const all = [...history.slice(0, before), ...made]
