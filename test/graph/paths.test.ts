@@ -158,6 +158,7 @@ wholeTest('nearly everything was caused in its world: few events were handed to 
     'BATCH_DONE',
     'CHILD_RESTS',
     'CHILD_USAGE',
+    'SKILL_CHANGED',
     'STORE_FAILED',
     'TOOLS_LOADED',
     'TOOL_RESULT',

@@ -39,7 +39,8 @@ test.each<['chat' | 'responses', Loading]>([
         await theatre.close()
       },
     ),
-    { numRuns: sampled(10) },
+    // The same runs each time: a few by chance may load nothing.
+    { numRuns: sampled(10), seed: 1 },
   )
   expect(loads).toBeGreaterThan(0)
   expect(compared).toBeGreaterThan(0)
