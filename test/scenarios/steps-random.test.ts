@@ -113,7 +113,8 @@ test('whatever happens, each step that starts is completed once, and before the 
       expect(world.events.at(-1)?.type).toBe('run_ended')
       for (const line of lines(world)) seen.add(line)
     }),
-    { numRuns: sampled(200) },
+    // A sample is the same each time: a few runs by chance may not have been everywhere.
+    { numRuns: sampled(200), ...(sampled(200) < 200 && { seed: 1 }) },
   )
   // The runs have been where steps are.
   for (const outcome of ['ok', 'cancelled']) {
