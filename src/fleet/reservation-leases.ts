@@ -1,4 +1,4 @@
-import type { Clock } from '../core/base/clock.js'
+import { type Clock, unrefTimer } from '../core/base/clock.js'
 import type { BudgetAmount, SettleOptions } from '../core/budgets/budget-store.js'
 
 type Settlement = Omit<SettleOptions, 'budget'>
@@ -54,7 +54,7 @@ export class ReservationLeases {
       void this.#renew()
     }, leaseMs / 3)
     // A process that has nothing else to do may end.
-    ;(this.#timer as { unref?: () => void } | null)?.unref?.()
+    unrefTimer(this.#timer)
   }
 
   #stop(): void {

@@ -1,4 +1,4 @@
-import { type Clock, readElapsed } from '../core/base/clock.js'
+import { type Clock, readElapsed, wait } from '../core/base/clock.js'
 import { limitTime } from '../core/base/time-limit.js'
 import { getPlatform } from '../core/base/platform.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
@@ -196,7 +196,7 @@ export class SharedWindow implements Window {
       const paidUs = found.at > nowUs + mostAheadUs ? nowUs : found.at
       const to = Math.ceil(next(paidUs, nowUs))
       if (to === found.at || (await timers.move({ id, from: found.at, to }))) return
-      await new Promise<void>((resolve) => void clock.setTimeout(resolve, getPlatform().random() * 5))
+      await wait(clock, getPlatform().random() * 5)
     }
     /* oxlint-enable no-await-in-loop */
   }

@@ -1,3 +1,4 @@
+import { warnProcess } from '../core/base/warn-process.js'
 import { describeError } from '../core/base/describe-error.js'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
 import type { ExposeOptions } from './exposure.js'
@@ -150,11 +151,9 @@ const sentenceByPlace: Record<ErrorContext['where'], string> = {
 
 /** The default without `onError`: a warning of the platform. */
 function emitProcessWarning(error: unknown, { where, session, callId }: ErrorContext): void {
-  const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   const cause = error instanceof Error && error.cause !== undefined ? ` (${describeError(error.cause)})` : ''
   const place = [session, callId].filter((part) => part !== null).join(', ')
-  const sentence = `${sentenceByPlace[where]}${place === '' ? '' : ` (${place})`}: ${describeError(error)}${cause}`
-  if (process?.emitWarning) process.emitWarning(sentence, { type: 'StatewrightWarning' })
-  // oxlint-disable-next-line no-console -- other runtimes have no other place
-  else console.warn(sentence)
+  warnProcess(
+    `${sentenceByPlace[where]}${place === '' ? '' : ` (${place})`}: ${describeError(error)}${cause}`,
+  )
 }

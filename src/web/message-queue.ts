@@ -1,3 +1,4 @@
+import { unrefTimer } from '../core/base/clock.js'
 import { createId } from '../core/base/create-id.js'
 import { isQueueStopped } from '../core/sessions/inbox/queued-message.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
@@ -295,7 +296,7 @@ export class MessageQueue {
     return new Promise((resolve) => {
       const timer = this.#parts.clock.setTimeout(resolve, pollMs)
       // A message that waits is no reason for a process to stay.
-      ;(timer as { unref?: () => void } | undefined)?.unref?.()
+      unrefTimer(timer)
     })
   }
 

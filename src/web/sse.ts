@@ -1,3 +1,5 @@
+import { unrefTimer } from '../core/base/clock.js'
+
 /** The heartbeat interval in milliseconds: proxies close connections that stay silent. */
 const heartbeatMs = 15_000
 
@@ -43,7 +45,7 @@ function createSseBody(frames: FrameSource): ReadableStream<Uint8Array> {
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(': \n\n'))
         }, heartbeatMs)
         // An open page does not keep the process alive.
-        ;(timer as { unref?: () => void }).unref?.()
+        unrefTimer(timer)
       },
       pull: async (controller) => {
         try {

@@ -1,4 +1,4 @@
-import { type Clock, readElapsed } from '../../core/base/clock.js'
+import { type Clock, readElapsed, unrefTimer } from '../../core/base/clock.js'
 import type { BatchProgress } from '../../fleet/batch-progress.js'
 
 /** The terminal, or the log, that a batch is shown in. */
@@ -43,7 +43,7 @@ export class BatchDisplay {
         this.#timer = undefined
         this.#draw()
       }, waitMs)
-      ;(this.#timer as { unref?: () => void }).unref?.()
+      unrefTimer(this.#timer)
     }
   }
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { systemClock, type Clock, readElapsed } from '../../core/base/clock.js'
+import { systemClock, type Clock, readElapsed, unrefTimer } from '../../core/base/clock.js'
 import { formatDuration, stripControls } from '../../core/format/format-words.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
@@ -253,7 +253,7 @@ class ProgressLine {
       this.#write()
     }, waitMs)
     // It keeps no process alive.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    unrefTimer(this.#timer)
   }
 
   /** Removes the line from a terminal. */

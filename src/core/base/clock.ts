@@ -42,3 +42,13 @@ export const systemClock: Clock = {
 export function readElapsed(clock: Clock): number {
   return clock.elapsed ? clock.elapsed() : clock.now()
 }
+
+/** Resolves after `ms` milliseconds of a clock. */
+export function wait(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.setTimeout(resolve, ms))
+}
+
+/** Lets a process end that has nothing else to do than this timer. A clock of the user's may have other timers. */
+export function unrefTimer(timer: unknown): void {
+  ;(timer as { unref?: () => void } | null | undefined)?.unref?.()
+}

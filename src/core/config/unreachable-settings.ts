@@ -1,3 +1,4 @@
+import { warnProcess } from '../base/warn-process.js'
 import type { ProgressConfig, Steps, StepsWithBlock } from '../../../guards/progress-config.js'
 import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
 import type { Problem } from './check-input.js'
@@ -188,13 +189,9 @@ const mostReported = 100
 
 /** Tells the process of each of them, once. */
 export function warnOfUnreachableSettings(given: AgentConfigInput, config: AgentConfig): void {
-  const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
   for (const { sentence } of findUnreachableSettings(given, config)) {
     if (reported.has(sentence) || reported.size >= mostReported) continue
     reported.add(sentence)
-    if (process?.emitWarning)
-      process.emitWarning(sentence, { type: 'StatewrightWarning', code: 'unreachable_setting' })
-    // oxlint-disable-next-line no-console -- browsers have no other place
-    else console.warn(sentence)
+    warnProcess(sentence, 'unreachable_setting')
   }
 }

@@ -1,3 +1,4 @@
+import { warnProcess } from '../base/warn-process.js'
 import type { AnyEventObject, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { ChartTables, findUnknownPart } from './chart-tables.js'
 import { Macrostep } from './macrostep.js'
@@ -67,8 +68,5 @@ function canUseTables(
 /** Not in production: the machine does the same either way, and only its cost is another. */
 function warnInDevelopment(sentence: string): void {
   const { process } = globalThis as { process?: Partial<NodeJS.Process> }
-  if (process?.env?.NODE_ENV === 'production') return
-  if (process?.emitWarning) process.emitWarning(sentence, { type: 'StatewrightWarning', code: 'interpreter' })
-  // oxlint-disable-next-line no-console -- browsers have no other place
-  else console.warn(sentence)
+  if (process?.env?.NODE_ENV !== 'production') warnProcess(sentence, 'interpreter')
 }

@@ -1,4 +1,4 @@
-import { type Clock, readElapsed } from '../base/clock.js'
+import { readElapsed, wait } from '../base/clock.js'
 import { StatewrightError, UsageError } from '../base/errors.js'
 import { expectKnownOptions } from '../config/known-options.js'
 import { deleteSession } from '../sessions/delete-session.js'
@@ -97,7 +97,7 @@ async function deleteWhenFree(parts: StoreParts, sessionId: string): Promise<num
     if (holder !== null && holder !== cancelled) await cancelRun(parts, sessionId)
     cancelled = holder
     // oxlint-disable-next-line no-await-in-loop -- as above
-    await wait(clock)
+    await wait(clock, retryMs)
   }
 }
 
@@ -109,6 +109,3 @@ async function cancelRun(parts: StoreParts, sessionId: string): Promise<void> {
     if (!(error instanceof UsageError)) throw error
   }
 }
-
-const wait = (clock: Clock): Promise<void> =>
-  new Promise((resolve) => void clock.setTimeout(resolve, retryMs))

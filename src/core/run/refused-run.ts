@@ -1,3 +1,4 @@
+import { warnProcess } from '../base/warn-process.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import { StatewrightError, UsageError } from '../base/errors.js'
 import { freezeOnce } from '../base/freeze.js'
@@ -9,13 +10,9 @@ export function createRefusalEvent(runId: string, error: unknown, at: number): A
 }
 
 /** The app does not listen, await or iterate: only the platform's own warnings are left. */
-export function warnProcess(error: unknown): void {
+export function warnOfRefusal(error: unknown): void {
   const { code, message } = describeRefusal(error)
-  const { process } = globalThis as { process?: { emitWarning?: (message: string, how: object) => void } }
-  const sentence = `A run was refused, and its result is not awaited: ${message}`
-  if (process?.emitWarning) process.emitWarning(sentence, { type: 'StatewrightWarning', code })
-  // oxlint-disable-next-line no-console -- browsers have no other place
-  else console.warn(sentence)
+  warnProcess(`A run was refused, and its result is not awaited: ${message}`, code)
 }
 
 function describeRefusal(error: unknown): { code: string; message: string } {

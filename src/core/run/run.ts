@@ -29,7 +29,7 @@ import type { RunOrigin, RunParts } from './run-parts.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
 import { describeError } from '../base/describe-error.js'
 import { getPlatform } from '../base/platform.js'
-import { createRefusalEvent, warnProcess, wrongStateError } from './refused-run.js'
+import { createRefusalEvent, warnOfRefusal, wrongStateError } from './refused-run.js'
 import { RestPromise, toUnsavedResult } from './rest-promise.js'
 import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
@@ -329,7 +329,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
     this.#rest.refuse(error)
     this.#hub.fail(error, createRefusalEvent(this.id, error, this.#clock.now()))
     // The caller has just received the run, and may still read a promise of it.
-    getPlatform().runSoon(() => (this.#isWatched ? undefined : warnProcess(error)))
+    getPlatform().runSoon(() => (this.#isWatched ? undefined : warnOfRefusal(error)))
   }
 
   #send(event: ControlEvent): void {

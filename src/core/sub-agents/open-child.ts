@@ -9,7 +9,7 @@ import { toMachineState, getLastEventNumber } from '../sessions/fold-session.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import { type Clock, readElapsed } from '../base/clock.js'
+import { type Clock, readElapsed, wait } from '../base/clock.js'
 import { toMessages } from '../sessions/user-input.js'
 import type { Binding } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -138,7 +138,7 @@ async function openWhenFree(
       if (!isBusy || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error
     }
     // oxlint-disable-next-line no-await-in-loop -- and some time in between
-    await new Promise<void>((resolve) => void clock.setTimeout(resolve, 1_000))
+    await wait(clock, 1_000)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.js'
+import { type Clock, unrefTimer } from '../../base/clock.js'
 import { PerStore } from '../store/per-store.js'
 import type { SessionStore } from '../store/store.js'
 
@@ -48,7 +48,7 @@ class InboxHolders {
     if (this.#timer !== undefined || !this.#store.inbox?.findUnread) return
     this.#timer = this.#clock.setTimeout(() => void this.#poll(), pollMs)
     // A message that may come is no reason for a process to stay.
-    ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
+    unrefTimer(this.#timer)
   }
 
   async #poll(): Promise<void> {

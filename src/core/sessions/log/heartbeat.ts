@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.js'
+import { type Clock, unrefTimer } from '../../base/clock.js'
 import { PerStore } from '../store/per-store.js'
 import { leaseLostError } from '../store/store-refusals.js'
 import type { Lease, SessionStore } from '../store/store.js'
@@ -46,7 +46,7 @@ class Heartbeat {
       void this.#renewAll()
     }, leaseMs / 3)
     // A lease is no reason for a process to stay.
-    ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
+    unrefTimer(this.#timer)
   }
 
   async #renewAll(): Promise<void> {

@@ -1,4 +1,4 @@
-import { type Clock, readElapsed } from '../../base/clock.js'
+import { type Clock, readElapsed, unrefTimer } from '../../base/clock.js'
 import { PerStore } from '../store/per-store.js'
 import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
@@ -83,7 +83,7 @@ class LeaseReleaser {
     if (this.#timer !== undefined || this.#pending.size === 0) return
     this.#timer = this.#clock.setTimeout(() => void this.#retryAll(), this.#waitMs)
     // No reason for a process to stay.
-    ;(this.#timer as { unref?: () => void } | undefined)?.unref?.()
+    unrefTimer(this.#timer)
   }
 
   /** With one first: while the store is away, it is not asked for each of many. */
