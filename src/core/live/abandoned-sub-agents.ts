@@ -3,6 +3,15 @@ import type { AgentMachineEvent } from '../../../machines/agent/machine-events.j
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import type { AgentRuntime } from './runtime.js'
 
+/** Whether the open call of a sub-agent has a session of its own: it rests, or was under way. */
+export function hasOpenChild(
+  { tools }: Pick<AgentContext, 'tools'>,
+  { name, questions, started, result }: BatchCall,
+): boolean {
+  const isBegun = questions !== undefined || (started === true && tools[name]?.delegate === true)
+  return isBegun && result === undefined
+}
+
 /**
  * Calls of sub-agents that an event has closed though their logs do not end: they rest, or were interrupted, in the store of
  * a process that is gone, or what they did here could not be written.
@@ -15,11 +24,11 @@ export function findAbandonedCalls(
 ): BatchCall[] {
   if (!runtime.binding.store) return []
   const ended = event.type === 'TOOL_RESULT' ? event.callId : null
-  return before.calls.filter(({ id, name, questions, started, result }) => {
-    const isBegun = questions !== undefined || (started === true && before.tools[name]?.delegate === true)
+  return before.calls.filter((one) => {
+    const { id } = one
     const child = runtime.children.get(id)
     const isKept = (id === ended || child !== undefined) && child?.isUnwritten !== true
-    if (!isBegun || result !== undefined || isKept) return false
+    if (isKept || !hasOpenChild(before, one)) return false
     return !after.calls.some((call) => call.id === id && call.result === undefined)
   })
 }

@@ -1,7 +1,8 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
-import type { Clock } from '../base/clock.js'
+import { type Clock, unrefTimer } from '../base/clock.js'
+import { hasOpenChild } from '../live/abandoned-sub-agents.js'
 import { getChildSessionId } from '../sessions/child-session.js'
 import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
@@ -84,11 +85,9 @@ const readInbox = async (store: SessionStore, sessionId: string): Promise<readon
 
 /** Sub-agents whose calls this has closed end in the store as well. */
 async function cancelChildren(parts: StoreParts, context: AgentContext): Promise<void> {
-  for (const { id, name, questions, started, result } of context.calls) {
-    const isBegun = questions !== undefined || (started === true && context.tools[name]?.delegate === true)
-    if (!isBegun || result !== undefined) continue
+  for (const call of context.calls) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
-    await endChildSession(parts, getChildSessionId(context, id))
+    if (hasOpenChild(context, call)) await endChildSession(parts, getChildSessionId(context, call.id))
   }
 }
 
@@ -103,7 +102,7 @@ export async function endChildSession(parts: StoreParts, child: string, tries = 
   if (await hasEnded(parts, child)) return
   if (tries === 0) return
   const timer = parts.clock.setTimeout(() => void endChildSession(parts, child, tries - 1), retryMs)
-  ;(timer as { unref?: () => void } | undefined)?.unref?.()
+  unrefTimer(timer)
 }
 
 /** Ends such a run, if it has not ended. False: another process has the session, or the store is away. */
@@ -122,8 +121,6 @@ async function hasEnded(parts: StoreParts, child: string): Promise<boolean> {
     }
     return true
   } catch (error) {
-    const isBroken =
-      error instanceof StoreError && !['session_busy', 'store_unavailable'].includes(error.code)
-    return isBroken
+    return error instanceof StoreError && !['session_busy', 'store_unavailable'].includes(error.code)
   }
 }
