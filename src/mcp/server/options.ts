@@ -1,3 +1,5 @@
+import { describeError } from '../../core/base/describe-error.js'
+import { warnProcess } from '../../core/base/warn-process.js'
 import type { Agents } from '../../core/drive/define-agents.js'
 import type { SessionRunnerOptions } from '../../core/drive/driver.js'
 import { agentsRule, getCommonStore } from '../../core/drive/common-store.js'
@@ -82,7 +84,7 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
   expectArgument(`${by}(options)`, options, objectRule(['agents'], '{ agents, authorize, … }'))
   expectKnownOptions(by, options, optionNames)
   const { agents, authorize, name = 'statewright', version = '1.0.0', expose, hosts, drainMs } = options
-  const { instructions, answerUrl, maxBodyBytes, pollMs = 1000, onError = warnProcess } = options
+  const { instructions, answerUrl, maxBodyBytes, pollMs = 1000, onError = warnOfError } = options
   expectArgument(`${by}({ agents })`, agents, agentsRule)
   if (authorize !== 'none' && typeof authorize !== 'function')
     throw refuse(
@@ -134,7 +136,4 @@ function refuse(key: string, message: string): ConfigError {
   return new ConfigError('invalid_config', message, key)
 }
 
-function warnProcess(error: unknown): void {
-  const { process } = globalThis as { process?: { emitWarning?: (warning: Error | string) => void } }
-  process?.emitWarning?.(error instanceof Error ? error : String(error))
-}
+const warnOfError = (error: unknown): void => warnProcess(describeError(error))

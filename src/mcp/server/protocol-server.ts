@@ -61,14 +61,14 @@ export function createProtocolServer(served: ServedConnection): ServerSdk.Server
 
 /** Calls of unknown tools are mistakes of the protocol; what does not fit the tool is for the client's model to mend. */
 async function callTool(
-  served: ServedConnection,
+  connection: ServedConnection,
   server: ServerSdk.Server,
   params: { name: string; arguments?: Record<string, unknown> | undefined },
   context: Context,
 ): Promise<CallResult> {
-  const { sdk, desk, options } = served
   // Who sends the call works on it with what the call may use.
-  const grant = { ...served.grant, mayContinue: true }
+  const served = { ...connection, grant: { ...connection.grant, mayContinue: true } }
+  const { sdk, desk, options, grant } = served
   const tool = options.tools.get(params.name)
   if (!tool)
     throw new sdk.ProtocolError(
@@ -106,13 +106,12 @@ async function callTool(
 
 /** A call without tasks: to its end, or to what the client has to be asked. */
 async function settleCall(
-  { desk, options, ...served }: ServedConnection,
+  served: ServedConnection,
   server: ServerSdk.Server,
   id: string,
   context: Context,
 ): Promise<CallResult> {
-  const { sdk } = served
-  const grant = { ...served.grant, mayContinue: true }
+  const { sdk, desk, options, grant } = served
   const { signal, inputResponses } = context.mcpReq
   let standing = await desk.settle(id, grant, signal)
   if (standing === null) throw unknownTaskError(sdk, id)

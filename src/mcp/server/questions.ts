@@ -1,3 +1,4 @@
+import { parseJsonOr } from '../../core/base/parse-json.js'
 import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { SessionMessage } from '../../core/sessions/inbox/session-message.js'
@@ -99,9 +100,8 @@ export function readFormAnswer(question: Question, given: unknown): FormAnswer {
     if (form['decision'] === 'stop') return { message: { type: 'cancel' } }
     return { fault: "The decision is 'resume' or 'stop'." }
   }
-  const { callId, fingerprint, messageId, needs } = question.call
-  const call = { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
-  if (needs === 'approval') {
+  const call = nameCall(question.call)
+  if (question.call.needs === 'approval') {
     const { confirm, why } = form
     if (confirm === true) return { message: { type: 'approve', ...call } }
     if (confirm !== false) return { fault: 'confirm is true to approve the call, or false to reject it.' }
@@ -114,29 +114,29 @@ export function readFormAnswer(question: Question, given: unknown): FormAnswer {
     message: {
       type: 'toolOutput',
       ...call,
-      value: parseJson(result),
+      value: parseJsonOr(result, result),
       ...(failed === true && { isError: true }),
     },
   }
 }
 
+/** What an answer says of its call. */
+function nameCall({
+  callId,
+  fingerprint,
+  messageId,
+}: PendingCall): Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'> {
+  return { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+}
+
 function declineQuestion(question: Question): FormAnswer {
   // Who declines to resume leaves the run as it is.
   if (question.kind === 'pause') return 'left'
-  const { callId, fingerprint, messageId, needs } = question.call
-  const call = { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
+  const call = nameCall(question.call)
   return {
     message:
-      needs === 'approval'
+      question.call.needs === 'approval'
         ? { type: 'reject', ...call }
         : { type: 'toolOutput', ...call, value: 'The user declined to carry this out.', isError: true },
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
   }
 }

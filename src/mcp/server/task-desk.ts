@@ -3,7 +3,7 @@ import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { whenAborted } from '../../core/base/abort.js'
-import { type Clock, systemClock } from '../../core/base/clock.js'
+import { type Clock, systemClock, wait } from '../../core/base/clock.js'
 import { createId } from '../../core/base/create-id.js'
 import { StatewrightError, UsageError } from '../../core/base/errors.js'
 import { createSessionRunner, type SessionRunner } from '../../core/drive/driver.js'
@@ -15,6 +15,7 @@ import { parseInboxMessage, type SessionMessage } from '../../core/sessions/inbo
 import { readSessionAt } from '../../core/sessions/replay-session.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import { type AccessGrant, toSessionId } from '../../web/authorize.js'
+import { isUnknownSession } from '../../web/chat-errors.js'
 import type { ToolRequest } from './agent-tools.js'
 import type { CheckedOptions } from './options.js'
 import { type Question, readFormAnswer } from './questions.js'
@@ -111,7 +112,7 @@ export class TaskDesk {
       for (;;) {
         const standing = await this.look(id, grant)
         if (standing === null || standing.status !== 'working' || signal.aborted) return standing
-        await Promise.race([this.#working.get(standing.session) ?? this.#wait(lookMs), left])
+        await Promise.race([this.#working.get(standing.session) ?? wait(this.#clock, lookMs), left])
       }
       /* oxlint-enable no-await-in-loop */
     } finally {
@@ -130,7 +131,7 @@ export class TaskDesk {
       if (status !== 'working') return
       if (about !== last) yield about
       last = about
-      await this.#wait(lookMs)
+      await wait(this.#clock, lookMs)
     }
     /* oxlint-enable no-await-in-loop */
   }
@@ -211,7 +212,7 @@ export class TaskDesk {
     try {
       return await readSessionAt(this.#options.store, session)
     } catch (error) {
-      if (error instanceof StatewrightError && error.code === 'unknown_session') return null
+      if (isUnknownSession(error)) return null
       throw error
     }
   }
@@ -238,7 +239,7 @@ export class TaskDesk {
       const listed = await this.#options.store.get(task.session)
       if ((listed?.summary?.runs ?? 0) >= task.turn) return
       if (hasEnded && !isBusy(refusal)) throw refusal ?? notBegunError(task.id)
-      await Promise.race([this.#wait(beginLookMs), ...(hasEnded ? [] : [work])])
+      await Promise.race([wait(this.#clock, beginLookMs), ...(hasEnded ? [] : [work])])
     }
     /* oxlint-enable no-await-in-loop */
   }
@@ -260,7 +261,7 @@ export class TaskDesk {
           if (refused) return refused(error)
           if (!isElsewhere(error)) this.#options.onError(error)
           // Who waits for it looks again, and not at once.
-          return this.#wait(lookMs)
+          return wait(this.#clock, lookMs)
         },
       )
       .finally(() => {
@@ -268,10 +269,6 @@ export class TaskDesk {
       })
     this.#working.set(session, work)
     return work
-  }
-
-  #wait(ms: number): Promise<void> {
-    return new Promise((resolve) => void this.#clock.setTimeout(() => resolve(), ms))
   }
 }
 
