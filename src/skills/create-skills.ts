@@ -22,6 +22,12 @@ export interface SkillSource {
 }
 
 const nameProperty = { type: 'string', description: 'The name of the skill.' }
+const nameInput = {
+  type: 'object',
+  properties: { name: nameProperty },
+  required: ['name'],
+  additionalProperties: false,
+} as const
 
 /** The skills of an agent, with their index and their tools. */
 export function createSkills({ list, load, readFile }: SkillSource): AgentSkills {
@@ -39,12 +45,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
   const loadTool = defineTool({
     name: 'load_skill',
     description: 'Loads a skill: returns its instructions, which hold from then on.',
-    input: {
-      type: 'object',
-      properties: { name: nameProperty },
-      required: ['name'],
-      additionalProperties: false,
-    },
+    input: nameInput,
     readOnly: true,
     idempotent: true,
     execute: async (input) => {
@@ -68,12 +69,7 @@ export function createSkills({ list, load, readFile }: SkillSource): AgentSkills
   const unloadTool = defineTool({
     name: 'unload_skill',
     description: 'Takes a loaded skill back: its instructions, and what it says of tools, no longer hold.',
-    input: {
-      type: 'object',
-      properties: { name: nameProperty },
-      required: ['name'],
-      additionalProperties: false,
-    },
+    input: nameInput,
     readOnly: true,
     idempotent: true,
     execute: (input) => {

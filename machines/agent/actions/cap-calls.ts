@@ -27,10 +27,10 @@ export function capCalls(
   const caps = findCaps(context)
   if (caps === null) return undefined
   // A call that was refused before uses nothing up, nor does one that only loads its tool.
-  const open = context.calls.filter(({ result, unloaded }) => result === undefined && !unloaded)
+  const counted = context.calls.filter(({ result, unloaded }) => result === undefined && !unloaded)
   const { counts, met } = countCalls(
     context.callCounts ?? noCallCounts,
-    open.map(({ name }) => name),
+    counted.map(({ name }) => name),
     caps,
   )
   const refuse = (call: BatchCall, cap: CallCap): BatchCall => {
@@ -39,9 +39,9 @@ export function capCalls(
     const result: ToolResult = { status: 'blocked', content, durationMs: 0, refusedBy: reasonByCap[cap] }
     return closeCall(call, result, now, emit)
   }
-  let at = 0
+  const capByCall = new Map(counted.map((call, i) => [call, met[i] ?? null]))
   const calls = context.calls.map((call) => {
-    const cap = call.result === undefined && !call.unloaded ? (met[at++] ?? null) : null
+    const cap = capByCall.get(call) ?? null
     return cap === null ? call : refuse(call, cap)
   })
   return { calls, callCounts: counts }

@@ -55,7 +55,7 @@ function createFixedSet(tools: readonly Tool[]): ToolSet {
   const search = tools.find((tool) => tool.search)?.search
   const specs = tools.map(({ name, description, parameters }) => ({ name, description, parameters }))
   const isDeferred = ({ defer }: Tool): boolean => search !== undefined && defer === true
-  const deferred = search ? tools.filter(isDeferred) : noTools
+  const deferred = tools.filter(isDeferred)
   return {
     get: (name) => byName.get(name),
     names: [...byName.keys()],
@@ -82,8 +82,6 @@ function createFixedSet(tools: readonly Tool[]): ToolSet {
     ),
   }
 }
-
-const noTools: readonly Tool[] = []
 
 function createChangingSet(first: readonly EntryTools[]): ToolSet {
   let lots = first

@@ -136,7 +136,7 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
   })
   if (search === undefined) return made
   // What it finds comes from the recording. The tools keep their order: a request has them in it.
-  const place = own.findIndex((_, i) => own[i] !== specs[i])
+  const place = own.findIndex((spec, i) => spec !== specs[i])
   const at = place === -1 ? made.length : place
   const loading = search[1].loads ?? 'append'
   return [...made.slice(0, at), toolSearch({ loading, search: () => [] }), ...made.slice(at)]

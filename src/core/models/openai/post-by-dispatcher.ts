@@ -20,15 +20,14 @@ export interface RequestDispatcher {
 /** Posts the body through a dispatcher, as `postRequest` does through Node's agents. What failed is the cause of its error. */
 export async function postByDispatcher(
   dispatcher: RequestDispatcher,
-  { url, options, timeoutMs }: OutgoingRequest,
+  { origin, options, timeoutMs }: OutgoingRequest,
   body: Uint8Array,
   abort: CallAbort,
 ): Promise<IncomingAnswer> {
-  const { origin, pathname, search } = new URL(url)
   try {
     return await dispatcher.request({
       origin,
-      path: `${pathname}${search}`,
+      path: options.path,
       method: 'POST',
       headers: options.headers,
       body,

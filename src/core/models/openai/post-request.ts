@@ -6,10 +6,12 @@ import type { NodeHttp } from './node-http.js'
 /** A request as the client would make it, but for its body. */
 export interface OutgoingRequest {
   readonly url: string
+  /** Scheme, host and port of it. */
+  readonly origin: string
   /** Milliseconds until the headers of the answer have to be there. */
   readonly timeoutMs: number
   readonly isSecure: boolean
-  readonly options: Omit<RequestOptions, 'headers'> & { headers: Record<string, string> }
+  readonly options: Omit<RequestOptions, 'headers'> & { headers: Record<string, string>; path: string }
 }
 
 /** An answer whose headers are there. */
@@ -20,9 +22,10 @@ export interface IncomingAnswer {
 }
 
 export function createOutgoingRequest(url: string, headers: Headers, timeoutMs: number): OutgoingRequest {
-  const { protocol, hostname, port, pathname, search } = new URL(url)
+  const { protocol, origin, hostname, port, pathname, search } = new URL(url)
   return {
     url,
+    origin,
     timeoutMs,
     isSecure: protocol === 'https:',
     options: {

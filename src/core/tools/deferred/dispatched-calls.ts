@@ -1,4 +1,7 @@
+import type { JsonObject } from '../../../../machines/agent/json.js'
 import type { AssistantMessage, Message, ToolCall } from '../../../../machines/agent/messages.js'
+import { parseJsonOr } from '../../base/parse-json.js'
+import { asObject } from '../../models/as-json.js'
 import { defineTool } from '../define-tool.js'
 import type { Tool } from '../tool.js'
 
@@ -31,8 +34,8 @@ export function unwrapCall(call: ToolCall): ToolCall {
   const { name, arguments: given } = readObject(call.function.arguments) ?? {}
   if (typeof name !== 'string' || name.trim() === '' || name === dispatcherName) return call
   // Some models write the inner object as a text.
-  const inner = typeof given === 'string' ? readObject(given) : given
-  if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return call
+  const inner = typeof given === 'string' ? readObject(given) : asObject(given)
+  if (inner === null) return call
   return { ...call, function: { name, arguments: JSON.stringify(inner) }, dispatched: true }
 }
 
@@ -58,17 +61,9 @@ function wrapCall(call: ToolCall): ToolCall {
   const { dispatched: _dispatched, ...rest } = call
   const { name, arguments: text } = call.function
   // What shields have put in place of arguments is no JSON.
-  const inner = readObject(text) === undefined ? JSON.stringify({ text }) : text
+  const inner = readObject(text) === null ? JSON.stringify({ text }) : text
   const whole = `{"name":${JSON.stringify(name)},"arguments":${inner}}`
   return { ...rest, function: { name: dispatcherName, arguments: whole } }
 }
 
-function readObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
-}
+const readObject = (text: string): JsonObject | null => asObject(parseJsonOr(text, undefined))
