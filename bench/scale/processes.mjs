@@ -1,32 +1,8 @@
 // The processes of the simulation, as the measurement asks them.
-import { fork } from 'node:child_process'
+import { openWorker as openAny } from '../asked-worker.mjs'
 
-export async function openWorker(url) {
-  const child = fork(new URL('./worker.mjs', import.meta.url), [url], { execArgv: ['--expose-gc'] })
-  const open = new Map()
-  let asked = 0
-  const ready = new Promise((resolve) => open.set(0, { resolve }))
-  child.on('message', ({ n, value, error }) => {
-    const { resolve, reject } = open.get(n)
-    open.delete(n)
-    if (error === undefined) resolve(value)
-    else reject(new Error(error))
-  })
-  await ready
-  return {
-    ask: (what, given = {}) =>
-      new Promise((resolve, reject) => {
-        const n = (asked += 1)
-        open.set(n, { resolve, reject })
-        child.send({ n, what, ...given })
-      }),
-    kill: () => {
-      const gone = new Promise((resolve) => child.once('exit', resolve))
-      child.kill('SIGKILL')
-      return gone
-    },
-  }
-}
+export const openWorker = (where) =>
+  openAny(new URL('./worker.mjs', import.meta.url), [where], { execArgv: ['--expose-gc'] })
 
 /** What the workers have done between two looks, together. */
 export function between(before, after) {

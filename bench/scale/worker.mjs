@@ -2,6 +2,7 @@
 import pg from 'pg'
 import { runSession } from '../../dist/src/index.js'
 import { postgresStore } from '../../dist/src/stores/postgres/index.js'
+import { answerParent } from '../asked-worker.mjs'
 import { agentsOf } from './cast.mjs'
 
 const kinds = [
@@ -75,11 +76,4 @@ const does = {
   },
 }
 
-process.on('message', async ({ n, what, ...given }) => {
-  try {
-    process.send({ n, value: await does[what](given) })
-  } catch (error) {
-    process.send({ n, error: String(error?.stack ?? error) })
-  }
-})
-process.send({ n: 0 })
+answerParent(does)

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ownPostgres } from '../../scripts/own-postgres.mjs'
+import { openWorker } from '../asked-worker.mjs'
 import { table, written } from '../block.mjs'
 import { openStore } from './store.mjs'
 
@@ -17,28 +18,6 @@ const [count, modelMs] = isQuick ? [400, 2000] : [10_000, 40_000]
 const processes = 4
 const told = count / 2
 const goalMs = 1000
-
-/** A process that is asked, and answers. */
-async function openWorker(where) {
-  const child = fork(fileURLToPath(new URL('worker.mjs', import.meta.url)), [where, String(modelMs)])
-  const open = new Map()
-  const ready = new Promise((resolve) => open.set(0, { resolve }))
-  child.on('message', ({ n, value, error }) => {
-    const { resolve, reject } = open.get(n)
-    if (error === undefined) resolve(value)
-    else reject(new Error(error))
-  })
-  await ready
-  let asked = 0
-  return {
-    child,
-    ask: (what, given = {}) =>
-      new Promise((resolve, reject) => {
-        open.set((asked += 1), { resolve, reject })
-        child.send({ n: asked, what, ...given })
-      }),
-  }
-}
 
 /** Tells all sessions of the tenant, or is killed after so many. */
 function runTeller(where, killAfter = Infinity) {
@@ -65,7 +44,11 @@ async function countSessions(store, options) {
 }
 
 async function measure(name, where) {
-  const workers = await Promise.all(Array.from({ length: processes }, () => openWorker(where)))
+  const workers = await Promise.all(
+    Array.from({ length: processes }, () =>
+      openWorker(new URL('./worker.mjs', import.meta.url), [where, String(modelMs)]),
+    ),
+  )
   const ids = Array.from({ length: count }, (_, n) => `s-${n}`)
   const tags = (id) => ({ tenant: Number(id.slice(2)) % 2 === 0 ? 'acme' : 'other' })
   const isTold = (id) => tags(id).tenant === 'acme'

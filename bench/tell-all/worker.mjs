@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAgent, defineAgents, defineTool, runSession } from '../../dist/src/index.js'
 import { call, said } from '../answers.mjs'
+import { answerParent } from '../asked-worker.mjs'
 import { openStore } from './store.mjs'
 
 const [where, modelMs] = [process.argv[2], Number(process.argv[3])]
@@ -68,11 +69,4 @@ const does = {
   look: () => ({ effects, last: [...last], states: [...states], driving: driving.size }),
 }
 
-process.on('message', async ({ n, what, ...given }) => {
-  try {
-    process.send({ n, value: await does[what](given) })
-  } catch (error) {
-    process.send({ n, error: String(error?.stack ?? error) })
-  }
-})
-process.send({ n: 0 })
+answerParent(does)

@@ -1,0 +1,43 @@
+// A process that does what its parent asks, one message and one answer for each.
+import { fork } from 'node:child_process'
+
+/** Starts the program at `url`, which calls `answerParent`. Resolves when it is ready. */
+export async function openWorker(url, args, options = {}) {
+  const child = fork(url, args, options)
+  const open = new Map()
+  let asked = 0
+  const ready = new Promise((resolve) => open.set(0, { resolve }))
+  child.on('message', ({ n, value, error }) => {
+    const { resolve, reject } = open.get(n)
+    open.delete(n)
+    if (error === undefined) resolve(value)
+    else reject(new Error(error))
+  })
+  await ready
+  return {
+    child,
+    ask: (what, given = {}) =>
+      new Promise((resolve, reject) => {
+        const n = (asked += 1)
+        open.set(n, { resolve, reject })
+        child.send({ n, what, ...given })
+      }),
+    kill: () => {
+      const gone = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGKILL')
+      return gone
+    },
+  }
+}
+
+/** In the worker: `does` has a function for each thing that it may be asked. */
+export function answerParent(does) {
+  process.on('message', async ({ n, what, ...given }) => {
+    try {
+      process.send({ n, value: await does[what](given) })
+    } catch (error) {
+      process.send({ n, error: String(error?.stack ?? error) })
+    }
+  })
+  process.send({ n: 0 })
+}
