@@ -5,7 +5,7 @@ import '../../../src/core/models/openai/chat-wire.js'
 import { createAgent } from '../../../src/index.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
 import type { RequestDispatcher } from '../../../src/core/models/openai/post-by-dispatcher.js'
-import { ModelError } from '../../../src/core/models/provider.js'
+import { failureOf } from './failure-of.js'
 import { events, json, serve } from './server.js'
 
 // In a file of its own: it replaces the global fetch.
@@ -24,15 +24,6 @@ function ask(
     { instructions: null, messages: [], nudges: [], tools: [], sampling: {}, extraBody: {}, stream: true },
     { signal, onDelta: () => undefined, onActivity: () => undefined },
   )
-}
-
-async function failureOf(work: Promise<unknown>) {
-  const error: unknown = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  if (error instanceof ModelError) return error.failure
-  throw new Error('no ModelError', { cause: error })
 }
 
 const agents: Agent[] = []

@@ -6,7 +6,8 @@ import type { ServerResponse } from 'node:http'
 import '../../../src/core/models/openai/chat-wire.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
-import { ModelError, type ModelProvider, type ModelRequest } from '../../../src/core/models/provider.js'
+import { type ModelProvider, type ModelRequest } from '../../../src/core/models/provider.js'
+import { failureOf } from './failure-of.js'
 import { type Answer, events, json, serve } from './server.js'
 import { overTransport, transports } from './transports.js'
 
@@ -60,16 +61,7 @@ async function answered(answer: Answer, request: Partial<ModelRequest> = {}) {
   return await ask(local(server.baseURL), request)
 }
 
-async function failed(work: Promise<unknown>) {
-  const error: unknown = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  if (error instanceof ModelError) return error.failure
-  throw new Error('no ModelError', { cause: error })
-}
-
-const failing = (answer: Answer, request: Partial<ModelRequest> = {}) => failed(answered(answer, request))
+const failing = (answer: Answer, request: Partial<ModelRequest> = {}) => failureOf(answered(answer, request))
 
 describe.each(transports)('over %s,', (transport) => {
   overTransport(transport)
@@ -250,7 +242,7 @@ describe.each(transports)('over %s,', (transport) => {
     test('to connect is transient', async () => {
       const server = await serve(json(200, completion))
       await server[Symbol.asyncDispose]()
-      expect(await failed(ask(local(server.baseURL)))).toMatchObject({
+      expect(await failureOf(ask(local(server.baseURL)))).toMatchObject({
         kind: 'transient',
         code: 'connection',
         message: expect.stringContaining('ECONNREFUSED'),
@@ -302,7 +294,7 @@ describe.each(transports)('over %s,', (transport) => {
 
     test('is not tried again by the client', async () => {
       await using server = await serve(json(500, {}))
-      await failed(ask(local(server.baseURL)))
+      await failureOf(ask(local(server.baseURL)))
       expect(server.requests).toHaveLength(1)
     })
 
@@ -325,7 +317,7 @@ describe.each(transports)('over %s,', (transport) => {
       expect((await failing(json(400, { error: { message: 'bad key key-12345!' } }))).message).not.toContain(
         'key-12345',
       )
-      const control = await failed(
+      const control = await failureOf(
         ask(openaiChat({ model: 'm', apiKey: 'secret\nvalue', baseURL: 'http://127.0.0.1:9/v1' })),
       )
       expect(control.message).not.toContain('secret')
@@ -333,7 +325,7 @@ describe.each(transports)('over %s,', (transport) => {
 
     test('to give headers in time is transient', async () => {
       await using server = await serve(() => undefined)
-      expect(await failed(ask(local(server.baseURL, { timeoutMs: 20 })))).toMatchObject({
+      expect(await failureOf(ask(local(server.baseURL, { timeoutMs: 20 })))).toMatchObject({
         kind: 'transient',
         status: null,
       })
@@ -350,7 +342,7 @@ describe.each(transports)('over %s,', (transport) => {
         },
       })
       const model = local('http://x.example/v1', { fetch: () => Promise.resolve(new Response(body)) })
-      expect(await failed(ask(model))).toMatchObject({ kind: 'fatal', code: 'response_too_large' })
+      expect(await failureOf(ask(model))).toMatchObject({ kind: 'fatal', code: 'response_too_large' })
       expect(left).toBeGreaterThan(0)
     })
   })
@@ -437,7 +429,7 @@ describe.each(transports)('over %s,', (transport) => {
     test('without a key for OpenAI says what to set, and finds it once it is set', async () => {
       withEnvironment({})
       const model = openaiChat({ model: 'm' })
-      expect(await failed(ask(model))).toMatchObject({
+      expect(await failureOf(ask(model))).toMatchObject({
         kind: 'fatal',
         code: 'missing_api_key',
         message: expect.stringContaining('OPENAI_API_KEY'),

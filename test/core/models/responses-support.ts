@@ -4,7 +4,8 @@ import {
   openaiResponses,
   type OpenAIResponsesOptions,
 } from '../../../src/core/models/openai/responses/openai-responses.js'
-import { ModelError, type ModelRequest } from '../../../src/core/models/provider.js'
+import { type ModelRequest } from '../../../src/core/models/provider.js'
+import { failureOf } from './failure-of.js'
 import { type Answer, events, json, serve } from './server.js'
 
 export const user = (content: string, id = 'u'): Message => ({ id, createdAt: 1, role: 'user', content })
@@ -42,14 +43,8 @@ export async function ask(
   return { response, shown, sent: server.requests[0]?.body as JsonObject }
 }
 
-export async function failing(answer: Answer, request: Partial<ModelRequest> = {}) {
-  const error: unknown = await ask(answer, request).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  if (error instanceof ModelError) return error.failure
-  throw new Error('no ModelError', { cause: error })
-}
+export const failing = (answer: Answer, request: Partial<ModelRequest> = {}) =>
+  failureOf(ask(answer, request))
 
 export const added = (output_index: number, item: object) => ({
   type: 'response.output_item.added',

@@ -10,7 +10,8 @@ import { build } from 'esbuild'
 // oxlint-disable-next-line import/no-unassigned-import -- two requests at once would load it at once, which jest's loader cannot
 import '../../../src/core/models/openai/chat-wire.js'
 import { openaiChat, type OpenAIChatOptions } from '../../../src/core/models/openai/openai-chat.js'
-import { ModelError, type ModelRequestOptions } from '../../../src/core/models/provider.js'
+import type { ModelRequestOptions } from '../../../src/core/models/provider.js'
+import { failureOf } from './failure-of.js'
 import { raw, rawServer } from './raw-server.js'
 import { type Answer, events, json, serve } from './server.js'
 import { overTransport, transports } from './transports.js'
@@ -35,15 +36,6 @@ function ask(
       ...callbacks,
     },
   )
-}
-
-async function failureOf(work: Promise<unknown>) {
-  const error: unknown = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  if (error instanceof ModelError) return error.failure
-  throw new Error('no ModelError', { cause: error })
 }
 
 const encoded =
