@@ -103,8 +103,8 @@ describe('output', () => {
   test('a redacted answer is shown, kept and sent as redacted, without streaming as well', async () => {
     for (const stream of [true, false]) {
       // oxlint-disable-next-line no-await-in-loop -- one stage after the other
-      const play = await stage([text('It is 4711, I think.')], {
-        shields: { output: [hide('4711')] },
+      const play = await stage([text('It is swordfish, I think.')], {
+        shields: { output: [hide('swordfish')] },
         stream,
       })
       const run = play.run()
@@ -117,7 +117,7 @@ describe('output', () => {
           .map((chunk) => chunk.text)
           .join(''),
       ).toBe(result.output)
-      expect(JSON.stringify([result, run.events])).not.toContain('4711')
+      expect(JSON.stringify([result, run.events])).not.toContain('swordfish')
     }
   })
 
