@@ -361,11 +361,11 @@ describe('aguiHandler', () => {
   it('tells a page nothing that a shield has withheld', async () => {
     const discreet = defineShield({
       name: 'discreet',
-      check: (said) => ({ action: 'redact', content: said.replaceAll('4111', '[card]') }),
+      check: (said) => ({ action: 'redact', content: said.replaceAll('swordfish', '[card]') }),
     })
-    const found = tool('find', () => 'card 4111')
+    const found = tool('find', () => 'card swordfish')
     const chat = await served(
-      [call('find', { of: '4111' }, { text: 'I look for 4111.' }), text('It is 4111.')],
+      [call('find', { of: 'swordfish' }, { text: 'I look for swordfish.' }), text('It is swordfish.')],
       {
         tools: [found],
         shields: { input: [discreet], output: [discreet], toolInput: [discreet], toolOutput: [discreet] },
@@ -374,7 +374,7 @@ describe('aguiHandler', () => {
     const told = await (await chat.handler(post(input()))).text()
     const whole = await (await chat.handler(new Request(`${base}/ann`))).text()
     const late = await (await chat.handler(new Request(`${base}/ann/stream`))).text()
-    expect(`${told}${whole}${late}`).not.toContain('4111')
+    expect(`${told}${whole}${late}`).not.toContain('swordfish')
     expect(told).toContain('[card]')
   })
 })

@@ -220,13 +220,13 @@ describe('toAGUI', () => {
   it('tells no text that an output shield has not cleared', async () => {
     const discreet = defineShield({
       name: 'discreet',
-      check: (said) => ({ action: 'redact', content: said.replaceAll('4111', '[card]') }),
+      check: (said) => ({ action: 'redact', content: said.replaceAll('swordfish', '[card]') }),
     })
-    const { agent } = await stage([text('The card is 4111.')], { shields: { output: [discreet] } })
+    const { agent } = await stage([text('The card is swordfish.')], { shields: { output: [discreet] } })
     const { page, input } = asking()
     const run = agent.run('Go.')
     const events = await told(page, run, input)
-    expect(JSON.stringify(events)).not.toContain('4111')
+    expect(JSON.stringify(events)).not.toContain('swordfish')
     expect(custom(events, 'shield')).toMatchObject([{ value: { shield: 'discreet', action: 'redact' } }])
     expect(page.messages).toMatchObject([{ id: 'u1' }, { content: 'The card is [card].' }])
   })

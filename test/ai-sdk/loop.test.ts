@@ -80,13 +80,13 @@ describe.each(Object.entries(packages))('%s', (name, make) => {
   })
 
   it('is a sub-agent, and is shown no more than shields let through', async () => {
-    const hide = patternShield({ name: 'hide', patterns: [/4711/g], action: 'redact' })
+    const hide = patternShield({ name: 'hide', patterns: [/swordfish/g], action: 'redact' })
     const stage = await stageOf(
       make,
       [
-        { toolCalls: [{ name: 'helper', arguments: { task: 'Look for 4711.' } }] },
-        { text: 'The code is 4711.' },
-        { text: 'Done: 4711.' },
+        { toolCalls: [{ name: 'helper', arguments: { task: 'Look for swordfish.' } }] },
+        { text: 'The code is swordfish.' },
+        { text: 'Done: swordfish.' },
       ],
       {},
     )
@@ -98,9 +98,9 @@ describe.each(Object.entries(packages))('%s', (name, make) => {
     })
     const shields = { input: [hide], toolInput: [hide], toolOutput: [hide], output: [hide] }
     const agent = createAgent({ model, tools: [helper], shields, clock: stage.clock })
-    const result = await agent.run('What is behind 4711?').result
-    expect(result).toMatchObject({ state: 'COMPLETED', output: expect.not.stringContaining('4711') })
+    const result = await agent.run('What is behind swordfish?').result
+    expect(result).toMatchObject({ state: 'COMPLETED', output: expect.not.stringContaining('swordfish') })
     expect(stage.requests.map(({ refused }) => refused)).toEqual([null, null, null])
-    expect(JSON.stringify(stage.requests.map(({ sent }) => sent))).not.toContain('4711')
+    expect(JSON.stringify(stage.requests.map(({ sent }) => sent))).not.toContain('swordfish')
   })
 })

@@ -295,13 +295,13 @@ it('so is a summary that is stopped midway', async () => {
 it('shields see each model’s answer by itself, and nothing of one that was given up is told', async () => {
   const error = { message: 'It broke.', code: 'server_error' }
   const { play } = await theatre(
-    [{ text: `The secret is 4711. ${'word '.repeat(100)}`, errorInStream: { after: 30, error } }],
+    [{ text: `The secret is swordfish. ${'word '.repeat(100)}`, errorInStream: { after: 30, error } }],
     [{ text: 'Whole.', usage }],
-    { shields: { output: [patternShield({ name: 'numbers', patterns: [/4711/], action: 'block' })] } },
+    { shields: { output: [patternShield({ name: 'numbers', patterns: [/swordfish/], action: 'block' })] } },
   )
   const { result, events } = await play('Go.')
   expect(result).toMatchObject({ state: 'COMPLETED', output: 'Whole.' })
-  expect(JSON.stringify(events)).not.toContain('4711')
+  expect(JSON.stringify(events)).not.toContain('swordfish')
 })
 
 it('one that is silent is given up, too: the next attempt is another’s', async () => {

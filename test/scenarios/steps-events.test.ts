@@ -13,10 +13,10 @@ const forbid = (word: string) =>
 const handbook = () => memory({ documents: [{ source: 'leave.md', text: 'Thirty days of leave.' }] })
 
 test('a run with shields, memory and a tool tells its steps in order, each with what came of it', async () => {
-  const opened = await stage([call('look', { for: '4711' }), text('Thirty days.')], {
+  const opened = await stage([call('look', { for: 'swordfish' }), text('Thirty days.')], {
     shields: {
       input: [hide('4712')],
-      toolInput: [hide('4711')],
+      toolInput: [hide('swordfish')],
       toolOutput: [forbid('never')],
       output: [forbid('never')],
     },
@@ -67,7 +67,7 @@ test('a run with shields, memory and a tool tells its steps in order, each with 
     },
   ])
   const [run] = completed(play, 'tool_execution')
-  expect(JSON.stringify(run)).not.toContain('4711')
+  expect(JSON.stringify(run)).not.toContain('swordfish')
   expect(run?.stepId.startsWith(`${first?.stepId}.`)).toBe(true)
   expect(completed(play, 'memory_retrieval')).toMatchObject([
     { payload: { retrievedContext: [{ source: 'leave.md' }] } },
@@ -199,12 +199,12 @@ describe('where output shields look at answers, an inference tells what they hav
 
   test('words beside calls, the calls, the pieces of an answer, and what was redacted', async () => {
     const turns = [
-      call('look', { for: 'it' }, { text: 'I ask for 4711.' }),
+      call('look', { for: 'it' }, { text: 'I ask for swordfish.' }),
       text('It is', { finishReason: 'length' }),
-      text(' 4711.'),
+      text(' swordfish.'),
     ]
     const play = await played(turns, {
-      shields: { output: [hide('4711')] },
+      shields: { output: [hide('swordfish')] },
       tools: [tool('look', () => 'found')],
     })
     expect(responses(play)).toMatchObject([
@@ -215,7 +215,7 @@ describe('where output shields look at answers, an inference tells what they hav
       { text: 'It is', finishReason: 'length' },
       { text: ' [redacted pattern 1].', toolCalls: [] },
     ])
-    expect(JSON.stringify(play.events)).not.toContain('4711')
+    expect(JSON.stringify(play.events)).not.toContain('swordfish')
     // As without shields: an answer joins the transcript when its step has ended.
     const order = play.events.map(({ type }) => type)
     expect(order.lastIndexOf('step_completed')).toBeLessThan(order.lastIndexOf('assistant_message'))
@@ -223,13 +223,13 @@ describe('where output shields look at answers, an inference tells what they hav
   })
 
   test('a refusal in words', async () => {
-    const play = await played([{ refusal: 'I will not name 4711.' }], { shields: { output: [hide('4711')] } })
+    const play = await played([{ refusal: 'I will not name swordfish.' }], { shields: { output: [hide('swordfish')] } })
     expect(responses(play)).toMatchObject([{ text: '', refusal: 'I will not name [redacted pattern 1].' }])
   })
 
   test('calls stay withheld where other shields look at them', async () => {
-    const play = await played([call('look', { for: '4711' }, { text: 'I look.' }), text('Done.')], {
-      shields: { output: [hide('4711')], toolInput: [hide('4711')] },
+    const play = await played([call('look', { for: 'swordfish' }, { text: 'I look.' }), text('Done.')], {
+      shields: { output: [hide('swordfish')], toolInput: [hide('swordfish')] },
       tools: [tool('look', () => 'found')],
     })
     expect(responses(play)).toMatchObject([
