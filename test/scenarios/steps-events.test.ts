@@ -223,7 +223,9 @@ describe('where output shields look at answers, an inference tells what they hav
   })
 
   test('a refusal in words', async () => {
-    const play = await played([{ refusal: 'I will not name swordfish.' }], { shields: { output: [hide('swordfish')] } })
+    const play = await played([{ refusal: 'I will not name swordfish.' }], {
+      shields: { output: [hide('swordfish')] },
+    })
     expect(responses(play)).toMatchObject([{ text: '', refusal: 'I will not name [redacted pattern 1].' }])
   })
 
