@@ -15,6 +15,7 @@ import {
   type ToolExecution,
   toolSearch,
 } from '../../src/index.js'
+import { createLimiter } from '../../src/fleet/index.js'
 import { checks } from './checks.js'
 import type { Plan } from './plan.js'
 import { fetchFrom, type Host, type Provider } from './provider.js'
@@ -99,7 +100,7 @@ function configOf(plan: Plan): Partial<AgentOptions> {
   }
 }
 
-function modelOf(plan: Plan, { provider, host, id }: Parts) {
+function modelOf(plan: Plan, { provider, host, id, world, clock = world }: Parts) {
   const speak = plan.api === 'chat' ? openaiChat : openaiResponses
   return speak({
     model: 'chaos-1',
@@ -107,6 +108,9 @@ function modelOf(plan: Plan, { provider, host, id }: Parts) {
     apiKey: 'none',
     headers: { 'x-chaos': id },
     ...(!plan.overHttp && { fetch: fetchFrom(provider) }),
+    ...(plan.limited && {
+      limiter: createLimiter({ id: 'chaos', requestsPerMinute: 30, burst: 1 / 30, clock }),
+    }),
     ...(plan.hosted && {
       hostedTools: [{ type: 'mcp', server_label: 'zip', require_approval: 'always' }],
     }),

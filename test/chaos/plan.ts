@@ -31,6 +31,8 @@ export interface Plan {
   structured: boolean
   /** All tools are loaded before they are called. Absent: none are. */
   deferred?: 'append' | 'dispatch' | undefined
+  /** Requests go through a limiter that lets one go in two seconds. */
+  limited?: true
   interactive: boolean
   window: 'sliding_window' | 'compact' | 'summarize' | null
   maxSteps: number

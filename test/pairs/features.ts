@@ -232,6 +232,11 @@ export const features = {
   'a shared budget': {
     options: { budgets: [createBudget({ id: 'pairs', tokens: 1e12, store: memoryStore() })] },
   },
+  'a limiter': {
+    shows: ({ type }) => type === 'waiting_for_slot',
+    plan: { limited: true },
+    answers: ['calls one tool', 'calls one tool'],
+  },
   repetition: {
     shows: ({ type }) => type === 'guardrail',
     answers: Array.from({ length: 6 }, () => 'calls with one id again' as const),
