@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { StatewrightError } from '../core/base/errors.js'
+import { ConfigError, StatewrightError } from '../core/base/errors.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
 import { findFolder, openStore } from '../stores/open-store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
@@ -24,7 +24,8 @@ export interface OpenedStore {
  */
 export async function openStoreForRun(url: string | undefined, io: CliIO): Promise<OpenedStore> {
   const wanted = resolvePlace(url, io)
-  if (wanted !== undefined) return { store: await openStore(wanted), isKept: !/^memory:$/i.test(wanted) }
+  if (wanted !== undefined)
+    return { store: await openNamedStore(wanted, url), isKept: !/^memory:$/i.test(wanted) }
   try {
     return { store: await openStore(`file:${await getDataFolder(io)}`), isKept: true }
   } catch (error) {
@@ -41,7 +42,7 @@ export async function openStoreForRun(url: string | undefined, io: CliIO): Promi
 export async function openStoreToShow(url: string | undefined, io: CliIO): Promise<OpenedStore> {
   const place = resolvePlace(url, io)
   if (place !== undefined && isMissing(findFolder(place))) {
-    const named = url === undefined ? 'STATEWRIGHT_STORE' : '--store'
+    const named = nameStoreOption(url)
     throw badUsageError(
       `${named}: there is no store in ${stripControls(findFolder(place) ?? place)}. Name the folder that a program keeps them ` +
         'in, or begin one there: statewright run --store file:DIR',
@@ -60,12 +61,28 @@ export async function withSessionStore<Value>(
   use: (store: SessionStore) => Promise<Value>,
 ): Promise<Value> {
   const place = resolvePlace(url, io) ?? `file:${await getDataFolder(io)}`
-  const store = isMissing(findFolder(place)) ? memoryStore() : await openStore(place)
+  const store = isMissing(findFolder(place)) ? memoryStore() : await openNamedStore(place, url)
   try {
     return await use(store)
   } finally {
     await store.close()
   }
+}
+
+/** The error for a text that names no store names its option, and may say what the person meant: a folder. */
+async function openNamedStore(place: string, url: string | undefined): Promise<SessionStore> {
+  try {
+    return await openStore(place)
+  } catch (error) {
+    if (!(error instanceof ConfigError && error.code === 'invalid_store')) throw error
+    const named = nameStoreOption(url)
+    const folder = /^[\w./~-]+$/.test(place) ? ` For the folder '${place}': file:${place}` : ''
+    throw badUsageError(`${named}: ${error.message}${folder}`, named, { cause: error })
+  }
+}
+
+function nameStoreOption(url: string | undefined): string {
+  return url === undefined ? 'STATEWRIGHT_STORE' : '--store'
 }
 
 /** A relative folder is resolved against the working directory. */

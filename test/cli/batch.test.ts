@@ -149,7 +149,9 @@ test('a line that waits is given as it waits, and goes on when it is answered', 
   const waiting = await toFile()
   expect(waiting.code).toBe(4)
   expect(waiting.err).toContain('1/2 done, 0 running, 1 waiting, 0 failed')
-  expect(waiting.err).toContain('lines that wait: statewright resume in.LINE-ID, then start the batch again.')
+  expect(waiting.err).toContain(
+    'lines that wait: statewright resume in.LINE-ID --store=file:kept, then start the batch again.',
+  )
   expect(parse(await read()).map(({ state }) => state)).toEqual(['WAITING_FOR_INPUT', 'COMPLETED'])
   const told = await run(['tell', 'in.a', 'approve', 'a'])
   expect(told.code).toBe(0)

@@ -73,7 +73,7 @@ describe('eval', () => {
     expect(out).toMatch(/cost +< \$0\.0001/)
     expect(out).toMatch(/states +COMPLETED end_turn 3\n/)
     expect(out).toMatch(/\n {2}failed {2}capitals\.at\.1\n {4}exact 0\.00\n/)
-    expect(out).toMatch(/Look at one: statewright sessions show capitals\.at\.1\n$/)
+    expect(out).toMatch(/Look at one: statewright sessions show capitals\.at\.1 --store=file:kept\n$/)
     const shown = await run(['sessions', 'show', 'capitals.at.1'])
     expect(shown.out).toContain('Warsaw')
     expect(

@@ -43,6 +43,33 @@ describe('where the sessions of the command line are', () => {
   })
 
   test.each([
+    [
+      'a folder without file:',
+      './s',
+      '--store: The text names no session store here. Use memory:, file:DIR, file:///DIR or',
+    ],
+    [
+      'a URL of another kind',
+      'redis://me:secret@host',
+      '--store: A URL with redis: names no session store here.',
+    ],
+  ])('%s is refused by the name of the option', async (_what, url, words) => {
+    for (const command of [play, ['sessions', 'list'], ['tell', 'a', 'pause']]) {
+      const { code, err } = await cli([...command, '--store', url], { cwd: await folder(files) })
+      expect(code).toBe(2)
+      expect(err).toContain(words)
+      expect(err).not.toContain('secret')
+    }
+  })
+
+  test('a folder without file: gets the text that was meant', async () => {
+    const env = { STATEWRIGHT_STORE: './s' }
+    const { err } = await cli(['sessions', 'list'], { env })
+    expect(err).toContain('STATEWRIGHT_STORE: The text names no session store here.')
+    expect(err).toContain("For the folder './s': file:./s\n")
+  })
+
+  test.each([
     ['no home', () => Promise.resolve(null), 'The user has no home folder'],
     [
       'a folder that cannot be used',

@@ -17,7 +17,9 @@ test('an answer waits in the inbox for whoever resumes, and a second one is refu
   const { run, withStore } = await waiting()
   const told = await run(['tell', 'waits', 'approve', 'm'])
   expect(told).toMatchObject({ code: 0, err: '' })
-  expect(told.out).toBe('Stored for waits, which is at rest. It goes on with: statewright resume waits\n')
+  expect(told.out).toBe(
+    'Stored for waits, which is at rest. It goes on with: statewright resume waits --store=file:kept\n',
+  )
   const [message] = await withStore((store) => store.inbox.read('waits'))
   expect(JSON.parse(message?.text ?? '')).toMatchObject({
     type: 'APPROVE',

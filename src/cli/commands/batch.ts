@@ -21,7 +21,7 @@ import { exitCodes, type ExitCode, toExitCode, toWorstExitCode } from '../exit-c
 import { loadAgent } from '../load-agent.js'
 import { openStoreForRun } from '../open-session-store.js'
 import { type OptionSpecs, parseOptions, parseWholeNumber } from '../parse-options.js'
-import { drainOptionSpec, storeOptionSpec } from './common-options.js'
+import { drainOptionSpec, formatCarriedOptions, storeOptionSpec } from './common-options.js'
 
 const optionSpecs = {
   agent: {
@@ -253,7 +253,10 @@ class BatchCommand {
     const { timeLeftMs: _timeLeftMs, ...counts } = this.#progress
     say(`batch '${options.id}': ${formatProgress({ ...counts, running: 0, timeLeftMs: null })}.`)
     if (counts.waiting > 0)
-      say(`lines that wait: statewright resume ${options.id}.LINE-ID, then start the batch again.`)
+      say(
+        `lines that wait: statewright resume ${options.id}.LINE-ID${formatCarriedOptions({ store: options.store })}, ` +
+          'then start the batch again.',
+      )
     if (left > 0) say(`${left} lines have no result yet: ${this.#describeStop()}`)
     if (left > 0 && io.signal.aborted) return exitCodes.cancelled
     if (left > 0 && this.#isDraining) return exitCodes.left

@@ -18,6 +18,7 @@ import { loadAgent } from '../load-agent.js'
 import { describeReadError, loadFile } from '../load-file.js'
 import { type OpenedStore, openStoreForRun, openStoreToShow } from '../open-session-store.js'
 import { wantsColor } from '../render/paint.js'
+import { formatCarriedOptions } from './common-options.js'
 
 export const evalCommand: Command = {
   name: 'eval',
@@ -125,7 +126,7 @@ class EvalCommand {
   }
 
   async #finish(report: EvaluationReport, base: EvaluationReport | undefined): Promise<ExitCode> {
-    const { out, html, json } = this.#options
+    const { out, html, json, store } = this.#options
     const { stdout, stderr, env, cwd } = this.#io
     const { compareReports } = await import('../../testing/evaluate/compare-reports.js')
     const comparison = base ? compareReports(report, base) : null
@@ -137,7 +138,8 @@ class EvalCommand {
     if (json) stdout.write(`${JSON.stringify(comparison ? { ...report, comparison } : report)}\n`)
     else {
       const { formatReport } = await import('../../testing/evaluate/format-report.js')
-      const look = { width: stdout.columns ?? 100, color: wantsColor(stdout, env) }
+      const commandOptions = formatCarriedOptions({ store })
+      const look = { width: stdout.columns ?? 100, color: wantsColor(stdout, env), commandOptions }
       stdout.write(formatReport(report, comparison, look))
     }
     const crossed = this.#listCrossed(report, comparison)

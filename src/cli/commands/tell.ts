@@ -15,6 +15,7 @@ import { parseOptions, type OptionSpecs, type ParsedOptions, parseTag } from '..
 import { matchCall } from '../question-word.js'
 import { quoteShellWord } from '../shell-words.js'
 import { formatJsonLine } from '../render/json-renderer.js'
+import { formatCarriedOptions } from './common-options.js'
 import { sessionOptionSpecs } from './sessions/session-options.js'
 
 /** What chooses the sessions. */
@@ -81,7 +82,7 @@ export const tellCommand: Command = {
       await findSession(store, id)
       const message = await createMessage(store, id, word, rest)
       const receipt = await tellStoredSession({ store, clock: systemClock }, id, message)
-      io.stdout.write(`${formatReceipt(receipt, id)}\n`)
+      io.stdout.write(`${formatReceipt(receipt, id, text('store'))}\n`)
       return exitCodes.completed
     })
   },
@@ -157,12 +158,12 @@ function parseValue(text: string): unknown {
   }
 }
 
-function formatReceipt({ status }: Receipt, id: string): string {
+function formatReceipt({ status }: Receipt, id: string, store: string | undefined): string {
   switch (status) {
     case 'sent':
       return `Sent to ${id}. The process that runs it reads the message within a second.`
     case 'waiting':
-      return `Stored for ${id}, which is at rest. It goes on with: statewright resume ${id}`
+      return `Stored for ${id}, which is at rest. It goes on with: statewright resume ${id}${formatCarriedOptions({ store })}`
     default:
       return `Cancelled ${id}.`
   }

@@ -35,6 +35,8 @@ export interface FormatReportOptions {
   color?: boolean
   /** How many failures, regressions and improvements are named. Default: 5. */
   most?: number
+  /** What follows the command that shows a session, such as ` --store=file:./sessions`. Default: nothing. */
+  commandOptions?: string
 }
 
 const verdictStyles: Record<CaseVerdict, Style> = {
@@ -59,7 +61,7 @@ export function formatReport(
   expectArgument('formatReport(report)', report, reportRule)
   expectArgument('formatReport(report, comparison)', comparison, comparisonRule)
   expectArgument('formatReport(report, comparison, options)', options, optionsRule)
-  const { width = 80, color = false, most = 5 } = options
+  const { width = 80, color = false, most = 5, commandOptions = '' } = options
   const paint = createPaint(color)
   const { id, agent, interrupted, summary } = report
   const head = `Evaluation ${id} · ${agent.model} · ${formatExtent(report)}`
@@ -78,7 +80,7 @@ export function formatReport(
     '',
     ...formatFacts(report, width, paint),
     ...(comparison ? ['', ...formatComparison(comparison, { width, paint, most })] : []),
-    ...formatFailures(report, { width, paint, most }),
+    ...formatFailures(report, { width, paint, most }, commandOptions),
   ]
   return `${lines.join('\n')}\n`
 }
@@ -187,7 +189,11 @@ function formatComparison(
   ]
 }
 
-function formatFailures(report: EvaluationReport, { width, paint, most }: ListOptions): string[] {
+function formatFailures(
+  report: EvaluationReport,
+  { width, paint, most }: ListOptions,
+  commandOptions: string,
+): string[] {
   const failures = listFailures(report)
   const [first] = failures
   if (first === undefined) return []
@@ -204,6 +210,6 @@ function formatFailures(report: EvaluationReport, { width, paint, most }: ListOp
       ]
     }),
     ...(failures.length > most ? [paint('dim', `  … and ${formatCount(failures.length - most)} more`)] : []),
-    ...(kept ? ['', paint('dim', `Look at one: statewright sessions show ${kept}`)] : []),
+    ...(kept ? ['', paint('dim', `Look at one: statewright sessions show ${kept}${commandOptions}`)] : []),
   ]
 }
