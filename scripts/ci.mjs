@@ -25,6 +25,7 @@ const lanes = [
   'test:chat',
   'test:mcp',
   'test:ai-sdk',
+  'test:starters',
   'test:latency',
   'test:pages',
   'check:counts',

@@ -45,6 +45,7 @@ export const documents = [
   'docs/sessions.md',
   'docs/shields.md',
   'docs/skills.md',
+  'docs/starters.md',
   'docs/stately.md',
   'docs/stores.md',
   'docs/structured-output.md',

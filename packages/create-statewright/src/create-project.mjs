@@ -1,0 +1,62 @@
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { UsageError } from './options.mjs'
+
+const assembled = fileURLToPath(new URL('../dist/templates', import.meta.url))
+
+/** What does no harm in a folder that counts as empty. */
+const harmless = new Set(['.git', '.DS_Store', 'Thumbs.db'])
+
+/** Why no project can begin in the folder, as a sentence; null when one can. */
+export function findFolderFault(folder) {
+  if (folder.trim() === '') return 'FOLDER is empty. Give a name, such as my-agent, or . for this folder.'
+  if (!existsSync(folder)) return null
+  if (!statSync(folder).isDirectory()) return `'${folder}' is a file. Give a new or an empty folder.`
+  const [first, ...more] = readdirSync(folder).filter((name) => !harmless.has(name))
+  if (first === undefined) return null
+  const what = more.length === 0 ? first : `${first} and ${more.length} more`
+  return `'${folder}' is not empty: it has ${what}. Give a new or an empty folder.`
+}
+
+/**
+ * Writes the files of a template into a folder, and returns how many they are.
+ * @param packageSpec what the project's package.json names as its Statewright: a range of versions, or `file:PATH`
+ * @throws {UsageError} when the folder is not empty
+ */
+export function createProject({ folder, template, packageSpec }) {
+  const fault = findFolderFault(folder)
+  if (fault) throw new UsageError(fault)
+  mkdirSync(folder, { recursive: true })
+  const origin = join(assembled, template)
+  cpSync(origin, folder, { recursive: true })
+  // npm leaves a file with this name out of a package.
+  renameSync(join(folder, '_gitignore'), join(folder, '.gitignore'))
+  const path = join(folder, 'package.json')
+  const project = JSON.parse(readFileSync(path, 'utf8'))
+  project.name = toPackageName(basename(resolve(folder)))
+  project.dependencies.statewright = packageSpec
+  writeFileSync(path, `${JSON.stringify(project, null, 2)}\n`)
+  return readdirSync(origin, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    .length
+}
+
+/** A name that npm takes, from the name of a folder. */
+export function toPackageName(name) {
+  const slug = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, '-')
+    .replaceAll(/^[._-]+|[._-]+$/g, '')
+    .slice(0, 200)
+  return slug === '' ? 'my-agent' : slug
+}

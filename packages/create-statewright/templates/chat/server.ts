@@ -1,0 +1,43 @@
+/**
+ * Serves the page and the chats:
+ *
+ *   npm start                        on a rehearsal. With OPENAI_API_KEY it uses a real model
+ *   npm run build && npm run serve   the built page
+ */
+import { randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { serveStatic } from '@hono/node-server/serve-static'
+import { app, findVisitor, visitorCookie } from './app.js'
+
+const port = Number(process.env['PORT'] ?? 4200)
+const isProduction = process.env['NODE_ENV'] === 'production'
+if (isProduction) app.get('*', serveStatic({ root: './dist' }))
+
+const answer = getRequestListener(app.fetch)
+const server = createServer((request, response) => {
+  // Another site's host name may point to this machine: only requests for its own names are answered.
+  if (!isProduction && !/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(request.headers.host ?? ''))
+    return response.writeHead(403).end()
+  if (request.url?.startsWith('/api/')) return void answer(request, response)
+  greet(request, response)
+  if (vite) vite.middlewares(request, response)
+  else void answer(request, response)
+})
+const vite = isProduction ? null : await openVite()
+server.listen(port, isProduction ? undefined : '127.0.0.1', () =>
+  console.log(`Open http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+)
+
+/** A browser that comes for the first time becomes a user. */
+function greet({ headers }: IncomingMessage, response: ServerResponse): void {
+  const known = new RegExp(`(?:^|; )${visitorCookie}=([^;]*)`).exec(headers.cookie ?? '')?.[1]
+  if (findVisitor(known) === null)
+    response.setHeader('set-cookie', `${visitorCookie}=${randomUUID()}; Path=/; HttpOnly; SameSite=Strict`)
+}
+
+async function openVite() {
+  const { createServer: createVite } = await import('vite')
+  return createVite({ server: { middlewareMode: true, hmr: { server } }, logLevel: 'warn' })
+}

@@ -1,0 +1,62 @@
+/** The agents of the service. Each has a version: a deploy that changes one says which older sessions it goes on with. */
+import {
+  createAgent,
+  defineAgents,
+  defineTool,
+  type ModelProvider,
+  openaiChat,
+  type SessionStore,
+} from 'statewright'
+import { otel } from 'statewright/otel'
+import { startRehearsal } from 'statewright/rehearsal'
+import { z } from 'zod'
+
+const findInvoice = defineTool({
+  name: 'find_invoice',
+  description: 'Finds an invoice by its number.',
+  input: z.object({ id: z.number() }),
+  readOnly: true,
+  execute: ({ id }) => ({ id, supplier: 'Northwind', amount: 480, due: '2026-12-01' }),
+})
+
+const pay = defineTool({
+  name: 'pay',
+  description: 'Pays an invoice.',
+  input: z.object({ id: z.number() }),
+  needsApproval: true,
+  // A payment service that takes this key pays once, also when a process dies in the middle of the call.
+  execute: ({ id }, { idempotencyKey }) => ({ paid: id, reference: idempotencyKey.slice(0, 8) }),
+})
+
+export function createAgents(store: SessionStore, model: ModelProvider) {
+  const payer = createAgent({
+    model,
+    instructions: 'You pay invoices. Look an invoice up before you pay it.',
+    tools: [findInvoice, pay],
+    limits: { maxSteps: 20, timeoutMs: 600_000, tokenBudget: 100_000 },
+    telemetry: otel({ agentName: 'payer' }),
+    store,
+  })
+  return { payer, agents: defineAgents({ payer: { agent: payer, version: '1' } }) }
+}
+
+/** The model: a real one with a key, otherwise one that plays a part. */
+export async function openModel(): Promise<ModelProvider> {
+  const { OPENAI_API_KEY, OPENAI_MODEL = 'gpt-5-mini' } = process.env
+  if (OPENAI_API_KEY) return openaiChat({ model: OPENAI_MODEL })
+  const { url } = await startRehearsal({
+    scenario: {
+      onExhausted: 'loop',
+      turns: [
+        ({ body }) => {
+          const said = JSON.stringify(body.messages.at(-1))
+          if (said.includes('reference')) return { text: 'Invoice 17 is paid.' }
+          if (said.includes('supplier')) return { toolCalls: [{ name: 'pay', arguments: { id: 17 } }] }
+          if (body.messages.at(-1)?.role === 'tool') return { text: 'I have paid nothing.' }
+          return { toolCalls: [{ name: 'find_invoice', arguments: { id: 17 } }] }
+        },
+      ],
+    },
+  })
+  return openaiChat({ model: 'rehearsal', baseURL: url, apiKey: 'none' })
+}
