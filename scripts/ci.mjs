@@ -26,6 +26,7 @@ const lanes = [
   'test:mcp',
   'test:ai-sdk',
   'test:starters',
+  'test:runtimes',
   'test:latency',
   'test:pages',
   'check:counts',

@@ -41,6 +41,7 @@ export const documents = [
   'docs/replay-and-fork.md',
   'docs/resume.md',
   'docs/runs.md',
+  'docs/runtimes.md',
   'docs/scale.md',
   'docs/sessions.md',
   'docs/shields.md',

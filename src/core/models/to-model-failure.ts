@@ -161,7 +161,7 @@ function readBody(error: unknown): ErrorBody {
 
 /** Words by which browsers and clients say that there is no connection, where no code says it. */
 const connectionWords =
-  /^connection error|fetch failed|failed to fetch|load failed|networkerror|network (error|connection)|^terminated$|premature close|socket hang up|other side closed|connection (was )?(reset|refused|closed|aborted|lost)/i
+  /^connection error|fetch failed|failed to fetch|load failed|networkerror|network (error|connection)|^terminated$|premature close|socket hang up|other side closed|connection (was )?(reset|refused|closed|aborted|lost)|error (reading a body|sending request)/i
 const timeoutWords = /timed? ?out/i
 const connectionCodes =
   /^(ECONN|ETIMEDOUT|ESOCKET|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|UND_ERR_|ERR_SOCKET|ERR_STREAM_PREMATURE|ERR_HTTP2|ERR_NETWORK)/

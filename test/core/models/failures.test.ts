@@ -110,6 +110,8 @@ test.each([
     'connection',
   ],
   ['a browser without network', new TypeError('Failed to fetch'), 'connection'],
+  ['a body that breaks off in Deno', new TypeError('error reading a body from connection'), 'connection'],
+  ['a server that Deno does not reach', new TypeError('error sending request for url'), 'connection'],
   ['a timeout of the client', new Error('Request timed out.'), 'timeout'],
   ['a timeout signal', new DOMException('The operation timed out.', 'TimeoutError'), 'timeout'],
   ['headers that never came', { cause: { code: 'UND_ERR_HEADERS_TIMEOUT' } }, 'timeout'],

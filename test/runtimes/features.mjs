@@ -1,0 +1,103 @@
+// What is played in every runtime: each feature is a function that throws when it does not work. `loadFileStore` is missing where there
+// are no files.
+import { createAgent, defineTool, memoryStore, openaiChat } from 'statewright'
+import { chatHandler } from 'statewright/ui'
+
+const add = defineTool({
+  name: 'add',
+  description: 'Adds two numbers.',
+  input: {
+    type: 'object',
+    properties: { a: { type: 'number' }, b: { type: 'number' } },
+    required: ['a', 'b'],
+    additionalProperties: false,
+  },
+  execute: ({ a, b }) => a + b,
+})
+
+function expect(holds, what) {
+  if (!holds) throw new Error(what)
+}
+
+/** The agent with the model at a base URL: its name says what it plays. */
+function createAdder(url, scenario, more = {}) {
+  const model = openaiChat({ model: `rehearsal/${scenario}`, baseURL: url, apiKey: 'none' })
+  return createAgent({ model, tools: [add], ...more })
+}
+
+async function keepsSession(url, store, reopen) {
+  await createAdder(url, 'session', { store }).run('My name is Ann.', { session: 'ann' }).result
+  const later = await reopen(store)
+  const agent = createAdder(url, 'session', { store: later })
+  const { state, messages } = await agent.run('Who am I?', { session: 'ann' }).result
+  await later.close?.()
+  expect(state === 'COMPLETED' && messages.length === 4, `${state} with ${messages.length} messages`)
+}
+
+export function listFeatures(url, loadFileStore) {
+  return {
+    'run, call a tool': async () => {
+      const { state, output, error } = await createAdder(url, 'call').run('What is 19 + 23?').result
+      expect(state === 'COMPLETED' && output === '19 + 23 is 42.', `${state}: ${output ?? error?.message}`)
+    },
+    stream: async () => {
+      const chunks = []
+      const run = createAdder(url, 'stream').run('Count.')
+      for await (const event of run) if (event.type === 'stream_chunk' && event.text) chunks.push(event.text)
+      expect(
+        chunks.length > 2 && chunks.join('') === 'One, two, three, four, five, six.',
+        JSON.stringify(chunks),
+      )
+    },
+    'retry after a cut stream': async () => {
+      const retry = { maxAttempts: 2, baseDelayMs: 1 }
+      const { state, output, error } = await createAdder(url, 'cut', { retry }).run('Count.').result
+      expect(state === 'COMPLETED' && output === 'Whole.', `${state}: ${output ?? error?.message}`)
+    },
+    cancel: async () => {
+      const run = createAdder(url, 'hang').run('Wait.')
+      for await (const event of run) if (event.type === 'stream_chunk') run.cancel('Enough.')
+      const { state } = await run.result
+      expect(state === 'CANCELLED', state)
+    },
+    'keep a session in memory': () => keepsSession(url, memoryStore(), (store) => store),
+    ...(loadFileStore && {
+      'keep a session in files': async () => {
+        const open = await loadFileStore()
+        await keepsSession(url, open(), async (store) => {
+          await store.close()
+          return open()
+        })
+      },
+    }),
+    'answer a chat page': async () => {
+      const agent = createAdder(url, 'call', { store: memoryStore() })
+      const answer = chatHandler({ agent, authorize: 'none' })
+      const response = await answer(
+        new Request('http://localhost/api/chat', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'x-ai-sdk': '7' },
+          body: JSON.stringify({
+            id: 'c1',
+            messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Add.' }] }],
+          }),
+        }),
+      )
+      const said = await response.text()
+      expect(response.status === 200 && said.includes('19 + 23 is 42.'), `${response.status}: ${said}`)
+    },
+  }
+}
+
+/** Plays all of them, one after the other: by name, null for one that works, else what was wrong. */
+export async function playAll(url, loadFileStore) {
+  const played = {}
+  for (const [name, play] of Object.entries(listFeatures(url, loadFileStore))) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other, so that an error stands alone
+    played[name] = await play().then(
+      () => null,
+      (error) => `${error?.name}: ${error?.message}`,
+    )
+  }
+  return played
+}
