@@ -188,6 +188,7 @@ try {
 const table = formatTable(played)
 console.log(table)
 const before = readFileSync(page, 'utf8')
+if (!marked.test(before)) throw new Error('docs/runtimes.md has no place for the table.')
 const after = before.replace(marked, (_all, begin, end) => `${begin}${table}${end}`)
 if (process.argv.includes('--write')) writeFileSync(page, after)
 else if (after !== before) {
