@@ -1,0 +1,53 @@
+/** The agent: tools of a project, skills, deferred tools of an MCP server, a sub-agent, limits, and a store. */
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createAgent, toolSearch } from 'statewright'
+import { mcpTools } from 'statewright/mcp'
+import { instructionsFrom, skills } from 'statewright/skills'
+import { fileStore } from 'statewright/stores/file'
+import { projectTools } from './tools.mjs'
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url))
+
+/** The tracker's tools. The model loads the few that it needs, and what changes something asks a person. */
+export function openIssues(folder) {
+  return mcpTools({
+    command: process.execPath,
+    args: [here('issues.mjs'), path.join(folder, 'issues.json')],
+    name: 'issues',
+    defer: true,
+    needsApproval: (tool) => !/^(list|read)_/.test(tool),
+  })
+}
+
+/** `model(role)` returns the model of a role. `folder` has the project and the sessions. */
+export function createCodingAgent({ folder, issues, model, prices, costLimit, window }) {
+  const project = path.join(folder, 'project')
+  const { look, change } = projectTools(project)
+  const reviewer = createAgent({
+    model: model('reviewer'),
+    prices,
+    instructions: 'You review a change. Read the file, and name at most two mistakes that matter.',
+    tools: look,
+  })
+  const review = reviewer.asTool({
+    name: 'review',
+    description: 'Lets another agent review a file.',
+    maxSteps: 10,
+  })
+  return createAgent({
+    model: model('coder'),
+    prices,
+    instructions: [
+      'You are a careful programmer. Say in one short line what you do next. Keep your plan up to date.',
+      instructionsFrom(['AGENTS.md'], { cwd: project }),
+    ].join('\n\n'),
+    tools: [...look, ...change, review, issues, toolSearch({ limit: 2 })],
+    skills: skills({ dirs: [here('skills')] }),
+    limits: { maxSteps: 60, costLimit },
+    context: { window, strategy: 'summarize' },
+    // A call that ran when the process was killed may have had its effect: ask.
+    toolCalls: { onInterrupted: 'approval' },
+    store: fileStore({ dir: path.join(folder, 'sessions') }),
+  })
+}

@@ -1,0 +1,95 @@
+/** The model of the rehearsal. What it says next follows from the last result, so that a new process goes on with it. */
+import { startRehearsal } from 'statewright/rehearsal'
+
+const fixed = `  const parts = [...text.matchAll(/(\\d+)([smh])/g)]
+  if (parts.length === 0) throw new Error(\`'\${text}' is no duration.\`)
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[unit], 0)`
+const strict = "  if (!/^(\\d+[smh])+$/.test(text)) throw new Error(`'${text}' is no duration.`)"
+const todo = ['read issue 12', 'see the test fail', 'mend it', 'let it be reviewed', 'comment on the issue']
+const plan = (done) => ['plan', { done: todo.slice(0, done), next: todo.slice(done) }]
+const says = (text, ...calls) => ({ text, calls })
+
+const coder = [
+  says('I look for the issue first.', plan(0), ['tool_search', { query: 'read an issue, comment' }]),
+  says('', ['issues_read_issue', { number: 12 }], ['load_skill', { name: 'fix-a-bug' }]),
+  says(
+    'A bug: I read the code and its tests.',
+    plan(1),
+    ['list_files', {}],
+    ['read_file', { file: 'src/duration.mjs' }],
+    ['read_file', { file: 'test/duration.test.mjs' }],
+  ),
+  says('The test of several units should fail.', ['run_tests', {}]),
+  says('It does: only the first unit counts. I sum up all of them.', plan(2), [
+    'edit_file',
+    {
+      file: 'src/duration.mjs',
+      old: `  const match = /(\\d+)([smh])/.exec(text)
+  if (match === null) throw new Error(\`'\${text}' is no duration.\`)
+  return Number(match[1]) * units[match[2]]`,
+      new: fixed,
+    },
+  ]),
+  says('', ['run_tests', {}]),
+  says('All tests pass. I ask for a review.', plan(3), [
+    'review',
+    { task: 'Review src/duration.mjs: it sums up 1h30m.' },
+  ]),
+  says('True: the rest of the text is ignored. I refuse it.', [
+    'edit_file',
+    {
+      file: 'src/duration.mjs',
+      old: fixed.split('\n')[1],
+      new: strict,
+    },
+  ]),
+  says('', ['run_tests', {}]),
+  says('Done. I tell the issue.', plan(4), [
+    'issues_comment',
+    {
+      number: 12,
+      text: 'Only the first unit was read. Now all are summed up, and anything else is refused.',
+    },
+  ]),
+  says('Issue 12 is fixed: `1h30m` is 5400000, and `1h foo` is refused. All tests pass.', plan(5)),
+  says('You can close issue 12.'),
+]
+const reviewer = [
+  says('', ['read_file', { file: 'src/duration.mjs' }]),
+  says('The sum is right. But `1h foo` is accepted: the text is not checked as a whole.'),
+]
+const notes =
+  'The user wants issue 12 fixed: parseDuration("1h30m") in src/duration.mjs forgot the minutes. The issue is read, the ' +
+  'skill fix-a-bug is loaded, and test/duration.test.mjs has a test of it.'
+
+/** As fast as people read, where one does. */
+const pace = process.stdout.isTTY ? { chunkSize: 6, chunkDelayMs: 12 } : {}
+
+/** Plays steps. The id of a call has the number of its step. */
+const play =
+  (steps) =>
+  ({ body }) => {
+    if (!body.tools?.length) return { text: notes }
+    const result = body.messages.findLast(({ role }) => role === 'tool')
+    if (result?.content.startsWith('Rejected by the user'))
+      return {
+        ...pace,
+        text: 'I leave it at that. A model would now do as you say; this rehearsal knows one way only.',
+      }
+    const at = Number(result?.tool_call_id.split('-')[1] ?? 0)
+    if (at === steps.length - 1 && body.messages.at(-1).role === 'user')
+      return { ...pace, text: 'This rehearsal knows issue 12 only. Another task needs --model, and a key.' }
+    const { text, calls } = steps[at]
+    const toolCalls = calls.map(([name, args], index) => ({
+      id: `step-${at + 1}-${index}`,
+      name,
+      arguments: args,
+    }))
+    return { ...pace, text, toolCalls }
+  }
+
+/** Starts the server of the two models. */
+export function startModels() {
+  const turns = (steps) => ({ turns: [play(steps)], onExhausted: 'repeatLast' })
+  return startRehearsal({ scenarios: { coder: turns(coder), reviewer: turns(reviewer) } })
+}
