@@ -467,17 +467,28 @@ export const agentMachine = setup({
         },
 
         judgingResults: {
-          description: 'All results are there; the guards check them.',
+          description: 'All results are there; the guards check them. One of them may be the answer.',
           entry: 'judgeResults',
           always: [
             { guard: 'isHalted', target: '#agent.RUNNING.judging.halting' },
             { guard: 'consultsOnResults', target: 'consultingOnResults' },
+            {
+              guard: 'hasResultToClear',
+              target: '#agent.RUNNING.asking.screeningOutput',
+              actions: ['takeResult', 'settleBatch'],
+            },
+            {
+              guard: 'isAnswered',
+              target: '#agent.RUNNING.judging.accounting',
+              actions: ['takeResult', 'settleBatch'],
+            },
             { target: '#agent.RUNNING.preparing.checkingLimits', actions: 'settleBatch' },
           ],
         },
 
         consultingOnResults: {
-          description: "The user's own guards check the results.",
+          description:
+            "The user's own guards check the results, and `stopWhen` says whether they are the end.",
           invoke: {
             id: 'resultGuards',
             src: 'consultGuards',
@@ -487,6 +498,16 @@ export const agentMachine = setup({
                 guard: 'userGuardHalts',
                 target: '#agent.RUNNING.judging.halting',
                 actions: 'applyUserGuards',
+              },
+              {
+                guard: 'hasResultToClear',
+                target: '#agent.RUNNING.asking.screeningOutput',
+                actions: ['applyUserGuards', 'takeResult', 'settleBatch'],
+              },
+              {
+                guard: 'isAnswered',
+                target: '#agent.RUNNING.judging.accounting',
+                actions: ['applyUserGuards', 'takeResult', 'settleBatch'],
               },
               {
                 target: '#agent.RUNNING.preparing.checkingLimits',

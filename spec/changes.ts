@@ -25,6 +25,7 @@ export const changes: Record<string, Change> = {
   stop: (_run, _moment, stop) => ({ stop: stop || null }),
   again: (run, _moment, counter) => ({ calls: [], [counter]: run[counter as 'steps'] + 1 }),
   close: () => ({ calls: [] }),
+  takeResult: () => ({ calls: [], response: 'answer' }),
   recall: () => ({ recalled: true }),
   pause: () => ({ pausing: true }),
   listen: () => turn,
@@ -89,7 +90,6 @@ export const changes: Record<string, Change> = {
     }
     return asked ? change(run, (one: Call) => one === asked, answer(asked)) : {}
   },
-
   wake: (run) => ({ pausing: false, ...change(run, due['paused'], { needs: 'nobody' }) }),
   /** A process leaves a run: calls that it has not begun are to be started by another one. */
   leave: (run, { event: { unbegun } }) =>

@@ -70,9 +70,8 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   },
   /** A sub-agent that cannot work at all ends the run. */
   isHopeless: ({ setup }, { event: { result } }) => {
-    const isTerminal = /^ERROR provider_(quota|config)$/.test(
-      `${result?.child?.state} ${result?.child?.code}`,
-    )
+    const { state, code } = result?.child ?? {}
+    const isTerminal = /^ERROR provider_(quota|config)$/.test(`${state} ${code}`)
     return isTerminal && setup.config.guardrails.terminalDelegation !== null
   },
   isAsked: (run, { event, ask }) => Boolean(findAsked(run, event)[0]) && ask('isOfMessage', run) !== false,

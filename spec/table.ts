@@ -97,8 +97,10 @@ executing           | CHILD_USAGE, SKILL_CHANGED | isStarted            | =     
 executing           | TOOLS_LOADED      | isStarted                     | =               | load
 executing           | BATCH_DONE, done tools, error tools |             | dispatching     | refuse running
 judgingResults      |                   | isWatched                     | halting         |
-judgingResults      |                   | has userGuards & some loaded  | consultingOnResults |
+judgingResults      |                   | isConsulted & some loaded     | consultingOnResults |
 judgingResults      |                   |                               | batchOver       |
+batchOver           |                   | isAnswered & has outputShields | screeningOutput | takeResult
+batchOver           |                   | isAnswered                    | answered        | takeResult
 batchOver           |                   |                               | checkingLimits  | close
 doomed              |                   |                               | halting         | noteFailures
 halting             |                   | mayBe                         | halted          | stop pause
@@ -122,12 +124,11 @@ toolOutput          |                   | !some client                  | dispat
 message             | REPLY             |                               | starting        | listen
 message             | STEER             |                               | checkingLimits  | steer
 backingOff          | PAUSE             |                               | PAUSED          | because paused
-PAUSED              | PAUSE             |                               | =               |
+PAUSED              | PAUSE, RESUMED    |                               | =               |
 PAUSED              | RESUME            | some paused                   | dispatching     | wake
 PAUSED              | RESUME            |                               | checkingLimits  |
 PAUSED              | STEER             | some paused                   | dispatching     | wake, steer
 PAUSED              | STEER             |                               | checkingLimits  | steer
-PAUSED              | RESUMED           |                               | =               |
 *                   | PAUSE             |                               | =               | pause
 *                   | RESUME            | isPausing                     | =               | wake
 *                   | STEER             |                               | =               | steer

@@ -192,6 +192,7 @@ export { defineToolGroup, type ToolGroup } from './core/tools/tool-source.js'
 export type { ToolEntry } from './core/tools/tool-set.js'
 export type { ContextOf, ToolsOf } from './core/tools/tool-types.js'
 export type { ToolSource } from './core/tools/tool-source.js'
+export type { StopQuestion, StopWhen } from './core/user-guards/stop-when.js'
 export { defineGuard } from './core/user-guards/define-guard.js'
 export type {
   GuardDefinition,

@@ -44,6 +44,7 @@ export {
 } from './actions/user-input.js'
 export { judgeCalls, judgeResults } from './actions/judge-batch.js'
 export { retryEmptyAnswer, askForRepair, continueAnswer, reprompt } from './actions/answer-recovery.js'
+export { takeResult } from './actions/take-result.js'
 export { recordResponse } from './actions/record-response.js'
 export { noteRetrieved } from './actions/note-retrieved.js'
 export {

@@ -110,6 +110,8 @@ export interface ToolTraits {
   polling: boolean
   /** Calls of it a run. Absent: no cap. */
   maxCalls?: number
+  /** A result of it that is a success is the answer of the run. */
+  endsRun?: true
   /** The model is not told of it in full until it is loaded. */
   deferred?: true
   /** It loads deferred tools: into the request (`append`), or into its results (`dispatch`). */

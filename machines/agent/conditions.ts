@@ -3,6 +3,7 @@ import { repairOutput } from '../../guards/invalid-output.js'
 import { canRetry } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
 import { recoverTruncation } from '../../guards/truncation.js'
+import { findEndingCall } from './answering-call.js'
 import type { AgentContext } from './context.js'
 import {
   findChildUsage,
@@ -199,14 +200,29 @@ export const isHalted = ({ context }: ConditionScope): boolean => context.verdic
 /** Whether user guards are asked about the calls: not when every call is refused already, or only loads its tool. */
 export const consultsOnCalls = ({ context: { features, calls } }: ConditionScope): boolean =>
   features.userGuards && calls.some((call) => call.result === undefined && !call.unloaded)
-/** Whether user guards are asked about the results: not when every call has only loaded its tool. */
-export const consultsOnResults = ({ context: { features, calls } }: ConditionScope): boolean =>
-  features.userGuards && !calls.every((call) => call.unloaded)
+/**
+ * Whether the author's code is asked about the results: guards, `stopWhen`, or the output schema about a result that is the
+ * answer. Not when every call has only loaded its tool.
+ */
+export const consultsOnResults = ({ context }: ConditionScope): boolean => {
+  const { userGuards, stopWhen, structuredOutput } = context.features
+  const asks = userGuards || stopWhen === true || (structuredOutput && findEndingCall(context) !== undefined)
+  return asks && !context.calls.every((call) => call.unloaded)
+}
 
 /** One of the user's guards has just halted the run. */
 export const userGuardHalts = ({ event }: ConditionScope): boolean =>
   (event.type === 'xstate.done.actor.callGuards' || event.type === 'xstate.done.actor.resultGuards') &&
   event.output.findings.some(({ action }) => action === 'halt')
+
+/** A tool's result is the answer of the run. */
+export const isAnswered = ({ context, event }: ConditionScope): boolean =>
+  findEndingCall(context) !== undefined ||
+  (event.type === 'xstate.done.actor.resultGuards' && event.output.stops === true)
+
+/** The same, where shields have to clear answers. */
+export const hasResultToClear = (scope: ConditionScope): boolean =>
+  scope.context.features.outputShields && isAnswered(scope)
 
 export const pausesOnHalt = ({ context }: ConditionScope): boolean => context.verdict?.onHalt === 'pause'
 

@@ -23,4 +23,8 @@ export interface UserGuardsOutput {
   findings: UserFinding[]
   /** Guards that failed, where that is to be ignored: a sentence each. */
   warnings: string[]
+  /** `stopWhen` ends the run with these results. Absent: it does not. */
+  stops?: true
+  /** Why the result that is the answer does not fit the output schema. Absent: it does, or nothing has to. */
+  outputProblem?: string
 }

@@ -23,6 +23,8 @@ export interface Features {
   userGuards: boolean
   /** An answer is an object that has to fit a schema. */
   structuredOutput: boolean
+  /** The agent's author decides after each batch whether the run ends with it. Absent: no. */
+  stopWhen?: boolean
 }
 
 /** A user message that has no place in the transcript yet. */

@@ -734,6 +734,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/stately.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
   'docs/stately.md › Watching a run (3)': { because: 'it needs a window' },
+  'docs/steps.md › Steps': {
+    turns: [call('submit_report', { title: 'Rivers', text: 'They flow.' })],
+    expect: ({ said }) => expect(said).toBe('{"title":"Rivers","words":2}\n'),
+  },
+  'docs/steps.md › Stop when the results are enough': {
+    shows: ['booking'],
+    expect: ({ values }) => expect(values.booking).toHaveProperty('machine'),
+  },
   'docs/stores.md › Stores': {
     expect: ({ said }) => {
       expect(said).toBe('0\n')

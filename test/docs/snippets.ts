@@ -48,6 +48,7 @@ export const documents = [
   'docs/skills.md',
   'docs/starters.md',
   'docs/stately.md',
+  'docs/steps.md',
   'docs/stores.md',
   'docs/structured-output.md',
   'docs/studio.md',

@@ -71,6 +71,14 @@ const guards: Record<
     awaitsApproval: ({ event }) => 'callId' in event,
   },
   'takes results of nobody’s call': { isOpenCall: () => true },
+  'asks the model about a result that is the answer': {
+    isAnswered: () => false,
+    hasResultToClear: () => false,
+  },
+  'ends with any result': {
+    isAnswered: ({ context }) => context.calls.some(({ result }) => result?.status === 'ok'),
+  },
+  'lets no shield see a result that is the answer': { hasResultToClear: () => false },
   'never knows the last result': { isLastResult: () => false },
   'does not see what a shield says': { isBlocked: () => false },
   'does not see a halt': { isHalted: () => false },

@@ -147,6 +147,10 @@ export const features = {
     },
     answers: ['loads a skill', 'calls several tools'],
   },
+  'stopping with results': {
+    options: { stopWhen: ({ results }) => results.some(({ status }) => status === 'ok') },
+    answers: ['calls one tool', 'calls several tools'],
+  },
   'structured output': { plan: { structured: true } },
   'a sliding window': windowed('sliding_window'),
   'a compact window': windowed('compact'),

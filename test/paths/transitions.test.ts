@@ -18,6 +18,10 @@ const inputs = {
   ['with deferred tools']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":1,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false,"deferred":true,"maxCalls":1},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with sub-agents']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"research":{"readOnly":false,"idempotent":false,"polling":false,"delegate":true}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with skills']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":3,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"load_skill":{"readOnly":true,"idempotent":true,"polling":false,"skill":true}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['ending by a result']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":true,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false,"endsRun":true},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['ending by a result that shields clear']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false,"endsRun":true},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":true,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['stopping when it has results']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false,"stopWhen":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['stopping when it has results that shields clear']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":1},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false,"endsRun":true},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":true,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":true,"stopWhen":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   interactive: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":true,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['nearly spent, and careful']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":true,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":499,"outputTokens":0,"totalTokens":499,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['watching repetition, concluding']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":4,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":2,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":{"haltAt":"next","counts":"unchanged","onRepeat":"halt","onHalt":"error","lastWords":true},"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":true,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
@@ -235,25 +239,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('16. with with every shield: input allowed, retrieved, all of it fits, model: text, output blocked → BLOCKED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
-      // input allowed
-      { event: {"type":"xstate.done.actor.inputShields","output":[{"action":"allow","message":null,"content":"Go.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"index":0,"part":null}],"actorId":"inputShields","now":1000}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
-      // retrieved
-      { event: {"type":"xstate.done.actor.retrieval","output":[{"source":"handbook","text":"What it says."}],"actorId":"retrieval","now":1000}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
-      // all of it fits
-      { event: {"type":"xstate.done.actor.fitting","output":{"fit":null,"strategy":"compact","before":20,"after":10,"usage":null,"warning":null},"actorId":"fitting","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"screeningOutput"}},"status":"active"} },
-      // output blocked
-      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"BLOCKED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
-  })
-
-  test('17. with with every shield: input allowed, retrieved, all of it fits, model: call, store failed → ERROR (done)', async () => {
+  test('16. with with every shield: input allowed, retrieved, all of it fits, model: call, store failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
@@ -271,7 +257,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('18. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, results allowed → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('17. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, results allowed → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -287,7 +273,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('19. with with result shields: model: calls of every kind, tool: ok, hand in output meanwhile, approve meanwhile, results allowed, tool runner failed → MAX_STEPS (done)', async () => {
+  test('18. with with result shields: model: calls of every kind, tool: ok, hand in output meanwhile, approve meanwhile, results allowed, tool runner failed → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -307,7 +293,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('20. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
+  test('19. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
@@ -321,7 +307,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('21. with with retrieval: start → RUNNING.preparing.retrieving', async () => {
+  test('20. with with retrieval: start → RUNNING.preparing.retrieving', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
@@ -329,7 +315,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 1 })
   })
 
-  test('22. with summing up, nearly spent: pause, all of it fits, …, resume, resumed in time, cancel → CANCELLED (done)', async () => {
+  test('21. with summing up, nearly spent: pause, all of it fits, …, resume, resumed in time, cancel → CANCELLED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
@@ -357,7 +343,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('23. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('22. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
@@ -367,7 +353,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('24. with with guards of its own: model: call, an own guard refuses the calls, own guards let the results pass, model: text → COMPLETED (done)', async () => {
+  test('23. with with guards of its own: model: call, an own guard refuses the calls, own guards let the results pass, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -383,7 +369,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('25. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+  test('24. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -395,7 +381,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('26. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, hand in output, an own guard halts on the results, steer → MAX_STEPS (done)', async () => {
+  test('25. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, hand in output, an own guard halts on the results, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -423,7 +409,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('27. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
+  test('26. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with an output schema']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -435,7 +421,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('28. with with one call: model: calls of every kind, resumed in time → MAX_STEPS (done)', async () => {
+  test('27. with with one call: model: calls of every kind, resumed in time → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with one call']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -447,7 +433,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('29. with with one call: model: call over budget, resumed in time → BUDGET_EXCEEDED (done)', async () => {
+  test('28. with with one call: model: call over budget, resumed in time → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with one call']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -459,7 +445,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('30. with with one call, concluding: model: calls of every kind, resumed in time, conclusion: recoverable error → MAX_STEPS (done)', async () => {
+  test('29. with with one call, concluding: model: calls of every kind, resumed in time, conclusion: recoverable error → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with one call, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -473,7 +459,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('31. with with deferred tools: model: call, tool: loads a tool → WAITING_FOR_TOOL.executing', async () => {
+  test('30. with with deferred tools: model: call, tool: loads a tool → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with deferred tools']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -485,7 +471,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('32. with with sub-agents: model: two delegations, tool: ok, …, resume, resumed in time, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
+  test('31. with with sub-agents: model: two delegations, tool: ok, …, resume, resumed in time, sub-agent: spends it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -513,7 +499,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('33. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, resume, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
+  test('32. with with sub-agents: model: two delegations, tool: ok, sub-agent: is paused, resume, sub-agent: answers, and has spent it all → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -531,7 +517,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('34. with with sub-agents: model: two delegations, sub-agent: asks a person → WAITING_FOR_TOOL.executing', async () => {
+  test('33. with with sub-agents: model: two delegations, sub-agent: asks a person → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -543,7 +529,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('35. with with skills: model: a skill, skill: changed → WAITING_FOR_TOOL.executing', async () => {
+  test('34. with with skills: model: a skill, skill: changed → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with skills']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -555,7 +541,73 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('36. with interactive: model: text, reply, model: truncated call → ERROR (done)', async () => {
+  test('35. with ending by a result: model: another call, tool: ok → COMPLETED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['ending by a result']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: another call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"b","type":"function","function":{"name":"look","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"b","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"b","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":"COMPLETED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('36. with ending by a result that shields clear: model: call, tool: ok, output blocked → BLOCKED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['ending by a result that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: ok
+      { event: {"type":"TOOL_RESULT","callId":"a","result":{"status":"ok","content":"The result.","durationMs":1},"now":1000}, state: {"value":{"RUNNING":{"asking":"screeningOutput"}},"status":"active"} },
+      // output blocked
+      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"block","message":"Not that.","content":"Not that.","findings":[{"shield":"own","action":"block","message":"Not that.","durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"BLOCKED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('37. with ending by a result that shields clear: model: text → RUNNING.asking.screeningOutput', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['ending by a result that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: text
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"screeningOutput"}},"status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+  })
+
+  test('38. with stopping when it has results: model: call, resumed in time, the results are the end → COMPLETED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['stopping when it has results']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: call
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // the results are the end
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[],"stops":true},"actorId":"resultGuards","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
+  })
+
+  test('39. with stopping when it has results that shields clear: model: call before an object, resumed in time, the results are the end, output cleared → COMPLETED (done)', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['stopping when it has results that shields clear']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: call before an object
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // resumed in time
+      { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false,"endsRun":true},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_TOOL":"consultingOnResults"},"status":"active"} },
+      // the results are the end
+      { event: {"type":"xstate.done.actor.resultGuards","output":{"states":{"own":1},"findings":[],"warnings":[],"stops":true},"actorId":"resultGuards","now":1000}, state: {"value":{"RUNNING":{"asking":"screeningOutput"}},"status":"active"} },
+      // output cleared
+      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"redact","message":null,"content":"Done.","findings":[{"shield":"own","action":"redact","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"COMPLETED","status":"done"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
+  })
+
+  test('40. with interactive: model: text, reply, model: truncated call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -569,7 +621,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('37. with interactive: model: text, steer → MAX_STEPS (done)', async () => {
+  test('41. with interactive: model: text, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['interactive']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -581,7 +633,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('38. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
+  test('42. with nearly spent, and careful: model: refused by the budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['nearly spent, and careful']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -591,7 +643,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('39. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
+  test('43. with watching repetition, concluding: model: call, tool: ok, model: call, tool: ok, model: call, conclusion: call → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -611,19 +663,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
   })
 
-  test('40. with watching repetition, concluding: model: text, output cleared → COMPLETED (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['watching repetition, concluding']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: text
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"screeningOutput"}},"status":"active"} },
-      // output cleared
-      { event: {"type":"xstate.done.actor.outputShields","output":{"action":"redact","message":null,"content":"Done.","findings":[{"shield":"own","action":"redact","message":null,"durationMs":1}]},"actorId":"outputShields","now":1000}, state: {"value":"COMPLETED","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
-  })
-
-  test('41. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
+  test('44. with watching sub-agents: model: call, tool: child out of quota → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['watching sub-agents']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },

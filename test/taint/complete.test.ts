@@ -107,6 +107,7 @@ const rowOfFeature: Rows<keyof Features> = {
   fitting: 'other: a window to fit',
   userGuards: 'other: guards that watch',
   structuredOutput: 'other: an output schema',
+  stopWhen: 'no words',
 }
 
 const rowOfToolOption: Rows<keyof ExecutedToolDefinition<never, never, never>> = {
@@ -117,6 +118,7 @@ const rowOfToolOption: Rows<keyof ExecutedToolDefinition<never, never, never>> =
   readOnly: 'no words',
   polling: 'no words',
   maxCalls: 'no words',
+  endsRun: 'entrance: a result',
   defer: 'no: a call of it has its schema as its result, and another call runs like any',
   execute: 'entrance: a result',
   timeoutMs: 'no words',
@@ -131,6 +133,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   skills: 'no: the app’s own words; what a skill’s tool returns is a result',
   output: 'entrance: a key of an object',
   guards: 'other: guards that watch',
+  stopWhen: 'no words',
   sampling: 'no words',
   toolChoice: 'no words',
   extraBody: 'no: the app’s own words',

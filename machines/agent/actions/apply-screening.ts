@@ -90,7 +90,7 @@ export const keepShieldMessage = toAction((context, event, emit) => {
     data: { reason: 'shield' },
   }
   emit({ type: 'assistant_message', stepId: getStepId(context), message })
-  return { messages: context.messages.concat(message), numbered: context.numbered + 1, error }
+  return { messages: context.messages.concat(message), numbered: context.numbered + 1, held: null, error }
 })
 
 const noPieces = { pieces: '', spoken: null, output: '' }
@@ -119,10 +119,11 @@ export const emitOutputFindings = toAction((_context, event, emit) => {
 /** Puts an answer that the shields have cleared into the transcript. */
 export const releaseAnswer = toAction((context, event, emit) => {
   const last = context.messages.at(-1)
-  if (event.type !== 'xstate.done.actor.outputShields' || context.held === null || last?.role !== 'assistant')
-    return undefined
+  if (event.type !== 'xstate.done.actor.outputShields' || context.held === null) return undefined
   const { isRefusal, isPiece, stepId, text, reasoning = {} } = context.held
-  const { content } = event.output
+  const { content, outputProblem = context.held.outputProblem ?? context.outputProblem } = event.output
+  // The answer is the result of a tool: the transcript has it as such.
+  if (last?.role !== 'assistant') return { outputProblem, held: null, output: content }
   const { data: _withheld, ...said } = last
   const cleared: AssistantMessage = isRefusal
     ? { ...said, ...reasoning, content: '', refusal: content }
@@ -131,7 +132,6 @@ export const releaseAnswer = toAction((context, event, emit) => {
   const messages = [...context.messages.slice(0, -1), message]
   const { spoken } = context
   const heard = { text: (spoken?.text ?? '') + text, ids: [...(spoken?.ids ?? []), message.id] }
-  const { outputProblem = context.held.outputProblem ?? context.outputProblem } = event.output
   const next = {
     outputProblem,
     messages,

@@ -3,7 +3,10 @@ import type { Features } from '../../../machines/agent/context.js'
 import type { AgentParts } from '../live/agent-parts.js'
 
 /** Which optional substates an agent uses. */
-export function getFeatures({ guards, shields, memory, output }: AgentParts, config: AgentConfig): Features {
+export function getFeatures(
+  { guards, shields, memory, output, stopWhen }: AgentParts,
+  config: AgentConfig,
+): Features {
   return {
     inputShields: shields.input.length > 0,
     outputShields: shields.output.length > 0,
@@ -13,5 +16,6 @@ export function getFeatures({ guards, shields, memory, output }: AgentParts, con
     fitting: config.context.window > 0,
     userGuards: guards.length > 0,
     structuredOutput: output !== undefined,
+    ...(stopWhen && { stopWhen: true as const }),
   }
 }

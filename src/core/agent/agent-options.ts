@@ -22,6 +22,7 @@ import type { ToolEntry } from '../tools/tool-set.js'
 import type { ContextCarrier, OptionsFor } from '../tools/tool-types.js'
 import type { PriceOverrides } from '../prices/price-book.js'
 import type { UserGuard } from '../user-guards/guard.js'
+import type { StopWhen } from '../user-guards/stop-when.js'
 import type { Clock } from '../base/clock.js'
 import type { AsToolOptions } from '../sub-agents/as-tool.js'
 import type { SubAgentTask } from '../sub-agents/task-schema.js'
@@ -73,6 +74,11 @@ export interface AgentOptions<
   output?: Schema | OutputOptions<Schema>
   /** Guards of your own, beside those that are built in: what `defineGuard` returns. */
   guards?: readonly UserGuard[]
+  /**
+   * Asked after each batch of calls: true ends the run in COMPLETED, and the last result that is a success is its output. See
+   * docs/steps.md.
+   */
+  stopWhen?: StopWhen
   /** Sampling parameters of every request. */
   sampling?: Sampling
   /** Whether the model may (`auto`, the default), must or must not call tools, or which one it has to call. */

@@ -16,6 +16,7 @@ import { checkTelemetry } from '../telemetry/combine-telemetry.js'
 import { loadOnce } from '../base/lazy-load.js'
 import { defineGuard } from '../user-guards/define-guard.js'
 import type { UserGuard } from '../user-guards/guard.js'
+import { checkStopWhen } from '../user-guards/stop-when.js'
 import type { AgentOptions } from './agent-options.js'
 
 /** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
@@ -25,6 +26,7 @@ const optionNames = [
   'tools',
   'skills',
   'guards',
+  'stopWhen',
   'sampling',
   'toolChoice',
   'extraBody',
@@ -49,6 +51,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     tools,
     skills,
     guards,
+    stopWhen,
     sampling,
     toolChoice,
     extraBody,
@@ -78,6 +81,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   if (skills !== undefined && ![skills?.list, skills?.tools].every(Array.isArray))
     throw new ConfigError('invalid_config', 'skills must be what skills() returns.', 'skills')
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
+  const stops = checkStopWhen(stopWhen)
   const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
   const parts: AgentParts = {
     model,
@@ -85,6 +89,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     tools: set,
     ...(skills && { skills: skills.list }),
     guards: checkGuards(guards ?? []),
+    ...(stops && { stopWhen: stops }),
     shields: createShieldSet(shields),
     memory: checkMemory(memory),
     sampling: asked.sampling ?? {},

@@ -14,8 +14,12 @@ import { CallAbort, onAbort, attachSignal } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { describeError } from '../base/describe-error.js'
 import { runWithTimeout } from '../base/time-limit.js'
+import { findResultAnswer } from './find-result-answer.js'
 
-/** Asks the user's own guards about the batch at hand. What they throw or forget to return is plain data already. */
+/**
+ * Asks the user's own guards about the batch at hand; what they throw or forget to return is plain data already. Of results,
+ * it also finds out whether one is the answer of the run.
+ */
 export async function consultGuards(
   parts: AgentParts,
   {
@@ -29,11 +33,14 @@ export async function consultGuards(
   signal.throwIfAborted()
   const fact = on === 'calls' ? createGuardCallsFact(context) : createGuardResultsFact(context)
   const { clock, binding } = runtime
-  return consultUserGuards(parts.guards, context.guardrails.user, fact, {
+  const said = await consultUserGuards(parts.guards, context.guardrails.user, fact, {
     signal,
     clock,
     context: binding.context,
   })
+  if (fact.type === 'calls' || said.findings.some(({ action }) => action === 'halt')) return said
+  const question = { results: fact.results, step: context.steps, context: binding.context }
+  return { ...said, ...(await findResultAnswer(parts, context, question)) }
 }
 
 /** The calls of the current batch that are not refused yet. */

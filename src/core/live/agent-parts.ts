@@ -10,6 +10,7 @@ import type { ShieldSet } from '../shields/shield-set.js'
 import type { StructuredOutput } from '../structured/structured-output.js'
 import type { PriceBook } from '../prices/price-book.js'
 import type { UserGuard } from '../user-guards/guard.js'
+import type { StopWhen } from '../user-guards/stop-when.js'
 import type { Clock } from '../base/clock.js'
 import type { Interpreter } from '../interpreter/interpreter.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
@@ -23,6 +24,8 @@ export interface AgentParts {
   skills?: readonly SkillInfo[]
   /** The guards of its author's own. */
   guards: readonly UserGuard[]
+  /** Whether a run ends with the results of a batch. Absent: it never does by this. */
+  stopWhen?: StopWhen
   sampling: Sampling
   toolChoice: ToolChoice | undefined
   extraBody: JsonObject

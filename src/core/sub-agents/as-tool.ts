@@ -29,6 +29,8 @@ export interface AsToolOptions<
   maxDepth?: number
   /** Calls of it since the last user message, from 1; calls beyond it get a result that says so. Default: no cap. */
   maxCalls?: number
+  /** The output of a sub-agent that completes is the answer of the run that calls it. Default false. */
+  endsRun?: boolean
   /** Whether a person has to approve each call; a function decides call by call. Default false. */
   needsApproval?: boolean | ApprovalPredicate<InputOf<Schema>>
 }
@@ -42,6 +44,7 @@ const keys = [
   'timeoutMs',
   'maxDepth',
   'maxCalls',
+  'endsRun',
   'needsApproval',
 ]
 
@@ -64,6 +67,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
     timeoutMs,
     maxDepth = 3,
     maxCalls,
+    endsRun,
     needsApproval,
   } = checkOptions(options)
   const tool = defineTool({
@@ -71,6 +75,7 @@ export function asTool<Schema extends InputSchema, Name extends string>(
     description,
     input: (input ?? taskSchema) as InputSchema,
     ...(maxCalls !== undefined && { maxCalls }),
+    ...(endsRun !== undefined && { endsRun }),
     ...(needsApproval !== undefined && { needsApproval }),
     execute: () => undefined,
   })

@@ -32,6 +32,11 @@ interface CommonDefinition<Schema, Name extends string> {
    * agent's tools then. Default false.
    */
   defer?: boolean
+  /**
+   * A result of it that is a success is the answer: the run ends in COMPLETED with the result as its output, and the model is
+   * not asked again. Default false.
+   */
+  endsRun?: boolean
   /** Calls a run, from 1; the calls beyond it get a result that says so, and the run goes on. Default: no cap. */
   maxCalls?: number
 }
@@ -100,6 +105,7 @@ export function defineTool<
     readOnly: definition.readOnly ?? false,
     polling: definition.polling ?? false,
     ...(maxCalls !== undefined && { maxCalls }),
+    ...(definition.endsRun === true && { endsRun: true as const }),
     ...(definition.defer === true && { defer: true as const }),
   })
 }

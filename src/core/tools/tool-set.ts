@@ -65,13 +65,25 @@ function createFixedSet(tools: readonly Tool[]): ToolSet {
     search,
     traits: Object.fromEntries(
       tools.map(
-        ({ name, readOnly, idempotent, polling, delegate, maxCalls, skill, defer, search: finds }) => [
+        ({
+          name,
+          readOnly,
+          idempotent,
+          polling,
+          delegate,
+          maxCalls,
+          endsRun,
+          skill,
+          defer,
+          search: finds,
+        }) => [
           name,
           {
             readOnly,
             idempotent,
             polling,
             ...(maxCalls !== undefined && { maxCalls }),
+            ...(endsRun && { endsRun }),
             ...(defer && search && { deferred: true as const }),
             ...(finds && { loads: finds.loading }),
             ...(skill && { skill }),

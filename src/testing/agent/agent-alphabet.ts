@@ -108,6 +108,8 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
     ...(asked && context.features.callShields && screenedModel),
     ...(asked && hurried && { 'deadline midway': { ...deadlinePassed, partial } }),
     ...actors,
+    ...(context.features.stopWhen && stoppingResults),
+    ...(isEnding(context) && context.features.structuredOutput && endingResults),
     ...listShieldEvents(context),
     ...(isExecuting(value) && listToolEvents(context, allOutcomes)),
     ...(canAnswer(value) && listAnswerEvents(context)),
@@ -194,6 +196,23 @@ const watchedActors: Events = Object.fromEntries(
 const ownGuards: Events = Object.fromEntries(
   Object.entries(actors).filter(([name]) => /^(own guards let|an own guard)/.test(name)),
 )
+
+const stoppingResults: Events = {
+  'the results are the end': stampEvent(
+    createDoneActorEvent('resultGuards', { ...createConsultation(), stops: true }),
+  ),
+}
+
+const endingResults: Events = {
+  'the result does not fit': stampEvent(
+    createDoneActorEvent('resultGuards', { ...createConsultation(), outputProblem: 'It is no object.' }),
+  ),
+}
+
+/** A tool ends the run. */
+function isEnding({ tools }: AgentContext): boolean {
+  return Object.values(tools).some(({ endsRun }) => endsRun)
+}
 
 /** Loading doubles the states. */
 function isDeferring({ tools }: AgentContext): boolean {

@@ -121,6 +121,22 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true }),
     tools: { ...tools, load_skill: { ...createTraits(true), skill: true } },
   },
+  'ending by a result': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget }, budget: { finishBatch: true } }),
+    tools: { ...tools, look: { ...createTraits(true), endsRun: true } },
+  },
+  'ending by a result that shields clear': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 1 } }, { outputShields: true }),
+    tools: { ...tools, read: { ...createTraits(false), endsRun: true } },
+  },
+  'stopping when it has results': createInput({ ...noRetries, limits: { maxSteps: 1 } }, { stopWhen: true }),
+  'stopping when it has results that shields clear': {
+    ...createInput(
+      { ...noRetries, limits: { maxSteps: 1 }, completion: { maxOutputRepairs: 1 } },
+      { stopWhen: true, outputShields: true, structuredOutput: true },
+    ),
+    tools: { ...tools, read: { ...createTraits(false), endsRun: true } },
+  },
   interactive: createInput({ ...noRetries, limits: { maxSteps: 1 }, interactive: true }),
   'asked to conclude': createInput({ ...noRetries, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {

@@ -46,7 +46,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
     context.skills.map(({ name, allowedTools }) => [name, allowedTools]),
     context.calls.map((call) => [
-      (watching || context.skills.length > 0) && call.name,
+      (watching || context.skills.length > 0 || context.tools[call.name]?.endsRun) && call.name,
       call.skill,
       call.needs,
       call.started,

@@ -72,10 +72,19 @@ export class PlayedTools implements ToolSet {
 
   get traits(): Record<string, ToolTraits> {
     return Object.fromEntries(
-      Object.entries(this.#tools.traits).map(([name, { readOnly, idempotent, polling, deferred, loads }]) => [
-        name,
-        { readOnly, idempotent, polling, ...(deferred && { deferred }), ...(loads && { loads }) },
-      ]),
+      Object.entries(this.#tools.traits).map(
+        ([name, { readOnly, idempotent, polling, endsRun, deferred, loads }]) => [
+          name,
+          {
+            readOnly,
+            idempotent,
+            polling,
+            ...(endsRun && { endsRun }),
+            ...(deferred && { deferred }),
+            ...(loads && { loads }),
+          },
+        ],
+      ),
     )
   }
 

@@ -97,6 +97,7 @@ function createStandInParts(features: Features): Partial<AgentOptions> {
       ...(features.outputShields && { output: shield }),
     },
     ...(features.retrieval && { memory: { retrieve: async () => [] } }),
+    ...(features.stopWhen && { stopWhen: () => false }),
     ...(features.userGuards && { guards: [defineGuard({ name: 'recorded', verdict: () => undefined })] }),
   }
 }
@@ -132,7 +133,7 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
       return skill ? { ...tool, skill } : tool
     }
     const child = createAgent(createOptions(below ?? {}, null))
-    return child.asTool(words)
+    return child.asTool({ ...words, ...(traitsOf.endsRun && { endsRun: true }) })
   })
   if (search === undefined) return made
   // What it finds comes from the recording. The tools keep their order: a request has them in it.

@@ -26,6 +26,7 @@ const featureWords: Record<keyof Features, string> = {
   fitting: 'a context window to fit',
   userGuards: 'guards of its own',
   structuredOutput: 'an output schema',
+  stopWhen: 'a stopWhen',
 }
 
 /** Lists the changes of the agent that may explain another path, one a line. */

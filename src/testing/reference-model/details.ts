@@ -56,6 +56,10 @@ export const details: Details = {
     isWaitOver: (run, { now }) => now >= countsOf(run).backOffUntil,
     isOverCalls: (run) => countsOf(run).callCounts?.isOver === true,
     isInvalid: (run) => countsOf(run).outputProblem !== null,
+    isConsulted: ({ setup: { features, tools }, calls }) =>
+      features.userGuards || features.stopWhen || (features.structuredOutput && endsRun(tools, calls)),
+    isAnswered: ({ setup: { tools }, calls }, { event: { output } }) =>
+      output?.stops === true || endsRun(tools, calls),
     isUnseen: (run) => countsOf(run).uncleared > 0,
     blocks: (run, { event }) => {
       const looks = looksOf(event)
@@ -151,6 +155,10 @@ const isBlock = ({ action, content }: Look): boolean =>
 const verdictOn = (event: Json, { id }: Call): unknown =>
   (looksOf(event).find(({ callId }) => callId === id) ?? { action: 'block' }).action
 
+/** A call of a tool that ends the run has succeeded. */
+const endsRun = (tools: Json, calls: readonly Call[]): boolean =>
+  calls.some(({ name, done, failed, unloaded }) => tools[name]?.endsRun && done && !failed && !unloaded)
+
 /** A row was taken: what it adds to the counts, and what the table has left open about calls and reasons. */
 function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   const { event, now } = moment
@@ -171,6 +179,8 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   if (row.changes.includes('countAttempt'))
     return withCounts(after, { backOffUntil: now + getWaitMs(run, event.error) })
   if (row.changes.includes('doubt')) return capCalls(run, after)
+  if (row.changes.includes('takeResult'))
+    return withCounts(after, { outputProblem: event.output?.outputProblem ?? null })
   if (row.changes.includes('takeAnswer')) {
     const { response, outputProblem = null } = event.output
     const { toolCalls } = response
@@ -198,8 +208,9 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
       return withCounts(after, { uncleared: 0, numbered: numbered + (row.to === 'BLOCKED' ? 1 : 0) })
     case 'done outputShields': {
       const [look] = looksOf(event)
-      // A blank answer was no message. What a shield says of it is one.
-      if (row.to === 'BLOCKED' && run.response === 'empty')
+      // A blank answer was no message of its own, nor is the result of a tool. What a shield says of it is one.
+      const isResult = run.calls.length === 0 && numbered > before.batchNumber
+      if (row.to === 'BLOCKED' && (run.response === 'empty' || isResult))
         return withCounts(after, { numbered: numbered + 1 })
       return look?.outputProblem === undefined
         ? after

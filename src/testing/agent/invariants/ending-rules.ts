@@ -1,8 +1,9 @@
 import { guardNames } from '../../../../guards/roster.js'
+import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { Reason } from '../../../../machines/agent/run-result.js'
 import { findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { toRunResult } from '../../../../machines/agent/to-result.js'
-import { type AgentInvariant, listAnnounced, type Change, createRule } from './invariant-rule.js'
+import { type AgentInvariant, listAnnounced, type Change, createRule, hasStarted } from './invariant-rule.js'
 
 const budget: readonly Reason[] = ['token_budget', 'output_tokens', 'cost_limit', 'shared_budget']
 const halts: readonly Reason[] = [...guardNames, 'user_guard']
@@ -139,6 +140,24 @@ export const endingRules: readonly AgentInvariant[] = [
       return reason !== after.reason && `the answer was ${after.response}, the reason is ${after.reason}`
     },
   ),
+  createRule(
+    'a result that is the answer is the output, and shields of answers have cleared it',
+    (change) => {
+      const { state, after, event } = change
+      const result = findLastResult(after)
+      if (state !== 'COMPLETED' || result === undefined) return null
+      const isScreened = after.features.outputShields
+      if (isScreened && event.type !== 'xstate.done.actor.outputShields')
+        return `it completed by ${event.type}`
+      const said = isScreened && 'output' in event ? (event.output as { content: string }).content : result
+      return after.output !== said && `the output is ${after.output}`
+    },
+  ),
+  createRule('no model is asked about a result that is the answer', (change) => {
+    const { after } = change
+    if (!hasStarted(change, 'requestModel') || findLastResult(after) === undefined) return null
+    return listLastResults(after).some(({ ends }) => ends) && 'one is'
+  }),
   createRule('no run ends by itself before steering is heard', ({ state, after, event }) => {
     const isEnd = state === 'COMPLETED' || state === 'WAITING_FOR_INPUT.message'
     return isEnd && event.type.startsWith('xstate.') && after.steering.length > 0 && 'steering waits'
@@ -176,6 +195,24 @@ export const endingRules: readonly AgentInvariant[] = [
     return at !== change.after.state && `the last one says ${at}, the run is in ${change.after.state}`
   }),
 ]
+
+/** The results that the transcript ends with, where it does: of calls that have succeeded. */
+function listLastResults({ messages, tools }: AgentContext): { content: string; ends: boolean }[] {
+  const at = messages.findLastIndex(({ role }) => role !== 'tool')
+  const asking = messages[at]
+  if (asking?.role !== 'assistant') return []
+  return messages.slice(at + 1).flatMap((message) => {
+    if (message.role !== 'tool' || message.data?.['status'] !== undefined) return []
+    const call = asking.tool_calls?.find(({ id }) => id === message.tool_call_id)
+    return [{ content: message.content, ends: tools[call?.function.name ?? '']?.endsRun === true }]
+  })
+}
+
+/** The result that is the answer of a run that ends with it. */
+function findLastResult(context: AgentContext): string | undefined {
+  const results = listLastResults(context)
+  return (results.find(({ ends }) => ends) ?? results.at(-1))?.content
+}
 
 /** Here, a reason is set before the end comes. */
 function isAboutToEnd({ state }: Change): boolean {

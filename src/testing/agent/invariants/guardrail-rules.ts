@@ -121,6 +121,9 @@ export const guardrailRules: readonly AgentInvariant[] = [
     if (event.type !== 'xstate.done.actor.outputShields' || !before?.held) return null
     if (after.held !== null) return 'it is still held'
     const told = listAnnounced(change, 'assistant_message')
+    // The result of a tool has its place already; what a shield says of it is a message.
+    if (before.messages.at(-1)?.role === 'tool')
+      return told.length !== (change.state === 'BLOCKED' ? 1 : 0) && `${told.length} were told`
     // Its calls may have to be cleared, too.
     if (after.untold !== null) return told.length > 0 && 'its calls are told'
     return (
