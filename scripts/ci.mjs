@@ -23,6 +23,7 @@ const lanes = [
   'test:growth',
   'test:principals',
   'test:chat',
+  'test:site',
   'test:mcp',
   'test:ai-sdk',
   'test:starters',

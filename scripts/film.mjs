@@ -83,13 +83,17 @@ function drawFilm(overview, { rows, transitions, moments }) {
       arrival,
     )
   }
+  // Under the states that are left of the transcript: what is told must not cover them.
+  const left = [...boxes.values()].filter(({ x }) => x < panel.x)
+  const below = Math.max(...left.map(({ y, height }) => y + height)) + 40
   for (const [text, places] of placesBy(({ label, to }) => [
     `${label}\n${to.join(', ').replaceAll('.', ' › ')}`,
   ])) {
     const [label, path] = text.split('\n')
     during(
       places,
-      words(label, 24, 806, { size: 24, bold: true }) + words(path, 24, 834, { size: 16, color: accent }),
+      words(label, 24, below, { size: 18, bold: true }) +
+        words(path, 24, below + 26, { size: 16, color: accent }),
     )
   }
   const pages = new Map()

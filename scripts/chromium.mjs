@@ -1,0 +1,27 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+
+function findChromium() {
+  return [process.env.CHROMIUM, '/usr/bin/chromium'].find((path) => path && existsSync(path))
+}
+
+function installChromium() {
+  if (process.getuid?.() !== 0 || spawnSync('apt-get', ['--version']).status !== 0) return undefined
+  console.log('Installing chromium with apt-get.')
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const options = { env, stdio: ['ignore', 'ignore', 'inherit'] }
+  spawnSync('apt-get', ['update', '-qq'], options)
+  spawnSync('apt-get', ['install', '-qq', '-y', '--no-install-recommends', 'chromium'], options)
+  return findChromium()
+}
+
+/** The path of Debian's chromium. Where there is none and none can be installed, it says so and ends: well, or in CI badly. */
+export function needChromium(tests) {
+  const chromium = findChromium() ?? installChromium()
+  if (chromium !== undefined) return chromium
+  const what = process.env.CI === 'true' ? 'failed' : 'skipped'
+  console.log(
+    `${tests} ${what}: there is no chromium here (CHROMIUM, /usr/bin/chromium), and it cannot be installed without root and apt-get.`,
+  )
+  return process.exit(what === 'failed' ? 1 : 0)
+}

@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs'
+import starlight from '@astrojs/starlight'
+import { defineConfig } from 'astro/config'
+import { addresses, entryPoints, root } from './src/content/package.ts'
+import { finish } from './src/finish.ts'
+
+const { origin, base, repository } = addresses
+
+/** The groups of docs/README.md, in its order. */
+function listGroups() {
+  const map = readFileSync(`${root}docs/README.md`, 'utf8')
+  return map
+    .split('\n## ')
+    .slice(1)
+    .flatMap((section) => {
+      const [label = ''] = section.split('\n')
+      const pages = Array.from(
+        section.matchAll(/^\| \[([^\]]+)\]\(([a-z-]+)\.md\) \|/gm),
+        ([, name = '', page = '']) => ({
+          label: `${name[0]?.toUpperCase()}${name.slice(1)}`,
+          slug: `docs/${page}`,
+        }),
+      )
+      return pages.length === 0 ? [] : [{ label, items: pages }]
+    })
+}
+
+export default defineConfig({
+  ...(origin && { site: origin }),
+  base,
+  trailingSlash: 'always',
+  integrations: [
+    starlight({
+      title: 'Statewright',
+      description: 'The agent loop as one explicit statechart.',
+      pagination: false,
+      lastUpdated: false,
+      // Code that wraps needs no bar to scroll it by, which a keyboard would have to reach.
+      expressiveCode: { defaultProps: { wrap: true } },
+      customCss: ['./src/styles/site.css'],
+      components: { PageTitle: './src/components/PageTitle.astro', Head: './src/components/Head.astro' },
+      ...(repository && { social: [{ icon: 'github', label: 'Repository', href: repository }] }),
+      sidebar: [
+        { label: 'All documents', slug: 'docs' },
+        ...listGroups(),
+        { label: 'Examples', slug: 'examples' },
+        { label: 'Changes', slug: 'changelog' },
+        {
+          label: 'API',
+          collapsed: true,
+          items: [
+            { label: 'All entry points', slug: 'api' },
+            ...entryPoints.map(({ name, folder }) => ({
+              label: name,
+              slug: `api/${folder === 'index' ? 'statewright' : folder}`,
+            })),
+          ],
+        },
+      ],
+    }),
+    finish(),
+  ],
+})

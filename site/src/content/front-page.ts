@@ -1,0 +1,64 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { sectionOf } from './markdown.ts'
+import { root, site } from './package.ts'
+
+const read = (file: string): string => readFileSync(root + file, 'utf8')
+
+/** The front page: parts of the README and of the measurements, and when to use something else. */
+export function frontPage(): string {
+  const readme = read('README.md')
+  const film = /^!\[.*film.*$/m.exec(readme)?.[0] ?? ''
+  return [
+    '# Statewright',
+    film,
+    '## An agent in twenty lines',
+    sectionOf(readme, 'An agent in twenty lines'),
+    '## What it guarantees',
+    sectionOf(readme, 'What it guarantees'),
+    listCounts(),
+    '## Beside other libraries',
+    compare(),
+    readFileSync(`${site}src/content/when-not.md`, 'utf8').trim(),
+    '## Where to read on',
+    sectionOf(readme, 'Where to read on'),
+  ].join('\n\n')
+}
+
+/** How the guarantees are held, in numbers that generated files have. */
+function listCounts(): string {
+  const { states, transitions, explored } = JSON.parse(read('visualizations/agent.coverage.json')) as {
+    states: { reached: boolean }[]
+    transitions: { taken: number }[]
+    explored: { states: number; events: number }
+  }
+  const kept = readdirSync(`${root}test/docs/promises`).map((name) => read(`test/docs/promises/${name}`))
+  const statements = kept.join('\n').match(/^\d+ [\da-f]{8}(?=\n {4}test\/)/gm)?.length ?? 0
+  const taken = transitions.filter((one) => one.taken > 0).length
+  const rows = [
+    [statements, 'statements of these documents that name the tests which hold them'],
+    [taken, `of ${transitions.length} transitions of the chart that generated tests take on the live agent`],
+    [states.filter(({ reached }) => reached).length, `of ${states.length} states that they reach`],
+    [explored.states, 'reachable configurations in which the rules are checked'],
+  ] as const
+  const table = rows.map(([count, what]) => `| ${count.toLocaleString('en')} | ${what} |`)
+  const more = existsSync(`${root}docs/guarantees.md`)
+    ? '\n\n[Every guarantee with its tests](docs/guarantees.md).'
+    : ''
+  return `| count | of what |\n| ---: | --- |\n${table.join('\n')}${more}`
+}
+
+/** The first table of the measurements, and of the conformance suite where there is one. */
+function compare(): string {
+  const { text, notes } = measuredPeers(read('docs/performance.md'))
+  const conformance = existsSync(`${root}docs/conformance.md`)
+    ? '\n\nWhich library does what, scenario by scenario: [conformance](docs/conformance.md).'
+    : ''
+  return `${text}\n\n${notes} [How it is measured, and where it loses](docs/performance.md).${conformance}`
+}
+
+function measuredPeers(performance: string): { text: string; notes: string } {
+  const [, block = ''] = /<!-- bench:peers -->\n([^]*?)<!-- \/bench:peers -->/.exec(performance) ?? []
+  const [text = ''] = block.split('\nThe medians themselves:')
+  const notes = block.trim().split('\n').at(-1) ?? ''
+  return { text: text.trim(), notes }
+}

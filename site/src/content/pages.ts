@@ -1,0 +1,147 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { frontPage } from './front-page.ts'
+import { published, rewriteLinks, toAddress } from './links.ts'
+import { describe, rowsOf, sectionOf, splitTitle } from './markdown.ts'
+import { entryPoints, root, site } from './package.ts'
+
+/** A page of the site, made of one Markdown file. */
+export interface Page {
+  /** Its place: `docs/tools`; `index` is the front page. */
+  id: string
+  /** The file that it is made of, from the root: links in it are relative to that. */
+  file: string
+  title: string
+  description: string
+  /** Without the heading, with links to HTML. */
+  html: string
+  /** With the heading, and links to Markdown. */
+  md: string
+}
+
+/** The documents outside of `docs/`, by the places that they get. */
+const others = {
+  'README.md': 'readme',
+  'CHANGELOG.md': 'changelog',
+  'CONTRIBUTING.md': 'contributing',
+  'SECURITY.md': 'security',
+  'examples/README.md': 'examples',
+  'visualizations/README.md': 'visualizations',
+}
+
+/** The files of the package that pages link to, by where they are published. */
+export interface PublishedFile {
+  from: string
+  to: string
+}
+
+let found: { pages: Page[]; files: PublishedFile[] } | undefined
+
+/** Every page, and every file that a page leads to. */
+export function readPages(): { pages: Page[]; files: PublishedFile[] } {
+  return (found ??= collectPages())
+}
+
+function collectPages(): { pages: Page[]; files: PublishedFile[] } {
+  const sources = listSources()
+  const pageOf = new Map(sources.map(({ file, id }) => [file, id]))
+  const files = new Set<string>()
+  const places = { pageOf, files }
+  const pages = sources.map(({ id, file, markdown }): Page => {
+    const { title, body } = splitTitle(markdown)
+    const [html, md] = (['html', 'md'] as const).map((form) => rewriteLinks(body, file, form, places))
+    return { id, file, title, description: describe(body), html: html ?? '', md: `# ${title}\n\n${md}` }
+  })
+  // A set of JavaScript also goes through what is added to it meanwhile: the files of folders.
+  for (const path of files) {
+    if (!statSync(root + path).isDirectory()) continue
+    const inside = readdirSync(root + path).filter((name) => !/^(\.|node_modules$|package-lock)/.test(name))
+    for (const name of inside) files.add(`${path}/${name}`)
+    pages.push(listFolder(path, inside, pageOf))
+  }
+  const plain = [...files].filter((path) => !statSync(root + path).isDirectory())
+  return { pages, files: plain.map((from) => ({ from, to: `files/${published(from, false)}` })) }
+}
+
+function listFolder(path: string, inside: string[], pageOf: ReadonlyMap<string, string>): Page {
+  const links = (form: 'html' | 'md'): string =>
+    inside
+      .map((name) => {
+        const page = pageOf.get(`${path}/${name}`)
+        const isFolder = statSync(`${root}${path}/${name}`).isDirectory()
+        const address = page
+          ? toAddress(page, form)
+          : toAddress('files', form).replace(/(\.md|\/)$/, `/${path}/`) + published(name, isFolder)
+        return `- [${name}](${address})`
+      })
+      .join('\n')
+  const id = `files/${path}`
+  const description = `The files of ${path} in the package.`
+  return { id, file: path, title: path, description, html: links('html'), md: `# ${path}\n\n${links('md')}` }
+}
+
+interface Source {
+  id: string
+  file: string
+  markdown: string
+}
+
+function listSources(): Source[] {
+  const documents = readdirSync(`${root}docs`).filter((name) => name.endsWith('.md'))
+  const named = documents.map(
+    (name) => [`docs/${name}`, name === 'README.md' ? 'docs' : `docs/${name.slice(0, -3)}`] as const,
+  )
+  const written = [...named, ...Object.entries(others)].map(([file, id]) => ({
+    id,
+    file,
+    markdown: readFileSync(root + file, 'utf8'),
+  }))
+  return [{ id: 'index', file: 'index.md', markdown: frontPage() }, ...written, ...listReference()]
+}
+
+/** What TypeDoc has written. Its page of an entry point begins with what docs/README.md says of it. */
+function listReference(): Source[] {
+  const folder = `${site}.api`
+  if (!existsSync(folder)) throw new Error('There is no reference yet: run build.ts.')
+  const map = sectionOf(readFileSync(`${root}docs/README.md`, 'utf8'), 'Entry points and packages')
+  const told = new Map(
+    rowsOf(map).map(([name = '', has = '', needs = '']) => [name.replaceAll('`', ''), { has, needs }]),
+  )
+  const entries = new Map(entryPoints.map((entry) => [`${entry.folder}/README.md`, entry]))
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => {
+      const markdown = readFileSync(`${folder}/${name}`, 'utf8')
+      const file = `site/.api/${name}`
+      const id = `api/${name
+        .replace(/^index\//, 'statewright/')
+        .replace(/\.md$/, '')
+        .replace(/(^|\/)README$/, '')}`.replace(/\/$/, '')
+      const entry = entries.get(name)
+      if (entry === undefined)
+        return { id, file, markdown: name === 'README.md' ? listEntries(markdown) : markdown }
+      const { has = '', needs = '' } = told.get(entry.name) ?? {}
+      const about = [has && `${has[0]?.toUpperCase()}${has.slice(1)}.`, needs && `Install with it: ${needs}.`]
+      const text = about
+        .filter(Boolean)
+        .join('\n\n')
+        .replaceAll(/\]\((?=[a-z-]+\.md)/g, '](/docs/')
+      return {
+        id,
+        file,
+        markdown: `# ${entry.name}\n\n${rewriteMapLinks(text)}\n\n${splitTitle(markdown).body}`,
+      }
+    })
+}
+
+/** Links of docs/README.md, from a page that is elsewhere. */
+function rewriteMapLinks(text: string): string {
+  return text.replaceAll(
+    /\]\(\/docs\/([a-z-]+)\.md/g,
+    (_, name: string) => `](${toAddress(`docs/${name}`, 'html').replace(/\/$/, '')}/`,
+  )
+}
+
+function listEntries(markdown: string): string {
+  const named = entryPoints.map(({ name, folder }) => `- [\`${name}\`](${folder}/README.md)`)
+  return `${markdown.split('\n## ')[0]}\nWhat each entry point of the package exports, from the comments in its sources.\n\n${named.join('\n')}\n`
+}

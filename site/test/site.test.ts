@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { launch } from 'chrome-launcher'
+import lighthouse from 'lighthouse'
+import type { Browser } from 'playwright-core'
+import { serveSite } from '../serve.ts'
+import { checkLinks } from '../src/check-links.ts'
+import { rewriteLinks } from '../src/content/links.ts'
+import { entryPoints, root, site } from '../src/content/package.ts'
+import { readPages } from '../src/content/pages.ts'
+import { chromiumPath, findBarriers, findOverflow, launchChromium, looks, openContext } from './browser.ts'
+
+/** One page of each kind. */
+const kinds = {
+  'the front page': '',
+  'the map': 'docs/',
+  'a document': 'docs/runs/',
+  'a document with pictures': 'docs/studio/',
+  'a document with wide tables': 'docs/performance/',
+  'an entry point': 'api/testing/',
+  'a function': 'api/statewright/functions/createAgent/',
+  'an interface': 'api/statewright/interfaces/Run/',
+  'the changelog': 'changelog/',
+  'a folder': 'files/examples/chat-plain/',
+  'a page that is not there': 'nothing/',
+}
+
+let served: Awaited<ReturnType<typeof serveSite>>
+let browser: Browser
+
+before(async () => {
+  served = await serveSite()
+  browser = await launchChromium()
+})
+
+after(async () => {
+  await browser.close()
+  await served.close()
+})
+
+describe('each kind of page', () => {
+  for (const [kind, path] of Object.entries(kinds)) {
+    it(`${kind} asks no other host, has at most 100 kB of script, no barriers, and fits its window`, async () => {
+      for (const look of looks) {
+        const context = await openContext(browser, look)
+        const page = await context.newPage()
+        const hosts = new Set<string>()
+        const faults: string[] = []
+        let scripts = 0
+        page.on('pageerror', (error) => faults.push(error.message))
+        page.on('request', (request) => {
+          if (!request.url().startsWith('data:')) hosts.add(new URL(request.url()).origin)
+        })
+        page.on('response', async (response) => {
+          if (response.request().resourceType() !== 'script') return
+          scripts += gzipSync(await response.body()).length
+        })
+        await page.goto(served.url + path, { waitUntil: 'networkidle' })
+        assert.deepEqual([...hosts], [new URL(served.url).origin])
+        assert.deepEqual(faults, [])
+        assert.ok(scripts <= 100_000, `${scripts} bytes of script`)
+        assert.deepEqual([look, await findBarriers(page)], [look, []])
+        assert.deepEqual([look, await findOverflow(page)], [look, 0])
+        await context.close()
+      }
+    })
+  }
+
+  it('has its size before its pictures are there', () => {
+    const html = readFileSync(`${site}dist/docs/studio/index.html`, 'utf8')
+    const pictures = html.match(/<img [^>]*src="\/files[^>]*>/g) ?? []
+    assert.ok(pictures.length > 0)
+    assert.deepEqual(
+      pictures.filter((tag) => !/width="\d+" height="\d+"/.test(tag)),
+      [],
+    )
+  })
+})
+
+describe('the search', () => {
+  it('finds a document and an entry of the reference by their words', async () => {
+    const context = await openContext(browser, { width: 1440, colorScheme: 'light' })
+    const page = await context.newPage()
+    await page.goto(served.url, { waitUntil: 'networkidle' })
+    await page.keyboard.press('Control+k')
+    const field = page.getByRole('dialog').getByRole('textbox')
+    for (const [words, href] of [
+      ['leases deletion error codes', '/docs/sessions/'],
+      ['createLimiter', '/api/fleet/functions/createLimiter/'],
+    ] as const) {
+      await field.fill(words)
+      await page.locator(`dialog a[href^="${href}"]`).first().waitFor()
+    }
+    await context.close()
+  })
+})
+
+describe('what the site is made of', () => {
+  const { pages } = readPages()
+
+  it('has a page for every document and every entry point', () => {
+    const ids = new Set(pages.map(({ id }) => id))
+    const documents = readdirSync(`${root}docs`).filter(
+      (name) => name.endsWith('.md') && name !== 'README.md',
+    )
+    const wanted = [
+      ...documents.map((name) => `docs/${name.slice(0, -3)}`),
+      ...entryPoints.map(({ folder }) => `api/${folder === 'index' ? 'statewright' : folder}`),
+    ]
+    assert.deepEqual(
+      wanted.filter((id) => !ids.has(id)),
+      [],
+    )
+  })
+
+  it('gives every page as Markdown, too, and names it in the page', () => {
+    for (const { id, title } of pages) {
+      const html = readFileSync(`${site}dist/${id === 'index' ? '' : `${id}/`}index.html`, 'utf8')
+      const [, address = ''] = /<link rel="alternate" type="text\/markdown" href="([^"]+)"/.exec(html) ?? []
+      assert.equal(address, `/${id}.md`)
+      assert.ok(readFileSync(`${site}dist${address}`, 'utf8').startsWith(`# ${title}\n`), id)
+    }
+  })
+
+  it('keeps the links of its Markdown within its Markdown', async () => {
+    const broken: string[] = []
+    for (const { id, md } of pages) {
+      for (const [, target = ''] of md.matchAll(/\]\((\/[^)#\s]+)/g)) {
+        const { status } = await fetch(new URL(target, served.url), { method: 'HEAD' })
+        if (status !== 200) broken.push(`${id}: ${target}`)
+      }
+    }
+    assert.deepEqual(broken, [])
+  })
+
+  it('lists its documents for models, and has all of them in one file', async () => {
+    const list = await (await fetch(`${served.url}llms.txt`)).text()
+    const full = await (await fetch(`${served.url}llms-full.txt`)).text()
+    assert.match(list, /^# Statewright\n\n> /)
+    for (const { id, title } of pages.filter(({ id }) => id.startsWith('docs/'))) {
+      assert.ok(list.includes(`- [${title}](/${id}.md): `), id)
+      assert.ok(full.includes(`\n# ${title}\n`), id)
+    }
+  })
+
+  it('shows what the README shows first, and says when to use something else', () => {
+    const front = readFileSync(`${site}dist/index.html`, 'utf8')
+    for (const part of [
+      'agent.film.svg',
+      'createAgent',
+      'Cancel always wins',
+      'LangChain',
+      'When not to use it',
+    ])
+      assert.ok(front.includes(part), part)
+  })
+})
+
+describe('links', () => {
+  const places = {
+    pageOf: new Map([
+      ['docs/tools.md', 'docs/tools'],
+      ['README.md', 'readme'],
+    ]),
+    files: new Set<string>(),
+  }
+
+  it('lead from files to pages, and from pages to files', () => {
+    const rewritten = (form: 'html' | 'md') =>
+      rewriteLinks(
+        '[a](tools.md#b) [c](../README.md) [d](../src/index.ts) [e](https://example.com) `[f](g.md)`',
+        'docs/runs.md',
+        form,
+        places,
+      )
+    assert.equal(
+      rewritten('html'),
+      '[a](/docs/tools/#b) [c](/readme/) [d](/files/src/index.ts.txt) [e](https://example.com) `[f](g.md)`',
+    )
+    assert.match(rewritten('md'), /^\[a\]\(\/docs\/tools\.md#b\) \[c\]\(\/readme\.md\)/)
+    assert.deepEqual([...places.files], ['src/index.ts'])
+  })
+
+  it('that lead to nothing are refused, with both ends named', () => {
+    assert.throws(
+      () => rewriteLinks('[a](gone.md)', 'docs/runs.md', 'html', places),
+      /docs\/runs\.md links to docs\/gone\.md/,
+    )
+  })
+
+  it('of built pages are followed, anchors and pictures included', async () => {
+    const folder = `${mkdtempSync(join(tmpdir(), 'statewright-links-'))}/`
+    mkdirSync(`${folder}a`)
+    writeFileSync(
+      `${folder}index.html`,
+      '<a href="/a/#there">1</a><a href="a/#gone">2</a><a href="/b/">3</a><img src="/c.svg">',
+    )
+    writeFileSync(
+      `${folder}a/index.html`,
+      '<h2 id="there">A</h2><a href="../">4</a><a href="https://example.com/">5</a>',
+    )
+    const { broken, checked } = await checkLinks(folder, '/')
+    rmSync(folder, { recursive: true })
+    assert.deepEqual(broken, ['a/#gone, from index.html', '/b/, from index.html', '/c.svg, from index.html'])
+    assert.equal(checked, 5)
+  })
+})
+
+describe('Lighthouse', () => {
+  for (const path of ['', 'docs/runs/', 'api/statewright/functions/createAgent/']) {
+    it(`/${path} is accessible to all, and fast`, async () => {
+      const chrome = await launch({
+        chromePath: chromiumPath,
+        chromeFlags: ['--headless', '--no-sandbox', '--disable-gpu', '--no-proxy-server'],
+      })
+      const best = { accessibility: 0, performance: 0 }
+      // A busy machine makes a page slower, and never faster.
+      for (let tries = 0; tries < 3 && best.performance < 95; tries++) {
+        const { lhr } =
+          (await lighthouse(served.url + path, {
+            port: chrome.port,
+            onlyCategories: Object.keys(best),
+            logLevel: 'error',
+          })) ?? {}
+        for (const key of ['accessibility', 'performance'] as const)
+          best[key] = Math.max(best[key], Math.round((lhr?.categories[key]?.score ?? 0) * 100))
+      }
+      chrome.kill()
+      assert.equal(best.accessibility, 100)
+      assert.ok(best.performance >= 95, `performance ${best.performance}`)
+    })
+  }
+})
