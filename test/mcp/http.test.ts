@@ -106,7 +106,7 @@ describe('a server over HTTP', () => {
       response.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: 404, message: 'Not here.' } }))
     })
     const failure = await failureOf(use(await open({ url }), 'web_go'))
-    expect(failure.message).toBe("The MCP server 'web': MCP error 404: Not here.")
+    expect(failure.message).toBe("The MCP server 'web': Not here.")
     expect(executed).toBe(1)
   })
 
@@ -123,7 +123,7 @@ describe('a server over HTTP', () => {
   it.each([
     [401, "It answered 401: give it what it asks for with headers: { Authorization: 'Bearer …' }."],
     [404, 'It answered 404: there is no MCP endpoint at this path.'],
-    [500, 'Streamable HTTP error: Error POSTing to endpoint: No.'],
+    [500, 'It answered 500: "No.".'],
   ])(
     'that cannot be used because it answers %i is reported without the query of its address',
     async (status, why) => {

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { McpOptions } from '../../src/mcp/index.js'
-import { checkMcpOptions } from '../../src/mcp/mcp-options.js'
+import { checkMcpOptions } from '../../src/mcp/client/mcp-options.js'
 import { failureOf, odd, open, oddCommand, toolNamed } from './support.js'
 
 describe('the options of mcpTools', () => {

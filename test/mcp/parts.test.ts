@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { capResponse } from '../../src/mcp/cap-response.js'
-import { cutText, stripInvisible } from '../../src/mcp/plain-text.js'
-import { TextTail } from '../../src/mcp/stdio-wire.js'
-import { ToolNames } from '../../src/mcp/mcp-tool-names.js'
+import { capResponse } from '../../src/mcp/client/cap-response.js'
+import { cutText, stripInvisible } from '../../src/mcp/client/plain-text.js'
+import { TextTail } from '../../src/mcp/client/stdio-wire.js'
+import { ToolNames } from '../../src/mcp/client/mcp-tool-names.js'
 
 const anyText = fc.string({ unit: 'binary', maxLength: 200 })
 

@@ -109,7 +109,7 @@ describe('the result of a call', () => {
   it('that the protocol refuses fails with the server and its words', async () => {
     const server = await odd('results')
     const failure = await failureOf(use(server, 'results_refuse', { message: 'Rate limit reached.' }))
-    expect(failure.message).toBe("The MCP server 'results': MCP error -32603: Rate limit reached.")
+    expect(failure.message).toBe("The MCP server 'results': Rate limit reached.")
   })
 })
 

@@ -1,4 +1,4 @@
-// The official conformance suite against the server: npm run test:mcp. The suite needs Node 22, which comes from the registry.
+// The official conformance suite against the server and the client: npm run test:mcp. A word after -- runs the parts whose names have it. The suite needs Node 22, which comes from the registry.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,11 +36,17 @@ function startServer() {
   })
 }
 
+/** The client's scenarios of a revision. Extensions are on no time line. */
+function listScenarios(node, revision) {
+  const { stdout } = spawnSync(node, [suite, 'list', '--client'], { encoding: 'utf8' })
+  const lines = [...stdout.matchAll(/^ +- (\S+) \[([^\]]*)\]/gm)]
+  return lines.flatMap(([, name, revisions]) => (revisions.split(',').includes(revision) ? [name] : []))
+}
+
 /** Runs a part of the suite; what each of its checks came to. */
-function run(node, url, name, args) {
-  const place = join(out, name)
-  const all = [suite, 'server', '--url', url, '--timeout', '30000', '-o', place, ...args]
-  const child = spawn(node, all, { stdio: 'ignore' })
+function run(node, side, name, args) {
+  const place = join(out, `${side}-${name.replaceAll(/[ /]/g, '-')}`)
+  const child = spawn(node, [suite, side, '--timeout', '60000', '-o', place, ...args], { stdio: 'ignore' })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', () => resolve(readChecks(place)))
@@ -49,11 +55,18 @@ function run(node, url, name, args) {
 
 function readChecks(place) {
   if (!existsSync(place)) return []
-  return readdirSync(place).flatMap((entry) => {
-    const scenario = /^server-(.*)-\d{4}-\d\d-\d\dT/.exec(entry)?.[1]
-    const checks = JSON.parse(readFileSync(join(place, entry, 'checks.json'), 'utf8'))
+  return readdirSync(place, { recursive: true }).flatMap((entry) => {
+    const scenario = /^(?:server-)?(.*)-\d{4}-\d\d-\d\dT[^/]*\/checks\.json$/.exec(entry)?.[1]
+    if (scenario === undefined) return []
+    const checks = JSON.parse(readFileSync(join(place, entry), 'utf8'))
     return checks.map(({ id, status, errorMessage }) => ({ scenario, id, status, errorMessage }))
   })
+}
+
+/** The rule by which a scenario, or one of its checks, does not apply. */
+function findRule(rules, scenario, id) {
+  const folder = /^[^/]*\//.exec(scenario)?.[0]
+  return [folder, scenario, `${scenario}:${id}`].find((key) => rules.has(key))
 }
 
 if (!install()) {
@@ -67,34 +80,57 @@ if (node === undefined) {
 }
 
 const { child, url } = await startServer()
-const parts = [
-  ...['2026-07-28', '2025-11-25'].map((name) => ({ name, args: ['--suite', 'all', '--spec-version', name] })),
-  ...taskScenarios.map((name) => ({ name, args: ['--scenario', name] })),
+const revisions = ['2026-07-28', '2025-11-25']
+const whole = (name) => ['--suite', 'all', '--spec-version', name]
+const client = `${process.execPath} ${join(folder, 'client.mjs')}`
+/** One scenario after the other: the suite would start all its clients at once, and time them. */
+const clientParts = revisions.flatMap((revision) =>
+  listScenarios(node, revision).map((scenario) => ({
+    side: 'client',
+    name: `${revision} ${scenario}`,
+    scenario,
+    args: ['--command', client, '--spec-version', revision, '--scenario', scenario],
+  })),
+)
+const [wanted = ''] = process.argv.slice(2)
+const allParts = [
+  ...revisions.map((name) => ({ side: 'server', name, args: ['--url', url, ...whole(name)] })),
+  ...taskScenarios.map((name) => ({ side: 'server', name, args: ['--url', url, '--scenario', name] })),
+  ...clientParts,
 ]
-const used = new Set()
+const parts = allParts.filter(({ side, name }) => `${side}, ${name}`.includes(wanted))
+const used = { server: new Set(), client: new Set() }
 const wrong = []
 /* oxlint-disable no-await-in-loop -- one after the other: two would be measured against each other */
-for (const { name, args } of parts) {
-  const checks = await run(node, url, name, args)
+for (const { side, name, scenario: only, args } of parts) {
+  const rules = outOfScope[side]
+  const whyNot = only === undefined ? undefined : findRule(rules, only)
+  if (whyNot !== undefined) {
+    used[side].add(whyNot)
+    continue
+  }
+  const checks = await run(node, side, name, args)
   const tally = { passed: 0, outside: 0, failed: 0 }
   for (const { scenario, id, status, errorMessage } of checks) {
-    const rule = [scenario, `${scenario}:${id}`].find((key) => outOfScope.has(key))
-    if (rule !== undefined) used.add(rule)
+    const rule = findRule(rules, scenario, id)
+    if (rule !== undefined) used[side].add(rule)
     if (status !== 'FAILURE' && status !== 'WARNING') tally.passed += status === 'SUCCESS' ? 1 : 0
-    else if (rule === undefined) wrong.push(`${name}, ${scenario}, ${id}: ${errorMessage ?? status}`)
+    else if (rule === undefined) wrong.push(`${side}, ${name}, ${scenario}, ${id}: ${errorMessage ?? status}`)
     if (status === 'FAILURE' || status === 'WARNING') tally[rule === undefined ? 'failed' : 'outside'] += 1
   }
   const scenarios = new Set(checks.map(({ scenario }) => scenario)).size
-  if (checks.length === 0 && name !== 'tasks-status-notifications') wrong.push(`${name}: no check was run.`)
+  if (checks.length === 0 && name !== 'tasks-status-notifications')
+    wrong.push(`${side}, ${name}: no check was run.`)
   console.log(
-    `${name}: ${scenarios} scenarios, ${tally.passed} checks passed, ${tally.outside} do not apply, ${tally.failed} failed`,
+    `${side}, ${name}: ${scenarios} scenarios, ${tally.passed} checks passed, ${tally.outside} do not apply, ${tally.failed} failed`,
   )
 }
 /* oxlint-enable no-await-in-loop */
 child.kill()
+for (const side of wanted === '' ? ['server', 'client'] : [])
+  for (const rule of outOfScope[side].keys())
+    if (!used[side].has(rule))
+      wrong.push(`${rule} of the ${side} is in scope.mjs, and the suite has no such check any more.`)
 for (const line of wrong) console.log(`FAILED: ${line}`)
-for (const name of outOfScope.keys())
-  if (!used.has(name))
-    console.log(`FAILED: ${name} is in scope.mjs, and the suite has no such check any more.`)
 rmSync(out, { recursive: true, force: true })
-process.exitCode = wrong.length > 0 || [...outOfScope.keys()].some((name) => !used.has(name)) ? 1 : 0
+process.exitCode = wrong.length > 0 ? 1 : 0

@@ -1,4 +1,4 @@
-// What of the suite does not apply, and why. A name is that of a scenario, or SCENARIO:CHECK. All else has to pass.
+// What of the suite does not apply, and why. A name is that of a scenario, or SCENARIO:CHECK, or the FOLDER/ of scenarios. All else has to pass.
 const reasons = {
   'the server has no resources: its tools are agents': [
     'resources-list',
@@ -70,9 +70,21 @@ const reasons = {
   'no tool demands tasks: every client gets an answer': ['tasks-required-task-error'],
 }
 
-export const outOfScope = new Map(
-  Object.entries(reasons).flatMap(([because, names]) => names.map((name) => [name, because])),
-)
+const clientReasons = {
+  'the user gives the headers by which a server knows them: nothing signs in': ['auth/'],
+  'servers ask nobody: elicitation is not declared': [
+    'elicitation-sep1034-client-defaults',
+    'sep-2322-client-request-state',
+  ],
+  'a model reads a schema without its dialect; by the dialect the arguments are checked': [
+    'json-schema-2020-12-preservation:json-schema-2020-12-client-$schema-preserved',
+  ],
+}
+
+const toRules = (because) =>
+  new Map(Object.entries(because).flatMap(([why, names]) => names.map((name) => [name, why])))
+
+export const outOfScope = { server: toRules(reasons), client: toRules(clientReasons) }
 
 /** Of the extension Tasks: not on the time line of the revisions, so each is asked for by its name. */
 export const taskScenarios = [

@@ -1,9 +1,9 @@
-import type { Json, JsonObject } from '../../machines/agent/json.js'
-import { readProperty } from '../core/base/to-json.js'
-import type { ContentPart } from '../../machines/agent/messages.js'
-import { countBase64Bytes, type InputPart, toContentPart } from '../core/models/media.js'
-import { type ToolContent, toolContent } from '../core/tools/tool-content.js'
-import { ToolError } from '../core/tools/tool-error.js'
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import { readProperty } from '../../core/base/to-json.js'
+import type { ContentPart } from '../../../machines/agent/messages.js'
+import { countBase64Bytes, type InputPart, toContentPart } from '../../core/models/media.js'
+import { type ToolContent, toolContent } from '../../core/tools/tool-content.js'
+import { ToolError } from '../../core/tools/tool-error.js'
 
 /** What most models that take media take of each kind. */
 const acceptedTypes = new Set([

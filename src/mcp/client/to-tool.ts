@@ -1,11 +1,12 @@
-import type { Json, JsonObject } from '../../machines/agent/json.js'
-import { defineTool } from '../core/tools/define-tool.js'
-import { readProperty } from '../core/base/to-json.js'
-import type { Tool } from '../core/tools/tool.js'
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import { defineTool } from '../../core/tools/define-tool.js'
+import { readProperty } from '../../core/base/to-json.js'
+import type { Tool } from '../../core/tools/tool.js'
 import type { McpCall } from './mcp-connection.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
 import { readResult } from './read-result.js'
+import { findHeaderFault } from './header-fault.js'
 import { findSchemaFault } from './schema-fault.js'
 
 /** Characters of a description; some providers refuse longer ones. */
@@ -20,14 +21,17 @@ export interface McpToolParts {
   server: string
   options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer'>
   call: (call: McpCall) => Promise<JsonObject>
+  /** Whether arguments travel as headers, too, where a tool's schema says so. */
+  hasHeaders: boolean
 }
 
 /** Why a listed tool cannot be offered; completes a sentence that begins with the tool. */
-export function findToolFault(listed: Json): string | undefined {
+export function findToolFault(listed: Json, hasHeaders: boolean): string | undefined {
   if (readProperty(readProperty(listed, 'execution'), 'taskSupport') === 'required') {
     return 'runs only as a task, which is not supported'
   }
-  const fault = findSchemaFault(readProperty(listed, 'inputSchema'))
+  const schema = readProperty(listed, 'inputSchema')
+  const fault = findSchemaFault(schema) ?? (hasHeaders ? findHeaderFault(schema) : undefined)
   return fault === undefined ? undefined : `has an input schema that ${fault}`
 }
 
@@ -39,12 +43,13 @@ export function toTool(
   { server, options, call }: McpToolParts,
 ): Tool {
   const { needsApproval, trustAnnotations, defer } = options
+  const inputSchema = readProperty(listed, 'inputSchema') as JsonObject & { type: 'object' }
   const hint = (key: string): boolean =>
     trustAnnotations && readProperty(readProperty(listed, 'annotations'), key) === true
   return defineTool({
     name,
     description: createDescription(listed, toolName, server),
-    input: readProperty(listed, 'inputSchema') as { type: 'object' },
+    input: inputSchema,
     readOnly: hint('readOnlyHint') && !hint('destructiveHint'),
     idempotent: hint('idempotentHint'),
     defer: typeof defer === 'function' ? defer(toolName) : defer,
@@ -60,7 +65,7 @@ export function toTool(
         reports += 1
         if (reports <= maxProgress) progress(report)
       }
-      return readResult(await call({ name: toolName, args, signal, onProgress }))
+      return readResult(await call({ name: toolName, inputSchema, args, signal, onProgress }))
     },
   }) as Tool
 }

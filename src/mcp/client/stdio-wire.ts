@@ -1,18 +1,30 @@
-import { readProperty } from '../core/base/to-json.js'
+import { readProperty } from '../../core/base/to-json.js'
 import type { McpCommand } from './mcp-options.js'
-import { loadStdio } from './mcp-sdk.js'
+import { loadStdioSdk } from './mcp-sdk.js'
 import type { ServerWire, WireEvents } from './server-wire.js'
 
 /** Characters of the child's stderr that are kept. */
 const maxStderrChars = 4096
 
+/** Milliseconds after which a server that says nothing to the newer greeting is given the older one. */
+const maxProbeMs = 10_000
+
 /** A server as a child process. Its stderr is kept, not printed. */
 export async function createStdioWire(
-  { command, args = [], env, cwd, maxMessageBytes }: McpCommand & { maxMessageBytes: number },
-  { onLost }: WireEvents,
+  {
+    command,
+    args = [],
+    env,
+    cwd,
+    maxMessageBytes,
+    startTimeoutMs,
+  }: McpCommand & { maxMessageBytes: number; startTimeoutMs: number },
+  { onLost, onComplaint }: WireEvents,
 ): Promise<ServerWire> {
-  const StdioClientTransport = await loadStdio()
-  const transport = new StdioClientTransport({
+  const { StdioClientTransport } = await loadStdioSdk()
+  // For its very own class the SDK starts every server twice, to ask the first one only which protocol it speaks.
+  class ChildTransport extends StdioClientTransport {}
+  const transport = new ChildTransport({
     command,
     args: [...args],
     ...(env && { env: { ...env } }),
@@ -25,9 +37,9 @@ export async function createStdioWire(
     tail.add(chunk)
   })
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has these only
-  transport.onerror = ({ message }) => {
+  transport.onerror = (error) => {
     // The one error after which the SDK gives the child up; it waits for seconds until that is done.
-    if (!message.startsWith('ReadBuffer exceeded')) return
+    if (!error.message.startsWith('ReadBuffer exceeded')) return onComplaint(error)
     onLost({
       reason: `sent a message of more than ${maxMessageBytes} bytes and was stopped`,
       transient: false,
@@ -40,6 +52,8 @@ export async function createStdioWire(
   return {
     transport,
     place: command,
+    hasHeaders: false,
+    probeTimeoutMs: Math.min(maxProbeMs, startTimeoutMs / 2),
     getLastOutput: () => {
       const words = tail.text.trim()
       return words === '' ? '' : `It last wrote to stderr: ${words}`

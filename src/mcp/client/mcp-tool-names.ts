@@ -1,4 +1,4 @@
-import { sha256 } from '../../guards/lib/sha256.js'
+import { sha256 } from '../../../guards/lib/sha256.js'
 
 /** What providers accept as the name of a tool. */
 const maxLength = 64

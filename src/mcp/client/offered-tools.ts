@@ -1,6 +1,6 @@
-import type { Json } from '../../machines/agent/json.js'
-import { readProperty } from '../core/base/to-json.js'
-import type { Tool } from '../core/tools/tool.js'
+import type { Json } from '../../../machines/agent/json.js'
+import { readProperty } from '../../core/base/to-json.js'
+import type { Tool } from '../../core/tools/tool.js'
 import type { McpCommonOptions } from './mcp-options.js'
 import { quoteText } from './plain-text.js'
 import type { ToolNames } from './mcp-tool-names.js'
@@ -25,7 +25,7 @@ export function createOfferedTools(
     } else {
       seen.add(toolName)
       if (except.includes(toolName) || only?.includes(toolName) === false) continue
-      const fault = findToolFault(entry)
+      const fault = findToolFault(entry, maker.hasHeaders)
       const name = fault === undefined ? names.findName(toolName) : undefined
       if (name !== undefined) tools.push(toTool(entry, toolName, name, maker))
       else warn(`Its tool ${quoteText(toolName)} is left out: it ${fault ?? 'comes after too many others'}.`)

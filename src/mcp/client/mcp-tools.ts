@@ -1,11 +1,11 @@
-import type { JsonObject } from '../../machines/agent/json.js'
-import { StatewrightError } from '../core/base/errors.js'
-import { describeError } from '../core/base/describe-error.js'
-import type { Tool } from '../core/tools/tool.js'
-import { ToolError } from '../core/tools/tool-error.js'
-import type { ToolSource } from '../core/tools/tool-source.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { StatewrightError } from '../../core/base/errors.js'
+import { describeError } from '../../core/base/describe-error.js'
+import type { Tool } from '../../core/tools/tool.js'
+import { ToolError } from '../../core/tools/tool-error.js'
+import type { ToolSource } from '../../core/tools/tool-source.js'
 import { connectServer, type McpConnection, type McpCall } from './mcp-connection.js'
-import { limitTime } from '../core/base/time-limit.js'
+import { limitTime } from '../../core/base/time-limit.js'
 import { SessionExpiredError } from './mcp-errors.js'
 import { listTools } from './list-tools.js'
 import { type CheckedMcpOptions, checkMcpOptions, type McpOptions } from './mcp-options.js'
@@ -29,7 +29,7 @@ export interface McpServer extends ToolSource {
 }
 
 /**
- * Starts an MCP server, or connects to one over streamable HTTP, and gives its tools to agents. Close it when no agent
+ * Starts an MCP server, or connects to one over HTTP, and gives its tools to agents. Close it when no agent
  * needs it any more: a child process keeps this process alive. A server that is lost is started or reached anew by the
  * next call.
  *
@@ -40,7 +40,7 @@ export interface McpServer extends ToolSource {
  * await files.close()
  * ```
  *
- * Needs the optional package `@modelcontextprotocol/sdk`.
+ * Needs the optional package `@modelcontextprotocol/client`.
  *
  * @throws {ConfigError} `invalid_config`
  * @throws {StatewrightError} `mcp_unavailable` when it cannot be started or reached, `mcp_timeout` when it does not
@@ -187,7 +187,8 @@ class ReconnectingServer implements McpServer {
     if (json === this.#listed) return
     this.#listed = json
     const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)
-    const maker = { server: this.#name, options: this.#options, call }
+    const { hasHeaders } = connection
+    const maker = { server: this.#name, options: this.#options, call, hasHeaders }
     this.#tools = Object.freeze(createOfferedTools(listed, this.#names, maker, warn))
   }
 

@@ -1,7 +1,7 @@
-import { StatewrightError } from '../core/base/errors.js'
-import { describeError } from '../core/base/describe-error.js'
-import { readProperty } from '../core/base/to-json.js'
-import { ToolError } from '../core/tools/tool-error.js'
+import { StatewrightError } from '../../core/base/errors.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { readProperty } from '../../core/base/to-json.js'
+import { ToolError } from '../../core/tools/tool-error.js'
 import { quoteText } from './plain-text.js'
 import type { ServerLoss, ServerWire } from './server-wire.js'
 
@@ -64,17 +64,18 @@ export function toCallError(error: unknown, name: string, wire: ServerWire, time
   return new Error(`${server}: ${describeError(error)}`, { cause: error })
 }
 
-/** The HTTP status that the SDK's transport complains of; never a number that the server put into its answer. */
+/** The HTTP status that the SDK's transports complain of; never a number that the server put into its answer. */
 export function findHttpStatus(error: unknown): number | undefined {
-  const code = readProperty(error, 'code')
-  const isOfTransport = readProperty(error, 'name') !== 'McpError' && typeof code === 'number'
-  return isOfTransport && code >= 400 && code < 600 ? code : undefined
+  const name = readProperty(error, 'name')
+  const status = readProperty(error, name === 'SseError' ? 'code' : 'status')
+  const isOfTransport = name === 'SdkHttpError' || name === 'SseError'
+  return isOfTransport && typeof status === 'number' && status >= 400 && status < 600 ? status : undefined
 }
 
 const doubtHint = 'It may have taken effect all the same: check before you call it again.'
 
-/** JSON-RPC error code of the SDK for a request that took too long. */
-const requestTimeoutCode = -32_001
+/** Code of the SDK for a request that took too long, or was cancelled. */
+const requestTimeoutCode = 'REQUEST_TIMEOUT'
 
 function joinSentences(...parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join(' ')

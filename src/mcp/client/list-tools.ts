@@ -1,4 +1,4 @@
-import type { Json } from '../../machines/agent/json.js'
+import type { Json } from '../../../machines/agent/json.js'
 import type { McpConnection } from './mcp-connection.js'
 
 /** Tools of one server. No model makes sense of more. */

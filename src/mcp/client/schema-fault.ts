@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../machines/agent/json.js'
-import { decodePercent } from '../core/base/decode-percent.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { decodePercent } from '../../core/base/decode-percent.js'
 
 /** Characters of a schema as JSON. */
 const maxSchema = 64 * 1024

@@ -1,9 +1,17 @@
-import type { JsonObject } from '../../machines/agent/json.js'
-import { checkInput } from '../core/config/check-input.js'
-import { union, type Kind, list, map, optional, predicate, refine } from '../core/config/kind.js'
-import { amount, anyText, callable, count, flag, record, nonEmptyText } from '../core/config/value-kinds.js'
-import { ConfigError } from '../core/base/errors.js'
-import { isHttpUrl } from '../core/models/openai/openai-options.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { checkInput } from '../../core/config/check-input.js'
+import { union, type Kind, list, map, optional, predicate, refine } from '../../core/config/kind.js'
+import {
+  amount,
+  anyText,
+  callable,
+  count,
+  flag,
+  record,
+  nonEmptyText,
+} from '../../core/config/value-kinds.js'
+import { ConfigError } from '../../core/base/errors.js'
+import { isHttpUrl } from '../../core/models/openai/openai-options.js'
 
 /** A server that is started as a child process and spoken to over its stdin and stdout. */
 export interface McpCommand {

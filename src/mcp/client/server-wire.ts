@@ -1,9 +1,11 @@
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Transport } from '@modelcontextprotocol/client'
 
 /** What a transport of the SDK notices, told to the connection that uses it. */
 export interface WireEvents {
   /** The server is gone, or may not go on. `reason` completes 'The MCP server … '. */
   onLost: (reason: ServerLoss) => void
+  /** Something came that was no message. */
+  onComplaint: (error: Error) => void
 }
 
 export interface ServerLoss {
@@ -18,6 +20,10 @@ export interface ServerWire {
   readonly transport: Transport
   /** Where the server is, for people; without secrets. */
   readonly place: string
+  /** Whether arguments travel as headers, too, where a tool's schema says so. */
+  readonly hasHeaders: boolean
+  /** How long a server may take to say whether it speaks the protocol without a greeting. */
+  readonly probeTimeoutMs: number
   /** What the server last said on its own account, as a sentence; '' when it said nothing. */
   getLastOutput(): string
   /** Why it could not be started or reached, as a sentence, where an error needs explaining. */

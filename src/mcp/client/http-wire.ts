@@ -1,10 +1,18 @@
-import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.js'
-import { describeError } from '../core/base/describe-error.js'
+import type {
+  JSONRPCMessage,
+  RequestId,
+  StreamableHTTPClientTransport as HttpTransport,
+  Transport,
+} from '@modelcontextprotocol/client'
+import { maxTimerMs } from '../../core/base/clock.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { readProperty } from '../../core/base/to-json.js'
 import { capResponse, isEventStream } from './cap-response.js'
-import { limitTime } from '../core/base/time-limit.js'
+import { limitTime } from '../../core/base/time-limit.js'
 import { findHttpStatus } from './mcp-errors.js'
 import type { McpAddress } from './mcp-options.js'
-import { loadHttp } from './mcp-sdk.js'
+import { loadClientSdk } from './mcp-sdk.js'
+import { quoteText } from './plain-text.js'
 import type { ServerWire, WireEvents } from './server-wire.js'
 
 /** How the SDK takes up a stream that broke off. */
@@ -13,11 +21,6 @@ const reconnectionOptions = {
   maxReconnectionDelay: 5_000,
   reconnectionDelayGrowFactor: 2,
   maxRetries: 2,
-}
-
-interface SendOptions {
-  resumptionToken?: string
-  onresumptiontoken?: (token: string) => void
 }
 
 /** Milliseconds for the end of a session. */
@@ -29,9 +32,9 @@ const shutDownMs = 1_000
  */
 export async function createHttpWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
-  { onLost }: WireEvents,
+  { onLost, onComplaint }: WireEvents,
 ): Promise<ServerWire> {
-  const Transport = await loadHttp()
+  const { StreamableHTTPClientTransport } = await loadClientSdk()
   const address = new URL(url)
   /** Requests without an answer; true once their stream can be taken up again. */
   const open = new Map<RequestId, boolean>()
@@ -89,8 +92,11 @@ export async function createHttpWire(
     transport.onmessage?.({ jsonrpc: '2.0', id, error })
   }
 
-  class WatchedTransport extends Transport {
-    override async send(message: JSONRPCMessage, options?: SendOptions): Promise<void> {
+  class WatchedTransport extends StreamableHTTPClientTransport {
+    override async send(
+      message: JSONRPCMessage,
+      options?: Parameters<HttpTransport['send']>[1],
+    ): Promise<void> {
       if (!('method' in message)) return super.send(message, options)
       if (!('id' in message)) {
         if (message.method === 'notifications/cancelled') open.delete(message.params?.requestId as RequestId)
@@ -115,20 +121,37 @@ export async function createHttpWire(
     fetch: ask,
     reconnectionOptions,
   })
-  // The SDK's client calls this before it reads a message itself.
+  watchAnswers(transport, (id) => open.delete(id))
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has this only
-  transport.onmessage = (message: JSONRPCMessage) => {
-    if (!('method' in message) && message.id !== undefined) open.delete(message.id)
-  }
+  transport.onerror = onComplaint
   const place = `${address.origin}${address.pathname}`
   return {
     transport,
     place,
+    hasHeaders: true,
+    probeTimeoutMs: maxTimerMs,
     getLastOutput: () => '',
     explain: explainHttpError,
     shutDown: () => limitTime({ ms: shutDownMs }, transport.terminateSession()).catch(() => undefined),
     kill: () => undefined,
   }
+}
+
+/** Tells of each answer before its reader does: the one that the SDK sets, at the greeting and after it. */
+function watchAnswers(transport: Transport, onAnswer: (id: RequestId) => void): void {
+  let reader: Transport['onmessage']
+  Object.defineProperty(transport, 'onmessage', {
+    configurable: true,
+    get: () => reader,
+    set: (next: Transport['onmessage']) => {
+      reader =
+        next &&
+        ((message, extra) => {
+          if (!('method' in message) && message.id !== undefined) onAnswer(message.id)
+          next(message, extra)
+        })
+    },
+  })
 }
 
 /** JSON-RPC's code for a server error of no other kind. */
@@ -141,7 +164,7 @@ function findRequestId(body: unknown): RequestId | undefined {
   return method === undefined ? undefined : id
 }
 
-function explainHttpError(error: unknown): string | undefined {
+export function explainHttpError(error: unknown): string | undefined {
   const status = findHttpStatus(error)
   if (status === 401 || status === 403) {
     return `It answered ${status}: give it what it asks for with headers: { Authorization: 'Bearer …' }.`
@@ -149,5 +172,7 @@ function explainHttpError(error: unknown): string | undefined {
   if (status === 404 || status === 405) {
     return `It answered ${status}: there is no MCP endpoint at this path.`
   }
-  return undefined
+  const text = readProperty(readProperty(error, 'data'), 'text')
+  const words = typeof text === 'string' && text.trim() !== '' ? `: ${quoteText(text)}` : ''
+  return status === undefined ? undefined : `It answered ${status}${words}.`
 }

@@ -1,0 +1,278 @@
+import type {
+  Client,
+  CallToolResult,
+  RequestOptions,
+  StandardSchemaV1,
+  Tool,
+} from '@modelcontextprotocol/client'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { maxTimerMs } from '../../core/base/clock.js'
+import { limitTime } from '../../core/base/time-limit.js'
+import {
+  toCallError,
+  findHttpStatus,
+  ServerLostError,
+  SessionExpiredError,
+  toStartError,
+} from './mcp-errors.js'
+import { createHttpWire } from './http-wire.js'
+import type { CheckedMcpOptions } from './mcp-options.js'
+import { cutText, stripInvisible } from './plain-text.js'
+import { loadClientSdk } from './mcp-sdk.js'
+import { createSseWire } from './sse-wire.js'
+import { createStdioWire } from './stdio-wire.js'
+import type { ServerLoss, ServerWire, WireEvents } from './server-wire.js'
+
+export interface McpCall {
+  /** The server's own name of the tool. */
+  name: string
+  /** As the server listed it. */
+  inputSchema: JsonObject
+  args: JsonObject
+  signal: AbortSignal
+  onProgress: (progress: JsonObject) => void
+}
+
+export interface McpConnection {
+  /** The name that the server gives itself; '' when it gives none. */
+  readonly serverName: string
+  readonly hasTools: boolean
+  /** Whether arguments travel as headers, too, where a tool's schema says so. */
+  readonly hasHeaders: boolean
+  /** Whether the server is gone. */
+  readonly isLost: boolean
+  /** One page of the list, as the server sent it. */
+  listTools(cursor: string | undefined): Promise<JsonObject>
+  /**
+   * The result as the server sent it.
+   * @throws {SessionExpiredError} and an Error, perhaps a ToolError, that tells the model what happened
+   */
+  callTool(call: McpCall): Promise<JsonObject>
+  close(): Promise<void>
+}
+
+export interface McpConnectionEvents {
+  onToolsChanged: () => void
+}
+
+/** How a connection is begun. */
+interface Way {
+  /** `auto` asks for the revision without a greeting first; `legacy` greets at once. */
+  mode: 'auto' | 'legacy'
+  wire: (options: CheckedMcpOptions, events: WireEvents) => Promise<ServerWire>
+}
+
+const openWire: Way['wire'] = (options, events) =>
+  'command' in options ? createStdioWire(options, events) : createHttpWire(options, events)
+
+/**
+ * Starts or reaches the server and finds out which revision of the protocol it speaks.
+ * @throws {StatewrightError} `mcp_unavailable`, `mcp_timeout`, `missing_package`
+ */
+export async function connectServer(
+  options: CheckedMcpOptions,
+  events: McpConnectionEvents,
+): Promise<McpConnection> {
+  try {
+    return await beginConnection(options, events, { mode: 'auto', wire: openWire })
+  } catch (error) {
+    const way = findOlderWay(options, error)
+    if (way === undefined) throw error
+    return await beginConnection(options, events, way).catch((later: unknown) => {
+      // What an address without the older stream answers says less than what it answered first.
+      throw 'command' in options ? later : error
+    })
+  }
+}
+
+/** How the server may be reached all the same: some end at a question that they do not know, some have a stream only. */
+function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefined {
+  const { cause } = error as Error
+  if ('command' in options) {
+    const hasEnded = cause instanceof ServerLostError && cause.loss.transient
+    return hasEnded ? { mode: 'legacy', wire: openWire } : undefined
+  }
+  const hasNoEndpoint = [400, 404, 405].includes(findHttpStatus(cause) ?? 0)
+  const wire: Way['wire'] = (_, wireEvents) => createSseWire(options, wireEvents)
+  return hasNoEndpoint ? { mode: 'legacy', wire } : undefined
+}
+
+async function beginConnection(
+  options: CheckedMcpOptions,
+  events: McpConnectionEvents,
+  way: Way,
+): Promise<McpConnection> {
+  const { startTimeoutMs } = options
+  const sdk = await loadClientSdk()
+  /** Those who wait for an answer, told when none will come. */
+  const waiting = new Set<(loss: ServerLoss) => void>()
+  let loss: ServerLoss | undefined
+  let isClosed = false
+  let complaint = ''
+
+  const onLost = (why: ServerLoss): void => {
+    if (loss !== undefined || isClosed) return
+    loss = why
+    for (const tell of waiting) tell(why)
+    wire.kill()
+    void closeClient()
+  }
+  const onComplaint = (error: Error): void => {
+    complaint = describeError(error).slice(0, 1_000)
+  }
+  const wire = await way.wire(options, { onLost, onComplaint })
+  const probe = { timeoutMs: wire.probeTimeoutMs }
+  const client = new sdk.Client(
+    { name: 'statewright', version: '1' },
+    { versionNegotiation: { mode: way.mode, probe } },
+  )
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has this only
+  client.onerror = onComplaint
+  client.setNotificationHandler('notifications/tools/list_changed', () => {
+    events.onToolsChanged()
+  })
+
+  /** The SDK knows of its transport only once the greetings are over. */
+  const closeClient = async (): Promise<void> => {
+    await client.close().catch(() => undefined)
+    await wire.transport.close().catch(() => undefined)
+  }
+
+  /** The work, or a rejection as soon as the server is lost: the SDK may learn of it much later. */
+  const orLoss = <Result>(work: Promise<Result>): Promise<Result> =>
+    new Promise((resolve, reject) => {
+      const tell = (why: ServerLoss): void => {
+        reject(new ServerLostError(why))
+      }
+      if (loss !== undefined) tell(loss)
+      waiting.add(tell)
+      work.then(resolve, reject).finally(() => {
+        waiting.delete(tell)
+      })
+    })
+
+  const close = async (): Promise<void> => {
+    if (isClosed) return
+    isClosed = true
+    if (loss === undefined) await wire.shutDown()
+    await closeClient()
+  }
+
+  try {
+    await limitTime({ ms: startTimeoutMs }, orLoss(client.connect(wire.transport, { timeout: maxTimerMs })))
+  } catch (error) {
+    isClosed = true
+    wire.kill()
+    await closeClient()
+    throw toStartError(error, wire, startTimeoutMs, complaint)
+  }
+
+  const { transport } = wire
+  const isModern = client.getProtocolEra() === 'modern'
+  const listener = createChangeListener(client, startTimeoutMs, events.onToolsChanged)
+  if (isModern) listener.listen()
+  const serverName = cutText(stripInvisible(client.getServerVersion()?.name ?? '').trim(), 100)
+  return {
+    serverName,
+    hasTools: client.getServerCapabilities()?.tools !== undefined,
+    hasHeaders: isModern && wire.hasHeaders,
+    get isLost() {
+      return loss !== undefined
+    },
+    listTools: (cursor) => {
+      const params = cursor === undefined ? {} : { cursor }
+      return orLoss(client.request({ method: 'tools/list', params }, anyResult, { timeout: startTimeoutMs }))
+    },
+    callTool: async (call) => {
+      const { timeoutMs } = options
+      if (isModern) listener.listen()
+      try {
+        const requestOptions = toRequestOptions(call, timeoutMs)
+        return await orLoss(requestCall(client, call, requestOptions, isModern))
+      } catch (error) {
+        if (transport.sessionId !== undefined && expiredStatuses.includes(findHttpStatus(error))) {
+          onLost({ reason: 'has ended the session', transient: true })
+          throw new SessionExpiredError('The session has expired.', { cause: error })
+        }
+        throw toCallError(error, options.name ?? serverName, wire, timeoutMs)
+      }
+    },
+    close,
+  }
+}
+
+function toRequestOptions({ signal, onProgress }: McpCall, timeoutMs: number): RequestOptions {
+  return {
+    signal,
+    timeout: timeoutMs === 0 ? maxTimerMs : Math.min(timeoutMs, maxTimerMs),
+    resetTimeoutOnProgress: true,
+    onprogress: ({ progress, total, message }) => {
+      onProgress({
+        progress,
+        ...(total !== undefined && { total }),
+        ...(message !== undefined && { message }),
+      })
+    },
+  }
+}
+
+/** By the older revisions a result is read as it is, whatever it has; the SDK insists on those of the newer one. */
+async function requestCall(
+  client: Client,
+  { name, args, inputSchema }: McpCall,
+  options: RequestOptions,
+  isModern: boolean,
+): Promise<JsonObject> {
+  const params = { name, arguments: args }
+  if (!isModern) return client.request({ method: 'tools/call', params }, anyResult, options)
+  // By the schema the SDK knows which arguments travel as headers, too.
+  const toolDefinition = { name, inputSchema } as Tool
+  return (await client.callTool(params, {
+    ...options,
+    toolDefinition,
+  })) satisfies CallToolResult as JsonObject
+}
+
+/** What the server sent, as it is: it is read part by part. */
+const anyResult: StandardSchemaV1<unknown, JsonObject> = {
+  '~standard': {
+    version: 1,
+    vendor: 'statewright',
+    validate: (value) => ({ value: value as JsonObject }),
+  },
+}
+
+/**
+ * By the newer revision a server tells of changes to those who listen. A stream that ends is opened again by the next
+ * call: `listen` opens what is not open.
+ */
+function createChangeListener(
+  client: Client,
+  timeout: number,
+  onChanged: () => void,
+): { listen: () => void } {
+  let isListening = client.getServerCapabilities()?.tools?.listChanged !== true
+  let isFirst = true
+  const open = async (): Promise<void> => {
+    const { closed } = await client.listen({ toolsListChanged: true }, { timeout })
+    // What changed in between was told to no one.
+    if (!isFirst) onChanged()
+    isFirst = false
+    await closed
+  }
+  return {
+    listen: () => {
+      if (isListening) return
+      isListening = true
+      void open()
+        .catch(() => undefined)
+        .finally(() => {
+          isListening = false
+        })
+    },
+  }
+}
+
+/** How servers refuse a session that they do not know: 404 by the protocol, 400 by the example that many follow. */
+const expiredStatuses: readonly (number | undefined)[] = [404, 400]

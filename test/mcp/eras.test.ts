@@ -1,0 +1,253 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import fc from 'fast-check'
+import { findHeaderFault } from '../../src/mcp/client/header-fault.js'
+import { httpServer, json } from './http-server.js'
+import { failureOf, odd, open, use } from './support.js'
+
+const ok = { content: [{ type: 'text', text: 'ok' }] }
+
+describe('a server without greetings, over stdio', () => {
+  it('is spoken to by its revision, on one process', async () => {
+    const server = await odd('modern')
+    expect(server.name).toBe('modern')
+    expect(JSON.parse(String(await use(server, 'modern_seen')))).toEqual(['listen'])
+  })
+
+  it('is heard when its list changes', async () => {
+    const server = await odd('modern')
+    await use(server, 'modern_add', { name: 'new' })
+    expect(server.tools.map(({ name }) => name)).toContain('modern_new')
+  })
+
+  it('is listened to again after it has ended the stream, and nothing is missed', async () => {
+    const server = await odd('modern')
+    await use(server, 'modern_end', { name: 'unheard' })
+    await use(server, 'modern_seen')
+    expect(JSON.parse(String(await use(server, 'modern_seen')))).toEqual(['listen', 'listen'])
+    expect(server.tools.map(({ name }) => name)).toContain('modern_unheard')
+  })
+
+  it('hears of the end of a call that is cancelled, and tells of progress', async () => {
+    const server = await odd('modern')
+    const controller = new AbortController()
+    const progress = (): void => controller.abort(new Error('Enough.'))
+    await failureOf(use(server, 'modern_hang', {}, { signal: controller.signal, progress }))
+    expect(JSON.parse(String(await use(server, 'modern_seen')))).toContain('cancelled')
+  })
+
+  it('that answers what the revision forbids fails that call alone', async () => {
+    const server = await odd('modern')
+    const failure = await failureOf(use(server, 'modern_lie'))
+    expect(failure.message).toMatch(/^The MCP server 'modern': Invalid result for tools\/call/)
+    expect(await use(server, 'modern_seen')).toBe('["listen"]')
+  })
+})
+
+describe('a server that has to be greeted', () => {
+  it('and ends at anything else is started again, and greeted', async () => {
+    expect(await use(await odd('leaves'), 'shy_go')).toBe('here')
+  })
+
+  it('and says nothing to anything else is greeted after a while', async () => {
+    expect(await use(await odd('mute', { startTimeoutMs: 2_000 }), 'mute_go')).toBe('here')
+  })
+})
+
+describe('a server without greetings, over HTTP', () => {
+  const schema = {
+    type: 'object',
+    properties: { region: { type: 'string', 'x-mcp-header': 'Region' }, secret: { type: 'string' } },
+  }
+
+  const modern = (tools: object[]) =>
+    httpServer(
+      (request, response) => json(response, request, { resultType: 'complete', ...ok }),
+      (request, response) => {
+        const more = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
+        const capabilities = { tools: {} }
+        if (request.method === 'server/discover') {
+          const _meta = { 'io.modelcontextprotocol/serverInfo': { name: 'web', version: '1' } }
+          json(response, request, { ...more, supportedVersions: ['2026-07-28'], capabilities, _meta })
+        } else if (request.method === 'tools/list') json(response, request, { ...more, tools })
+        else return false
+        return true
+      },
+    )
+
+  it('gets the arguments as headers that the schema asks for, and no session', async () => {
+    const { url, requests } = await modern([{ name: 'go', inputSchema: schema }])
+    const server = await open({ url })
+    expect(await use(server, 'web_go', { region: 'eu', secret: 'x' })).toBe('ok')
+    await server.close()
+    expect(requests.map(({ rpc }) => rpc)).toEqual(['server/discover', 'tools/list', 'tools/call'])
+    const { headers } = requests.at(-1) ?? { headers: {} }
+    expect(headers).toMatchObject({ 'mcp-param-region': 'eu', 'mcp-name': 'go', 'mcp-method': 'tools/call' })
+    expect(headers).not.toHaveProperty('mcp-session-id')
+  })
+
+  it('loses the tools whose headers cannot be sent, with a warning', async () => {
+    const warnings: string[] = []
+    const { url } = await modern([
+      { name: 'go', inputSchema: schema },
+      {
+        name: 'bad',
+        inputSchema: { type: 'object', properties: { a: { type: 'number', 'x-mcp-header': 'A' } } },
+      },
+    ])
+    const server = await open({ url, onWarning: (warning) => warnings.push(warning) })
+    expect(server.tools.map(({ name }) => name)).toEqual(['web_go'])
+    expect(warnings).toEqual([
+      `MCP server 'web': Its tool "bad" is left out: it has an input schema that has an x-mcp-header on what is neither a text, an integer nor a flag.`,
+    ])
+  })
+})
+
+describe('findHeaderFault', () => {
+  it.each<[string, object, string | undefined]>([
+    [
+      'two headers',
+      {
+        properties: {
+          a: { type: 'string', 'x-mcp-header': 'A' },
+          b: { type: 'integer', 'x-mcp-header': 'B' },
+        },
+      },
+      undefined,
+    ],
+    ['an argument of that name', { properties: { 'x-mcp-header': { type: 'string' } } }, undefined],
+    [
+      'one deep down',
+      { properties: { a: { properties: { b: { type: 'boolean', 'x-mcp-header': 'B' } } } } },
+      undefined,
+    ],
+    [
+      'one name twice',
+      {
+        properties: {
+          a: { type: 'string', 'x-mcp-header': 'A' },
+          b: { type: 'string', 'x-mcp-header': 'a' },
+        },
+      },
+      "has the x-mcp-header 'a' twice",
+    ],
+    [
+      'a name with a space',
+      { properties: { a: { type: 'string', 'x-mcp-header': 'A B' } } },
+      'has an x-mcp-header that is no name of a header',
+    ],
+    [
+      'one in a list',
+      { properties: { a: { items: { type: 'string', 'x-mcp-header': 'A' } } } },
+      'has an x-mcp-header where no argument is',
+    ],
+    ['one of the whole', { type: 'string', 'x-mcp-header': 'A' }, 'has an x-mcp-header where no argument is'],
+  ])('judges %s', (_, schema, fault) => {
+    expect(findHeaderFault(schema)).toBe(fault)
+  })
+
+  it('takes whatever a server sends', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.string(), (inner, name) => {
+        const schema = { properties: { a: { type: 'string', 'x-mcp-header': name, inner } } }
+        const isName = name !== '' && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)
+        if (!isName) expect(findHeaderFault(schema)).toBe('has an x-mcp-header that is no name of a header')
+        expect(findHeaderFault(inner)).toBeUndefined()
+      }),
+    )
+  })
+})
+
+describe('a server that has only a stream of events', () => {
+  const closing: (() => void)[] = []
+
+  afterEach(() => {
+    for (const close of closing.splice(0)) close()
+  })
+
+  /** Of the revision 2024-11-05. `call` answers tools/call. */
+  async function streamServer(
+    call: (stream: ServerResponse, id: number) => void,
+  ): Promise<{ url: string; streams: () => number }> {
+    let stream: ServerResponse | undefined
+    let streams = 0
+    const say = (to: ServerResponse | undefined, id: number, result: object): void => {
+      to?.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`)
+    }
+    const server = createServer((message, response) => {
+      if (message.method === 'GET' && message.url === '/sse') {
+        streams += 1
+        stream = response.writeHead(200, { 'content-type': 'text/event-stream' })
+        stream.write('event: endpoint\ndata: /messages\n\n')
+        return
+      }
+      if (message.url !== '/messages') return void response.writeHead(404).end()
+      let body = ''
+      message.on('data', (chunk) => (body += String(chunk)))
+      message.on('end', () => {
+        response.writeHead(202).end()
+        const { id, method, params } = JSON.parse(body)
+        if (method === 'initialize') {
+          const { protocolVersion } = params
+          const serverInfo = { name: 'old', version: '1' }
+          say(stream, id, { protocolVersion, capabilities: { tools: {} }, serverInfo })
+        } else if (method === 'tools/list')
+          say(stream, id, { tools: [{ name: 'go', inputSchema: { type: 'object' } }] })
+        else if (method === 'tools/call' && stream !== undefined) call(stream, id)
+      })
+    })
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve)
+    })
+    closing.push(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse`, streams: () => streams }
+  }
+
+  it('is used all the same', async () => {
+    const { url } = await streamServer((stream, id) => {
+      stream.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: ok })}\n\n`)
+    })
+    expect(await use(await open({ url }), 'old_go')).toBe('ok')
+  })
+
+  it('that ends the stream fails the call as one that may work later, and is reached anew by the next', async () => {
+    const ends = [true, false]
+    const { url, streams } = await streamServer((stream, id) => {
+      if (ends.shift() === true) stream.end()
+      else stream.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: ok })}\n\n`)
+    })
+    const server = await open({ url })
+    const failure = await failureOf(use(server, 'old_go'))
+    expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
+    expect(failure.message).toContain("The MCP server 'old' has closed the connection during the call.")
+    expect(await use(server, 'old_go')).toBe('ok')
+    expect(streams()).toBe(2)
+  })
+
+  it('that floods is cut off', async () => {
+    const { url } = await streamServer((stream) => {
+      stream.write(`data: ${'x'.repeat(200_000)}`)
+    })
+    const failure = await failureOf(use(await open({ url, maxMessageBytes: 100_000 }), 'old_go'))
+    expect(failure.message).toContain('sent a message of more than 100000 bytes and was cut off')
+  })
+})
+
+describe('a server that redirects', () => {
+  it('cannot send a request to another origin', async () => {
+    const inside = await httpServer((request, response) => json(response, request, ok))
+    const { url } = await httpServer(
+      () => undefined,
+      (_, response) => {
+        response.writeHead(307, { location: inside.url }).end()
+        return true
+      },
+    )
+    const failure = await failureOf(open({ url, headers: { Authorization: 'Bearer secret' } }))
+    expect(failure).toMatchObject({ code: 'mcp_unavailable' })
+    expect(inside.requests).toEqual([])
+  })
+})
