@@ -67,8 +67,8 @@ describe('a server without greetings, over HTTP', () => {
         const more = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
         const capabilities = { tools: {} }
         if (request.method === 'server/discover') {
-          const _meta = { 'io.modelcontextprotocol/serverInfo': { name: 'web', version: '1' } }
-          json(response, request, { ...more, supportedVersions: ['2026-07-28'], capabilities, _meta })
+          const info = { 'io.modelcontextprotocol/serverInfo': { name: 'web', version: '1' } }
+          json(response, request, { ...more, supportedVersions: ['2026-07-28'], capabilities, _meta: info })
         } else if (request.method === 'tools/list') json(response, request, { ...more, tools })
         else return false
         return true
@@ -181,7 +181,10 @@ describe('a server that has only a stream of events', () => {
         stream.write('event: endpoint\ndata: /messages\n\n')
         return
       }
-      if (message.url !== '/messages') return void response.writeHead(404).end()
+      if (message.url !== '/messages') {
+        response.writeHead(404).end()
+        return
+      }
       let body = ''
       message.on('data', (chunk) => (body += String(chunk)))
       message.on('end', () => {

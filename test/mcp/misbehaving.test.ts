@@ -50,9 +50,9 @@ describe('a server that does not do what it should', () => {
   })
 
   it('that never answers is given up after startTimeoutMs, and does not stay behind', async () => {
-    const failure = await failureOf(open({ ...oddCommand('silent'), startTimeoutMs: 500 }))
+    const failure = await failureOf(open({ ...oddCommand('silent'), startTimeoutMs: 2_000 }))
     expect(failure).toMatchObject({ name: 'StatewrightError', code: 'mcp_timeout' })
-    expect(failure.message).toContain('did not answer within 500 ms (startTimeoutMs)')
+    expect(failure.message).toContain('did not answer within 2000 ms (startTimeoutMs)')
     expect(failure.message).toMatch(/What came from it was no MCP message: ".*"/)
     const [, pid] = /stderr: Loading the universe … as (\d+)$/.exec(failure.message) ?? []
     expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH')

@@ -18,15 +18,16 @@ export function serveModern({ name = 'modern', tools, call, on = {} }) {
     'tools/list': () => ({ tools: tools(), ttlMs: 0, cacheScope: 'private' }),
     'tools/call': (request) => call(request.params.name, request.params.arguments, request),
     'subscriptions/listen': ({ id, params: { notifications } }) => {
-      const _meta = { [subscription]: id }
-      send({ method: 'notifications/subscriptions/acknowledged', params: { _meta, notifications } })
+      const params = { _meta: { [subscription]: id }, notifications }
+      send({ method: 'notifications/subscriptions/acknowledged', params })
     },
   }
   createInterface({ input: process.stdin }).on('line', async (line) => {
     const request = JSON.parse(line)
     on[request.method]?.(request)
     if (request.id === undefined) return
-    const isOurs = request.params?._meta?.['io.modelcontextprotocol/protocolVersion'] === version
+    const { _meta: meta = {} } = request.params ?? {}
+    const isOurs = meta['io.modelcontextprotocol/protocolVersion'] === version
     const answer = isOurs ? answers[request.method] : undefined
     if (answer === undefined) {
       const error = { code: -32022, message: 'Unsupported.', data: { supported: [version] } }
