@@ -3,6 +3,7 @@ import { StoreError } from '../core/sessions/store/store-error.js'
 import type { AttachedRuns } from './attached-runs.js'
 import { type SessionLibrary, describeProblem } from './session-library.js'
 import type { LiveMessage, SessionRow } from './protocol.js'
+import { createVerdict } from './verdict.js'
 
 /** How often the store is polled for changes of other processes, in milliseconds. */
 const pollMs = 500
@@ -146,7 +147,15 @@ export class LiveFeed {
       const rows = fold.rows.slice(told)
       if (rows.length === 0 && !reset) continue
       const bars = fold.bars.filter(({ fromSeq, toSeq }) => fromSeq > told || (toSeq ?? 0) > told)
-      writeMessage(viewer, { type: 'rows', sessionId, rows, bars, ...(reset && { reset: true as const }) })
+      const verdict = createVerdict(fold)
+      writeMessage(viewer, {
+        type: 'rows',
+        sessionId,
+        rows,
+        bars,
+        verdict,
+        ...(reset && { reset: true as const }),
+      })
     }
   }
 

@@ -78,6 +78,8 @@ export interface RecordRow {
   run: number
   tokens: number
   cost: number | null
+  /** USD so far, of what has a price. */
+  paid: number
   flags: (
     | 'retry'
     | 'nudge'
@@ -92,6 +94,31 @@ export interface RecordRow {
   )[]
   /** The work that it started: requests, batches, shields, sub-agents. */
   started: string[]
+  /** The calls whose results it brought. */
+  calls: SettledCall[]
+}
+
+export interface SettledCall {
+  id: string
+  name: string
+  /** `ok`, `error`, `blocked`, `not_executed`, … */
+  status: string
+}
+
+/** A session in a sentence, and what it took as far as the rows do not tell it. */
+export interface VerdictView {
+  /** Of the latest run; null before the first. */
+  state: string | null
+  reason: string | null
+  /** What stopped the run and the key that allows more, or what it waits for; empty before the first run. */
+  text: string
+  /** The record that decided it; 0 without records. */
+  seq: number
+  inputTokens: number
+  cachedTokens: number
+  /** USD, as far as prices are known. */
+  cost: number
+  isCostWhole: boolean
 }
 
 /** A bar of the timeline. */
@@ -117,6 +144,9 @@ export interface SessionView {
   readOnly: string | null
   /** Whether `rows`, `bars` and `gaps` begin at a snapshot, and the records before are still to be loaded. */
   isPart: boolean
+  verdict: VerdictView
+  /** The session whose call this sub-agent works for; null for every other session. */
+  parent: string | null
   rows: RecordRow[]
   bars: Bar[]
   /** Times without a process, between records. */
@@ -249,7 +279,7 @@ export type LiveMessage =
   | { type: 'session'; row: SessionRow }
   | { type: 'gone'; sessionId: string }
   /** New rows, and new or changed bars. `reset`: the session was replaced, drop all others. */
-  | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; reset?: true }
+  | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
   /** Streamed text of an answer. `reset`: it replaces the text before. */
   | { type: 'text'; sessionId: string; stepId: string; text: string; reset: boolean }
   /** Why the store cannot be read; null when it can be read again. */

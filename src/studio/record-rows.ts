@@ -7,14 +7,16 @@ import { shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
 import { listActivePaths, type SessionStep } from './session-step.js'
 import type { RecordRow } from './protocol.js'
+import { getCallName, listSettledCalls } from './settled-calls.js'
 import { toShownText } from './shown-values.js'
 
 /** A record as a row: a short description, and its effect on the chart. */
-export function createRow(step: SessionStep): RecordRow {
+export function createRow(step: SessionStep): Omit<RecordRow, 'paid'> {
   const { record, entry, before, after, taken } = step
   const context = after.standing.run?.context ?? null
   const usage = context?.usage.session ?? after.standing.state.usage
   const to = listActivePaths(after.standing.run)
+  const calls = listSettledCalls(step)
   const isAsking = to.some((path) => /^RUNNING\.(preparing|asking)/.test(path))
   return {
     seq: record.seq,
@@ -29,8 +31,9 @@ export function createRow(step: SessionStep): RecordRow {
     run: after.standing.runs,
     tokens: usage.totalTokens,
     cost: usage.cost,
-    flags: listFlags(step),
+    flags: listFlags(step, calls),
     started: listStarted(step),
+    calls,
   }
 }
 
@@ -114,14 +117,10 @@ const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
   BATCH_DONE: 'batch done',
 }
 
-/** An unknown tool name is uncleared text of the model, so it is not shown. */
-function getCallName(callId: string, context: AgentContext | null): string {
-  const call = context?.calls.find(({ id }) => id === callId || callId.startsWith(`${id}/`))
-  if (call === undefined) return 'call'
-  return call.unchecked && !Object.hasOwn(context?.tools ?? {}, call.name) ? 'call' : shorten(call.name, 60)
-}
-
-function listFlags({ entry, before, after, taken }: SessionStep): RecordRow['flags'] {
+function listFlags(
+  { entry, before, after, taken }: SessionStep,
+  calls: RecordRow['calls'],
+): RecordRow['flags'] {
   const [then, now] = [before.standing.run?.context ?? null, after.standing.run?.context ?? null]
   const flags = new Set<RecordRow['flags'][number]>()
   if (entry.type === 'opened' && entry.forkedFrom) flags.add('fork')
@@ -131,7 +130,7 @@ function listFlags({ entry, before, after, taken }: SessionStep): RecordRow['fla
   if (leads('RUNNING.asking.backingOff') || taken.some((id) => id.includes('[pausesRetry]')))
     flags.add('retry')
   if (now.nudges.length > 0 && now.nudges !== then?.nudges) flags.add('nudge')
-  if (hasRefusedCall(then, now)) flags.add('block')
+  if (calls.some(({ status }) => status === 'blocked')) flags.add('block')
   if (leads('RUNNING.judging.halting')) flags.add('halt')
   const isSpent = now.state === 'BUDGET_EXCEEDED' && then?.state !== 'BUDGET_EXCEEDED'
   if (isSpent || (now.warnedOfBudget && then?.warnedOfBudget === false)) flags.add('budget')
@@ -142,19 +141,6 @@ function listFlags({ entry, before, after, taken }: SessionStep): RecordRow['fla
   if (isCut && event?.type.startsWith('xstate.done.actor.') === true) flags.add('truncated')
   if (isRestState(now.state) && !isRestState(then?.state)) flags.add('wait')
   return [...flags]
-}
-
-/** Whether a guard or a shield has refused a call, in the current batch or in the transcript. */
-function hasRefusedCall(then: AgentContext | null, now: AgentContext): boolean {
-  const atHand = ({ calls }: AgentContext): string[] =>
-    calls.filter(({ result }) => result?.status === 'blocked').map(({ id }) => id)
-  const settled = now.messages
-    .slice(then?.messages.length ?? 0)
-    .flatMap((message) =>
-      message.role === 'tool' && message.data?.['status'] === 'blocked' ? [message.tool_call_id] : [],
-    )
-  const known = new Set(then ? atHand(then) : [])
-  return [...atHand(now), ...settled].some((id) => !known.has(id))
 }
 
 /** Names of the work in each state. */

@@ -25,6 +25,7 @@ import type {
   ShownMessage,
 } from './protocol.js'
 import { createTranscript } from './shown-values.js'
+import { createVerdict } from './verdict.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 
@@ -96,6 +97,8 @@ export class StudioViews {
       session: { ...session, problem: session.problem ?? fold.problem?.message ?? null },
       readOnly: this.#actions.readOnly,
       isPart: fold.base > 0,
+      verdict: createVerdict(fold),
+      parent: await this.#findParent(id),
       rows: fold.rows,
       bars: fold.bars.map((bar) =>
         isLost && bar.to === null && bar.status === 'running' ? { ...bar, status: 'interrupted' } : bar,
@@ -103,6 +106,12 @@ export class StudioViews {
       gaps: [...fold.gaps],
       forks: this.#library.listForks(id),
     }
+  }
+
+  /** The session that a sub-agent's begins with the id of, where the store has it. */
+  async #findParent(id: string): Promise<string | null> {
+    const [, parent] = /^(.+):[\da-f]{12}\.\d+\.\d+$/.exec(id) ?? []
+    return parent !== undefined && (await this.#library.readRow(parent)) !== null ? parent : null
   }
 
   /** @throws {UsageError} `invalid_option` for a record that does not exist */

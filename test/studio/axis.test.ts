@@ -15,8 +15,10 @@ const row = (seq: number, at: number, state: string): RecordRow => ({
   run: 1,
   tokens: 0,
   cost: null,
+  paid: 0,
   flags: [],
   started: [],
+  calls: [],
 })
 
 const states = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED', 'COMPLETED']

@@ -20,7 +20,12 @@ process.stdin.on('data', () => {
 
 async function live(): Promise<void> {
   count += 1
-  const streamed = eventful.map((turn) => ({ ...turn, chunkSize: 4, chunkDelayMs: 80 }))
+  const session = `live-${count}`
+  // A turn that fails has no text to be streamed.
+  const streamed = eventful.map((turn) =>
+    'status' in turn ? turn : { ...turn, chunkSize: 4, chunkDelayMs: 80 },
+  )
   const another = await rehearsedAgent(store, streamed)
-  studio.attach(another.agent.run('Pay the invoice, slowly.', { session: `live-${count}` }))
+  studio.attach(another.agent.run('Pay the invoice, slowly.', { session }))
+  console.log(`Session ${session} has begun.`)
 }

@@ -32,6 +32,11 @@ export function Actions({ moment, readOnly, onAnswer }: ActionsProps) {
   if (pending.length === 0 && actions.length === 0) return null
   return (
     <section class="actions" aria-label="What you can do" aria-busy={isBusy}>
+      {trouble !== '' && (
+        <p class="refusal" role="alert" ref={(line) => line?.scrollIntoView({ block: 'nearest' })}>
+          {trouble}
+        </p>
+      )}
       {pending.map((call) => (
         <PendingCard
           key={`${call.callId} ${call.fingerprint}`}
@@ -57,11 +62,6 @@ export function Actions({ moment, readOnly, onAnswer }: ActionsProps) {
             </button>
           ))}
         </div>
-      )}
-      {trouble !== '' && (
-        <p class="refusal" role="alert">
-          {trouble}
-        </p>
       )}
     </section>
   )

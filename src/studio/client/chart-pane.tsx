@@ -8,8 +8,10 @@ import type {
   ChartState,
 } from '../protocol.js'
 import { type Highlights, Picture } from './picture.js'
+import { useKeys } from './run-hooks.js'
 import { StatelyEditor } from './stately.js'
 import { formatStatePath, getLastPart } from './format.js'
+import { drawVisitedChart } from './visited-chart.js'
 
 export type Overlay = 'run' | 'stored' | 'tests' | 'never'
 
@@ -44,13 +46,27 @@ export function ChartPane(props: ChartProps) {
   const { chart, visits, row, first, place, onState, onTransition } = props
   const { editor } = chart
   const canEdit = editor !== undefined && props.moment !== undefined
-  const [sheet, setSheet] = useState(canEdit ? 'stately' : 'overview')
+  const [sheet, setSheet] = useState(canEdit ? 'stately' : row ? 'visited' : 'overview')
   const [isSilent, setSilent] = useState(false)
   const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
   const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
   const active = row?.to ?? []
+  // Drawn again only when the run has come to something new.
+  const visited = [...first.keys()].join('\n')
+  const drawn = useMemo(
+    () => (sheet === 'visited' ? drawVisitedChart(chart, new Set(visited.split('\n'))) : ''),
+    [chart, visited, sheet],
+  )
+  useKeys(({ key }) => {
+    if (key !== 'c' || !row) return false
+    setSheet(sheet === 'visited' ? 'overview' : 'visited')
+    return true
+  })
   const followed = sheet === 'follow' ? (findSheet(chart, active[0]) ?? chart.sheets[0]) : undefined
-  const shown = followed ?? chart.sheets.find(({ id }) => id === sheet) ?? chart.sheets[0]
+  const shown =
+    sheet === 'visited'
+      ? { id: `visited ${visited}`, svg: drawn }
+      : (followed ?? chart.sheets.find(({ id }) => id === sheet) ?? chart.sheets[0])
   const markOf = useMemo(
     () => createMarker({ chart, visits }, overlay, first, place),
     [chart, visits, overlay, first, place],
@@ -62,6 +78,7 @@ export function ChartPane(props: ChartProps) {
           <span class="sr">Picture</span>
           <select value={sheet} onChange={(event) => setSheet(event.currentTarget.value)}>
             {canEdit && <option value="stately">Stately's editor</option>}
+            {row && <option value="visited">What this run visited</option>}
             <option value="overview">Overview</option>
             {row && <option value="follow">Follow the active state</option>}
             <option value="outline">Outline</option>
@@ -82,6 +99,8 @@ export function ChartPane(props: ChartProps) {
               aria-pressed={overlay === one}
               onClick={() => {
                 setOverlay(one)
+                // Other overlays are about what the run has not visited.
+                if (one !== 'run' && sheet === 'visited') setSheet('overview')
                 props.onOverlay?.(one)
               }}
             >
@@ -159,7 +178,16 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     if (way) onTransition((way.getAttribute('data-transition') ?? '').split('\n'))
     else if (state) onState(state.getAttribute('data-state') ?? '')
   }
-  return <div class={picture.isOverview ? 'picture fits' : 'picture'} ref={box} onClick={click} />
+  return (
+    <div
+      class={picture.isOverview ? 'picture fits' : picture.isNarrow ? 'picture narrow' : 'picture'}
+      ref={box}
+      role="group"
+      aria-label="Picture of the chart"
+      tabIndex={0}
+      onClick={click}
+    />
+  )
 }
 
 const small = matchMedia('(max-width: 1020px)')

@@ -69,8 +69,10 @@ function createRow(path: string) {
     run: 0,
     tokens: 0,
     cost: null,
+    paid: 0,
     flags: [],
     started: [],
+    calls: [],
   }
 }
 

@@ -43,20 +43,23 @@ export function useLoaded<T>(key: string, load: () => Promise<T>): LoadedState<T
   }
 }
 
-/** An error message with its actions. */
+/** An error message with its actions: of the whole page, or of a part of it. */
 export function Trouble({
   error,
   onRetry,
+  isPart = false,
   children,
 }: {
   error: unknown
   onRetry?: () => void
+  isPart?: boolean
   children?: ComponentChildren
 }) {
   const code = error instanceof SourceError ? error.code : ''
-  return (
+  const title = titles[code] ?? 'This cannot be shown'
+  const alert = (
     <div class="trouble" role="alert">
-      <h2>{titles[code] ?? 'This cannot be shown'}</h2>
+      {isPart ? <h2>{title}</h2> : <h1>{title}</h1>}
       <p>{error instanceof Error ? error.message : String(error)}</p>
       <div class="buttons">
         {onRetry && (
@@ -68,6 +71,7 @@ export function Trouble({
       </div>
     </div>
   )
+  return isPart ? alert : <main>{alert}</main>
 }
 
 const titles: Record<string, string> = {

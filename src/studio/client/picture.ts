@@ -56,6 +56,8 @@ export class Picture {
   readonly svg: SVGSVGElement
   /** Whether innermost states are drawn as small boxes in their outer states. */
   readonly isOverview: boolean
+  /** Whether it is drawn at the size of its letters, for a narrow place. */
+  readonly isNarrow: boolean
   readonly #states = new Map<string, Element[]>()
   readonly #ways = new Map<Element, string[]>()
   readonly #layer: Element
@@ -75,6 +77,9 @@ export class Picture {
         for (const { name } of element.attributes) if (/^on|href$/.test(name)) element.removeAttribute(name)
     }
     this.isOverview = this.svg.getAttribute('aria-label')?.endsWith(', overview') ?? false
+    const own = this.svg.getAttribute('data-width')
+    this.isNarrow = own !== null
+    if (own !== null) this.svg.style.maxWidth = `${Number(own) * 1.15}px`
     const [, , width = 0, height = 0] = (this.svg.getAttribute('viewBox') ?? '').split(' ').map(Number)
     // The page has its own heading.
     if (this.isOverview) {

@@ -1,25 +1,22 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type {
-  Answer,
-  ChartView,
-  ForkEdit,
-  LiveMessage,
-  MomentView,
-  RecordRow,
-  SessionView,
-} from '../protocol.js'
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
+import type { Answer, ChartView, ForkEdit, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { Actions, ForkDialog } from './actions.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
+import { Icon } from './icons.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { MomentCache } from './moment-cache.js'
 import { useOpenedSession } from './use-opened-session.js'
 import { Slider } from './slider.js'
 import type { Source } from './data-source.js'
+import { Announcer, useAddress, useKeys, useLive, useMoment } from './run-hooks.js'
+import { listRunSteps } from './run-steps.js'
+import { findSteps, StepsPane } from './steps-pane.js'
+import { VerdictStrip } from './verdict-strip.js'
 import { BudgetTab, GuardsTab, RecordTab, StateTab } from './run-tabs.js'
 import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
-import { formatCount, formatMoney, formatShort, formatStatePath, getTone } from './format.js'
+import { formatCount, formatStatePath, getTone } from './format.js'
 
 /** States from which a fork can run. */
 const forkableStates = new Set(['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'])
@@ -27,8 +24,8 @@ const forkableStates = new Set(['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPU
 const tabs = ['transcript', 'record', 'state', 'guards', 'budget'] as const
 type Tab = (typeof tabs)[number]
 
-/** Milliseconds between records during playback. */
-const playMs = 900
+/** Milliseconds between records during playback: as much time as went by, within these bounds. */
+const [fastestMs, slowestMs] = [120, 900]
 const stepMs = 700
 
 export interface RunProps {
@@ -62,13 +59,13 @@ export function RunScreen({ source, id, seq, onProblem }: RunProps) {
   const { view, moment } = session.value
   if (view.rows.length === 0) {
     return (
-      <div class="trouble">
-        <h2>{view.session.problem === null ? 'Nothing has been written yet' : 'This session is damaged'}</h2>
+      <main class="trouble">
+        <h1>{view.session.problem === null ? 'Nothing has been written yet' : 'This session is damaged'}</h1>
         <p>{view.session.problem ?? 'The session exists, and its first record is still to come.'}</p>
         <a class="button" href="#/">
           All sessions
         </a>
-      </div>
+      </main>
     )
   }
   return (
@@ -111,9 +108,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [isPlaying, setPlaying] = useState(false)
   const [ms, setMs] = useState(0)
   const [tab, setTab] = useState<Tab>('transcript')
-  const [fork, setFork] = useState<{ edit: ForkEdit | null } | null>(null)
+  const [fork, setFork] = useState<{ edit: ForkEdit | null; seq?: number } | null>(null)
+  const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
-  const [areLanesShown, showLanes] = useState(innerHeight >= 880)
+  const [areLanesShown, showLanes] = useState(true)
   // Moments of a part are dropped when the whole session is loaded.
   const moments = useMemo(() => new MomentCache(source, id, end), [source, id, isPart])
   const row = rows[Math.min(place, last)]
@@ -147,6 +145,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           ...before,
           rows: message.reset ? message.rows : mergeRows(before.rows, message.rows),
           bars: message.reset ? message.bars : mergeBars(before.bars, message.bars),
+          verdict: message.verdict,
         }))
       } else if (message.type === 'session' && message.row.id === id) {
         change((before) => ({ ...before, session: message.row }))
@@ -165,20 +164,27 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
 
   useEffect(() => {
     if (!isPlaying) return undefined
-    const timer = setInterval(() => {
-      setMs(playMs - 150)
-      setPlace((at) => {
-        if (at >= last - 1) setPlaying(false)
-        return Math.min(last, at + 1)
-      })
-    }, playMs)
-    return () => clearInterval(timer)
-  }, [isPlaying, last])
+    const gap = (rows[place + 1]?.at ?? 0) - (rows[place]?.at ?? 0)
+    const delay = Math.min(slowestMs, Math.max(fastestMs, gap))
+    const timer = setTimeout(() => {
+      setMs(Math.min(stepMs, delay - 20))
+      setPlace(Math.min(last, place + 1))
+      if (place >= last - 1) setPlaying(false)
+    }, delay)
+    return () => clearTimeout(timer)
+  }, [isPlaying, last, place])
 
   const play = (): void => {
     setLive(false)
     if (!isPlaying && place >= last) setPlace(0)
     setPlaying(!isPlaying)
+  }
+  const steps = useMemo(() => listRunSteps({ rows, bars: view.bars }), [rows, view.bars])
+  /** The next or previous of the steps that are found. */
+  const goStep = (by: 1 | -1): void => {
+    const found = findSteps(steps, stepWords)
+    const next = by > 0 ? found.find((step) => step.from > place) : found.findLast((step) => step.to < place)
+    if (next) go(next.place)
   }
   useKeys((event) => {
     const { key, shiftKey } = event
@@ -187,6 +193,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     else if (key === 'Home') go(0)
     else if (key === 'End') go(last)
     else if (key === ' ') play()
+    else if (key === 'j' || key === 'k') goStep(key === 'j' ? 1 : -1)
     else if (/^[1-5]$/.test(key)) setTab(tabs[Number(key) - 1] ?? 'transcript')
     else return false
     return true
@@ -206,50 +213,30 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const canAct = !source.isFile && readOnly === null
   const onEdit = useCallback((edit: ForkEdit) => setFork({ edit }), [])
   if (!row) return null
+  const forkRow = rows.find(({ seq }) => seq === fork?.seq) ?? row
   const answer = async (given: Answer): Promise<void> => {
     await source.answer(id, given)
     setLive(true)
   }
   return (
     <main class="run">
-      <div class="run-head">
-        <div class="run-title">
-          <h1>{session.title || session.name || session.id}</h1>
-          <p>
-            <StatePill state={row.state} />
-            <span>
-              {row.step > 0 ? `step ${row.step}` : 'before the first step'}
-              {row.run > 1 ? `, run ${row.run}` : ''}
-            </span>
-            <span>{formatShort(row.tokens)} tokens</span>
-            {row.cost !== null && <span>{formatMoney(row.cost)}</span>}
-            {session.forkedFrom && (
-              <a
-                href={`#/compare/${encodeURIComponent(session.forkedFrom.sessionId)}/${encodeURIComponent(id)}`}
-              >
-                Fork of {session.forkedFrom.sessionId} at record {session.forkedFrom.seq}: compare
-              </a>
-            )}
-            {view.forks.length > 0 && (
-              <a
-                href={`#/compare/${encodeURIComponent(id)}/${encodeURIComponent(view.forks.at(-1)?.sessionId ?? '')}`}
-              >
-                {formatCount(view.forks.length, 'fork')}: compare
-              </a>
-            )}
-          </p>
-          {session.problem !== null && <p class="problem-note">Damaged: {session.problem}</p>}
-        </div>
-        <div class="run-now">
-          <span class="now-label">{row.label}</span>
-          <span class="now-path">{formatStatePath(row.to)}</span>
-        </div>
-        {canAct && (
-          <button type="button" onClick={() => setFork({ edit: null })}>
-            Fork from here
-          </button>
-        )}
-      </div>
+      <RunHead view={view} row={row} onFork={canAct ? () => setFork({ edit: null }) : null} />
+      <VerdictStrip
+        view={view}
+        steps={steps}
+        onFork={canAct ? (seq) => setFork({ edit: null, seq }) : null}
+        onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
+        onPlace={go}
+      />
+      <StepsPane
+        steps={steps}
+        words={stepWords}
+        place={place}
+        parent={view.parent}
+        load={source.session}
+        onWords={setStepWords}
+        onPlace={go}
+      />
       <ChartPane
         chart={chart}
         row={row}
@@ -294,7 +281,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           {moment === null ? (
             <Loading what="Reading the record" />
           ) : moment instanceof Error ? (
-            <Trouble error={moment} onRetry={reload} />
+            <Trouble error={moment} onRetry={reload} isPart />
           ) : tab === 'transcript' ? (
             <Transcript
               messages={moment.transcript}
@@ -308,7 +295,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           ) : tab === 'guards' ? (
             <GuardsTab guards={moment.guards} />
           ) : (
-            <BudgetTab budget={moment.budget} />
+            <BudgetTab budget={moment.budget} elapsedMs={measureElapsed(rows, place)} />
           )}
         </div>
         {moment !== null && !(moment instanceof Error) && (
@@ -337,6 +324,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           place={place}
           isPlaying={isPlaying}
           isLive={source.isFile ? null : isLive && (isOpen || place === last)}
+          isOpen={isOpen}
           onPlace={go}
           onPlay={play}
           onLive={() => setLive(!isLive)}
@@ -347,9 +335,9 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       <Announcer text={`${row.label}. ${formatStatePath(row.to)}`} />
       {fork && (
         <ForkDialog
-          seq={row.seq}
+          seq={forkRow.seq}
           edit={fork.edit}
-          canRun={forkableStates.has(row.state)}
+          canRun={forkableStates.has(forkRow.state)}
           onFork={async (request) => {
             const { sessionId } = await source.fork(id, request)
             setFork(null)
@@ -362,6 +350,56 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   )
 }
 
+/** The title of a session, and where it stands at the record that is shown. */
+function RunHead({ view, row, onFork }: { view: SessionView; row: RecordRow; onFork: (() => void) | null }) {
+  const { session, forks } = view
+  const { id } = session
+  const compare = (a: string, b: string): string =>
+    `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`
+  return (
+    <div class="run-head">
+      <div class="run-title">
+        <h1>{session.title || session.name || session.id}</h1>
+        <p>
+          {session.standing === 'damaged' ? (
+            <span class="pill tone-bad">damaged</span>
+          ) : (
+            <StatePill state={row.state} />
+          )}
+          <span>
+            {row.step > 0 ? `step ${row.step}` : 'before the first step'}
+            {row.run > 1 ? `, run ${row.run}` : ''}
+          </span>
+          {session.forkedFrom && (
+            <a href={compare(session.forkedFrom.sessionId, id)}>
+              Fork of {session.forkedFrom.sessionId} at record {session.forkedFrom.seq}: compare
+            </a>
+          )}
+          {forks.length > 0 && (
+            <a href={compare(id, forks.at(-1)?.sessionId ?? '')}>
+              {formatCount(forks.length, 'fork')}: compare
+            </a>
+          )}
+        </p>
+      </div>
+      <div class="run-now">
+        <span class="now-label">{row.label}</span>
+        <span class="now-path">{formatStatePath(row.to)}</span>
+      </div>
+      {onFork && (
+        <button type="button" onClick={onFork}>
+          <Icon name="fork" /> Fork from here
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** Whether the run goes on when it is resumed: it is paused, or its process is gone. */
+function mayResume({ session }: SessionView): boolean {
+  return session.state === 'PAUSED' || session.standing === 'interrupted'
+}
+
 export function StatePill({ state }: { state: string | null }) {
   return (
     <span class={`pill tone-${getTone(state)}`}>
@@ -370,87 +408,10 @@ export function StatePill({ state }: { state: string | null }) {
   )
 }
 
-/** The moment of a record. The previous one stays while it is being loaded. */
-function useMoment(
-  moments: MomentCache,
-  row: RecordRow | undefined,
-  last: number,
-  round: number,
-): MomentView | Error | null {
-  const seq = row?.seq ?? 0
-  const known = moments.findMoment(seq)
-  const [state, setState] = useState<MomentView | Error | null>(null)
-  useEffect(() => {
-    if (seq === 0) return undefined
-    let isOver = false
-    moments.loadMoment(seq, last).then(
-      (moment) => isOver || setState(moment),
-      (error: unknown) => isOver || setState(error instanceof Error ? error : new Error(String(error))),
-    )
-    return () => {
-      isOver = true
-    }
-  }, [moments, seq, last, round])
-  return known ?? state
-}
-
-/** Subscribes to live messages. `after`: the last record that the page has; null: not known yet. */
-function useLive(
-  source: Source,
-  id: string,
-  after: number | null,
-  { hear }: { hear: (message: LiveMessage) => void },
-): void {
-  const latest = useRef(hear)
-  latest.current = hear
-  const isOff = after === null
-  useEffect(
-    () => (after === null ? undefined : source.live({ id, after }, (message) => latest.current(message))),
-    [source, id, isOff],
-  )
-}
-
-/** Handles keys of the screen, except in input fields. */
-export function useKeys(press: (event: KeyboardEvent) => boolean): void {
-  const latest = useRef(press)
-  latest.current = press
-  useEffect(() => {
-    const listen = (event: KeyboardEvent): void => {
-      const { target } = event
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
-      if (!(target instanceof HTMLElement) || document.querySelector('dialog[open]')) return
-      const writes = target.matches('textarea, select, input:not([type=range]), [role=treeitem]')
-      const clicks = event.key === ' ' && target.matches('button, a, summary')
-      if (!writes && !clicks && latest.current(event)) event.preventDefault()
-    }
-    addEventListener('keydown', listen)
-    return () => removeEventListener('keydown', listen)
-  }, [])
-}
-
-/** Writes the record into the address, so that it can be shared; delayed, because a moving slider changes it often. */
-function useAddress(id: string, seq: number | null, isFile: boolean): void {
-  useEffect(() => {
-    if (isFile) return undefined
-    const timer = setTimeout(() => {
-      history.replaceState(null, '', `#/session/${encodeURIComponent(id)}${seq === null ? '' : `/${seq}`}`)
-    }, 250)
-    return () => clearTimeout(timer)
-  }, [id, seq, isFile])
-}
-
-/** Announces the current record to screen readers after a short delay. */
-function Announcer({ text }: { text: string }) {
-  const [said, say] = useState('')
-  useEffect(() => {
-    const timer = setTimeout(() => say(text), 400)
-    return () => clearTimeout(timer)
-  }, [text])
-  return (
-    <div class="sr" role="status" aria-live="polite">
-      {said}
-    </div>
-  )
+/** The time since the run of this record began. */
+function measureElapsed(rows: readonly RecordRow[], place: number): number {
+  const run = rows[place]?.run
+  return Math.max(0, (rows[place]?.at ?? 0) - (rows.find((row) => row.run === run)?.at ?? 0))
 }
 
 function prefersReducedMotion(): boolean {

@@ -112,7 +112,8 @@ function measureNearness({ streak, threshold }: GuardView): number {
   return streak === null || threshold === null || threshold === 0 ? 0 : streak / threshold
 }
 
-export function BudgetTab({ budget }: { budget: readonly GaugeView[] }) {
+/** `elapsedMs`: what a run without a deadline has taken, which it does not count itself. */
+export function BudgetTab({ budget, elapsedMs }: { budget: readonly GaugeView[]; elapsedMs: number }) {
   const say = (name: GaugeView['name'], value: number | null): string =>
     value === null
       ? 'not known'
@@ -123,25 +124,28 @@ export function BudgetTab({ budget }: { budget: readonly GaugeView[] }) {
           : formatNumber(value)
   return (
     <ul class="gauges">
-      {budget.map(({ name, used, limit, children }) => (
-        <li key={name}>
-          <div class="guard-head">
-            <strong>{name}</strong>
-            <span>
-              {say(name, used)}
-              {limit === null ? ', no limit' : ` of ${say(name, limit)}`}
-            </span>
-          </div>
-          {limit !== null && limit > 0 && used !== null && (
-            <Meter
-              part={used / limit}
-              inner={children / limit}
-              label={`${name}: ${say(name, used)} of ${say(name, limit)}`}
-            />
-          )}
-          {children > 0 && <p class="next">Sub-agents: {say(name, children)}</p>}
-        </li>
-      ))}
+      {budget.map(({ name, used: counted, limit, children }) => {
+        const used = name === 'time' ? (counted ?? elapsedMs) : counted
+        return (
+          <li key={name}>
+            <div class="guard-head">
+              <strong>{name}</strong>
+              <span>
+                {say(name, used)}
+                {limit === null ? ', no limit' : ` of ${say(name, limit)}`}
+              </span>
+            </div>
+            {limit !== null && limit > 0 && used !== null && (
+              <Meter
+                part={used / limit}
+                inner={children / limit}
+                label={`${name}: ${say(name, used)} of ${say(name, limit)}`}
+              />
+            )}
+            {children > 0 && <p class="next">Sub-agents: {say(name, children)}</p>}
+          </li>
+        )
+      })}
     </ul>
   )
 }

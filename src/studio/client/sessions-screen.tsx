@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
-import { RunScreen, StatePill, useKeys } from './run-screen.js'
+import { useKeys } from './run-hooks.js'
+import { RunScreen, StatePill } from './run-screen.js'
 import type { Source } from './data-source.js'
 import { formatAgo, formatCount, formatMoney, formatNumber, formatShort } from './format.js'
 

@@ -7,6 +7,8 @@ interface SliderProps {
   isPlaying: boolean
   /** Null when there are no live updates. */
   isLive: boolean | null
+  /** Whether more may come. */
+  isOpen: boolean
   onPlace: (place: number) => void
   onPlay: () => void
   onLive: () => void
@@ -20,6 +22,7 @@ export function Slider({
   place,
   isPlaying,
   isLive,
+  isOpen,
   onPlace,
   onPlay,
   onLive,
@@ -90,8 +93,14 @@ export function Slider({
         <Icon path="M4 6h9M8 12h12M4 18h7" />
       </button>
       {isLive !== null && (
-        <button type="button" class="live" aria-pressed={isLive} onClick={onLive}>
-          Live
+        <button
+          type="button"
+          class={isOpen ? 'live' : 'live ended'}
+          {...(isOpen && { 'aria-pressed': isLive })}
+          disabled={!isOpen && place === last}
+          onClick={isOpen ? onLive : () => onPlace(last)}
+        >
+          {isOpen ? 'Live' : 'End'}
         </button>
       )}
     </div>

@@ -1,9 +1,10 @@
 import { Fragment } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { Bar, RecordRow, SessionView } from '../protocol.js'
+import type { Bar, SessionView } from '../protocol.js'
 import { type Axis, createRecordAxis, createTimeAxis, isAtEnd } from './timeline-axis.js'
 import { placeBars, listStretches } from './timeline-layout.js'
 import { formatDuration, getLastPart, getTone } from './format.js'
+import { flagWords, Icon, sortFlags } from './icons.js'
 
 const lanes: Record<Bar['lane'], string> = {
   model: 'Model',
@@ -12,20 +13,6 @@ const lanes: Record<Bar['lane'], string> = {
   memory: 'Memory',
   waits: 'Waits',
   children: 'Sub-agents',
-}
-
-/** Signs for events at a record, so that they do not depend on colour alone. */
-const signs: Record<RecordRow['flags'][number], readonly [sign: string, words: string]> = {
-  retry: ['↻', 'retry'],
-  nudge: ['!', 'a guard nudges'],
-  block: ['⊘', 'a guard blocks'],
-  halt: ['■', 'a guard halts'],
-  budget: ['$', 'budget'],
-  resume: ['▸', 'resumed'],
-  fork: ['⑂', 'fork'],
-  error: ['✕', 'error'],
-  truncated: ['…', 'truncated'],
-  wait: ['?', 'waits for a person'],
 }
 
 interface TimelineProps {
@@ -138,21 +125,23 @@ function Body(props: BodyProps) {
         <div class="lane marks">
           <span class="lane-name">Marks</span>
           <div class="track" aria-hidden="true">
-            {rows.flatMap(({ flags, seq }, index) =>
-              flags.length === 0
+            {rows.flatMap((row, index) => {
+              const flags = sortFlags(row.flags)
+              const [gravest] = flags
+              return gravest === undefined
                 ? []
                 : [
                     <span
-                      key={seq}
-                      class={`flag flag-${flags[0] ?? ''}`}
+                      key={row.seq}
+                      class={`flag flag-${gravest}`}
                       style={{ left: toPercent(axis.at(index)) }}
-                      title={flags.map((flag) => signs[flag][1]).join(', ')}
+                      title={flags.map((flag) => flagWords[flag]).join(', ')}
                       data-place={index}
                     >
-                      {signs[flags[0] ?? 'error'][0]}
+                      <Icon name={gravest} size={14} />
                     </span>,
-                  ],
-            )}
+                  ]
+            })}
           </div>
         </div>
       )}

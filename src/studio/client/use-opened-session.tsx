@@ -55,6 +55,8 @@ const blank: Omit<RecordRow, 'seq' | 'at' | 'run'> = {
   step: 0,
   tokens: 0,
   cost: null,
+  paid: 0,
   flags: [],
   started: [],
+  calls: [],
 }

@@ -232,18 +232,21 @@ describe('a run', () => {
 
   it('has lanes of what was done when, and in them what a sub-agent did meanwhile', async () => {
     await open('paid')
+    // They are there at 1280 × 800, and can be put away.
+    await page.click('.lanes-button')
+    expect(await page.locator('.lane-name:has-text("Model")').count()).toBe(0)
     await page.click('.lanes-button')
     for (const lane of ['Model', 'Tools', 'Waits'])
       await page.waitForSelector(`.lane-name:has-text("${lane}")`)
     expect(await page.locator('.lane-model .bar.failed').count()).toBe(1)
-    await page.click('.folds')
+    await page.click('.lane .folds')
     await page.waitForSelector('.inner-lane .bar.of-model')
     // By the keyboard, too, which goes on playing elsewhere.
     await page.keyboard.press(' ')
     expect(await page.locator('.inner-lane').count()).toBe(0)
-    await page.locator('.folds').press('Enter')
-    expect(await page.locator('.folds[aria-expanded=true]').count()).toBe(1)
-    await page.click('.folds')
+    await page.locator('.lane .folds').press('Enter')
+    expect(await page.locator('.lane .folds[aria-expanded=true]').count()).toBe(1)
+    await page.click('.lane .folds')
     await page.locator('.lane-children .bar').click()
     await page.keyboard.press('2')
     await page.click('.panel a:has-text("check_price")')
@@ -302,6 +305,9 @@ describe('a run', () => {
       expect(await isSeen('.picture .active > rect')).toBe(true)
     }
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(400)
+    await page.keyboard.press('ArrowLeft')
+    // Nothing is live any more: the way back is to the end.
+    expect(await page.locator('.live').textContent()).toBe('End')
     await page.click('.live')
     expect((await shown()).active).toEqual(['COMPLETED'])
     // What waits for somebody is what is seen first.
@@ -351,6 +357,88 @@ describe('a run', () => {
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
     await page.waitForSelector('[aria-label="executing, active"]')
+  })
+})
+
+describe('a session at a glance', () => {
+  const at = async (): Promise<number> => Number((await shown()).value.match(/Record (\d+)/)?.[1])
+
+  it('says what stopped it, with the key that allows more, and leads to the record', async () => {
+    await open('stuck')
+    const text = (await page.locator('.verdict-text').textContent()) ?? ''
+    expect(text).toMatch(/^Stopped by progress\.stale\. The model has called ping .* 21 times/)
+    expect(text).toContain('Of the calls of ping, 5 ran and 16 were refused.')
+    expect(await page.locator('.verdict-text code').allTextContents()).toContain(
+      'guardrails.progress.stale.haltAt',
+    )
+    const { rows, verdict } = await get<SessionView>(paths.session('stuck'))
+    await page.click('.verdict-buttons >> text=Record')
+    expect(await at()).toBe(verdict.seq)
+    expect(rows[verdict.seq - 1]?.flags).toContain('halt')
+    // The halt is what its mark says, though a nudge and a refusal are there, too.
+    expect(await page.locator('.marks .flag-halt svg').count()).toBe(1)
+  })
+
+  it('says what it took, and each part leads to its records one after the other', async () => {
+    await open('paid')
+    const chips = await page.locator('.chip-button').allTextContents()
+    expect(chips.join(' | ')).toMatch(
+      /model \d+ % · tools \d+ % · waits \d+ % \| 5 steps \| [\d,]+ tokens, 0 % cached \| \$0\.\d+ \| 1 retry/,
+    )
+    const { rows } = await get<SessionView>(paths.session('paid'))
+    await page.click('.chip-retries')
+    expect(rows[(await at()) - 1]?.flags).toContain('retry')
+    await page.click('.chip-steps')
+    const first = await at()
+    await page.click('.chip-steps')
+    expect(await at()).toBeGreaterThan(first)
+  })
+
+  it('lists its steps with their calls, finds some of them, and goes through them by j and k', async () => {
+    await open('stuck')
+    expect(await page.locator('.step.merged').textContent()).toContain('15 ×')
+    await page.fill('#find-steps', 'tool:ping halt')
+    await page.waitForFunction(() => document.querySelectorAll('.step').length === 1)
+    await page.fill('#find-steps', 'nudge')
+    await page.locator('.steps-box').focus()
+    await page.keyboard.press('Home')
+    const found: number[] = []
+    for (let last = await at(); ; last = found.at(-1) ?? 0) {
+      await page.keyboard.press('j')
+      if ((await at()) === last) break
+      found.push(await at())
+    }
+    expect(found).toHaveLength(2)
+    await page.keyboard.press('k')
+    expect(await at()).toBe(found[0])
+    await page.fill('#find-steps', 'nothing')
+    await page.waitForSelector('.steps-box .empty')
+  })
+
+  it('shows the steps of a sub-agent below its call, with links both ways', async () => {
+    await open('paid')
+    await page.click('.step.child .folds')
+    await page.click('.step.inner')
+    await page.waitForSelector('.run-title h1:has-text("check_price")')
+    await page.click('.steps-head a')
+    await page.waitForSelector('.run-title h1:has-text("last year")')
+  })
+
+  it('draws what the run visited with letters that can be read, and the whole chart by a key', async () => {
+    await open('paid')
+    const smallest = () =>
+      page.evaluate(() => {
+        const svg = document.querySelector<SVGSVGElement>('.picture svg')
+        const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 0
+        const sizes = [...document.querySelectorAll('.picture text')].map((text) =>
+          Number(text.getAttribute('font-size')),
+        )
+        return Math.min(...sizes) * scale
+      })
+    expect(await smallest()).toBeGreaterThanOrEqual(11.9)
+    expect(await page.locator('.picture [data-state=CANCELLED]').count()).toBe(0)
+    await page.keyboard.press('c')
+    expect(await page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
   })
 })
 
@@ -436,7 +524,8 @@ describe('when something is not there', () => {
     expect(await row.textContent()).toContain('damaged')
     await row.locator('a').click()
     // What stands before the damage can still be walked.
-    expect(await page.locator('.problem-note').textContent()).toMatch(/^Damaged: .*record/)
+    expect(await page.locator('.verdict-text').textContent()).toMatch(/^Damaged: .*record/)
+    expect(await page.locator('.run-title .pill').textContent()).toBe('damaged')
     expect((await shown()).value).toContain('Record 2 of 2')
   })
 
@@ -491,14 +580,25 @@ describe('every screen', () => {
   const screens = [
     '#/',
     '#/session/paid',
+    '#/session/stuck',
     '#/compare/paid/stuck',
     '#/chart',
     '#/chart/RUNNING.asking.requesting',
     '#/session/nobody',
   ]
 
-  it.each(['light', 'dark'] as const)('is without serious findings of axe, %s', async (colorScheme) => {
+  it.each([
+    ['light', 400],
+    ['dark', 400],
+    ['light', 768],
+    ['dark', 768],
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 1440],
+    ['dark', 1440],
+  ] as const)('is without findings of axe, %s, %i pixels wide', async (colorScheme, width) => {
     await page.emulateMedia({ colorScheme })
+    await page.setViewportSize({ width, height: 800 })
     const source = await readFile(axe, 'utf8')
     const serious: unknown[] = []
     for (const hash of screens) {
@@ -509,12 +609,17 @@ describe('every screen', () => {
       await page.waitForFunction(() => !document.querySelector('.loading'))
       await page.evaluate(source)
       const found = (await page.evaluate('axe.run()')) as {
-        violations: { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }[]
+        violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
       }
       serious.push(
-        ...found.violations
-          .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-          .map(({ id, nodes }) => [hash, id, nodes[0]?.html, nodes[0]?.failureSummary, nodes.length]),
+        ...found.violations.map(({ id, nodes }) => [
+          hash,
+          width,
+          id,
+          nodes[0]?.html,
+          nodes[0]?.failureSummary,
+          nodes.length,
+        ]),
       )
     }
     faults = faults.filter((fault) => !fault.includes('404'))

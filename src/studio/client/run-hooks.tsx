@@ -1,0 +1,87 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
+import type { Source } from './data-source.js'
+import type { MomentCache } from './moment-cache.js'
+
+/** The moment of a record. The previous one stays while it is being loaded. */
+export function useMoment(
+  moments: MomentCache,
+  row: RecordRow | undefined,
+  last: number,
+  round: number,
+): MomentView | Error | null {
+  const seq = row?.seq ?? 0
+  const known = moments.findMoment(seq)
+  const [state, setState] = useState<MomentView | Error | null>(null)
+  useEffect(() => {
+    if (seq === 0) return undefined
+    let isOver = false
+    moments.loadMoment(seq, last).then(
+      (moment) => isOver || setState(moment),
+      (error: unknown) => isOver || setState(error instanceof Error ? error : new Error(String(error))),
+    )
+    return () => {
+      isOver = true
+    }
+  }, [moments, seq, last, round])
+  return known ?? state
+}
+
+/** Subscribes to live messages. `after`: the last record that the page has; null: not known yet. */
+export function useLive(
+  source: Source,
+  id: string,
+  after: number | null,
+  { hear }: { hear: (message: LiveMessage) => void },
+): void {
+  const latest = useRef(hear)
+  latest.current = hear
+  const isOff = after === null
+  useEffect(
+    () => (after === null ? undefined : source.live({ id, after }, (message) => latest.current(message))),
+    [source, id, isOff],
+  )
+}
+
+/** Handles keys of the screen, except in input fields. */
+export function useKeys(press: (event: KeyboardEvent) => boolean): void {
+  const latest = useRef(press)
+  latest.current = press
+  useEffect(() => {
+    const listen = (event: KeyboardEvent): void => {
+      const { target } = event
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+      if (!(target instanceof HTMLElement) || document.querySelector('dialog[open]')) return
+      const writes = target.matches('textarea, select, input:not([type=range]), [role=treeitem]')
+      const clicks = event.key === ' ' && target.matches('button, a, summary')
+      if (!writes && !clicks && latest.current(event)) event.preventDefault()
+    }
+    addEventListener('keydown', listen)
+    return () => removeEventListener('keydown', listen)
+  }, [])
+}
+
+/** Writes the record into the address, so that it can be shared; delayed, because a moving slider changes it often. */
+export function useAddress(id: string, seq: number | null, isFile: boolean): void {
+  useEffect(() => {
+    if (isFile) return undefined
+    const timer = setTimeout(() => {
+      history.replaceState(null, '', `#/session/${encodeURIComponent(id)}${seq === null ? '' : `/${seq}`}`)
+    }, 250)
+    return () => clearTimeout(timer)
+  }, [id, seq, isFile])
+}
+
+/** Announces the current record to screen readers after a short delay. */
+export function Announcer({ text }: { text: string }) {
+  const [said, say] = useState('')
+  useEffect(() => {
+    const timer = setTimeout(() => say(text), 400)
+    return () => clearTimeout(timer)
+  }, [text])
+  return (
+    <div class="sr" role="status" aria-live="polite">
+      {said}
+    </div>
+  )
+}

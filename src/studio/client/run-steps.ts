@@ -1,0 +1,218 @@
+import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
+
+/** A step of a run: from the request, with its attempts, to the last result of its calls. */
+export interface RunStep {
+  run: number
+  step: number
+  /** Record indexes, `to` included. */
+  from: number
+  to: number
+  /** The record that shows it: the model's answer, else the last one. */
+  place: number
+  /** Milliseconds: of requests, of calls, waited for people or another attempt, and from record to record. */
+  modelMs: number
+  toolMs: number
+  waitMs: number
+  ms: number
+  tokens: number
+  /** USD, of what has a price. */
+  cost: number
+  calls: SettledCall[]
+  /** Calls that have no result yet, by name. */
+  open: string[]
+  children: { label: string; sessionId: string }[]
+  flags: RecordRow['flags']
+  hasFailed: boolean
+  /** What it ended with, where it has no calls: `answer`. */
+  label: string
+  /** What plain words are looked for in. */
+  words: string
+  states: string[]
+}
+
+/** Splits the records into steps. A record belongs to the step that was under way when it came. */
+export function listRunSteps({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>): RunStep[] {
+  const spans: { run: number; step: number; from: number; to: number }[] = []
+  for (const [place, row] of rows.entries()) {
+    const before = rows[place - 1]
+    const step = Math.max(1, before?.run === row.run ? before.step : row.step)
+    const last = spans.at(-1)
+    // What comes before the first run belongs to its first step.
+    if (last && (last.run === row.run || last.run === 0) && (last.step === step || last.run === 0)) {
+      last.to = place
+      last.run = row.run
+    } else spans.push({ run: row.run, step, from: place, to: place })
+  }
+  const places = new Map(rows.map(({ seq }, place) => [seq, place]))
+  const barsByStep = groupBars(bars, spans, places, rows.length)
+  return spans.map((span, index) => createStep(span, rows, barsByStep[index] ?? []))
+}
+
+/** The bars of each step: by the record that ends them. */
+function groupBars(
+  bars: readonly Bar[],
+  spans: readonly { from: number; to: number }[],
+  places: ReadonlyMap<number, number>,
+  count: number,
+): Bar[][] {
+  const stepOf = new Int32Array(count)
+  for (const [index, { from, to }] of spans.entries()) stepOf.fill(index, from, to + 1)
+  const grouped: Bar[][] = spans.map(() => [])
+  for (const bar of bars) {
+    const end = bar.toSeq === null ? count - 1 : (places.get(bar.toSeq) ?? count - 1)
+    // A wait that a new run ends belongs to the step that waited.
+    const place = bar.lane === 'waits' ? (places.get(bar.fromSeq) ?? end) : end
+    grouped[stepOf[place] ?? 0]?.push(bar)
+  }
+  return grouped
+}
+
+function createStep(
+  span: { run: number; step: number; from: number; to: number },
+  rows: readonly RecordRow[],
+  bars: readonly Bar[],
+): RunStep {
+  const own = rows.slice(span.from, span.to + 1)
+  const [first, last] = [own[0], own.at(-1)]
+  const before = rows[span.from - 1]
+  const answer = own.findIndex(({ label }) => label.startsWith('answer'))
+  const calls = own.flatMap((row) => row.calls)
+  const flags = [...new Set(own.flatMap((row) => row.flags))]
+  const now = last?.at ?? 0
+  const sum = (lanes: readonly Bar['lane'][]): number => measureUnion(bars, lanes, now)
+  const children = bars.flatMap(({ label, sessionId }) =>
+    sessionId === undefined ? [] : [{ label, sessionId }],
+  )
+  return {
+    ...span,
+    place: span.from + (answer === -1 ? own.length - 1 : answer),
+    modelMs: sum(['model']),
+    toolMs: sum(['tools', 'children']),
+    waitMs: sum(['waits']),
+    ms: Math.max(0, now - (before?.run === last?.run ? (before?.at ?? now) : (first?.at ?? now))),
+    tokens: Math.max(0, (last?.tokens ?? 0) - (before?.tokens ?? 0)),
+    cost: Math.max(0, (last?.paid ?? 0) - (before?.paid ?? 0)),
+    calls,
+    open: bars.flatMap(({ lane, label, to }) =>
+      to === null && (lane === 'tools' || lane === 'children' || lane === 'waits') ? [label] : [],
+    ),
+    children,
+    flags,
+    hasFailed: calls.some(isFailed) || flags.includes('error'),
+    label: own[answer]?.label ?? last?.label ?? '',
+    words: [...own.map(({ label }) => label), ...calls.map(({ name }) => name), ...flags]
+      .join('\n')
+      .toLowerCase(),
+    states: [...new Set(own.flatMap((row) => [...row.to, row.state]))],
+  }
+}
+
+/** Whether a call went wrong. Calls that a guard or a person refused did not: they never ran. */
+export function isFailed({ status }: Pick<SettledCall, 'status'>): boolean {
+  return failures.has(status)
+}
+
+const failures = new Set(['error', 'timeout', 'unknown_tool', 'invalid_arguments', 'denied', 'interrupted'])
+
+/** The time that bars of these lanes cover, each millisecond once. */
+export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][], now: number): number {
+  const spans = bars
+    .filter(({ lane }) => lanes.includes(lane))
+    .map(({ from, to }) => [from, to ?? Math.max(from, now)] as const)
+    .toSorted(([a], [b]) => a - b)
+  let covered = 0
+  let end = -Infinity
+  for (const [from, to] of spans) {
+    covered += Math.max(0, to - Math.max(from, end))
+    end = Math.max(end, to)
+  }
+  return covered
+}
+
+/** What a session's time went into. `other` is the loop itself, shields and memory, and times without a process. */
+export interface TimeShares {
+  total: number
+  model: number
+  tools: number
+  waits: number
+}
+
+export function shareTime({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>): TimeShares {
+  const [first, last] = [rows[0]?.at ?? 0, rows.at(-1)?.at ?? 0]
+  return {
+    total: Math.max(0, last - first),
+    model: measureUnion(bars, ['model'], last),
+    tools: measureUnion(bars, ['tools', 'children'], last),
+    waits: measureUnion(bars, ['waits'], last),
+  }
+}
+
+/** A line of the list: one step, or several alike. */
+export type StepLine = { steps: readonly [RunStep, ...RunStep[]]; isMerged: boolean }
+
+const mostUnmerged = 3
+/** Shorter lists are shown whole. */
+const fewSteps = 12
+
+/** Puts consecutive steps that look alike into one line, unless it is opened by its first step. */
+export function mergeSteps(steps: readonly RunStep[], opened: ReadonlySet<string>): StepLine[] {
+  const groups: [RunStep, ...RunStep[]][] = []
+  let alike = ''
+  for (const step of steps) {
+    const look = describeLook(step)
+    if (groups.length > 0 && look === alike) groups.at(-1)?.push(step)
+    else groups.push([step])
+    alike = look
+  }
+  const isLong = steps.length > fewSteps
+  return groups.flatMap((group): StepLine[] =>
+    isLong && group.length > mostUnmerged && !opened.has(toStepKey(group[0]))
+      ? [{ steps: group, isMerged: true }]
+      : group.map((step) => ({ steps: [step], isMerged: false })),
+  )
+}
+
+export const toStepKey = ({ run, step }: Pick<RunStep, 'run' | 'step'>): string => `${run}.${step}`
+
+function describeLook({ run, calls, flags, open, children }: RunStep): string {
+  const names = calls.map(({ name, status }) => `${name} ${status}`)
+  return JSON.stringify([run, names, flags, open, children.length])
+}
+
+/** Tells whether a step is asked for by `words`, such as `tool:pay error >1s cost>0.01`. */
+export function createStepFilter(words: string): (step: RunStep) => boolean {
+  const tests = words.toLowerCase().split(/\s+/).filter(Boolean).map(readFilterWord)
+  return (step) => tests.every((test) => test(step))
+}
+
+function readFilterWord(word: string): (step: RunStep) => boolean {
+  const [, key = '', value = ''] = /^(tool|state):(.+)$/.exec(word) ?? []
+  if (key === 'tool')
+    return ({ calls, open }) => [...calls.map(({ name }) => name), ...open].some((name) => has(name, value))
+  if (key === 'state') return ({ states }) => states.some((state) => has(state, value))
+  const [, of = '', sign = '', number = '', unit = ''] =
+    /^(cost|tokens)?([<>]=?)\$?(\d+(?:\.\d+)?)(ms|s|m|h|k)?$/.exec(word) ?? []
+  if (sign !== '') {
+    const limit = Number(number) * (units[unit] ?? 1) * (of === '' && unit === '' ? 1000 : 1)
+    return (step) => compare(of === 'cost' ? step.cost : of === 'tokens' ? step.tokens : step.ms, sign, limit)
+  }
+  if (word === 'error') return ({ hasFailed }) => hasFailed
+  return ({ words }) => words.includes(word)
+}
+
+const has = (name: string, part: string): boolean => name.toLowerCase().includes(part)
+
+const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, k: 1000 }
+
+function compare(value: number, sign: string, limit: number): boolean {
+  switch (sign) {
+    case '>':
+      return value > limit
+    case '<':
+      return value < limit
+    case '>=':
+      return value >= limit
+    default:
+      return value <= limit
+  }
+}

@@ -1,0 +1,291 @@
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { SessionView, SettledCall } from '../protocol.js'
+import { formatCount, formatDuration, formatMoney, formatShort } from './format.js'
+import { flagWords, Icon, sortFlags } from './icons.js'
+import {
+  createStepFilter,
+  isFailed,
+  listRunSteps,
+  mergeSteps,
+  type RunStep,
+  type StepLine,
+  toStepKey,
+} from './run-steps.js'
+
+/** Pixels of a line: all have the same height, so that only those in sight are drawn. */
+const lineHeight = 46
+const linesAround = 12
+
+interface StepsProps {
+  steps: readonly RunStep[]
+  words: string
+  place: number
+  /** The session whose call this sub-agent works for. */
+  parent: string | null
+  load: (id: string) => Promise<SessionView>
+  onWords: (words: string) => void
+  onPlace: (place: number) => void
+}
+
+/** The steps of a session, one line each: what was asked, what it took, and what went wrong. */
+export function StepsPane({ steps, words, place, parent, load, onWords, onPlace }: StepsProps) {
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
+  const [shownChildren, setShownChildren] = useState<ReadonlyMap<string, SessionView | null>>(new Map())
+  const found = useMemo(() => findSteps(steps, words), [steps, words])
+  const lines = useMemo(
+    () => listLines(mergeSteps(found, opened), shownChildren),
+    [found, opened, shownChildren],
+  )
+  const longest = useMemo(() => Math.max(1, ...steps.map((step) => step.modelMs + step.toolMs)), [steps])
+  const current = lines.findLastIndex((line) => line.kind === 'steps' && line.line.steps[0].from <= place)
+  const box = useRef<HTMLDivElement>(null)
+  const [top, setTop] = useState(0)
+  const [height, setHeight] = useState(600)
+  useLayoutEffect(() => {
+    const frame = box.current
+    if (!frame) return undefined
+    const seen = new ResizeObserver(() => setHeight(frame.clientHeight))
+    seen.observe(frame)
+    return () => seen.disconnect()
+  }, [])
+  useEffect(() => {
+    const frame = box.current
+    if (!frame || current === -1) return
+    const at = current * lineHeight
+    if (at < frame.scrollTop || at + lineHeight > frame.scrollTop + frame.clientHeight)
+      frame.scrollTop = Math.max(0, at - frame.clientHeight / 2)
+  }, [current])
+  const from = Math.max(0, Math.floor(top / lineHeight) - linesAround)
+  const to = Math.min(lines.length, Math.ceil((top + height) / lineHeight) + linesAround)
+  const toggle = (key: string): void =>
+    setOpened((before) => {
+      const next = new Set(before)
+      if (!next.delete(key)) next.add(key)
+      return next
+    })
+  const toggleChild = (id: string): void => {
+    if (shownChildren.has(id)) {
+      setShownChildren((before) => new Map([...before].filter(([one]) => one !== id)))
+      return
+    }
+    setShownChildren((before) => new Map(before).set(id, null))
+    load(id).then(
+      (view) => setShownChildren((before) => (before.has(id) ? new Map(before).set(id, view) : before)),
+      // Its line says that there is nothing to be shown.
+      () => undefined,
+    )
+  }
+  return (
+    <section class="steps" aria-label="Steps">
+      <div class="steps-head">
+        <label class="sr" for="find-steps">
+          Find steps
+        </label>
+        <input
+          id="find-steps"
+          type="search"
+          value={words}
+          placeholder="tool:pay error >1s cost>0.01"
+          title="Plain words, tool:NAME, state:NAME, error, >1s, tokens>500, cost>0.01"
+          onInput={(event) => onWords(event.currentTarget.value)}
+        />
+        {words.trim() !== '' && (
+          <p role="status">
+            {formatCount(found.length, 'step')} of {steps.length}
+          </p>
+        )}
+        {parent !== null && <a href={`#/session/${encodeURIComponent(parent)}`}>↰ A sub-agent of {parent}</a>}
+      </div>
+      <div
+        class="steps-box"
+        ref={box}
+        role="group"
+        aria-label={`${lines.length} lines`}
+        tabIndex={0}
+        onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+      >
+        <ol style={{ height: `${lines.length * lineHeight}px` }}>
+          {lines.slice(from, to).map((line, index) => (
+            <li
+              key={line.key}
+              style={{ top: `${(from + index) * lineHeight}px` }}
+              aria-setsize={lines.length}
+              aria-posinset={from + index + 1}
+            >
+              {line.kind === 'steps' ? (
+                <Line
+                  line={line.line}
+                  isCurrent={from + index === current}
+                  longest={longest}
+                  onPlace={onPlace}
+                  onToggle={toggle}
+                />
+              ) : line.kind === 'child' ? (
+                <ChildHead {...line} isOpen={shownChildren.has(line.id)} onToggle={toggleChild} />
+              ) : (
+                <a class="step inner" href={`#/session/${encodeURIComponent(line.id)}/${line.seq}`}>
+                  <span class="step-number">{line.step.step}</span>
+                  <Said step={line.step} />
+                  <Took step={line.step} longest={longest} />
+                </a>
+              )}
+            </li>
+          ))}
+        </ol>
+        {lines.length === 0 && <p class="empty">No step fits.</p>}
+      </div>
+    </section>
+  )
+}
+
+/** The steps that fit the words of the filter. */
+export function findSteps(steps: readonly RunStep[], words: string): RunStep[] {
+  return words.trim() === '' ? [...steps] : steps.filter(createStepFilter(words))
+}
+
+type ListLine =
+  | { kind: 'steps'; key: string; line: StepLine }
+  | { kind: 'child'; key: string; id: string; label: string }
+  | { kind: 'childStep'; key: string; id: string; seq: number; step: RunStep }
+
+function listLines(
+  merged: readonly StepLine[],
+  children: ReadonlyMap<string, SessionView | null>,
+): ListLine[] {
+  return merged.flatMap((line): ListLine[] => [
+    { kind: 'steps', key: toStepKey(line.steps[0]), line },
+    ...(line.isMerged ? [] : line.steps[0].children).flatMap(({ label, sessionId: id }): ListLine[] => {
+      const view = children.get(id)
+      return [
+        { kind: 'child', key: id, id, label },
+        ...(view ? listRunSteps(view) : []).map(
+          (step): ListLine => ({
+            kind: 'childStep',
+            key: `${id} ${toStepKey(step)}`,
+            id,
+            seq: view?.rows[step.place]?.seq ?? 1,
+            step,
+          }),
+        ),
+      ]
+    }),
+  ])
+}
+
+interface LineProps {
+  line: StepLine
+  isCurrent: boolean
+  longest: number
+  onPlace: (place: number) => void
+  onToggle: (key: string) => void
+}
+
+function Line({ line: { steps, isMerged }, isCurrent, longest, onPlace, onToggle }: LineProps) {
+  const [first] = steps
+  const last = steps.at(-1) ?? first
+  return (
+    <button
+      type="button"
+      class={`step${first.hasFailed ? ' failed' : ''}${isMerged ? ' merged' : ''}`}
+      {...(isCurrent && { 'aria-current': 'step' as const })}
+      onClick={() => {
+        if (isMerged) onToggle(toStepKey(first))
+        onPlace(first.place)
+      }}
+      {...(isMerged && { 'aria-expanded': false })}
+    >
+      <span class="step-number">{isMerged ? `${first.step}–${last.step}` : first.step}</span>
+      <Said step={first} times={steps.length} />
+      {isMerged ? (
+        <span class="step-took">
+          {formatDuration(steps.reduce((sum, { ms }) => sum + ms, 0))} ·{' '}
+          {formatShort(steps.reduce((sum, { tokens }) => sum + tokens, 0))} tokens
+        </span>
+      ) : (
+        <Took step={first} longest={longest} />
+      )}
+    </button>
+  )
+}
+
+/** The calls of a step with their outcome, else what the model did. */
+function Said({ step, times = 1 }: { step: RunStep; times?: number }) {
+  const { calls, open, label } = step
+  const groups = groupCalls(calls)
+  return (
+    <span class="step-said">
+      {times > 1 && <b>{times} ×</b>}
+      {groups.map(({ name, status, count }) => (
+        <span key={`${name} ${status}`} class={`step-call ${toOutcome(status)}`}>
+          <Icon name={toOutcome(status)} size={13} />
+          {count > 1 ? `${count} × ${name}` : name}
+          <span class="sr">{status}</span>
+        </span>
+      ))}
+      {open.map((name, index) => (
+        <span key={index} class="step-call open">
+          <Icon name="wait" size={13} />
+          {name}
+        </span>
+      ))}
+      {groups.length === 0 && open.length === 0 && label}
+      {sortFlags(step.flags.filter((flag) => flag !== 'block' && flag !== 'wait')).map((flag) => (
+        <span key={flag} class={`step-flag flag-${flag}`} title={flagWords[flag]}>
+          <Icon name={flag} size={13} />
+          <span class="sr">{flagWords[flag]}</span>
+        </span>
+      ))}
+    </span>
+  )
+}
+
+function toOutcome(status: string): 'ok' | 'error' | 'block' {
+  if (status === 'ok') return 'ok'
+  return isFailed({ status }) ? 'error' : 'block'
+}
+
+function groupCalls(calls: readonly SettledCall[]): { name: string; status: string; count: number }[] {
+  const groups = new Map<string, { name: string; status: string; count: number }>()
+  for (const { name, status } of calls) {
+    const key = `${name} ${status}`
+    const group = groups.get(key)
+    if (group) group.count += 1
+    else groups.set(key, { name, status, count: 1 })
+  }
+  return [...groups.values()]
+}
+
+function Took({ step, longest }: { step: RunStep; longest: number }) {
+  const { ms, modelMs, toolMs, waitMs, tokens, cost } = step
+  const width = (part: number): string => `${Math.min(100, (part / longest) * 100)}%`
+  return (
+    <span class="step-took">
+      <span class="step-bar" aria-hidden="true">
+        <i class="share-model" style={{ width: width(modelMs) }} />
+        <i class="share-tools" style={{ width: width(toolMs) }} />
+      </span>
+      <span>{formatDuration(ms)}</span>
+      {waitMs > ms / 2 && <span class="sr">, most of it a wait</span>}
+      {tokens > 0 && <span>{formatShort(tokens)} tok</span>}
+      {cost > 0 && <span>{formatMoney(cost)}</span>}
+    </span>
+  )
+}
+
+interface ChildProps {
+  id: string
+  label: string
+  isOpen: boolean
+  onToggle: (id: string) => void
+}
+
+function ChildHead({ id, label, isOpen, onToggle }: ChildProps) {
+  return (
+    <span class="step child">
+      <button type="button" class="folds" aria-expanded={isOpen} onClick={() => onToggle(id)}>
+        {label}
+      </button>
+      <a href={`#/session/${encodeURIComponent(id)}`}>Open</a>
+    </span>
+  )
+}

@@ -1,0 +1,270 @@
+import type { ChartTransition, ChartView } from '../protocol.js'
+
+/**
+ * Draws the part of the chart that a run visited, narrow enough that its letters keep their size: the outer states one below
+ * the other, in each of them the inner states that were active, and as rows the transitions that led to another outer state.
+ * Its parts have the classes and names of the overview.
+ */
+export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>): string {
+  const states = chart.states.filter(({ path, type }) => visited.has(path) && type !== 'history')
+  const taken = chart.transitions.filter(({ id }) => visited.has(id))
+  const tops = states.filter(({ path }) => !path.includes('.'))
+  const words = readWords(chart)
+  const lanes = { count: 0 }
+  const boxes: Box[] = []
+  let y = 12
+  for (const { path, type } of tops) {
+    const box = placeBox({ path, type, y, states: states.map((one) => one.path), taken, words })
+    boxes.push(box)
+    y += box.height + boxGap
+  }
+  const byPath = new Map(boxes.map((box) => [box.path, box]))
+  const ways = boxes.flatMap((box) => box.rows.flatMap((row) => drawWay(row, byPath.get(row.target), lanes)))
+  const width = boxWidth + edge * 2 + 14 + lanes.count * laneStep
+  const [style = ''] = styleElement.exec(chart.sheets[0]?.svg ?? '') ?? []
+  const title = escapeXml(`${chart.id}, as far as this run has visited it`)
+  return `<svg role="img" aria-label="${title}" viewBox="0 0 ${width} ${y}" data-width="${width}" xmlns="http://www.w3.org/2000/svg">${style}${boxes.map(drawBox).join('')}${ways.join('')}</svg>`
+}
+
+const styleElement = /<style>[^]*?<\/style>/
+
+const edge = 10
+const boxWidth = 410
+const boxGap = 18
+const padding = 10
+const chipHeight = 22
+const chipGap = 5
+const rowHeight = 20
+const headHeight = 28
+const laneStep = 11
+const columnGap = 20
+
+interface Row {
+  ids: string[]
+  words: string
+  target: string
+  y: number
+}
+
+interface Part {
+  path: string
+  name: string
+  x: number
+  y: number
+  width: number
+  height: number
+  kind: 'chip' | 'column'
+}
+
+interface Box {
+  path: string
+  type: string
+  y: number
+  height: number
+  parts: Part[]
+  /** Arrows between columns. */
+  arrows: { ids: string[]; d: string; head: string }[]
+  rows: Row[]
+}
+
+function placeBox({
+  path,
+  type,
+  y,
+  states,
+  taken,
+  words,
+}: {
+  path: string
+  type: string
+  y: number
+  states: readonly string[]
+  taken: readonly ChartTransition[]
+  words: ReadonlyMap<string, string>
+}): Box {
+  const inner = states.filter((one) => one.startsWith(`${path}.`))
+  const children = inner.filter((one) => one.split('.').length === path.split('.').length + 1)
+  const isCompound = children.some((one) => inner.some((other) => other.startsWith(`${one}.`)))
+  const parts: Part[] = []
+  const arrows: Box['arrows'] = []
+  const room = boxWidth - 2 * padding
+  let bottom = y + headHeight
+  if (isCompound) {
+    const width = (room - columnGap * (children.length - 1)) / children.length
+    const columns = children.map((child, index): Part => {
+      const leaves = inner.filter((one) => one.startsWith(`${child}.`) && !hasInner(one, inner))
+      const x = edge + padding + index * (width + columnGap)
+      const top = bottom
+      for (const [at, leaf] of leaves.entries()) {
+        parts.push({
+          path: leaf,
+          name: leaf.slice(child.length + 1),
+          x: x + 5,
+          y: top + 24 + at * (chipHeight + chipGap),
+          width: width - 10,
+          height: chipHeight,
+          kind: 'chip',
+        })
+      }
+      const height = 24 + leaves.length * (chipHeight + chipGap) + 3
+      return { path: child, name: child.slice(path.length + 1), x, y: top, width, height, kind: 'column' }
+    })
+    parts.unshift(...columns)
+    const lowest = Math.max(...columns.map((column) => column.y + column.height))
+    arrows.push(...drawArrows(columns, taken, lowest))
+    const hasBack = arrows.some(({ d }) => d.includes('V'))
+    bottom = lowest + (hasBack ? 20 : 8)
+  } else if (children.length > 0) {
+    const perRow = 2
+    const width = (room - chipGap * (perRow - 1)) / perRow
+    for (const [at, child] of children.entries()) {
+      parts.push({
+        path: child,
+        name: child.slice(path.length + 1),
+        x: edge + padding + (at % perRow) * (width + chipGap),
+        y: bottom + Math.floor(at / perRow) * (chipHeight + chipGap),
+        width,
+        height: chipHeight,
+        kind: 'chip',
+      })
+    }
+    bottom += Math.ceil(children.length / perRow) * (chipHeight + chipGap) + 4
+  }
+  const rows: Row[] = []
+  for (const [target, ids] of groupWays(path, taken, words)) {
+    rows.push({ ids, words: target.words, target: target.top, y: bottom + rowHeight / 2 })
+    bottom += rowHeight
+  }
+  return { path, type, y, height: bottom - y + 4, parts, arrows, rows }
+}
+
+const hasInner = (path: string, states: readonly string[]): boolean =>
+  states.some((one) => one.startsWith(`${path}.`))
+
+const topOf = (path: string): string => path.split('.')[0] ?? path
+
+/** The transitions to other outer states, those with the same words together. */
+function groupWays(
+  path: string,
+  taken: readonly ChartTransition[],
+  words: ReadonlyMap<string, string>,
+): Map<{ top: string; words: string }, string[]> {
+  const groups = new Map<string, [{ top: string; words: string }, string[]]>()
+  for (const { id, source, target, description, guard, event } of taken) {
+    if (target === null || topOf(source) !== path || topOf(target) === path) continue
+    const said = words.get(id) ?? (description || guard || event)
+    const key = `${topOf(target)} ${said}`
+    const group = groups.get(key)
+    if (group) group[1].push(id)
+    else groups.set(key, [{ top: topOf(target), words: said }, [id]])
+  }
+  return new Map(groups.values())
+}
+
+function drawArrows(
+  columns: readonly Part[],
+  taken: readonly ChartTransition[],
+  bottom: number,
+): Box['arrows'] {
+  const columnOf = (path: string): number =>
+    columns.findIndex((column) => path === column.path || path.startsWith(`${column.path}.`))
+  const groups = new Map<string, string[]>()
+  for (const { id, source, target } of taken) {
+    const [from, to] = [columnOf(source), columnOf(target ?? '')]
+    if (from === -1 || to === -1 || from === to) continue
+    groups.set(`${from} ${to}`, [...(groups.get(`${from} ${to}`) ?? []), id])
+  }
+  let level = 0
+  return [...groups].flatMap(([key, ids]) => {
+    const [from = 0, to = 0] = key.split(' ').map(Number)
+    const [one, other] = [columns[from], columns[to]]
+    if (!one || !other) return []
+    if (to === from + 1) {
+      const y = one.y + 13
+      const [x1, x2] = [one.x + one.width, other.x]
+      return [{ ids, d: `M${x1},${y}L${x2 - 7},${y}`, head: `M${x2},${y}l-8,-4v8z` }]
+    }
+    level += 1
+    const y = bottom + 4 + level * 5
+    const [x1, x2] = [one.x + one.width / 2 + level * 8, other.x + other.width / 2 - level * 8]
+    const end = other.y + other.height
+    return [
+      {
+        ids,
+        d: `M${x1},${one.y + one.height}V${y}H${x2}V${end + 7}`,
+        head: `M${x2},${end}l-4,8h8z`,
+      },
+    ]
+  })
+}
+
+const ink = '#1f2328'
+const quiet = '#59636e'
+const font = 'font-family="Helvetica,Arial,sans-serif"'
+
+function drawBox(box: Box): string {
+  const [fill, line] = getColors(box)
+  const kind = box.type === 'final' ? 'final' : box.parts.length > 0 ? 'compound' : 'atomic'
+  const y = box.y
+  const head = `<g class="state ${kind}" data-state="${escapeXml(box.path)}"><rect x="${edge}" y="${y}" width="${boxWidth}" height="${box.height}" rx="8" fill="${fill}" stroke="${line}" stroke-width="1.4"/><text x="${edge + padding}" y="${y + 19}" fill="${ink}" ${font} font-size="13.5" font-weight="bold">${escapeXml(box.path)}</text></g>`
+  const parts = box.parts.map(({ path, name, x, y: top, width, height, kind: of }) =>
+    of === 'column'
+      ? `<g class="state compound" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="6" fill="#e9eff6" stroke="#c6cdd5"/><text x="${x + 6}" y="${top + 16}" fill="${ink}" ${font} font-size="12.5" font-weight="bold">${escapeXml(name)}</text></g>`
+      : `<g class="state chip atomic" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="5" fill="#fefefe" stroke="#c6cdd5"/><text x="${x + 6}" y="${top + 15}" fill="${ink}" ${font} font-size="12">${escapeXml(name)}</text></g>`,
+  )
+  const arrows = box.arrows.map(
+    ({ ids, d, head: tip }) =>
+      `<g class="way" data-transition="${joinIds(ids)}"><path class="line" d="${d}" fill="none" stroke="#848d97" stroke-width="1.6"/><path class="head" d="${tip}" fill="#848d97"/></g>`,
+  )
+  return `${head}${parts.join('')}${arrows.join('')}`
+}
+
+/** The colours that the overview has for such states. */
+function getColors({ path, type }: Box): [fill: string, line: string] {
+  if (type !== 'final') return ['#f4f7fb', '#848d97']
+  if (path === 'COMPLETED') return ['#dafbe1', '#1a7f37']
+  if (path === 'ERROR' || path === 'BLOCKED') return ['#ffe6e3', '#cf222e']
+  return path === 'CANCELLED' ? ['#eef1f4', '#848d97'] : ['#fff3d1', '#9a6700']
+}
+
+/** A row with what led on, and a line at the right to where it led. */
+function drawWay(row: Row, target: Box | undefined, lanes: { count: number }): string[] {
+  const text = (isTold: boolean): string => {
+    const said = `${row.words} → ${row.target}`
+    const shown = said.length > 62 ? `${said.slice(0, 61)}…` : said
+    return `<g class="${isTold ? 'told ' : ''}word" data-transition="${joinIds(row.ids)}"><text x="${edge + padding}" y="${row.y + 4}" fill="${quiet}" ${font} font-size="12">${escapeXml(shown)}</text></g>`
+  }
+  if (!target) return [text(true)]
+  const lane = edge + boxWidth + 14 + lanes.count * laneStep
+  const end = target.y + 14 + (lanes.count % 3) * 5
+  lanes.count += 1
+  const x = edge + boxWidth
+  return [
+    `<g class="way" data-transition="${joinIds(row.ids)}"><path class="line" d="M${x - 6},${row.y}H${lane}V${end}H${x + 7}" fill="none" stroke="#848d97" stroke-width="1.6"/><path class="head" d="M${x},${end}l8,-4v8z" fill="#848d97"/>${text(false)}</g>`,
+  ]
+}
+
+const joinIds = (ids: readonly string[]): string => escapeXml(ids.join('\n')).replaceAll('\n', '&#10;')
+
+/** The plain words of transitions, as the overview has them. */
+function readWords({ sheets }: ChartView): ReadonlyMap<string, string> {
+  // The content security policy forbids style elements, even where nothing is shown.
+  const text = (sheets[0]?.svg ?? '<svg/>').replace(styleElement, '')
+  const parsed = new DOMParser().parseFromString(text, 'image/svg+xml')
+  const byIds = new Map<string, string[]>()
+  for (const word of parsed.querySelectorAll('.word[data-transition]')) {
+    const ids = word.getAttribute('data-transition') ?? ''
+    byIds.set(ids, [...(byIds.get(ids) ?? []), word.textContent.trim()])
+  }
+  return new Map(
+    [...byIds].flatMap(([ids, lines]) => ids.split('\n').map((id) => [id, lines.join(' ')] as const)),
+  )
+}
+
+function escapeXml(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+}

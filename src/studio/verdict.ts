@@ -1,0 +1,131 @@
+import type { AgentContext } from '../../machines/agent/context.js'
+import { explainEnd } from '../../machines/agent/explain-end.js'
+import { maskContext } from '../../machines/agent/mask-uncleared.js'
+import { listAnswerableCalls } from '../../machines/agent/to-result.js'
+import { isRestState, isWorkState } from '../../machines/agent/run-result.js'
+import { formatCount, shorten } from '../core/format/format-words.js'
+import type { RecordContent } from '../core/sessions/log/record-content.js'
+import type { RecordRow, VerdictView } from './protocol.js'
+import type { SessionFold } from './session-fold.js'
+import { toShownText } from './shown-values.js'
+
+/** What a session has cost as far as prices are known, summed response by response. */
+export interface KnownCost {
+  usd: number
+  /** Whether every response had a price. */
+  isWhole: boolean
+}
+
+export const noCost: KnownCost = { usd: 0, isWhole: true }
+
+/** Adds what this record paid for. A total is null as soon as one price is unknown, so it cannot be asked for the rest. */
+export function addKnownCost(before: KnownCost, entry: RecordContent): KnownCost {
+  if (entry.type !== 'event') return before
+  const { event } = entry
+  const usage =
+    event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
+      ? event.output.response.usage
+      : event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE'
+        ? event.usage
+        : undefined
+  if (!usage) return before
+  const { cost } = usage as { cost?: number | null }
+  return cost == null ? { ...before, isWhole: false } : { ...before, usd: before.usd + cost }
+}
+
+/** What stopped the latest run, or what it does, in a sentence. */
+export function createVerdict({ now, rows, knownCost }: SessionFold): VerdictView {
+  const context = now.standing.run && maskContext(now.standing.run.context)
+  const usage = context?.usage.session ?? now.standing.state.usage
+  return {
+    state: context === null ? null : (context.state ?? 'RUNNING'),
+    reason: context?.reason ?? null,
+    text: context === null ? '' : toShownText(formatVerdict(context, rows), 1_000),
+    seq: findDecision(rows),
+    inputTokens: usage.inputTokens,
+    cachedTokens: usage.cachedInputTokens,
+    cost: usage.cost ?? knownCost.usd,
+    isCostWhole: usage.cost !== null,
+  }
+}
+
+function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): string {
+  const { state, reason, verdict } = context
+  if (state === null || isWorkState(state)) return formatWork(context)
+  if (state === 'WAITING_FOR_INPUT') return formatWait(context)
+  if (state === 'PAUSED' && verdict === null && context.error === null)
+    return 'It was asked to pause, and goes on when it is resumed.'
+  if (state === 'COMPLETED') return completedWords[reason ?? ''] ?? 'The run completed.'
+  if (state === 'CANCELLED') return 'It was cancelled.'
+  const why = explainEnd(context, reason ?? 'internal').message
+  if (verdict === null) return why
+  const named = verdict.rule === undefined ? verdict.guard : `progress.${verdict.rule}`
+  return `Stopped by ${verdict.userGuard ?? named}. ${why}${formatToll(rows)}`
+}
+
+const completedWords: Record<string, string> = {
+  end_turn: 'The model ended its turn with an answer.',
+  max_tokens:
+    'The answer was cut at the output limit, and taken as it is. To allow more: sampling.maxTokens.',
+  refusal: 'The model refused to answer.',
+  content_filter: 'The provider filtered the answer.',
+}
+
+function formatWork({ state, calls, steps }: AgentContext): string {
+  const running = calls
+    .filter(({ started, result }) => started && !result)
+    .map(({ name }) => shorten(name, 40))
+  if (state === 'WAITING_FOR_TOOL' && running.length > 0) return `It runs ${joinNames(running)}.`
+  return `It works on step ${steps + 1}.`
+}
+
+function formatWait(context: AgentContext): string {
+  const asked = listAnswerableCalls(context)
+  const names = (needs: 'approval' | 'client'): string =>
+    joinNames(asked.filter((one) => one.needs === needs).map(({ name }) => shorten(name, 40)))
+  const waits = [
+    ...(names('approval') === '' ? [] : [`your approval of ${names('approval')}`]),
+    ...(names('client') === '' ? [] : [`the output of ${names('client')}`]),
+  ]
+  return `It waits for ${waits.join(' and ') || 'your message'}.`
+}
+
+function joinNames(names: readonly string[]): string {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts].map(([name, count]) => (count > 1 ? `${count} × ${name}` : name)).join(', ')
+}
+
+/** How many calls of the run's most refused tool ran, and how many were refused. */
+function formatToll(rows: readonly RecordRow[]): string {
+  const run = rows.at(-1)?.run
+  const tolls = new Map<string, { ran: number; refused: number }>()
+  for (const row of rows) {
+    if (row.run !== run) continue
+    for (const { name, status } of row.calls) {
+      const toll = tolls.get(name) ?? { ran: 0, refused: 0 }
+      if (status === 'blocked') toll.refused += 1
+      else if (status !== 'not_executed') toll.ran += 1
+      tolls.set(name, toll)
+    }
+  }
+  const [worst] = [...tolls].toSorted(([, a], [, b]) => b.refused - a.refused)
+  if (!worst || worst[1].refused === 0) return ''
+  const [name, { ran, refused }] = worst
+  return ` Of the calls of ${name}, ${formatCount(ran)} ran and ${formatCount(refused)} were refused.`
+}
+
+/** The record that led to the state at the end: a halt before the last words that follow it. */
+function findDecision(rows: readonly RecordRow[]): number {
+  const last = rows.at(-1)
+  if (last === undefined) return 0
+  const isRest = last.state !== '' && !isWorkState(last.state as never)
+  if (!isRest) return last.seq
+  const halt = rows.findLast(({ run, flags }) => run === last.run && flags.includes('halt'))
+  const hasRestedSince = rows.some(
+    ({ seq, state }) => halt !== undefined && seq > halt.seq && seq < last.seq && isRestState(state as never),
+  )
+  if (halt && !hasRestedSince && (last.state === 'PAUSED' || last.state === 'ERROR')) return halt.seq
+  const before = rows.findLast(({ state, run }) => state !== last.state || run !== last.run)
+  return (before?.seq ?? 0) + 1
+}

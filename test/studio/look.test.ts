@@ -1,0 +1,32 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+/** The next line that has these words; the end of the program is an error. */
+async function hear(lines: AsyncIterator<string>, words: string): Promise<void> {
+  for (let said = ''; !said.includes(words); ) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    const { value, done } = await lines.next()
+    if (done) throw new Error(`It ended before it said '${words}': ${said}`)
+    said += value
+  }
+}
+
+test('npm run studio begins another run each time Enter is pressed, and goes on', async () => {
+  const script = fileURLToPath(new URL('../../scripts/studio.mjs', import.meta.url))
+  const studio = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(studio, 'exit')
+  try {
+    const lines = studio.stdout.setEncoding('utf8')[Symbol.asyncIterator]() as AsyncIterator<string>
+    await hear(lines, 'Enter begins another run')
+    for (const session of ['live-1', 'live-2']) {
+      studio.stdin.write('\n')
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      await hear(lines, `Session ${session} has begun.`)
+    }
+    expect(studio.exitCode).toBeNull()
+  } finally {
+    studio.kill('SIGINT')
+    await ended
+  }
+}, 60_000)

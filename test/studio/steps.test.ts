@@ -1,0 +1,137 @@
+import fc from 'fast-check'
+import { memoryStore } from '../../src/index.js'
+import {
+  createStepFilter,
+  listRunSteps,
+  mergeSteps,
+  shareTime,
+  type RunStep,
+} from '../../src/studio/client/run-steps.js'
+import type { SessionView } from '../../src/studio/protocol.js'
+import { paths } from '../../src/studio/routes.js'
+import { eventful, playLong, rehearsedAgent } from './rehearsed.js'
+import { visit } from './visitor.js'
+
+const circling = [{ toolCalls: [{ name: 'poll_nothing', arguments: {} }] }]
+
+async function viewOf(
+  turns: Parameters<typeof rehearsedAgent>[1],
+  options: Parameters<typeof rehearsedAgent>[2] = {},
+): Promise<SessionView> {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, turns, options)
+  await agent.run('Pay the invoice.', { session: 's' }).result
+  const view = await (await visit({ store })).get<SessionView>(paths.session('s'))
+  await close()
+  return view
+}
+
+describe('the steps of a run', () => {
+  it('have their attempts, calls, tokens and costs, and lie one after the other', async () => {
+    const view = await viewOf(eventful)
+    const steps = listRunSteps(view)
+    expect(
+      steps.map(({ step, calls, open, flags, hasFailed, tokens }) => ({
+        step,
+        calls: calls.map(({ name, status }) => `${name} ${status}`),
+        open,
+        flags,
+        hasFailed,
+        isPaid: tokens > 0,
+      })),
+    ).toEqual([
+      { step: 1, calls: ['look_up ok'], open: [], flags: ['retry', 'error'], hasFailed: true, isPaid: true },
+      { step: 2, calls: ['research ok'], open: [], flags: [], hasFailed: false, isPaid: true },
+      { step: 3, calls: [], open: ['approval'], flags: ['wait'], hasFailed: false, isPaid: true },
+    ])
+    expect(steps[1]?.children.map(({ label }) => label)).toEqual(['research'])
+    expect(steps.flatMap(({ from, to }) => [from, to])).toEqual([0, 5, 6, 7, 8, 8])
+    const last = view.rows.at(-1)
+    expect(steps.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(last?.tokens)
+    expect(steps.reduce((sum, { cost }) => sum + cost, 0)).toBeCloseTo(view.verdict.cost, 12)
+    const { total, model, tools, waits } = shareTime(view)
+    expect(Math.min(model, tools, waits)).toBeGreaterThanOrEqual(0)
+    expect(Math.max(model, tools, waits)).toBeLessThanOrEqual(total)
+  })
+
+  it('are merged where many look alike, unless they are opened, and none is lost', async () => {
+    const store = memoryStore()
+    await playLong(store, 's', 40)
+    const view = await (await visit({ store })).get<SessionView>(paths.session('s'))
+    const steps = listRunSteps(view)
+    expect(steps).toHaveLength(41)
+    const lines = mergeSteps(steps, new Set())
+    expect(lines.map(({ steps: of, isMerged }) => [of.length, isMerged])).toEqual([
+      [40, true],
+      [1, false],
+    ])
+    expect(mergeSteps(steps, new Set(['1.1']))).toHaveLength(41)
+    expect(lines.flatMap((line) => line.steps)).toEqual(steps)
+  })
+
+  it('are found by words, tools, states, errors, times and costs', async () => {
+    const steps = listRunSteps(await viewOf(circling))
+    const find = (words: string): RunStep[] => steps.filter(createStepFilter(words))
+    expect(find('tool:poll')).toHaveLength(steps.length)
+    expect(find('tool:pay')).toEqual([])
+    expect(find('state:waiting_for_tool').length).toBeGreaterThan(0)
+    expect(find('halt')).toHaveLength(1)
+    expect(find('block tool:poll').length).toBeGreaterThan(5)
+    expect(find('error')).toEqual([])
+    expect(find('>1h')).toEqual([])
+    expect(find('<1h')).toHaveLength(steps.length)
+    expect(find('cost>0')).toHaveLength(steps.length)
+    expect(find('cost>$1')).toEqual([])
+    expect(find('tokens>=1')).toHaveLength(steps.length)
+  })
+
+  it('take any words for a filter, and more of them find no more', async () => {
+    const steps = listRunSteps(await viewOf(eventful))
+    const word = fc.oneof(
+      fc.string(),
+      fc.constantFrom('tool:', 'state:', '>', '<1', '>0ms', 'cost>', 'cost<0.1', 'error', 'answer'),
+    )
+    fc.assert(
+      fc.property(fc.array(word, { maxLength: 4 }), word, (words, other) => {
+        const found = steps.filter(createStepFilter(words.join(' ')))
+        const fewer = steps.filter(createStepFilter([...words, other].join(' ')))
+        expect(fewer.filter((step) => !found.includes(step))).toEqual([])
+      }),
+    )
+  })
+})
+
+describe('the verdict', () => {
+  it('says what a guard stopped, with the key that allows more, at the record of the halt', async () => {
+    const { verdict, rows } = await viewOf(circling)
+    expect(verdict).toMatchObject({ state: 'PAUSED', reason: 'no_progress', isCostWhole: true })
+    expect(verdict.text).toMatch(
+      /^Stopped by progress\.stale\. .*poll_nothing .*guardrails\.progress\.stale\.haltAt/,
+    )
+    const ran = rows.flatMap(({ calls }) => calls).filter(({ status }) => status === 'ok').length
+    const refused = rows.flatMap(({ calls }) => calls).filter(({ status }) => status === 'blocked').length
+    expect(verdict.text).toContain(`Of the calls of poll_nothing, ${ran} ran and ${refused} were refused.`)
+    expect(rows[verdict.seq - 1]?.flags).toContain('halt')
+  })
+
+  it('says what a run waits for, and that an answer ended it', async () => {
+    expect((await viewOf(eventful)).verdict.text).toBe('It waits for your approval of pay.')
+    const { verdict, rows } = await viewOf([{ text: 'Done.' }])
+    expect(verdict.text).toBe('The model ended its turn with an answer.')
+    expect(verdict.seq).toBe(rows.length)
+  })
+
+  it('names the limit that ended it', async () => {
+    const { verdict } = await viewOf(circling, { limits: { maxSteps: 2 } })
+    expect(verdict).toMatchObject({ state: 'MAX_STEPS', reason: 'max_steps' })
+    expect(verdict.text).toContain('maxSteps')
+  })
+
+  it('tells the known part of a cost of which another part has no price', async () => {
+    const { verdict, rows } = await viewOf(eventful)
+    // The sub-agent has no prices.
+    expect(rows.at(-1)?.cost).toBeNull()
+    expect(verdict.isCostWhole).toBe(false)
+    expect(verdict.cost).toBeGreaterThan(0)
+  })
+})
