@@ -78,7 +78,7 @@ export interface RecordRow {
   run: number
   tokens: number
   cost: number | null
-  /** USD so far, of what has a price. */
+  /** USD that this record alone paid for, as far as it has a price. */
   paid: number
   flags: (
     | 'retry'

@@ -9,9 +9,10 @@ import { listActivePaths, type SessionStep } from './session-step.js'
 import type { RecordRow } from './protocol.js'
 import { getCallName, listSettledCalls } from './settled-calls.js'
 import { toShownText } from './shown-values.js'
+import { findPaid } from './verdict.js'
 
 /** A record as a row: a short description, and its effect on the chart. */
-export function createRow(step: SessionStep): Omit<RecordRow, 'paid'> {
+export function createRow(step: SessionStep): RecordRow {
   const { record, entry, before, after, taken } = step
   const context = after.standing.run?.context ?? null
   const usage = context?.usage.session ?? after.standing.state.usage
@@ -31,6 +32,7 @@ export function createRow(step: SessionStep): Omit<RecordRow, 'paid'> {
     run: after.standing.runs,
     tokens: usage.totalTokens,
     cost: usage.cost,
+    paid: findPaid(entry),
     flags: listFlags(step, calls),
     started: listStarted(step),
     calls,

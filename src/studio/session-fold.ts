@@ -19,7 +19,6 @@ import { TimelineBars } from './timeline-bars.js'
 import type { Bar, RecordRow } from './protocol.js'
 import { createRow } from './record-rows.js'
 import type { Moment, SessionStep } from './session-step.js'
-import { addKnownCost, noCost } from './verdict.js'
 
 /** The state is kept every so many records, so that any moment is near a kept one. */
 const momentInterval = 64
@@ -38,8 +37,6 @@ export class SessionFold {
   #last: { seq: number; moment: Moment } | undefined
   /** Durations of calls, by the message id of their result. */
   readonly durations = new Map<string, number>()
-  /** What its responses have cost, as far as prices are known. */
-  knownCost = noCost
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
   #received = { count: 0, check: '' }
@@ -137,8 +134,7 @@ export class SessionFold {
         after: this.#now,
         taken,
       }
-      this.knownCost = addKnownCost(this.knownCost, entry)
-      this.rows.push({ ...createRow(done), paid: this.knownCost.usd })
+      this.rows.push(createRow(done))
       this.#bars.addStep(done)
       this.#recordDuration(done)
     } catch (error) {

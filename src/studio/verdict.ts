@@ -9,18 +9,9 @@ import type { RecordRow, VerdictView } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
 import { toShownText } from './shown-values.js'
 
-/** What a session has cost as far as prices are known, summed response by response. */
-export interface KnownCost {
-  usd: number
-  /** Whether every response had a price. */
-  isWhole: boolean
-}
-
-export const noCost: KnownCost = { usd: 0, isWhole: true }
-
-/** Adds what this record paid for. A total is null as soon as one price is unknown, so it cannot be asked for the rest. */
-export function addKnownCost(before: KnownCost, entry: RecordContent): KnownCost {
-  if (entry.type !== 'event') return before
+/** USD that this record paid for, as far as it has a price. A total is null as soon as one price is unknown. */
+export function findPaid(entry: RecordContent): number {
+  if (entry.type !== 'event') return 0
   const { event } = entry
   const usage =
     event.type === 'xstate.done.actor.model' || event.type === 'xstate.done.actor.conclusion'
@@ -28,13 +19,11 @@ export function addKnownCost(before: KnownCost, entry: RecordContent): KnownCost
       : event.type === 'TOOL_RESULT' || event.type === 'CHILD_USAGE'
         ? event.usage
         : undefined
-  if (!usage) return before
-  const { cost } = usage as { cost?: number | null }
-  return cost == null ? { ...before, isWhole: false } : { ...before, usd: before.usd + cost }
+  return (usage as { cost?: number | null } | null | undefined)?.cost ?? 0
 }
 
 /** What stopped the latest run, or what it does, in a sentence. */
-export function createVerdict({ now, rows, knownCost }: SessionFold): VerdictView {
+export function createVerdict({ now, rows }: SessionFold): VerdictView {
   const context = now.standing.run && maskContext(now.standing.run.context)
   const usage = context?.usage.session ?? now.standing.state.usage
   return {
@@ -44,7 +33,7 @@ export function createVerdict({ now, rows, knownCost }: SessionFold): VerdictVie
     seq: findDecision(rows),
     inputTokens: usage.inputTokens,
     cachedTokens: usage.cachedInputTokens,
-    cost: usage.cost ?? knownCost.usd,
+    cost: usage.cost ?? rows.reduce((sum, { paid }) => sum + paid, 0),
     isCostWhole: usage.cost !== null,
   }
 }

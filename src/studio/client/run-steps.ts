@@ -91,7 +91,7 @@ function createStep(
     waitMs: sum(['waits']),
     ms: Math.max(0, now - (before?.run === last?.run ? (before?.at ?? now) : (first?.at ?? now))),
     tokens: Math.max(0, (last?.tokens ?? 0) - (before?.tokens ?? 0)),
-    cost: Math.max(0, (last?.paid ?? 0) - (before?.paid ?? 0)),
+    cost: own.reduce((sum, { paid }) => sum + paid, 0),
     calls,
     open: bars.flatMap(({ lane, label, to }) =>
       to === null && (lane === 'tools' || lane === 'children' || lane === 'waits') ? [label] : [],
