@@ -6,6 +6,7 @@ import { UsageError } from '../core/base/errors.js'
 import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
 import type { SessionActions } from './session-actions.js'
 import { createChartView, countVisits, drawChart, type DrawnChart } from './chart-view.js'
+import { createCompareView } from './compare-sessions.js'
 import type { SessionFold } from './session-fold.js'
 import type { SessionLibrary } from './session-library.js'
 import { createMomentView, type MomentOptions } from './moment-view.js'
@@ -20,11 +21,7 @@ import type {
   SessionsView,
   SessionView,
   VisitsView,
-  CompareStep,
-  RecordRow,
-  ShownMessage,
 } from './protocol.js'
-import { createTranscript } from './shown-values.js'
 import { createVerdict } from './verdict.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
@@ -215,78 +212,4 @@ export class StudioViews {
       moments: await this.#packMoments(id, fold, 1, fold.head),
     }
   }
-}
-
-/** One of two compared sessions. */
-interface ComparedSession {
-  view: SessionView
-  fold: SessionFold
-}
-
-/** Compares two sessions: their common beginning, then step by step. */
-function createCompareView(a: ComparedSession, b: ComparedSession): CompareView {
-  const [said, other] = [getTranscript(a), getTranscript(b)]
-  const [steps, others] = [listSteps(a, said), listSteps(b, other)]
-  const count = Math.max(steps.length, others.length)
-  return {
-    a: a.view,
-    b: b.view,
-    commonRecords: countCommonRecords(a, b),
-    commonMessages: countCommon(said, other, (message) => [
-      message.role,
-      message.text,
-      message.calls.map(toComparedCall),
-    ]),
-    steps: Array.from({ length: count }, (_, i) => {
-      const [one, two] = [steps[i] ?? null, others[i] ?? null]
-      const isSame = one !== null && two !== null && isEqual([one.text, one.calls], [two.text, two.calls])
-      return { step: i + 1, a: one, b: two, isSame }
-    }),
-  }
-}
-
-const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
-  createTranscript(fold.now, fold.origin?.edit, fold.durations)
-
-/** For a fork and its origin: the records up to the fork. For other sessions: equal records at the beginning. */
-function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
-  if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
-  if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq
-  return countCommon(a.rows, b.rows, ({ type, label, to, taken }: RecordRow) => [type, label, to, taken])
-}
-
-function countCommon<Item>(a: readonly Item[], b: readonly Item[], key: (item: Item) => unknown): number {
-  const at = a.findIndex((item, i) => {
-    const other = b[i]
-    return other === undefined || !isEqual(key(item), key(other))
-  })
-  return at < 0 ? a.length : at
-}
-
-const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
-
-const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls'][number]) => ({
-  name,
-  arguments: text,
-  result,
-})
-
-/** The model's answers, with their cost. */
-function listSteps({ view: { rows } }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
-  const answers = messages.filter(({ role }) => role === 'assistant')
-  const brought = rows.filter(({ label, type }) => type === 'event' && label.startsWith('answer'))
-  // A fork has the answers of its origin, but not their records.
-  const inherited = Math.max(0, answers.length - brought.length)
-  return answers.map(({ text, calls, at }, i): CompareStep => {
-    const row = brought[i - inherited]
-    const before = row && rows[row.seq - 2]
-    return {
-      seq: row?.seq ?? 1,
-      text,
-      calls: calls.map(toComparedCall),
-      tokens: row ? row.tokens - (before?.tokens ?? 0) : 0,
-      cost: row && row.cost !== null && before?.cost != null ? row.cost - before.cost : null,
-      ms: row && before ? at - before.at : 0,
-    }
-  })
 }

@@ -6,7 +6,7 @@ import { isRestState, isWorkState } from '../../machines/agent/run-result.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
 import type { RecordRow, VerdictView } from './protocol.js'
-import type { SessionFold } from './session-fold.js'
+import type { Moment } from './session-step.js'
 import { toShownText } from './shown-values.js'
 
 /** USD that this record paid for, as far as it has a price. A total is null as soon as one price is unknown. */
@@ -23,7 +23,7 @@ export function findPaid(entry: RecordContent): number {
 }
 
 /** What stopped the latest run, or what it does, in a sentence. */
-export function createVerdict({ now, rows }: SessionFold): VerdictView {
+export function createVerdict({ now, rows }: { now: Moment; rows: readonly RecordRow[] }): VerdictView {
   const context = now.standing.run && maskContext(now.standing.run.context)
   const usage = context?.usage.session ?? now.standing.state.usage
   return {

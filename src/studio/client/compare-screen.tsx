@@ -1,7 +1,8 @@
-import { useMemo } from 'preact/hooks'
-import type { ChartView, CompareStep, CompareView, SessionView } from '../protocol.js'
+import { useEffect, useMemo } from 'preact/hooks'
+import type { ChartView, CompareChange, CompareStep, CompareView, SessionView } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import { LongText } from './json-tree.js'
+import { WordDiff } from './word-diff.js'
 import { listStates } from './timeline-layout.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import type { Mark } from './picture.js'
@@ -9,11 +10,21 @@ import { StatePill } from './run-screen.js'
 import type { Source } from './data-source.js'
 import { formatCount, formatDuration, formatMoney, formatJson, formatShort } from './format.js'
 
+const atWork = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
+const followMs = 700
+
 /** Two sessions side by side: a fork and its origin, or any two. */
 export function CompareScreen({ source, a, b }: { source: Source; a: string; b: string }) {
   const chart = useLoaded('chart', () => source.chart())
   const both = useLoaded(`compare ${a} ${b}`, () => source.compare(a, b))
-  if (both.error !== null) {
+  // A fork that has just been made works on; what it does is added.
+  const isAtWork = [both.value?.a, both.value?.b].some((view) => view && atWork.has(view.verdict.state ?? ''))
+  useEffect(() => {
+    if (!isAtWork) return undefined
+    const timer = setTimeout(both.reload, followMs)
+    return () => clearTimeout(timer)
+  }, [isAtWork, both.value])
+  if (both.error !== null && !both.value) {
     return (
       <Trouble error={both.error} onRetry={both.reload}>
         <a class="button" href="#/">
@@ -34,6 +45,8 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
         <SessionHead letter="A" view={view.a} />
         <SessionHead letter="B" view={view.b} />
       </div>
+      {view.change && <Change change={view.change} />}
+      <Outcome view={view} isAtWork={isAtWork} />
       <p class="common">
         {view.commonRecords === 0
           ? 'They have no beginning in common.'
@@ -84,6 +97,104 @@ function SessionHead({ letter, view: { session, rows } }: { letter: string; view
   )
 }
 
+const changeTitles: Record<CompareChange['kind'], string> = {
+  message: 'What the user said instead',
+  arguments: 'The arguments instead',
+  result: 'The result instead',
+}
+
+function Change({ change: { kind, name, a, b } }: { change: CompareChange }) {
+  return (
+    <section class="change" aria-label="What was changed">
+      <h2>
+        {changeTitles[kind]}
+        {name !== null && <code>{name}</code>}
+      </h2>
+      <WordDiff a={formatJson(a)} b={formatJson(b)} />
+    </section>
+  )
+}
+
+/** Where both stand, what each took since they parted, and by how much they differ. */
+function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
+  const [a, b] = [sumOutcome(view, view.a), sumOutcome(view, view.b)]
+  const rows: [name: string, a: number, b: number, format: (value: number) => string][] = [
+    ['Steps', a.steps, b.steps, String],
+    ['Tokens', a.tokens, b.tokens, formatShort],
+    ['Cost', a.cost, b.cost, formatMoney],
+    ['Time', a.ms, b.ms, formatDuration],
+  ]
+  return (
+    <section class="outcome" aria-label="Outcome" aria-busy={isAtWork}>
+      <h2>
+        {view.commonRecords > 0 ? 'Outcome, since they parted' : 'Outcome'}
+        {isAtWork && <small role="status">still at work …</small>}
+      </h2>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">What</th>
+            <th scope="col">A</th>
+            <th scope="col">B</th>
+            <th scope="col">Δ</th>
+          </tr>
+        </thead>
+        <tbody>
+          <tr>
+            <th scope="row">State</th>
+            <td>
+              <StatePill state={view.a.verdict.state} />
+            </td>
+            <td>
+              <StatePill state={view.b.verdict.state} />
+            </td>
+            <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
+          </tr>
+          {rows.map(([name, one, two, format]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>{format(one)}</td>
+              <td>{format(two)}</td>
+              <td>{formatChange(two - one, format)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <h3>Last answer</h3>
+      <WordDiff a={a.answer} b={b.answer} />
+    </section>
+  )
+}
+
+function formatChange(change: number, format: (value: number) => string): string {
+  if (change === 0) return '0'
+  return `${change > 0 ? '+' : '−'}${format(Math.abs(change))}`
+}
+
+interface Outcome {
+  steps: number
+  tokens: number
+  cost: number
+  ms: number
+  answer: string
+}
+
+/** A fork has the records of its origin behind it, not in its log. */
+function sumOutcome({ commonRecords, steps, a, b }: CompareView, view: SessionView): Outcome {
+  const isFork = view.session.forkedFrom?.sessionId === (view === a ? b : a).session.id
+  const own = isFork ? view.rows : view.rows.slice(commonRecords)
+  const start = isFork ? view.rows[0] : view.rows[Math.max(0, commonRecords - 1)]
+  const last = own.at(-1)
+  return {
+    steps: own.filter(({ type, label }) => type === 'event' && label.startsWith('answer')).length,
+    tokens: Math.max(0, (last?.tokens ?? 0) - (start?.tokens ?? 0)),
+    cost: own.reduce((sum, { paid }) => sum + paid, 0),
+    ms: last && start ? last.at - start.at : 0,
+    answer:
+      steps.findLast((step) => (view === a ? step.a : step.b) !== null)?.[view === a ? 'a' : 'b']?.text ?? '',
+  }
+}
+
 function Pair({
   step,
   view,
@@ -109,16 +220,29 @@ function Pair({
 
 function Side({ side, other, id }: { side: CompareStep | null; other: CompareStep | null; id: string }) {
   if (!side) return <div class="pair-side missing">No such step</div>
+  // A fork has the answers of its origin, but not their records.
+  const isInherited = side.tokens === 0 && side.ms === 0
   const differs = (mine: unknown, theirs: unknown): string =>
     other !== null && JSON.stringify(mine) !== JSON.stringify(theirs) ? ' differs' : ''
   return (
     <div class="pair-side">
       <p class="pair-facts">
         <a href={`#/session/${encodeURIComponent(id)}/${side.seq}`}>record {side.seq}</a>
-        <span>{formatShort(side.tokens)} tokens</span>
-        <span>{formatMoney(side.cost)}</span>
-        <span>{formatDuration(side.ms)}</span>
+        {isInherited ? (
+          <span>from its origin</span>
+        ) : (
+          <>
+            <span>{formatShort(side.tokens)} tokens</span>
+            <span>{formatMoney(side.cost)}</span>
+            <span>{formatDuration(side.ms)}</span>
+          </>
+        )}
       </p>
+      {side.said !== '' && (
+        <div class={`said of-user${differs(side.said, other?.said)}`}>
+          <LongText text={side.said} first={800} />
+        </div>
+      )}
       {side.text !== '' && (
         <div class={`said${differs(side.text, other?.text)}`}>
           <LongText text={side.text} />
@@ -150,8 +274,13 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
 function Ways({ chart, view }: { chart: ChartView; view: CompareView }) {
   const markOf = useMemo(() => {
     const transitions = new Map(chart.transitions.map((one) => [one.id, one]))
-    const [inA, inB] = [view.a, view.b].map(
-      ({ rows }) => new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, transitions)])),
+    // What lies before a fork was taken by both.
+    const withOrigin = ({ rows, session }: SessionView, other: SessionView) =>
+      session.forkedFrom?.sessionId === other.session.id
+        ? [...other.rows.slice(0, view.commonRecords), ...rows]
+        : rows
+    const [inA, inB] = [withOrigin(view.a, view.b), withOrigin(view.b, view.a)].map(
+      (rows) => new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, transitions)])),
     )
     return (id: string): Mark | '' => {
       const [a, b] = [inA?.has(id), inB?.has(id)]

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './moment-cache.js'
@@ -84,4 +84,11 @@ export function Announcer({ text }: { text: string }) {
       {said}
     </div>
   )
+}
+
+/** A function that stays the same, and calls the latest one. */
+export function useLatest<Argument>(call: (argument: Argument) => void): (argument: Argument) => void {
+  const latest = useRef(call)
+  latest.current = call
+  return useCallback((argument: Argument) => latest.current(argument), [])
 }

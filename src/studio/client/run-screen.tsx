@@ -1,6 +1,8 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import type { Answer, ChartView, ForkEdit, MomentView, RecordRow, SessionView } from '../protocol.js'
-import { Actions, ForkDialog } from './actions.js'
+import { Actions } from './actions.js'
+import { ForkDialog } from './fork-dialog.js'
+import { describeFork, findEditPlace, forkableStates, type WantedEdit } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
 import { Icon } from './icons.js'
@@ -9,7 +11,7 @@ import { MomentCache } from './moment-cache.js'
 import { useOpenedSession } from './use-opened-session.js'
 import { Slider } from './slider.js'
 import type { Source } from './data-source.js'
-import { Announcer, useAddress, useKeys, useLive, useMoment } from './run-hooks.js'
+import { Announcer, useAddress, useKeys, useLatest, useLive, useMoment } from './run-hooks.js'
 import { listRunSteps } from './run-steps.js'
 import { findSteps, StepsPane } from './steps-pane.js'
 import { VerdictStrip } from './verdict-strip.js'
@@ -17,9 +19,6 @@ import { BudgetTab, GuardsTab, RecordTab, StateTab } from './run-tabs.js'
 import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
 import { formatCount, formatStatePath, getTone } from './format.js'
-
-/** States from which a fork can run. */
-const forkableStates = new Set(['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED'])
 
 const tabs = ['transcript', 'record', 'state', 'guards', 'budget'] as const
 type Tab = (typeof tabs)[number]
@@ -211,7 +210,15 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     if (at !== -1) go(at)
   }
   const canAct = !source.isFile && readOnly === null
-  const onEdit = useCallback((edit: ForkEdit) => setFork({ edit }), [])
+  const onEdit = useLatest((wanted: WantedEdit) => {
+    const load = (at: number): Promise<MomentView | null> =>
+      moments.loadMoment(rows[at]?.seq ?? 0, rows.at(-1)?.seq ?? 0)
+    findEditPlace(wanted, { rows, steps, place, load }).then(
+      (at) => setFork({ edit: wanted.edit, seq: rows[at]?.seq ?? 1 }),
+      // The server says what is wrong when the fork is made there.
+      () => setFork({ edit: wanted.edit }),
+    )
+  })
   if (!row) return null
   const forkRow = rows.find(({ seq }) => seq === fork?.seq) ?? row
   const answer = async (given: Answer): Promise<void> => {
@@ -338,10 +345,12 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           seq={forkRow.seq}
           edit={fork.edit}
           canRun={forkableStates.has(forkRow.state)}
+          effect={describeFork(rows.indexOf(forkRow), steps, rows)}
           onFork={async (request) => {
             const { sessionId } = await source.fork(id, request)
             setFork(null)
-            location.hash = `#/session/${encodeURIComponent(sessionId)}`
+            const [from, to] = [id, sessionId].map(encodeURIComponent)
+            location.hash = request.run ? `#/compare/${from}/${to}` : `#/session/${to}`
           }}
           onClose={() => setFork(null)}
         />

@@ -1,8 +1,10 @@
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ForkEdit, ShownMessage } from '../protocol.js'
+import type { ShownMessage } from '../protocol.js'
+import { Icon } from './icons.js'
 import { LongText } from './json-tree.js'
 import { formatDuration, formatJson } from './format.js'
+import type { WantedEdit } from './what-if.js'
 
 const shownMessages = 60
 const names: Record<ShownMessage['role'], string> = {
@@ -17,7 +19,7 @@ interface TranscriptProps {
   /** Streamed text that is not a message yet. */
   streaming: string
   /** Null when forks are not possible. */
-  onEdit: ((edit: ForkEdit) => void) | null
+  onEdit: ((wanted: WantedEdit) => void) | null
 }
 
 /** The transcript at this record, calls with their results. */
@@ -86,9 +88,10 @@ function Message({
           </span>
         ))}
         {role === 'user' && onEdit && (
-          <button type="button" class="edit" onClick={() => onEdit({ message: id, text })}>
-            Edit in a fork
-          </button>
+          <Pencil
+            label="What if the user had said something else"
+            onClick={() => onEdit({ edit: { message: id, text }, message })}
+          />
         )}
       </header>
       {reasoning !== '' && (
@@ -103,13 +106,30 @@ function Message({
         </div>
       )}
       {calls.map((call) => (
-        <Call key={call.id} call={call} onEdit={onEdit} />
+        <Call key={call.id} call={call} message={message} onEdit={onEdit} />
       ))}
     </article>
   )
 }
 
-function Call({ call, onEdit }: { call: ShownMessage['calls'][number]; onEdit: TranscriptProps['onEdit'] }) {
+/** Opens a fork with something else in this place. */
+function Pencil({ label, onClick }: { label: string; onClick: () => void }) {
+  return (
+    <button type="button" class="edit" aria-label={label} title={label} onClick={onClick}>
+      <Icon name="edit" size={18} />
+    </button>
+  )
+}
+
+function Call({
+  call,
+  message,
+  onEdit,
+}: {
+  call: ShownMessage['calls'][number]
+  message: ShownMessage
+  onEdit: TranscriptProps['onEdit']
+}) {
   const { name, result, status, durationMs } = call
   return (
     <div class={`call ${status ?? 'open'}`}>
@@ -121,22 +141,20 @@ function Call({ call, onEdit }: { call: ShownMessage['calls'][number]; onEdit: T
         </span>
       </div>
       <Block text={formatJson(call.arguments)}>
-        {onEdit && result === null && (
-          <button
-            type="button"
-            class="edit"
-            onClick={() => onEdit({ call: call.id, arguments: call.arguments })}
-          >
-            Other arguments in a fork
-          </button>
+        {onEdit && (
+          <Pencil
+            label={`What if ${name} were called with something else`}
+            onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, message })}
+          />
         )}
       </Block>
       {result !== null && (
         <Block text={formatJson(result)} kind="result">
           {onEdit && (
-            <button type="button" class="edit" onClick={() => onEdit({ call: call.id, result })}>
-              Another result in a fork
-            </button>
+            <Pencil
+              label={`What if ${name} had another result`}
+              onClick={() => onEdit({ edit: { call: call.id, result }, message })}
+            />
           )}
         </Block>
       )}

@@ -1,0 +1,127 @@
+import type {
+  CompareChange,
+  CompareStep,
+  CompareView,
+  RecordRow,
+  SessionView,
+  ShownMessage,
+} from './protocol.js'
+import type { SessionFold } from './session-fold.js'
+import { createTranscript } from './shown-values.js'
+
+/** One of two compared sessions. */
+interface ComparedSession {
+  view: SessionView
+  fold: SessionFold
+}
+
+/** Compares two sessions: their common beginning, then step by step. */
+export function createCompareView(a: ComparedSession, b: ComparedSession): CompareView {
+  const [said, other] = [getTranscript(a), getTranscript(b)]
+  const [steps, others] = [listSteps(a, said), listSteps(b, other)]
+  const count = Math.max(steps.length, others.length)
+  return {
+    a: a.view,
+    b: b.view,
+    commonRecords: countCommonRecords(a, b),
+    commonMessages: countCommon(said, other, (message) => [
+      message.role,
+      message.text,
+      message.calls.map(toComparedCall),
+    ]),
+    change: findChange(a, b, said, other),
+    steps: Array.from({ length: count }, (_, i) => {
+      const [one, two] = [steps[i] ?? null, others[i] ?? null]
+      const isSame =
+        one !== null &&
+        two !== null &&
+        isEqual([one.said, one.text, one.calls], [two.said, two.text, two.calls])
+      return { step: i + 1, a: one, b: two, isSame }
+    }),
+  }
+}
+
+const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
+  createTranscript(fold.now, fold.origin?.edit, fold.durations)
+
+/** For a fork and its origin: the records up to the fork. For other sessions: equal records at the beginning. */
+function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
+  if (b.session.forkedFrom?.sessionId === a.session.id) return b.session.forkedFrom.seq
+  if (a.session.forkedFrom?.sessionId === b.session.id) return a.session.forkedFrom.seq
+  return countCommon(a.rows, b.rows, ({ type, label, to, taken }: RecordRow) => [type, label, to, taken])
+}
+
+function countCommon<Item>(a: readonly Item[], b: readonly Item[], key: (item: Item) => unknown): number {
+  const at = a.findIndex((item, i) => {
+    const other = b[i]
+    return other === undefined || !isEqual(key(item), key(other))
+  })
+  return at < 0 ? a.length : at
+}
+
+const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+const toComparedCall = ({ name, arguments: text, result }: ShownMessage['calls'][number]) => ({
+  name,
+  arguments: text,
+  result,
+})
+
+/** What the edit of the fork changed, as both show it. */
+function findChange(
+  a: ComparedSession,
+  b: ComparedSession,
+  said: readonly ShownMessage[],
+  other: readonly ShownMessage[],
+): CompareChange | null {
+  const isForkOf = (one: ComparedSession, two: ComparedSession): boolean =>
+    one.fold.origin?.sessionId === two.view.session.id
+  const edit = isForkOf(b, a) ? b.fold.origin?.edit : isForkOf(a, b) ? a.fold.origin?.edit : undefined
+  if (edit === undefined) return null
+  if ('message' in edit) {
+    const textIn = (messages: readonly ShownMessage[]): string =>
+      messages.find(({ id }) => id === edit.message)?.text ?? ''
+    return { kind: 'message', name: null, a: textIn(said), b: textIn(other) }
+  }
+  // Ids of calls are unique in a batch alone: the call is the one of the message that both have, and that differs.
+  const kind = 'result' in edit ? 'result' : 'arguments'
+  for (const message of said) {
+    const call = message.calls.find(({ id }) => id === edit.call)
+    const twin = other.find(({ id }) => id === message.id)?.calls.find(({ id }) => id === edit.call)
+    if (!call || !twin || call[kind] === twin[kind]) continue
+    return { kind, name: call.name, a: call[kind] ?? '', b: twin[kind] ?? '' }
+  }
+  return null
+}
+
+/** The model's answers, with their cost. */
+function listSteps({ view: { rows } }: ComparedSession, messages: readonly ShownMessage[]): CompareStep[] {
+  const answers = messages.flatMap((message, i) =>
+    message.role === 'assistant' ? [{ ...message, said: getWordsBefore(messages, i) }] : [],
+  )
+  const brought = rows.filter(({ label, type }) => type === 'event' && label.startsWith('answer'))
+  // A fork has the answers of its origin, but not their records.
+  const inherited = Math.max(0, answers.length - brought.length)
+  return answers.map(({ text, calls, at, said }, i): CompareStep => {
+    const row = brought[i - inherited]
+    const before = row && rows[row.seq - 2]
+    return {
+      seq: row?.seq ?? 1,
+      said,
+      text,
+      calls: calls.map(toComparedCall),
+      tokens: row ? row.tokens - (before?.tokens ?? 0) : 0,
+      cost: row && row.cost !== null && before?.cost != null ? row.cost - before.cost : null,
+      ms: row && before ? at - before.at : 0,
+    }
+  })
+}
+
+/** What users said between the answer before and this one. */
+function getWordsBefore(messages: readonly ShownMessage[], at: number): string {
+  const since = messages.findLastIndex(({ role }, i) => i < at && role === 'assistant')
+  return messages
+    .slice(since + 1, at)
+    .flatMap(({ role, text, marks }) => (role === 'user' && !marks.includes('internal') ? [text] : []))
+    .join('\n')
+}
