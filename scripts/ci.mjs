@@ -25,6 +25,7 @@ const lanes = [
   'test:chat',
   'test:site',
   'test:mcp',
+  'test:conformance',
   'test:ai-sdk',
   'test:starters',
   'test:runtimes',

@@ -1,0 +1,4 @@
+// The positive control, as a peer.
+import { openConversation } from '../control/loop.mjs'
+
+export const open = ({ baseURL, tools = [], limits }) => openConversation({ baseURL, tools, limits })

@@ -1,0 +1,179 @@
+// A cancel: nothing starts after it, what had returned is kept, and the caller gets an end.
+import { call, calls, end, first, refuse, say, stall, words } from '../frames.mjs'
+import { resultsOf } from '../strict-history.mjs'
+
+const cancel = (rest) => ({ class: 'cancel', ...rest })
+const read = (id, path) => [id, 'read', { path }]
+const aborted = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
+const never = () => new Promise(() => {})
+
+async function noMore({ lane, check, ended, tools = [] }) {
+  const ran = tools.map(({ runs }) => runs.length).join()
+  const late = await lane.quiet()
+  check(late === 0, `${late} more requests after the end (${ended})`)
+  check(tools.map(({ runs }) => runs.length).join() === ran, `a tool started after the end (${ended})`)
+}
+
+export default [
+  cancel({
+    name: 'before',
+    title: 'A signal that is aborted already: no request',
+    mistake: 'ignoresSignal',
+    async run({ serve, open, check, settles }) {
+      const lane = serve([say('Hello.')])
+      const { ended } = await settles(open({ lane }).say('Go.', { signal: AbortSignal.abort() }))
+      await lane.quiet()
+      check(lane.requests.length === 0, `${lane.requests.length} requests (${ended})`)
+    },
+  }),
+  cancel({
+    name: 'in-text',
+    title: 'While a text streams: the socket is closed, and the caller gets an end',
+    mistake: 'ignoresSignal',
+    async run({ serve, open, check, certify, settles }) {
+      const controller = new AbortController()
+      const lane = serve([{ frames: [first, ...words('Half of it'), stall] }])
+      const running = open({ lane }).say('Go.', { signal: controller.signal })
+      await lane.had(1)
+      setTimeout(() => controller.abort(), 80)
+      const { ok, ended } = await settles(running)
+      certify(lane, 'stall')
+      check(!ok, `reported as a normal end (${ended})`)
+      await noMore({ lane, check, ended })
+      check(lane.requests[0].closed, `the socket of the request is open (${ended})`)
+      return ended
+    },
+  }),
+  cancel({
+    name: 'before-calls',
+    title: 'While a call streams: the call is not executed, though its rest arrives',
+    mistake: 'ignoresSignal',
+    async run({ serve, open, tool, check, settles }) {
+      const controller = new AbortController()
+      const frames = [
+        first,
+        ...call(0, 'c1', 'read', { path: 'a' }),
+        { until: aborted(controller.signal) },
+        ...end('tool_calls'),
+      ]
+      const lane = serve([{ frames }, say('Done.')])
+      const tool1 = tool('read', { path: 'string' }, () => 'text')
+      const running = open({ lane, tools: [tool1] }).say('Go.', { signal: controller.signal })
+      await lane.had(1)
+      setTimeout(() => controller.abort(), 80)
+      const { ended } = await settles(running)
+      await noMore({ lane, check, ended, tools: [tool1] })
+      check(tool1.runs.length === 0, `executed (${ended})`)
+      check(lane.requests.length === 1, `${lane.requests.length} requests (${ended})`)
+    },
+  }),
+  cancel({
+    name: 'in-call',
+    title: 'While a call runs that obeys the signal: no further request',
+    mistake: 'ignoresSignal',
+    async run({ serve, open, tool, check, settles }) {
+      const controller = new AbortController()
+      const lane = serve([calls([read('c1', 'a')]), say('Done.')])
+      let reached = false
+      const tool1 = tool('read', { path: 'string' }, async (_, { signal }) => {
+        setTimeout(() => controller.abort(), 10)
+        await Promise.race([aborted(controller.signal), signal ? aborted(signal) : never()])
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        reached = signal?.aborted === true
+        throw new Error('aborted')
+      })
+      const { ok, ended } = await settles(
+        open({ lane, tools: [tool1] }).say('Go.', { signal: controller.signal }),
+      )
+      await noMore({ lane, check, ended, tools: [tool1] })
+      check(lane.requests.length === 1, `${lane.requests.length} requests (${ended})`)
+      check(!ok, `reported as a normal end (${ended})`)
+      check(reached, `the abort did not reach the tool (${ended})`)
+    },
+  }),
+  cancel({
+    name: 'in-deaf-call',
+    title: 'While a call runs that never ends: the caller gets an end',
+    mistake: 'awaitsTools',
+    async run({ serve, open, tool, check, settles }) {
+      const controller = new AbortController()
+      const lane = serve([calls([read('c1', 'a')]), say('Done.')])
+      const tool1 = tool('read', { path: 'string' }, () => {
+        setTimeout(() => controller.abort(), 10)
+        return never()
+      })
+      const { ok, ended } = await settles(
+        open({ lane, tools: [tool1] }).say('Go.', { signal: controller.signal }),
+      )
+      check(!ok, `reported as a normal end (${ended})`)
+      await noMore({ lane, check, ended })
+    },
+  }),
+  cancel({
+    name: 'swallowed',
+    title: 'A tool that answers in spite of the abort: no further request',
+    mistake: 'ignoresSignal',
+    async run({ serve, open, tool, check, settles }) {
+      const controller = new AbortController()
+      const lane = serve([calls([read('c1', 'a')]), say('Done.')])
+      const tool1 = tool('read', { path: 'string' }, () => {
+        controller.abort()
+        return 'the text'
+      })
+      const { ended } = await settles(
+        open({ lane, tools: [tool1] }).say('Go.', { signal: controller.signal }),
+      )
+      await noMore({ lane, check, ended })
+      check(lane.requests.length === 1, `${lane.requests.length} requests (${ended})`)
+    },
+  }),
+  cancel({
+    name: 'result-kept',
+    title: 'Of two calls one had returned: its result is in the next request',
+    mistake: 'dropsResults',
+    async run({ serve, open, tool, check, settles }) {
+      const controller = new AbortController()
+      const lane = serve([calls([read('c1', 'a'), read('c2', 'b')]), say('Done.')])
+      const tool1 = tool('read', { path: 'string' }, async ({ path }, { signal }) => {
+        if (path === 'a') return 'paid for'
+        setTimeout(() => controller.abort(), 60)
+        await (signal ? aborted(signal) : aborted(controller.signal))
+        throw new Error('aborted')
+      })
+      const conversation = open({ lane, tools: [tool1] })
+      const { ended } = await settles(conversation.say('Go.', { signal: controller.signal }))
+      check(
+        tool1.runs.length === 2,
+        `the calls did not run side by side or in turn: ${tool1.runs.length} (${ended})`,
+      )
+      const before = lane.requests.length
+      await settles(conversation.say('Again.'))
+      const results = resultsOf(lane.requests[before]?.messages ?? [])
+      check(
+        results.some(({ text }) => text.includes('paid for')),
+        `the next request has the results ${JSON.stringify(results)} (${ended})`,
+      )
+    },
+  }),
+  cancel({
+    name: 'in-retry',
+    title: 'While a retry waits: no further request',
+    mistake: 'ignoresSignal',
+    needs: ['retries'],
+    async run({ serve, open, check, settles }) {
+      const controller = new AbortController()
+      const lane = serve(Object.assign([], { otherwise: { ...refuse(503, 'overloaded'), fault: '503' } }))
+      const running = open({ lane }).say('Go.', { signal: controller.signal })
+      await lane.had(1)
+      let atAbort = 0
+      setTimeout(() => {
+        atAbort = lane.requests.length
+        controller.abort()
+      }, 60)
+      const { ended } = await settles(running, 14_000)
+      await lane.quiet(2500)
+      const late = lane.requests.length - atAbort
+      check(late === 0, `${late} more requests after the abort (${ended})`)
+    },
+  }),
+]

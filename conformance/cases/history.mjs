@@ -1,0 +1,168 @@
+// After every way to stop, a strict provider accepts the next request, and what was done is in it.
+import { call, calls, first, refuse, say, words, end } from '../frames.mjs'
+import { callsOf, resultsOf, usersOf } from '../strict-history.mjs'
+
+/** One stop, and then "Again.": the server refuses what a strict provider refuses. */
+const after = (name, title, mistake, stop, { needs, kept } = {}) => ({
+  class: 'history',
+  name,
+  title,
+  mistake,
+  needs,
+  async run(world) {
+    const { check } = world
+    const { lane, conversation, ended } = await stop(world)
+    const before = lane.requests.length
+    const again = await conversation.say('Again.')
+    const request = lane.requests[before]
+    check(request, `no further request: ${again.ended}`)
+    check(lane.refused.length === 0, `a strict provider refuses the next request: ${lane.refused[0]}`)
+    check(usersOf(request.messages).at(-1)?.includes('Again.'), 'the new message is not the last one')
+    check(
+      usersOf(request.messages).some((text) => text.includes('Go.')),
+      'the first message is lost',
+    )
+    if (kept) kept({ ...world, messages: request.messages })
+    return ended
+  },
+})
+
+const read = (id, path) => [id, 'read', { path }]
+const fixed = (text) => () => text
+
+/** A controller that aborts from within a tool, which then waits until the abort reaches it, or a while. */
+const waits =
+  (controller) =>
+  (_, { signal }) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => resolve('late'), 3000)
+      signal?.addEventListener('abort', () => {
+        clearTimeout(timer)
+        reject(new Error('aborted'))
+      })
+      controller.abort()
+    })
+
+export default [
+  after(
+    'end',
+    'After a normal end, with a tool',
+    'dropsResults',
+    async ({ serve, open, tool }) => {
+      const lane = serve([calls([read('c1', 'a')]), say('Done.')])
+      const conversation = open({ lane, tools: [tool('read', { path: 'string' }, fixed('the text'))] })
+      const { ended } = await conversation.say('Go.')
+      return { lane, conversation, ended }
+    },
+    {
+      kept: ({ check, messages }) =>
+        check(
+          resultsOf(messages).some(({ text }) => text.includes('the text')),
+          'the result of the call is lost',
+        ),
+    },
+  ),
+  after(
+    'limit',
+    'After a limit of steps',
+    'leavesCallsOpen',
+    async ({ serve, open, tool }) => {
+      const lane = serve([calls([read('c1', 'a')]), calls([read('c2', 'b')]), say('Done.')])
+      const conversation = open({
+        lane,
+        limits: { steps: 2 },
+        tools: [tool('read', { path: 'string' }, fixed('the text'))],
+      })
+      const { ended } = await conversation.say('Go.')
+      return { lane, conversation, ended }
+    },
+    { needs: ['stepLimit'] },
+  ),
+  after(
+    'cancel-in-call',
+    'After a cancel while a call runs',
+    'leavesCallsOpen',
+    async ({ serve, open, tool, settles }) => {
+      const lane = serve([calls([read('c1', 'a')]), say('Done.')])
+      const controller = new AbortController()
+      const conversation = open({ lane, tools: [tool('read', { path: 'string' }, waits(controller))] })
+      const { ended } = await settles(conversation.say('Go.', { signal: controller.signal }))
+      return { lane, conversation, ended }
+    },
+  ),
+  after(
+    'cancel-in-text',
+    'After a cancel while a text streams',
+    'keepsEmptyAnswer',
+    async ({ serve, open, settles }) => {
+      const controller = new AbortController()
+      const lane = serve([
+        { frames: [first, ...words('Half of it'), { until: aborted(controller.signal) }, ...end()] },
+        say('Done.'),
+      ])
+      const conversation = open({ lane })
+      const running = conversation.say('Go.', { signal: controller.signal })
+      await lane.had(1)
+      setTimeout(() => controller.abort(), 80)
+      const { ended } = await settles(running)
+      return { lane, conversation, ended }
+    },
+  ),
+  after(
+    'cancel-in-arguments',
+    'After a cancel while the arguments of a call stream',
+    'keepsHalfCalls',
+    async ({ serve, open, tool, settles }) => {
+      const controller = new AbortController()
+      const half = call(0, 'c1', 'read', '{"path":"/home/ada/le')
+      const lane = serve([
+        { frames: [first, ...half, { until: aborted(controller.signal) }, ...end()] },
+        say('Done.'),
+      ])
+      const conversation = open({ lane, tools: [tool('read', { path: 'string' }, fixed('the text'))] })
+      const running = conversation.say('Go.', { signal: controller.signal })
+      await lane.had(1)
+      setTimeout(() => controller.abort(), 80)
+      const { ended } = await settles(running)
+      return { lane, conversation, ended }
+    },
+  ),
+  after('tool-throws', 'After a tool that throws', 'leavesCallsOpen', async ({ serve, open, tool }) => {
+    const lane = serve([calls([read('c1', 'a')]), say('Done.')])
+    const fails = tool('read', { path: 'string' }, () => {
+      throw new Error('no such file')
+    })
+    const conversation = open({ lane, tools: [fails] })
+    const { ended } = await conversation.say('Go.')
+    return { lane, conversation, ended }
+  }),
+  after(
+    'provider-fails',
+    'After a provider that refuses the second request',
+    'leavesCallsOpen',
+    async ({ serve, open, tool }) => {
+      const lane = serve([calls([read('c1', 'a')]), refuse(400, 'context length exceeded'), say('Done.')])
+      const conversation = open({ lane, tools: [tool('read', { path: 'string' }, fixed('the text'))] })
+      const { ended } = await conversation.say('Go.')
+      return { lane, conversation, ended }
+    },
+    {
+      kept: ({ check, messages }) => check(callsOf(messages).length === 1, 'the call that was made is lost'),
+    },
+  ),
+  after(
+    'broken-arguments',
+    'After arguments that are no JSON',
+    'keepsBrokenArguments',
+    async ({ serve, open, tool }) => {
+      const lane = serve([calls([['c1', 'read', '{"path":']]), say('Done.')])
+      const conversation = open({ lane, tools: [tool('read', { path: 'string' }, fixed('the text'))] })
+      const { ended } = await conversation.say('Go.')
+      return { lane, conversation, ended }
+    },
+  ),
+]
+
+function aborted(signal) {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
+}

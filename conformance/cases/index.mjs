@@ -1,0 +1,24 @@
+import cancel from './cancel.mjs'
+import faults from './faults.mjs'
+import history from './history.mjs'
+import limits from './limits.mjs'
+import loops from './loops.mjs'
+import truncation from './truncation.mjs'
+import usage from './usage.mjs'
+import wire from './wire.mjs'
+
+/** Every case, with its id: the class and the name. */
+export const cases = [
+  ...wire,
+  ...truncation,
+  ...history,
+  ...cancel,
+  ...limits,
+  ...usage,
+  ...loops,
+  ...faults,
+].map((one) => ({
+  ...one,
+  needs: one.needs ?? [],
+  id: `${one.class}/${one.name}`,
+}))

@@ -1,0 +1,261 @@
+// The controls: the least loop that does every case right, and the same loop with one mistake, which its case has to find. A
+// case that passes the mistake, or fails the right loop, tells nothing about a library.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readAnswer } from './read-answer.mjs'
+
+const limitOfSteps = 50
+const isNormal = (finish) => finish === 'stop' || finish === 'tool_calls'
+
+/** The work, or the reason of an abort that comes before its end. */
+function orAborted(work, signal) {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason)
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}
+
+/** The input of a call, or why there is none. */
+function inputOf({ input: text }, { fields }, mistake) {
+  if (text === '' && mistake !== 'wantsArguments') return { input: {} }
+  let input
+  try {
+    input = JSON.parse(text)
+  } catch (error) {
+    if (mistake === 'wantsArguments') throw error
+    if (mistake === 'runsBrokenArguments' || mistake === 'repairsArguments') return { input: { path: text } }
+    return { why: `The arguments are no JSON: ${error.message}` }
+  }
+  const wrong = Object.entries(fields).find(([name, type]) => typeof input?.[name] !== type)
+  return wrong && mistake !== 'runsBrokenArguments'
+    ? { why: `${wrong[0]} has to be a ${wrong[1]}.` }
+    : { input }
+}
+
+function asText(value, mistake) {
+  if (typeof value === 'string') return value
+  if (mistake === 'wantsJson') return JSON.parse(JSON.stringify(value))
+  try {
+    return JSON.stringify(value) ?? 'null'
+  } catch {
+    return String(value)
+  }
+}
+
+class Conversation {
+  #messages = []
+  #options
+  #mistake
+  #ids = 0
+
+  constructor(options) {
+    this.#options = options
+    this.#mistake = options.mistake
+  }
+
+  async say(text, { signal = new AbortController().signal } = {}) {
+    const mistake = this.#mistake
+    const { limits = {} } = this.#options
+    const run = {
+      signal: mistake === 'ignoresSignal' ? new AbortController().signal : signal,
+      usage: { input: 0, output: 0 },
+      steps: 0,
+      text: '',
+    }
+    this.#messages.push({ role: 'user', content: text })
+    const most =
+      (limits.steps ?? (mistake === 'neverStops' ? 1000 : limitOfSteps)) +
+      (mistake === 'countsFromZero' ? -1 : 0)
+    const ends = (ended, ok = false) => ({
+      text: run.text,
+      ok,
+      ended,
+      usage: mistake === 'forgetsUsageOnError' && !ok ? undefined : run.usage,
+    })
+    try {
+      for (;;) {
+        if (run.steps >= most) return ends('the limit of steps')
+        // oxlint-disable-next-line no-await-in-loop -- a loop of steps
+        const answer = await this.#ask(run)
+        run.steps++
+        run.text = (mistake === 'joinsAttempts' ? run.text : '') + answer.text
+        const isOver =
+          limits.tokens && run.usage.input + run.usage.output >= limits.tokens && mistake !== 'ignoresBudget'
+        const hasCalls =
+          answer.calls.length > 0 && (mistake !== 'trustsFinish' || answer.finish === 'tool_calls')
+        const isCut = answer.finish === 'length' || answer.finish === 'content_filter'
+        if (isOver && mistake === 'dropsPaidAnswer') run.text = ''
+        if (!hasCalls || (isCut && mistake !== 'trustsCutCalls' && mistake !== 'repairsArguments')) {
+          if (answer.text || mistake === 'acceptsEmpty')
+            this.#messages.push({ role: 'assistant', content: answer.text })
+          if (mistake === 'hidesLength') return ends('stop', true)
+          if (mistake === 'acceptsAnything' || (mistake === 'acceptsCut' && !answer.finish))
+            return ends('stop', true)
+          if (!answer.text && mistake !== 'acceptsEmpty') return ends('an empty answer')
+          return ends(isOver ? 'the budget' : answer.finish, isNormal(answer.finish) && !isOver)
+        }
+        // oxlint-disable-next-line no-await-in-loop -- a loop of steps
+        await this.#execute(answer, run)
+        if (isOver) return ends('the budget')
+        if (mistake === 'dropsLastStep' && run.steps >= most) this.#messages.splice(-1 - answer.calls.length)
+      }
+    } catch (error) {
+      return ends(`${error?.name}: ${error?.message}`)
+    }
+  }
+
+  /** One step's answer, with retries of what may pass. */
+  async #ask(run) {
+    const mistake = this.#mistake
+    for (let attempt = 1; ; attempt++) {
+      const answer = { text: '', calls: [], finish: null, usage: null }
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+        await this.#request(answer, run)
+        const { input, output } = answer.usage ?? { input: 0, output: 0 }
+        const sum = mistake === 'countsLastStep' ? { input: 0, output: 0 } : run.usage
+        run.usage = { ...run.usage, input: sum.input + input, output: sum.output + output }
+        return answer
+      } catch (error) {
+        if (run.signal.aborted) {
+          this.#keepPart(answer)
+          throw error
+        }
+        if (mistake === 'joinsAttempts') run.text += answer.text
+        else if (answer.text) run.usage.unknown = true
+        const status = error.response?.status
+        const isFatal = status && status !== 429 && status < 500
+        if (mistake === 'neverRetries' || (isFatal && mistake !== 'retriesAll') || attempt === 3) throw error
+        const told = error.response?.headers.get('retry-after')
+        const seconds = told && (Number(told) || (Date.parse(told) - Date.now()) / 1000)
+        // oxlint-disable-next-line no-await-in-loop -- the wait of a retry
+        await sleep(mistake === 'retriesAtOnce' ? 0 : seconds ? seconds * 1000 + 5 : 300, undefined, {
+          signal: run.signal,
+        })
+      }
+    }
+  }
+
+  async #request(answer, { signal }) {
+    const { baseURL, tools, limits = {} } = this.#options
+    const controller = new AbortController()
+    let timer
+    const touch = () => {
+      clearTimeout(timer)
+      if (limits.idleMs && this.#mistake !== 'ignoresSilence')
+        timer = setTimeout(() => controller.abort(new Error('the answer stalls')), limits.idleMs)
+    }
+    touch()
+    const signals = AbortSignal.any([signal, controller.signal])
+    const declared = tools.map(({ name, description, fields }) => ({
+      type: 'function',
+      function: {
+        name,
+        description,
+        parameters: {
+          type: 'object',
+          properties: Object.fromEntries(Object.entries(fields).map(([key, type]) => [key, { type }])),
+          required: Object.keys(fields),
+        },
+      },
+    }))
+    try {
+      const response = await fetch(`${baseURL}/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          model: 'scripted',
+          messages: this.#messages,
+          ...(declared.length > 0 && { tools: declared }),
+          stream: true,
+          stream_options: { include_usage: true },
+        }),
+        signal: signals,
+      })
+      await readAnswer(response, answer, this.#mistake, touch)
+    } catch (error) {
+      const accepts = this.#mistake === 'acceptsCut' || this.#mistake === 'acceptsAnything'
+      if (!accepts || signals.aborted || error.response) throw error
+      answer.calls.reverse()
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** The part of an answer that a cancel ended. */
+  #keepPart({ text, calls }) {
+    if (this.#mistake === 'keepsHalfCalls' && calls.length > 0)
+      this.#messages.push(this.#answerOf(text, calls))
+    else if (this.#mistake === 'keepsEmptyAnswer') this.#messages.push({ role: 'assistant', content: '' })
+    else if (text) this.#messages.push({ role: 'assistant', content: text })
+  }
+
+  #answerOf(text, calls) {
+    const keepsInput = this.#mistake === 'keepsBrokenArguments' || this.#mistake === 'keepsHalfCalls'
+    const sent = (input) => {
+      try {
+        JSON.parse(input)
+        return input
+      } catch {
+        return keepsInput ? input : '{}'
+      }
+    }
+    const asked = calls.map(({ id, name, input }) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: sent(input) },
+    }))
+    return {
+      role: 'assistant',
+      content: this.#mistake === 'dropsWordsOrCalls' ? null : text || null,
+      tool_calls: asked,
+    }
+  }
+
+  async #execute({ text, calls }, run) {
+    const mistake = this.#mistake
+    const seen = new Set()
+    for (const call of calls) {
+      if (mistake !== 'trustsIds' && (call.id === '' || seen.has(call.id))) call.id = `own_${this.#ids++}`
+      seen.add(call.id)
+    }
+    if (mistake === 'dropsWordsOrCalls' && text) calls.splice(1)
+    this.#messages.push(this.#answerOf(text, calls))
+    const results = new Map()
+    const all = Promise.all(calls.map(async (call) => results.set(call, await this.#runTool(call, run))))
+    try {
+      await (mistake === 'awaitsTools' ? all : orAborted(all, run.signal))
+    } finally {
+      for (const call of calls) {
+        if (mistake === 'leavesCallsOpen') continue
+        const content = results.get(call) ?? 'Cancelled.'
+        this.#messages.push({
+          role: 'tool',
+          tool_call_id: call.id,
+          content: mistake === 'dropsResults' ? 'Gone.' : content,
+        })
+      }
+    }
+    run.signal.throwIfAborted()
+  }
+
+  async #runTool(call, { signal }) {
+    const mistake = this.#mistake
+    const tool = this.#options.tools.find(({ name }) => name === call.name)
+    if (!tool) {
+      if (mistake === 'throwsAtUnknownTool') throw new Error(`there is no tool ${call.name}`)
+      return `There is no tool ${call.name}.`
+    }
+    const { input, why } = inputOf(call, tool, mistake)
+    if (why) return why
+    try {
+      return asText(await tool.execute(input, { signal }), mistake)
+    } catch (error) {
+      if (mistake === 'throwsToolErrors' || mistake === 'wantsJson') throw error
+      return `Error: ${error?.message ?? 'unknown'}`
+    }
+  }
+}
+
+export const openConversation = (options) => new Conversation(options)

@@ -1,0 +1,71 @@
+// The answers of the scripted server: what a provider of Chat Completions streams, made by hand so that a case can bend it.
+
+/** A frame that is sent only to a client that asked for usage, as providers do. */
+const ofUsage = (text) => ({ text, onlyWithUsage: true })
+
+export const event = (data) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
+
+const envelope = {
+  id: 'chatcmpl-1',
+  object: 'chat.completion.chunk',
+  created: 1_700_000_000,
+  model: 'scripted',
+}
+
+export const chunk = (delta, finish = null) =>
+  event({ ...envelope, choices: [{ index: 0, delta, finish_reason: finish }] })
+
+export const usage = (input = 10, output = 5) =>
+  ofUsage(
+    event({
+      ...envelope,
+      choices: [],
+      usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+    }),
+  )
+
+export const done = event('[DONE]')
+export const first = chunk({ role: 'assistant', content: '' })
+
+/** How an answer ends: its reason, its usage, and the word of the end. */
+export const end = (finish = 'stop', tokens = [10, 5]) => [chunk({}, finish), usage(...tokens), done]
+
+const pieces = (text) => text.match(/.{1,12}/gsu) ?? []
+
+export const words = (text) => pieces(text).map((content) => chunk({ content }))
+
+/** A text answer. */
+export const say = (text, { finish = 'stop', tokens } = {}) => ({
+  frames: [first, ...words(text), ...end(finish, tokens)],
+})
+
+export const call = (index, id, name, input) => [
+  chunk({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] }),
+  ...pieces(typeof input === 'string' ? input : JSON.stringify(input)).map((text) =>
+    chunk({ tool_calls: [{ index, function: { arguments: text } }] }),
+  ),
+]
+
+/** An answer that calls tools: `[id, name, input]` each, the input as an object or as the text that the model wrote. */
+export const calls = (list, { text = '', finish = 'tool_calls', tokens } = {}) => ({
+  frames: [
+    first,
+    ...words(text),
+    ...list.flatMap(([id, name, input], at) => call(at, id, name, input)),
+    ...end(finish, tokens),
+  ],
+})
+
+/** The rest of an answer that a fault ends: the socket is closed, or nothing comes any more. */
+export const cut = { fault: 'cut' }
+export const stall = { fault: 'stall' }
+
+/** A pause that makes two pieces arrive apart. */
+export const apart = { apart: true }
+
+export const refuse = (status, message, headers = {}) => ({
+  status,
+  headers,
+  type: 'application/json',
+  frames: [JSON.stringify({ error: { message, type: 'server_error', code: null, param: null } })],
+})

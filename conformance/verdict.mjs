@@ -1,0 +1,28 @@
+// How a case tells its end.
+
+/** What the library did wrong, with what was seen. */
+export class Failure extends Error {}
+
+/** The fault did not happen: the case says nothing, and the run of the suite fails. */
+export class NotCertified extends Error {}
+
+export function check(isSo, evidence) {
+  if (!isSo) throw new Failure(evidence)
+}
+
+export function certify(lane, fault) {
+  if (!lane.faults.includes(fault)) throw new NotCertified(`the fault '${fault}' did not land`)
+}
+
+const timeIsUp = Symbol('time')
+
+/** The value of a promise, or a failure when there is none in time. */
+export async function settles(promise, ms = 8000) {
+  let timer
+  const time = new Promise((resolve) => {
+    timer = setTimeout(resolve, ms, timeIsUp)
+  })
+  const value = await Promise.race([promise, time]).finally(() => clearTimeout(timer))
+  if (value === timeIsUp) throw new Failure(`no end within ${ms / 1000} s`)
+  return value
+}

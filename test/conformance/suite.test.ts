@@ -1,0 +1,193 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import fc from 'fast-check'
+
+const folder = new URL('../../conformance/', import.meta.url)
+const load = <T>(name: string): Promise<T> => import(new URL(name, folder).href) as Promise<T>
+
+interface Told {
+  result: string
+  evidence: string
+}
+interface Case {
+  id: string
+  mistake: string
+}
+interface Result extends Told {
+  peer: string
+  column: string
+  case: string
+}
+interface Message {
+  role: string
+  content?: string | null
+  tool_call_id?: string
+  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[]
+}
+
+const { cases } = await load<{ cases: Case[] }>('cases/index.mjs')
+const { findHistoryProblem } = await load<{
+  findHistoryProblem: (messages: Message[]) => string | undefined
+}>('strict-history.mjs')
+const { summarize } = await load<{
+  summarize: (report: object, expected: object) => { text: string; isGood: boolean }
+}>('summary.mjs')
+const { runCase } = await load<{
+  runCase: (one: object, given: object) => Promise<Told>
+}>('run-case.mjs')
+const { certify, check } = await load<{
+  certify: (lane: { faults: string[] }, fault: string) => void
+  check: (isSo: boolean, evidence: string) => void
+}>('verdict.mjs')
+const { createRandom } = await load<{ createRandom: (seed: number) => () => number }>('server.mjs')
+
+const main = (...options: string[]) =>
+  spawnSync(process.execPath, [fileURLToPath(new URL('main.mjs', folder)), ...options], { encoding: 'utf8' })
+
+const result = (told: Partial<Result>): Result => ({
+  peer: 'ai',
+  column: 'defaults',
+  case: 'wire/text',
+  result: 'pass',
+  evidence: '',
+  ...told,
+})
+const report = (results: Result[], more = {}) => ({
+  peers: [{ name: 'ai' }],
+  controls: [],
+  missing: [],
+  results,
+  ...more,
+})
+const listed = { ai: { defaults: { 'wire/text': 'a reason' } } }
+
+describe('the verdict of a run', () => {
+  test.each([
+    ['a pass', result({}), {}, true],
+    ['a failure that is listed', result({ result: 'expected_fail' }), listed, true],
+    ['what a library does not claim', result({ result: 'not_claimed' }), {}, true],
+    ['a failure', result({ result: 'fail', evidence: 'no end' }), {}, false],
+    ['a pass that is listed as a failure', result({}), listed, false],
+    ['a fault that did not land', result({ result: 'not_certified' }), {}, false],
+  ])('%s', (_, told, expected, isGood) => {
+    expect(summarize(report([told]), expected).isGood).toBe(isGood)
+  })
+
+  test('a case that does not tell its controls apart fails the run', () => {
+    const { text, isGood } = summarize(
+      report([result({})], { controls: [{ case: 'wire/text', why: 'both pass' }] }),
+      {},
+    )
+    expect([isGood, text]).toEqual([false, expect.stringContaining('CONTROL wire/text: both pass')])
+  })
+
+  test('a library that is not there is named', () => {
+    const { text, isGood } = summarize(
+      report([], { missing: [{ peer: 'ai', column: 'defaults', why: 'no package' }] }),
+      {},
+    )
+    expect([isGood, text]).toEqual([false, expect.stringContaining('MISSING ai, defaults: no package')])
+  })
+})
+
+describe('a case', () => {
+  const given = { lacks: {}, open: () => ({}), column: 'defaults', server: {}, repeats: true }
+  const told = (run: () => void, needs: string[] = [], more = {}) =>
+    runCase({ needs, run: async () => run() }, { ...given, ...more })
+
+  test('that needs what the library does not claim is not played', async () => {
+    const never = () => {
+      throw new Error('played')
+    }
+    expect(await told(never, ['usage'], { lacks: { usage: 'no such number' } })).toEqual({
+      result: 'not_claimed',
+      evidence: 'no such number',
+    })
+  })
+
+  test('fails when it fails at least twice in three times', async () => {
+    let plays = 0
+    const failing = (times: number) => () => check(plays++ >= times, 'seen')
+    expect((await told(failing(1))).result).toBe('pass')
+    plays = 0
+    expect(await told(failing(2))).toEqual({ result: 'fail', evidence: 'seen [2 of 3 times]' })
+  })
+
+  test('whose fault did not land tells nothing', async () => {
+    expect((await told(() => certify({ faults: ['cut'] }, 'stall'))).result).toBe('not_certified')
+  })
+
+  test('that breaks is no failure of the library', async () => {
+    const broken = () => {
+      throw new TypeError('a defect of the suite')
+    }
+    expect((await told(broken)).result).toBe('broken')
+  })
+})
+
+test('each case has a name of its own, and a mistake that it has to find', () => {
+  const ids = cases.map(({ id }) => id)
+  expect([...new Set(ids)]).toEqual(ids)
+  expect(cases.filter(({ mistake }) => !mistake)).toEqual([])
+})
+
+test('one seed gives the same pieces', () => {
+  fc.assert(
+    fc.property(fc.integer(), (seed) => {
+      const [a, b] = [createRandom(seed), createRandom(seed)]
+      const drawn = [a(), a(), a()]
+      expect([b(), b(), b()]).toEqual(drawn)
+      expect(drawn.every((value) => value >= 0 && value < 1)).toBe(true)
+    }),
+  )
+})
+
+describe('a strict provider', () => {
+  const asks = (...ids: string[]): Message => ({
+    role: 'assistant',
+    content: null,
+    tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'read', arguments: '{}' } })),
+  })
+  const gives = (id: string): Message => ({ role: 'tool', tool_call_id: id, content: 'text' })
+  const user: Message = { role: 'user', content: 'Go.' }
+
+  test('accepts each call with one result, in any order', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.stringMatching(/^c\d{1,3}$/), { minLength: 1 }), (ids) => {
+        const results = ids.toReversed().map(gives)
+        expect(findHistoryProblem([user, asks(...ids), ...results, user])).toBeUndefined()
+        expect(findHistoryProblem([user, asks(...ids), ...results.slice(1), user])).toContain('has no result')
+        expect(findHistoryProblem([user, asks(...ids), ...results, gives(ids[0] ?? '')])).toContain(
+          'no open call',
+        )
+      }),
+    )
+  })
+
+  test.each([
+    ['an empty answer', [user, { role: 'assistant', content: '' }, user], 'is empty'],
+    ['two calls with one id', [user, asks('c1', 'c1')], 'have the id c1'],
+    ['a call without an id', [user, asks('')], 'has no id'],
+    ['no messages', [], 'no messages'],
+  ])('refuses %s', (_, messages, why) => {
+    expect(findHistoryProblem(messages)).toContain(why)
+  })
+})
+
+describe('the command', () => {
+  test('tells its options', () => {
+    const { status, stdout } = main('--help')
+    expect([status, stdout]).toEqual([0, expect.stringContaining(`Runs ${cases.length} cases`)])
+  })
+
+  test.each([
+    ['no library', [], 'Use --peer or --all'],
+    ['an unknown library', ['--peer', 'nobody'], 'There is no adapter nobody'],
+    ['a seed that is no number', ['--peer', 'statewright', '--seed', 'x'], "--seed: 'x' is no whole number"],
+    ['a case that is not there', ['--peer', 'statewright', '--case', 'nothing'], 'no case has this text'],
+    ['an unknown option', ['--fast'], '--fast'],
+  ])('refuses %s', (_, options, why) => {
+    const { status, stderr } = main(...options)
+    expect([status, stderr]).toEqual([2, expect.stringContaining(why)])
+  })
+})
