@@ -57,7 +57,7 @@ export const agentMachine = setup({
     RESUME: {
       guard: 'isPausing',
       description: 'Withdraws a pause that the run has not taken yet.',
-      actions: ['withdrawPause', 'resumeChildren'],
+      actions: ['withdrawPause', 'resumeChildren', 'noteWakeTime'],
     },
     STEER: { actions: 'queueSteering' },
   },
@@ -138,6 +138,7 @@ export const agentMachine = setup({
                 },
                 { guard: 'isOverCallCap', target: '#agent.MAX_STEPS' },
                 { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED' },
+                { guard: 'isAsleep', target: '#agent.PAUSED' },
                 { guard: 'hasUnclearedInput', target: 'screeningInput' },
                 { guard: 'hasContextFitting', target: 'fittingContext' },
                 { guard: 'isBackingOff', target: '#agent.RUNNING.asking.backingOff' },
@@ -406,7 +407,7 @@ export const agentMachine = setup({
               target: '#agent.WAITING_FOR_INPUT.toolOutput',
               actions: { type: 'setReason', params: { reason: 'tool_output' } },
             },
-            { guard: 'hasPausedChildren', target: '#agent.PAUSED' },
+            { guard: 'hasPausedChildren', target: '#agent.PAUSED', actions: 'noteSleep' },
             { target: 'judgingResults' },
           ],
         },
@@ -482,7 +483,7 @@ export const agentMachine = setup({
               target: '#agent.RUNNING.judging.accounting',
               actions: ['takeResult', 'settleBatch'],
             },
-            { target: '#agent.RUNNING.preparing.checkingLimits', actions: 'settleBatch' },
+            { target: '#agent.RUNNING.preparing.checkingLimits', actions: ['noteSleep', 'settleBatch'] },
           ],
         },
 
@@ -511,7 +512,7 @@ export const agentMachine = setup({
               },
               {
                 target: '#agent.RUNNING.preparing.checkingLimits',
-                actions: ['applyUserGuards', 'settleBatch'],
+                actions: ['applyUserGuards', 'noteSleep', 'settleBatch'],
               },
             ],
           },
@@ -562,17 +563,18 @@ export const agentMachine = setup({
     },
 
     PAUSED: {
-      description: 'The run rests at a safe point until it is resumed; its clock stops.',
+      description: 'The run rests at a safe point until it is resumed, or until its time has come; its clock stops.',
       entry: [
         'setPauseReason',
         'settleBatch',
         { type: 'enter', params: { state: 'PAUSED' } },
         'holdDeadline',
       ],
-      exit: 'releaseDeadline',
+      exit: ['releaseDeadline', 'forgetSleep'],
       on: {
         PAUSE: {},
         RESUME: [
+          { guard: 'isForLater', actions: ['forgetHalt', 'postpone'] },
           {
             guard: 'hasPausedChildren',
             target: '#agent.WAITING_FOR_TOOL',

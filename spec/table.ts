@@ -18,6 +18,7 @@ limited             |                   | isAtCap                       | MAX_ST
 limited             |                   | isOverCalls & concludes & !isSpent | concluding | stop max_tool_calls
 limited             |                   | isOverCalls                   | MAX_STEPS       | because max_tool_calls
 limited             |                   | isSpent                       | BUDGET_EXCEEDED | because
+limited             |                   | isAsleep                      | PAUSED          | because sleeping
 limited             |                   | has inputShields & isUnseen   | screeningInput  |
 limited             |                   | has fitting                   | fittingContext  |
 limited             |                   |                               | fitted          |
@@ -50,7 +51,7 @@ backingOff          | done backOff      | isWaitOver                    | reques
 consultingOnCalls   | done callGuards   | isHalted                      | halted          | stopAsFound
 consultingOnCalls   | done callGuards   |                               | consulted       | mayRefuse
 consultingOnResults | done resultGuards | isHalted                      | halted          | stopAsFound
-consultingOnResults | done resultGuards |                               | batchOver       |
+consultingOnResults | done resultGuards |                               | checkingLimits  | close
 
 # again: An answer that is not whole, or none, is asked for again only as often as it may be.
 answered            |                   | isStopping                    | stopping        |
@@ -89,7 +90,7 @@ dispatching         |                   | some client                   | toolOu
 dispatching         |                   | doubts paused                 | dispatching     | refuse paused
 dispatching         |                   | some paused                   | PAUSED          | because paused
 dispatching         |                   |                               | judgingResults  | noteFailures
-executing           | TOOL_RESULT       | isStarted & isHopeless        | doomed          | takeReport
+executing           | TOOL_RESULT       | isStarted & isHopeless        | halting         | takeReport, noteFailures
 executing           | TOOL_RESULT, CHILD_USAGE | isStarted & hasCost & isSpent | BUDGET_EXCEEDED | because
 executing           | TOOL_RESULT, CHILD_RESTS | isStarted & isLast     | dispatching     | takeReport, refuse running
 executing           | TOOL_RESULT, CHILD_RESTS | isStarted              | =               | takeReport
@@ -102,7 +103,6 @@ judgingResults      |                   |                               | batchO
 batchOver           |                   | isAnswered & has outputShields | screeningOutput | takeResult
 batchOver           |                   | isAnswered                    | answered        | takeResult
 batchOver           |                   |                               | checkingLimits  | close
-doomed              |                   |                               | halting         | noteFailures
 halting             |                   | mayBe                         | halted          | stop pause
 halting             |                   |                               | halted          | stop error
 halted              |                   | stopsWith error & concludes & !isSpent | concluding | close
@@ -125,6 +125,7 @@ message             | REPLY             |                               | starti
 message             | STEER             |                               | checkingLimits  | steer
 backingOff          | PAUSE             |                               | PAUSED          | because paused
 PAUSED              | PAUSE, RESUMED    |                               | =               |
+PAUSED              | RESUME            | isForLater                    | =               | because sleeping, stop
 PAUSED              | RESUME            | some paused                   | dispatching     | wake
 PAUSED              | RESUME            |                               | checkingLimits  |
 PAUSED              | STEER             | some paused                   | dispatching     | wake, steer

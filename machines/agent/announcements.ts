@@ -12,7 +12,8 @@ import type { Usage } from './usage.js'
  */
 export type EmittedEvent<Tools = AnyTools> =
   | { type: 'run_started'; sessionId: string }
-  | { type: 'state_changed'; from: AgentState | null; to: AgentState; reason: Reason | null }
+  /** `wakeAt`: when a run goes on that sleeps, in milliseconds since the epoch. */
+  | { type: 'state_changed'; from: AgentState | null; to: AgentState; reason: Reason | null; wakeAt?: number }
   | { type: 'user_message'; message: UserMessage }
   | {
       type: 'stream_chunk'

@@ -56,6 +56,8 @@ export interface ToolResult {
   refusedBy?: Reason
   /** How the run of a sub-agent ended. */
   child?: ChildOutcome
+  /** The tool has returned `sleepUntil`: when the run is to go on, in milliseconds since the epoch. */
+  wakeAt?: number
   /** True when `content` was cut to the size limit. */
   truncated?: true
 }
@@ -91,6 +93,8 @@ export interface BatchCall {
   childUsage?: Usage
   /** What its sub-agent asked when it last rested; empty when it was paused. */
   questions?: ChildQuestion[]
+  /** When its sub-agent is to be woken, which sleeps. */
+  wakeAt?: number
   /** What it changes of the session's skills, once its result is a success. */
   skill?: SkillChange
   result?: ToolResult

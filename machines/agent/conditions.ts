@@ -4,6 +4,7 @@ import { canRetry } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
 import { recoverTruncation } from '../../guards/truncation.js'
 import { findEndingCall } from './answering-call.js'
+import { findLaterResume } from './actions/sleep.js'
 import type { AgentContext } from './context.js'
 import {
   findChildUsage,
@@ -81,6 +82,13 @@ export const isPastDeadline = ({ context, event }: ConditionScope): boolean =>
   context.timeLeft === null && context.deadline !== null && getEventTime(event) >= context.deadline
 
 export const isPausing = ({ context }: ConditionScope): boolean => context.pausing
+
+/** The run has been asked to sleep, and the time is still to come. */
+export const isAsleep = ({ context, event }: ConditionScope): boolean =>
+  context.wakeAt !== null && getEventTime(event) < context.wakeAt
+
+/** A resume that names a date which is still to come. */
+export const isForLater = ({ event }: ConditionScope): boolean => findLaterResume(event) !== null
 
 export const isAtStepCap = ({ context }: ConditionScope): boolean =>
   atStepCap(context.steps, context.config.limits.maxSteps)

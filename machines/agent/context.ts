@@ -114,6 +114,8 @@ export interface AgentContext {
   deadline: number | null
   /** The time that is left while the clock is stopped; null while it runs. */
   timeLeft: number | null
+  /** Until when the run sleeps, or is about to; null when it does not. */
+  wakeAt: number | null
 
   usage: { run: Usage; session: Usage }
   warnedOfBudget: boolean
@@ -179,6 +181,7 @@ export function createContext(input: AgentInput): AgentContext {
     backOffUntil: 0,
     deadline: timeoutMs > 0 ? input.now + timeoutMs : null,
     timeLeft: null,
+    wakeAt: null,
     usage: { run: noUsage, session: input.usage },
     warnedOfBudget: input.warnedOfBudget,
     response: null,
@@ -221,6 +224,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     backOffUntil: context.backOffUntil,
     deadline: context.deadline,
     timeLeft: context.timeLeft,
+    wakeAt: context.wakeAt,
     usage: context.usage,
     warnedOfBudget: context.warnedOfBudget,
     response: context.response,

@@ -40,8 +40,10 @@ export type ControlEvent = EventBase &
   (
     | { type: 'CANCEL'; why?: string; partial?: PartialAnswer }
     | { type: 'PAUSE' }
-    /** Ends a pause, or withdraws one that the run has not taken yet. */
-    | { type: 'RESUME' }
+    /**
+     * Ends a pause, or withdraws one that the run has not taken yet. `at`, in milliseconds since the epoch: not before then.
+     */
+    | { type: 'RESUME'; at?: number }
     /** Guidance that reaches the model at the next safe point, without resetting any counter. */
     | { type: 'STEER'; text: string }
     /** The next user message of an interactive run. */
@@ -70,8 +72,8 @@ export type ActorEvent = EventBase &
     | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
     /** The usage of a sub-agent since its last report. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
-    /** A sub-agent waits for answers; without questions, it was paused. */
-    | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[] }
+    /** A sub-agent waits for answers; without questions, it was paused, or sleeps until `wakeAt`. */
+    | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[]; wakeAt?: number }
     /** A call has found deferred tools, or has called one: they are loaded before its result comes. */
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
     /** A running call loads a skill, or takes one back; it counts when the call succeeds. */

@@ -75,6 +75,7 @@ export type Reason =
   | 'tool_output'
   | 'message'
   | 'paused'
+  | 'sleeping'
 
 export interface RunFailure {
   /** The reason again, or the provider's own code (`insufficient_quota`, `model_not_found`, …). */
@@ -188,7 +189,7 @@ export interface StoppedResult<Output = unknown> extends EndedResult<Output> {
   error: RunFailure
 }
 
-type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused'
+type WaitingReason = 'approval' | 'tool_output' | 'message' | 'paused' | 'sleeping'
 
 interface EndedResult<Output> extends CommonResult {
   /** True in PAUSED and WAITING_FOR_INPUT, and where a store could not be written: the same run can be resumed. */
@@ -212,10 +213,12 @@ export interface WaitingResult<Tools = AnyTools> extends RestingResult {
   error?: never
 }
 
-/** The run rests until it is resumed: `pause()` was called, or a guard halted it. */
+/** The run rests until it is resumed: `pause()` was called, a guard halted it, or it sleeps. */
 export interface PausedResult extends RestingResult {
   state: 'PAUSED'
   reason: Exclude<Reason, 'approval' | 'tool_output' | 'message'>
+  /** When it goes on, where it sleeps: milliseconds since the epoch. */
+  wakeAt?: number
   /** Why a guard halted it, or what failed and is tried again. */
   error?: RunFailure
   pending?: never

@@ -24,6 +24,7 @@ export function toCurrentResult(context: AgentContext): RunResult | RunInProgres
     ...(context.error !== null && { error: context.error }),
     ...(outputProblem !== null && { outputProblem }),
     ...(state === 'WAITING_FOR_INPUT' && { pending: listPendingCalls(context) }),
+    ...(state === 'PAUSED' && context.wakeAt !== null && { wakeAt: context.wakeAt }),
     resumable,
     sessionId: context.sessionId,
     runId: context.runId,

@@ -42,7 +42,7 @@ export interface FoldStart {
   /** The messages that the page shows: a snapshot is sent when they differ. Absent: they are right. */
   shown?: readonly { id: string; role: string; subagentRunId?: string }[]
   /** The state of the run before the first event, if it has begun. */
-  status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled'>
+  status?: Pick<Turn, 'state' | 'reason' | 'error' | 'pending' | 'settled' | 'wakeAt'>
   /** The page's id of a message, when it is not the message's own id. */
   getMessageId?: (message: Message) => string
   /** Whether the page's state is an object, so that `/statewright` can be added. */
@@ -54,6 +54,8 @@ export interface RunStatus extends Partial<Pick<RunResult, 'pending' | 'object' 
   state: AgentState
   reason: Reason | null
   error?: { message: string; code: string } | null
+  /** When a run goes on that sleeps. */
+  wakeAt?: number | null
 }
 
 /**
@@ -75,6 +77,7 @@ export class AGUIEventFold {
   readonly #asked = new Map<string, PendingCall>()
   #state: AgentState = 'RUNNING'
   #reason: Reason | null = null
+  #wakeAt: number | null = null
   #at = 0
   #error: { message: string; code: string } | null = null
 
@@ -115,7 +118,7 @@ export class AGUIEventFold {
   get status(): RunStatus {
     const waits = this.#state === 'WAITING_FOR_INPUT'
     const pending = waits ? [...this.#asked.values(), ...this.#listClientCalls()] : []
-    return { state: this.#state, reason: this.#reason, pending, error: this.#error }
+    return { state: this.#state, reason: this.#reason, pending, error: this.#error, wakeAt: this.#wakeAt }
   }
 
   /** Ends the AG-UI run: the run rests, or has ended. */
@@ -219,16 +222,18 @@ export class AGUIEventFold {
     }
   }
 
-  #changeState({ to, reason }: Extract<AgentEvent, { type: 'state_changed' }>): void {
+  #changeState({ to, reason, wakeAt }: Extract<AgentEvent, { type: 'state_changed' }>): void {
     this.#state = to
     this.#reason = reason
+    this.#wakeAt = wakeAt ?? null
     if (to !== 'WAITING_FOR_INPUT' && to !== 'WAITING_FOR_TOOL') this.#asked.clear()
     this.#emitState()
   }
 
   #emitState(): void {
     if (this.#start.state === false) return
-    const value = { state: this.#state, reason: this.#reason }
+    const sleep = this.#wakeAt === null ? {} : { wakeAt: this.#wakeAt }
+    const value = { state: this.#state, reason: this.#reason, ...sleep }
     const delta = [{ op: 'add' as const, path: '/statewright', value }]
     this.#page.emit({ ...(this.#at > 0 && this.#mark), type: 'STATE_DELTA', delta })
   }
@@ -253,14 +258,14 @@ export class AGUIEventFold {
     }
   }
 
-  #createInterrupts({ state, reason, pending = [], error, messages = [] }: RunStatus): {
+  #createInterrupts({ state, reason, pending = [], error, messages = [], wakeAt = null }: RunStatus): {
     interrupts: AGUIInterrupt[]
     asks: Map<string, string[]>
   } {
     const asks = new Map<string, string[]>()
     if (state === 'PAUSED') {
       const id = toPauseId(messages.length)
-      return { interrupts: [createPauseInterrupt(id, reason ?? 'paused', error?.message)], asks }
+      return { interrupts: [createPauseInterrupt(id, { reason: reason ?? 'paused', message: error?.message, wakeAt })], asks }
     }
     const interrupts = pending
       .filter(({ needs }) => needs === 'approval')

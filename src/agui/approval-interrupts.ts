@@ -1,5 +1,6 @@
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
+import { formatWakeTime } from '../core/format/format-words.js'
 import type { SessionView } from '../web/chat-service.js'
 import { collectCallNames } from './agui-messages.js'
 import type { AGUIInterrupt } from './protocol.js'
@@ -50,24 +51,36 @@ const approvalAnswerSchema: Record<string, Json> = {
   required: ['approved'],
 }
 
-export function createPauseInterrupt(id: string, reason: string, message: string | undefined): AGUIInterrupt {
+/** Why a run rests in PAUSED, and until when, where it sleeps. */
+interface Pause {
+  reason: string
+  message?: string | undefined
+  wakeAt: number | null
+}
+
+export function createPauseInterrupt(id: string, { reason, message, wakeAt }: Pause): AGUIInterrupt {
+  const what =
+    wakeAt === null
+      ? 'The run is paused. Resume it?'
+      : `The run sleeps until ${formatWakeTime(wakeAt)}. Wake it now?`
   return {
     id,
     reason: 'paused',
-    message: message ?? 'The run is paused. Resume it?',
+    message: message ?? what,
     responseSchema: {
       type: 'object',
       properties: {
         steer: { type: 'string', description: 'A message for the model before the run goes on.' },
       },
     },
-    metadata: { statewright: { reason } },
+    metadata: { statewright: { reason, ...(wakeAt !== null && { wakeAt }) } },
   }
 }
 
 /** The open interrupts of a session, from its log. */
-export function listInterrupts({ messages, pending, state }: SessionView): AGUIInterrupt[] {
-  if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), 'paused', undefined)]
+export function listInterrupts({ messages, pending, state, wakeAt }: SessionView): AGUIInterrupt[] {
+  const reason = wakeAt === null ? 'paused' : 'sleeping'
+  if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), { reason, wakeAt })]
   const names = collectCallNames(messages)
   return pending
     .filter(({ needs }) => needs === 'approval')

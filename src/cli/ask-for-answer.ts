@@ -1,13 +1,14 @@
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Ask } from './terminal-prompt.js'
 import type { Answer } from './conversation.js'
+import { formatWakeTime } from '../core/format/format-words.js'
 import { formatCallPath, formatArguments, formatArgumentsJson } from '../core/format/format-call.js'
 
 /**
  * Asks the user for what the run waits for. Null when there is no answer, or when only a program can answer the call.
  */
 export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer | null> {
-  if (result.state === 'PAUSED') return askToResume(ask)
+  if (result.state === 'PAUSED') return askToResume(result.wakeAt, ask)
   if (result.reason === 'message') return askForMessage(ask)
   const call = result.pending?.find(({ needs }) => needs === 'approval')
   if (!call) return null
@@ -56,9 +57,10 @@ async function askForArguments(present: string, ask: Ask): Promise<unknown> {
   }
 }
 
-async function askToResume(ask: Ask): Promise<Answer | null> {
+async function askToResume(wakeAt: number | undefined, ask: Ask): Promise<Answer | null> {
+  const how = wakeAt === undefined ? 'is paused' : `sleeps until ${formatWakeTime(wakeAt)}`
   for (;;) {
-    const answer = (await ask('The run is paused. Go on? (y)es, (n)o: '))?.toLowerCase()
+    const answer = (await ask(`The run ${how}. Go on now? (y)es, (n)o: `))?.toLowerCase()
     if (answer === 'y' || answer === 'yes') {
       return (run) => {
         run.resume()

@@ -6,11 +6,15 @@ import {
   isWorkState,
 } from '../../machines/agent/run-result.js'
 import { formatCallPath, formatCallId, formatArguments } from '../core/format/format-call.js'
+import { formatWakeTime } from '../core/format/format-words.js'
 import { formatQuestionWord } from './question-word.js'
 import { quoteShellWord } from './shell-words.js'
 
 /** What a run at rest waits for, as a sentence. */
-export function describeWait({ state, pending = [] }: RunResult): string {
+export function describeWait(result: RunResult): string {
+  const { state, pending = [] } = result
+  if (state === 'PAUSED' && result.wakeAt !== undefined)
+    return `the run sleeps until ${formatWakeTime(result.wakeAt)}: a scheduler wakes it then, and you can before.`
   if (state === 'PAUSED') return 'the run is paused until it is resumed.'
   return `the run waits: ${pending.map(describeNeed).join('; ') || 'for a message'}.`
 }

@@ -18,8 +18,10 @@ import {
 } from '../core/drive/host-functions.js'
 import { tellSession } from '../core/drive/tell-session.js'
 import type { Receipt } from '../core/sessions/inbox/session-message.js'
+import { wakeSleepers } from '../core/drive/wake-sleepers.js'
 import { createInboxPoll } from './inbox-poll.js'
 import {
+  createDriveAfterSleep,
   createDriveAfterWait,
   toResumingDrive,
   checkDrive,
@@ -158,6 +160,7 @@ export function dbosSessions(
       await put(createDriveAfterWait(queued, outcome), outcome.waitMs)
     } else if (outcome.stopped)
       await put({ ...toResumingDrive(queued, outcome), attempt: queued.attempt + 1 })
+    else if (outcome.wakeMs !== undefined) await put(createDriveAfterSleep(queued, outcome), outcome.wakeMs)
     else if (answerTimeoutMs !== undefined && isRestState(outcome.state)) {
       const { session, head } = outcome
       const answers: SessionAnswer[] = [{ type: 'cancel', why: 'No answer came in time.' }]
@@ -203,7 +206,10 @@ export function dbosSessions(
       const look = (): Promise<void> =>
         sweepSessions(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
       const news = createInboxPoll(agents, store, { againMs: sweepMs, found })
-      timers.push(repeatEvery(sweepMs, look), repeatEvery(inboxPollMs, news))
+      // Sessions that other programs have put to sleep. One that DBOS drives is awake by then.
+      const alarms = (): Promise<void> =>
+        wakeSleepers(agents, store, ({ session, at }) => put({ session, base: `alarm:${session}:${at}`, attempt: 0 }))
+      timers.push(repeatEvery(sweepMs, look), repeatEvery(inboxPollMs, news), repeatEvery(inboxPollMs, alarms))
     },
     enqueue: async (drive) => {
       checkDrive(drive)

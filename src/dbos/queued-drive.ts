@@ -65,6 +65,12 @@ export function createDriveAfterWait(queued: QueuedDrive, rest: SessionResult): 
   return { ...next, base, attempt }
 }
 
+/** The request that wakes a session which sleeps: one for each sleep, and another one where it came too early. */
+export function createDriveAfterSleep(queued: QueuedDrive, rest: SessionResult): QueuedDrive {
+  const base = `sleep:${rest.session}:${rest.head}:${rest.wakeAt}`
+  return { session: rest.session, base, attempt: base === queued.base ? queued.attempt + 1 : 0 }
+}
+
 /**
  * The request that continues a session which has begun: when the session is gone by then, it does not begin anew. Answers that the
  * run has read are left out.

@@ -7,6 +7,8 @@ import type { Agents } from '../core/drive/define-agents.js'
 import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import { createSessionRunner } from '../core/drive/driver.js'
+import { mayWake } from '../core/drive/wake-sleepers.js'
+import { parseAlarm } from '../core/sessions/alarm.js'
 import {
   addHostValues,
   checkHostFunctions,
@@ -18,7 +20,7 @@ import type { SessionTimers, StoredTimer } from '../core/sessions/store/timers.j
 import { createOccurrences } from './occurrences.js'
 import { getTimers, parseSchedule, schedulePrefix, type StoredSchedule } from './schedule.js'
 
-/** What a firing is given to: `runSession`, or a function that queues it in an engine. */
+/** What a firing, or a session to wake, is given to: `runSession`, or a function that queues it in an engine. */
 export type RunFiring = (options: RunSessionOptions) => Promise<SessionResult | void>
 
 /** How a process carries out the schedules of its store. */
@@ -32,8 +34,8 @@ export interface SchedulerOptions<Context = unknown> {
   /** How long firings go on after `stop`, in milliseconds; then they stop where another process can continue. Default: 20,000. */
   drainMs?: number
   /**
-   * Runs a firing, in place of `runSession` in this process: `(options) => sessions.enqueue(…)` for an engine. A firing is done
-   * when this resolves.
+   * Runs a firing, or wakes a session, in place of `runSession` in this process: `(options) => sessions.enqueue(…)` for an engine. It
+   * is done when this resolves.
    */
   run?: RunFiring
   /** Hears what went wrong, with the id of the schedule and the session. Default: a warning of the process. */
@@ -76,7 +78,8 @@ const graceMs = 60_000
 
 /**
  * Begins the sessions of schedules when their times come. Any number of processes may do so with one store: each firing is begun
- * by one of them, and a firing whose process dies is continued by another one. The time is that of the store.
+ * by one of them, and a firing whose process dies is continued by another one. The time is that of the store. Sessions that sleep
+ * (`sleepUntil`) are woken in the same way.
  *
  * @example
  * const agents = defineAgents({ reporter: createAgent({ model, store: memoryStore() }) })
@@ -195,8 +198,9 @@ class StoreScheduler implements Scheduler {
         return false
       }
     }
-    if (timer.id.startsWith(firingPrefix) && this.#running.size < this.#concurrency)
-      await this.#take(timer, now)
+    if (this.#running.size >= this.#concurrency) return false
+    if (timer.id.startsWith(firingPrefix)) await this.#takeFiring(timer, now)
+    else await this.#takeAlarm(timer, now)
     return false
   }
 
@@ -224,22 +228,32 @@ class StoreScheduler implements Scheduler {
     return (await this.#timers.move({ id, from: at, to: next, add })) && add.length > 0
   }
 
-  /** Takes a firing for this process: others leave it alone while it is attended to. */
-  async #take(timer: StoredTimer, now: number): Promise<void> {
+  async #takeFiring(timer: StoredTimer, now: number): Promise<void> {
     const session = timer.id.slice(firingPrefix.length)
-    if (this.#running.has(session)) return
     const firing = parseFiring(timer.data)
-    if (firing === null || !this.#agents.names.includes(firing.agent)) return
+    if (firing !== null && this.#agents.names.includes(firing.agent))
+      await this.#take(timer, now, { session, turn: 1, ...firing })
+  }
+
+  /** A run that sleeps, and whose time has come: `runSession` wakes it. */
+  async #takeAlarm(timer: StoredTimer, now: number): Promise<void> {
+    const alarm = parseAlarm(timer)
+    // Another deployment has the agent, or its version.
+    if (alarm !== null && mayWake(this.#agents, alarm)) await this.#take(timer, now, { session: alarm.session })
+  }
+
+  /** Takes what is due for this process: others leave it alone while it is attended to. */
+  async #take(timer: StoredTimer, now: number, options: RunSessionOptions): Promise<void> {
+    const { session } = options
+    if (this.#running.has(session)) return
     const until = now + attendedMs
     if (!(await this.#timers.move({ id: timer.id, from: timer.at, to: until }))) return
-    const running = this.#attend(timer.id, session, firing, until).finally(() =>
-      this.#running.delete(session),
-    )
+    const running = this.#attend(timer.id, options, until).finally(() => this.#running.delete(session))
     this.#running.set(session, running)
   }
 
-  /** Runs a firing to its rest, and removes it. Never rejects. */
-  async #attend(id: string, session: string, firing: Firing, until: number): Promise<void> {
+  /** Runs a session to its rest, and removes its timer. Never rejects. */
+  async #attend(id: string, options: RunSessionOptions, until: number): Promise<void> {
     let at = until
     let attending: unknown
     const attendLater = (): void => {
@@ -259,10 +273,10 @@ class StoreScheduler implements Scheduler {
     attendLater()
     let result: SessionResult | void | null = null
     try {
-      result = await this.#run({ session, turn: 1, ...firing })
+      result = await this.#run(options)
     } catch (error) {
       if (!(error instanceof StatewrightError && error.retryable))
-        this.#report(error, toPlace(session, firing))
+        this.#report(error, toPlace(options))
       // A log that cannot be read does not get better. Anything else may succeed here or elsewhere, when this process attends to it
       // no more.
       if (error instanceof StoreError && !error.retryable) result = undefined
@@ -272,11 +286,13 @@ class StoreScheduler implements Scheduler {
     if (result === null) return
     // This process last attended to the firing about `attendedMs` before `at`. A wait begins at that moment, so that another process
     // can finish it.
-    const to = result?.stopped ? at - attendedMs + (result.waitMs ?? 0) : null
+    // It was woken too early, by the clock of this process.
+    const leftMs = result?.stopped ? (result.waitMs ?? 0) : result?.wakeMs
+    const to = leftMs === undefined ? null : at - attendedMs + leftMs
     try {
       await this.#timers.move({ id, from: at, to })
     } catch (error) {
-      this.#report(error, toPlace(session, firing))
+      this.#report(error, toPlace(options))
     }
   }
 
@@ -311,9 +327,9 @@ function parseFiring(data: string): Firing | null {
   }
 }
 
-const toPlace = (session: string, { tags }: Firing): { schedule?: string; session: string } => ({
+const toPlace = ({ session, tags }: RunSessionOptions): { schedule?: string; session: string } => ({
   session,
-  ...(tags['schedule'] !== undefined && { schedule: tags['schedule'] }),
+  ...(tags?.['schedule'] !== undefined && { schedule: tags['schedule'] }),
 })
 
 function warn(error: unknown, { schedule, session }: { schedule?: string; session?: string }): void {

@@ -75,10 +75,10 @@ export function toSpanEvent(
 ): { name: string; attributes: Attributes } | null {
   switch (announcement.type) {
     case 'state_changed': {
-      const { from, to, reason } = announcement
+      const { from, to, reason, wakeAt } = announcement
       // Between its requests and its calls a run turns with every step: spans of these say so, and a span has room for few events.
       if (to === 'WAITING_FOR_TOOL' || (to === 'RUNNING' && from === 'WAITING_FOR_TOOL')) return null
-      return createSpanEvent('state', { ...(from && { from }), to, ...(reason && { reason }) })
+      return createSpanEvent('state', { ...(from && { from }), to, ...(reason && { reason }), ...(wakeAt !== undefined && { wake_at: wakeAt }) })
     }
     case 'guardrail': {
       const { guard, action, rule, evidence, message } = announcement

@@ -138,7 +138,7 @@ export function restateSessions(
       }
       if (!isRestState(rest.state)) return rest
       const { head } = rest
-      if (answerTimeoutMs !== undefined && patience?.head !== head)
+      if (answerTimeoutMs !== undefined && rest.wakeMs === undefined && patience?.head !== head)
         patience = {
           head,
           until: await context.run('patience', () => Promise.resolve(Date.now() + answerTimeoutMs)),
@@ -148,14 +148,15 @@ export function restateSessions(
       // A message that was told right before saw no waiter.
       rest = await step('look', { session })
       if (rest.head === head) {
+        const { wakeMs } = rest
         const isAnswered = await settlesWithin(
           promise,
-          patience && (await readTimeLeft(context, patience.until, answerTimeoutMs)),
+          wakeMs ?? (patience && (await readTimeLeft(context, patience.until, answerTimeoutMs))),
         )
         // What was said in the very moment comes first: then the session goes on.
         rest = await step(
           'drive',
-          isAnswered ? { session } : { session, answers: [patienceAnswer], at: head },
+          isAnswered || wakeMs !== undefined ? { session } : { session, answers: [patienceAnswer], at: head },
         )
       }
       context.clear('waiting')

@@ -40,6 +40,8 @@ export interface SessionRow {
   /** State and reason of the latest run; null before the first run and for damaged sessions. */
   state: string | null
   reason: string | null
+  /** When its run goes on, which sleeps. */
+  wakeAt: number | null
   /** The latest user message, cut. */
   title: string
   /** Of the latest run; null until its log has been read. */

@@ -19,7 +19,7 @@ const maxFolds = 24
 /** The part of a row that comes from the log. */
 type LogSummary = Pick<
   SessionRow,
-  'state' | 'reason' | 'title' | 'steps' | 'tokens' | 'cost' | 'problem' | 'forkedFrom'
+  'state' | 'reason' | 'wakeAt' | 'title' | 'steps' | 'tokens' | 'cost' | 'problem' | 'forkedFrom'
 >
 
 /** The sessions of a store for display. Never writes. */
@@ -212,6 +212,7 @@ const toKey = (head: number, createdAt: number): string => `${head} ${createdAt}
 const unreadSummary: LogSummary = {
   state: null,
   reason: null,
+  wakeAt: null,
   title: '',
   steps: null,
   tokens: 0,
@@ -220,8 +221,15 @@ const unreadSummary: LogSummary = {
   forkedFrom: null,
 }
 
-function pickSummary({ state, reason, title, totalTokens, cost }: NonNullable<ListedSession['summary']>) {
-  return { state, reason, title: toShownText(title, 200), tokens: totalTokens, cost }
+function pickSummary({
+  state,
+  reason,
+  wakeAt,
+  title,
+  totalTokens,
+  cost,
+}: NonNullable<ListedSession['summary']>) {
+  return { state, reason, wakeAt: wakeAt ?? null, title: toShownText(title, 200), tokens: totalTokens, cost }
 }
 
 function readOrigin(first: LogRecord, id: string): Origin {
@@ -243,6 +251,7 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
+    wakeAt: context?.wakeAt ?? null,
     title: toShownText(standing.name ?? createTitle(messages), 200),
     steps: context?.steps ?? 0,
     tokens: usage.totalTokens,

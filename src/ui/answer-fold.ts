@@ -50,6 +50,7 @@ export class AnswerFold {
   #stepId = ''
   #state: AgentState = 'RUNNING'
   #reason: Reason | null = null
+  #wakeAt: number | null = null
   #error: string | null = null
   /** Approval requests that the page has. */
   readonly #asked = new Set<string>()
@@ -71,6 +72,7 @@ export class AnswerFold {
     if (turn === null) return
     this.#state = turn.state
     this.#reason = turn.reason
+    this.#wakeAt = turn.wakeAt
     this.#error = turn.error?.message ?? null
     this.#start()
     if (showsTurn) this.#writeTurn(turn)
@@ -93,6 +95,7 @@ export class AnswerFold {
       case 'state_changed':
         this.#state = event.to
         this.#reason = event.reason
+        this.#wakeAt = event.wakeAt ?? null
     }
     // The message id depends on the user message that is answered.
     if (this.#messageId === null && !isAnswerEvent(event)) this.#pendingEvents.push(event)
@@ -119,7 +122,8 @@ export class AnswerFold {
     const isExpected = state === 'COMPLETED' || state === 'WAITING_FOR_INPUT'
     if (!isExpected) {
       const why = this.#error === null ? {} : { message: this.#error }
-      this.#write({ type: 'data-statewright', data: { type: 'run_ended', state, reason, ...why } })
+      const sleep = this.#wakeAt === null ? {} : { wakeAt: this.#wakeAt }
+      this.#write({ type: 'data-statewright', data: { type: 'run_ended', state, reason, ...why, ...sleep } })
     }
     this.#write({ type: 'finish', finishReason: toFinishReason(state, reason, this.#protocol) })
   }

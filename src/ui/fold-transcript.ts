@@ -23,6 +23,8 @@ export interface Transcript {
   usage?: { totalTokens: number; cost: number | null }
   /** Why the run failed, as a sentence. */
   error?: string
+  /** When a run goes on that sleeps, in milliseconds since the epoch. */
+  wakeAt?: number
   /** How many items are calls whose arguments still stream. Absent: none. */
   openCalls?: number
 }
@@ -72,9 +74,11 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
   expectArgument('foldTranscript(before, event)', event, objectRule(['type'], 'an event of a run'))
   switch (event.type) {
     case 'state_changed': {
-      const { to: state, reason } = event
+      const { to: state, reason, wakeAt } = event
+      const { wakeAt: _before, ...rest } = before
       const questions = state === 'WAITING_FOR_INPUT' ? before.questions : []
-      return { ...withdrawCalls(before, () => true), state, reason, questions }
+      const sleep = wakeAt === undefined ? {} : { wakeAt }
+      return { ...withdrawCalls(rest, () => true), state, reason, questions, ...sleep }
     }
     case 'user_message': {
       const { id, content } = event.message

@@ -40,6 +40,8 @@ export interface SessionView {
   /** Calls that are approved while other calls still wait. */
   approved: readonly string[]
   state: AgentState | null
+  /** When its run goes on, which sleeps. */
+  wakeAt: number | null
   /** Where its messages part from those of other branches. */
   points: readonly BranchPoint[]
 }
@@ -210,7 +212,8 @@ export class ChatService {
       const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
       const queued = await this.#messages.list(sessionId)
       const points = branches?.points ?? []
-      return { messages, queued, pending: run?.pending ?? [], approved, state: run?.state ?? null, points }
+      const wakeAt = (run?.state === 'PAUSED' && run.wakeAt) || null
+      return { messages, queued, pending: run?.pending ?? [], approved, state: run?.state ?? null, wakeAt, points }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error

@@ -36,6 +36,8 @@ export interface Turn {
   state: AgentState
   reason: Reason | null
   error: RunFailure | null
+  /** When a run goes on that sleeps. */
+  wakeAt: number | null
 }
 
 /** The current turn of a run. */
@@ -54,6 +56,7 @@ export function toTurn(context: AgentContext): Turn {
     state: context.state ?? 'RUNNING',
     reason: context.reason,
     error: context.error,
+    wakeAt: context.wakeAt,
   }
 }
 
@@ -74,6 +77,7 @@ export function findPastTurn(context: AgentContext, clientId: string): Turn | nu
     state: 'COMPLETED',
     reason: 'end_turn',
     error: null,
+    wakeAt: null,
   }
 }
 

@@ -242,6 +242,7 @@ const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' 
   store_error: 'The conversation could not be stored. Try again later.',
   internal: 'The server has failed. Try again later.',
   paused: 'The run is paused.',
+  sleeping: 'The run sleeps.',
   session_busy: 'Another request works on this chat. Try again.',
 }
 

@@ -1,4 +1,4 @@
-import { toolContent, ToolError, type ToolExecution, type Run } from '../../src/index.js'
+import { sleepUntil, toolContent, ToolError, type ToolExecution, type Run } from '../../src/index.js'
 import type { World } from './world.js'
 
 /** A tool at work, as its misbehaviour sees it. */
@@ -105,6 +105,7 @@ export const tools = {
       { orWords: true },
     ),
   ),
+  'lets the run sleep': ({ world }) => sleepUntil(world.now() + 3_600_000),
   'throws an error': throws(() => new Error(`It broke. ${half}`)),
   'throws nothing': throws(() => undefined),
   'throws null': rejects(() => null),

@@ -723,6 +723,10 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['instructions'],
     expect: ({ values }) => expect(values.instructions).toBe('Instructions in AGENTS.md:\n\nRun the tests.'),
   },
+  'docs/sleep.md › Sleep': {
+    turns: [{ toolCalls: [{ name: 'wait_for_payment', arguments: {} }] }],
+    expect: ({ said }) => expect(said).toBe('PAUSED sleeping\n'),
+  },
   'docs/stately.md › A session in the editor': {
     own: () => ({ store: memoryStore() }),
     shows: ['studio'],

@@ -46,6 +46,7 @@ export const documents = [
   'docs/sessions.md',
   'docs/shields.md',
   'docs/skills.md',
+  'docs/sleep.md',
   'docs/starters.md',
   'docs/stately.md',
   'docs/steps.md',

@@ -115,7 +115,8 @@ export function withoutDisturbances(space: AgentSpace): AgentSpace {
     alphabet: (snapshot) =>
       Object.fromEntries(
         Object.entries<AnyEventObject>(space.alphabet(snapshot)).filter(
-          ([, { type }]) => !disturbances.has(type),
+          // A resume for later is one as well.
+          ([, event]) => !disturbances.has(event.type) && !('at' in event),
         ),
       ),
   }

@@ -6,6 +6,7 @@ const reasons: Record<string, readonly string[]> = {
     'statewright defineShield',
     'statewright defineTool',
     'statewright defineToolGroup',
+    'statewright sleepUntil',
     'statewright toolSearch',
     'statewright resolveConfig',
     'statewright createSession',

@@ -34,6 +34,12 @@ const guards: Record<
       context.config.limits.onLimit === 'conclude' &&
       context.steps > (context.config.limits.maxSteps ?? Infinity),
   },
+  'never sleeps': { isAsleep: () => false },
+  'sleeps on after its time': { isAsleep: ({ context }) => context.wakeAt !== null },
+  'is woken by a resume for later': { isForLater: () => false },
+  'takes every resume of a run that sleeps for one for later': {
+    isForLater: ({ context }) => context.reason === 'sleeping',
+  },
   'allows one step too few': {
     isAtStepCap: ({ context }) => context.steps + 1 >= (context.config.limits.maxSteps ?? Infinity),
   },
@@ -127,6 +133,29 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
   'takes every pause for one that somebody wants': { setPauseReason: toAction(() => ({ reason: 'paused' })) },
   'takes every budget for that of tokens': { setBudgetReason: toAction(() => ({ reason: 'token_budget' })) },
   'takes every cap for that of steps': { setCapReason: toAction(() => ({ reason: 'max_steps' })) },
+  'sleeps until the first date that it reads': {
+    noteSleep: toAction((context) => {
+      const [first] = context.calls.flatMap(({ result }) => result?.wakeAt ?? [])
+      return first === undefined ? undefined : { wakeAt: first }
+    }),
+  },
+  'forgets what its sub-agents sleep for': {
+    noteSleep: toAction(({ calls }) => {
+      const dates = calls.flatMap(({ result }) => result?.wakeAt ?? [])
+      return dates.length > 0 ? { wakeAt: Math.max(...dates) } : undefined
+    }),
+  },
+  'forgets a resume for later': { noteWakeTime: toAction(() => undefined) },
+  'puts a run off without a reason': {
+    postpone: toAction((_context, event) => (event.type === 'RESUME' ? { wakeAt: event.at ?? 0 } : undefined)),
+  },
+  'sleeps again when it was woken': { forgetSleep: toAction(() => undefined) },
+  'calls every sleep a pause': { setPauseReason: toAction(({ verdict }) => ({ reason: verdict?.guard ?? 'paused' })) },
+  'lets a pause end by the time': {
+    setPauseReason: toAction(({ verdict, wakeAt }) => ({
+      reason: verdict?.guard ?? (wakeAt === null ? 'paused' : 'sleeping'),
+    })),
+  },
   'announces a result twice': {
     recordResult: toAction((context, event, tell) => {
       if (event.type !== 'TOOL_RESULT') return undefined

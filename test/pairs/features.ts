@@ -164,6 +164,11 @@ export const features = {
   'calls without ids': { answers: ['no ids'] },
   'odd arguments': { answers: ['odd arguments'] },
   'a failing tool': { answers: ['calls one tool', 'calls one tool'], tool: 'throws an error' },
+  'a sleep': {
+    shows: (event) => event.type === 'state_changed' && event.reason === 'sleeping',
+    answers: ['calls one tool'],
+    tool: 'lets the run sleep',
+  },
   'a picture as a result': {
     shows: (event) => event.type === 'tool_result' && event.media !== undefined,
     answers: ['calls one tool', 'calls one tool'],

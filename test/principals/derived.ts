@@ -127,6 +127,7 @@ const reasons: Record<string, string[]> = {
     'defineTool',
     'aiTools',
     'toolContent',
+    'sleepUntil',
     'defineToolGroup',
     'defineGuard',
     'presets',

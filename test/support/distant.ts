@@ -10,7 +10,7 @@ export function distant(
     const asked = wait().then(ask)
     return back ? asked.finally(back) : asked
   }
-  const { inbox } = near
+  const { inbox, timers } = near
   return {
     acquire: (...args) => later(() => near.acquire(...args)),
     renew: (...args) => later(() => near.renew(...args)),
@@ -22,6 +22,15 @@ export function distant(
     delete: (...args) => later(() => near.delete(...args)),
     close: () => later(() => near.close()),
     ...(near.setTitle && { setTitle: (...args) => later(() => near.setTitle?.(...args) ?? false) }),
+    ...(timers && {
+      timers: {
+        get: (...args) => later(() => timers.get(...args)),
+        set: (...args) => later(() => timers.set(...args)),
+        listDue: (...args) => later(() => timers.listDue(...args)),
+        list: (...args) => later(() => timers.list(...args)),
+        move: (...args) => later(() => timers.move(...args)),
+      },
+    }),
     ...(inbox && {
       inbox: {
         put: (...args) => later(() => inbox.put(...args)),

@@ -270,6 +270,8 @@ const rowOfRest: Rows<keyof SessionResult> = {
   undelivered: 'no words',
   waitUntil: 'no words',
   waitMs: 'no words',
+  wakeAt: 'no words',
+  wakeMs: 'no words',
   output: 'exit: driven',
   outputLength: 'no words',
   pending: 'exit: driven',

@@ -97,7 +97,7 @@ export const settleBatch = toAction((context, event, emit) => {
   const exposed =
     context.reason === 'approval' ||
     context.reason === 'tool_output' ||
-    (context.reason === 'paused' && context.calls.some(isChildPaused))
+    ((context.reason === 'paused' || context.reason === 'sleeping') && context.calls.some(isChildPaused))
   const closed = exposed
     ? context.calls
     : maskUnclearedResults(

@@ -26,8 +26,12 @@ export const setCapReason = toAction(({ reason, steps, config }) => ({
       : 'max_steps',
 }))
 
-/** The pause comes from a guard, or from a call of `pause()`. */
-export const setPauseReason = toAction((context) => ({ reason: context.verdict?.guard ?? 'paused' }))
+/** The pause comes from a guard, from a call of `pause()`, or from one that has asked to sleep; only that one ends by itself. */
+export const setPauseReason = toAction(({ verdict, pausing, wakeAt }) =>
+  verdict === null && !pausing && wakeAt !== null
+    ? { reason: 'sleeping' as const }
+    : { reason: verdict?.guard ?? ('paused' as const), wakeAt: null },
+)
 
 /** Sets the reason from the way in which the model ended its turn. */
 export const setAnswerReason = toAction(({ response }) => ({
@@ -46,7 +50,10 @@ export const enter = toAction<{ state: AgentState }>((context, _event, emit, { s
   // A run that is resumed enters the state that it is in.
   const reason = rests || context.state === state ? context.reason : null
   if (context.state === null) emit({ type: 'run_started', sessionId: context.sessionId })
-  if (context.state !== state) emit({ type: 'state_changed', from: context.state, to: state, reason })
+  if (context.state !== state) {
+    const wakeAt = state === 'PAUSED' && context.wakeAt !== null ? { wakeAt: context.wakeAt } : {}
+    emit({ type: 'state_changed', from: context.state, to: state, reason, ...wakeAt })
+  }
   return { state, reason, ...(state === 'PAUSED' && { pausing: false }) }
 })
 
@@ -64,7 +71,7 @@ export const finish = toAction<{ state: FinalState }>((context, _event, emit, { 
   emit({ type: 'state_changed', from: context.state, to: state, reason })
   if (error) emit({ type: 'error', ...error })
   emit({ type: 'run_ended', state, reason })
-  return { state, reason, error, messages, pausing: false }
+  return { state, reason, error, messages, pausing: false, wakeAt: null }
 })
 
 /** The warning omits the text where shields screen input: it is not cleared. */

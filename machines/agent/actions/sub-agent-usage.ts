@@ -33,8 +33,9 @@ export const noteChildRest = toAction((context, event) => {
   return {
     calls: context.calls.map((call) => {
       if (call.id !== event.callId || call.result !== undefined) return call
-      const { started: _started, ...resting } = call
-      return { ...resting, needs: 'child' as const, questions: event.questions }
+      const { started: _started, wakeAt: _before, ...resting } = call
+      const sleep = event.wakeAt === undefined ? {} : { wakeAt: event.wakeAt }
+      return { ...resting, needs: 'child' as const, questions: event.questions, ...sleep }
     }),
   }
 })

@@ -41,7 +41,9 @@ export const deliverSteering = toAction((context, event, emit) => {
   if (steering.length === 0 || (features.inputShields && isAtStepCap(steps, config.limits.maxSteps)))
     return undefined
   const drafts = context.steering.map((content) => ({ content, data: { reason: 'steering' } }))
-  return { ...withUserMessages(context, drafts, getEventTime(event), emit), steering: [], reason: null }
+  // What is said to a run that is about to sleep keeps it awake, as it wakes one that sleeps.
+  const told = { steering: [], reason: null, wakeAt: null }
+  return { ...withUserMessages(context, drafts, getEventTime(event), emit), ...told }
 })
 
 export const notePause = toAction((context) => (context.pausing ? undefined : { pausing: true }))

@@ -38,7 +38,7 @@ const tellManyOptions = {
 const messageSpecs: Record<string, { least: number; most: number; takes: string }> = {
   cancel: { least: 0, most: 1, takes: '[WHY]' },
   pause: { least: 0, most: 0, takes: '' },
-  resume: { least: 0, most: 0, takes: '' },
+  resume: { least: 0, most: 1, takes: '[DATE]' },
   steer: { least: 1, most: 1, takes: 'TEXT' },
   approve: { least: 1, most: 1, takes: 'CALL' },
   reject: { least: 1, most: 2, takes: 'CALL [REASON]' },
@@ -58,7 +58,7 @@ export const tellCommand: Command = {
       .map(([word, { takes }]) => `  ${`${word} ${takes}`.trimEnd()}`)
       .join('\n')}`,
     'A run at work reads the message within a second. A run at rest that no process holds reads it when it is resumed; only\n' +
-      'cancel takes effect at once. CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume\n' +
+      'cancel, and resume with a date, take effect at once. With a DATE, such as 2026-05-04T08:30:00Z, the run sleeps until then. CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume\n' +
       'print it: then no other call with this id is answered.',
     'With --all, MESSAGE is cancel, pause, resume, steer TEXT or message TEXT, and there is no ID: every session that matches is\n' +
       'told. Nothing more starts for it later than a second after the command has ended.',
@@ -82,10 +82,17 @@ export const tellCommand: Command = {
       await findSession(store, id)
       const message = await createMessage(store, id, word, rest)
       const receipt = await tellStoredSession({ store, clock: systemClock }, id, message)
-      io.stdout.write(`${formatReceipt(receipt, id, text('store'))}\n`)
+      io.stdout.write(`${formatReceipt(receipt, message.type, id, text('store'))}\n`)
       return exitCodes.completed
     })
   },
+}
+
+/** With its time zone: a date without one would be of this machine. */
+function parseDate(text: string): Date {
+  const date = /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:?\d\d)$/.test(text) ? new Date(text) : null
+  if (date !== null && !Number.isNaN(date.getTime())) return date
+  throw badUsageError(`'${text}' is no date with a time zone, such as 2026-05-04T08:30:00Z.`, 'DATE')
 }
 
 function checkMessage(word: string | undefined, rest: readonly string[]): asserts word is string {
@@ -113,8 +120,9 @@ async function createMessage(
     case 'reply':
       return { type: 'reply', input: first }
     case 'pause':
-    case 'resume':
       return { type: word }
+    case 'resume':
+      return { type: word, ...(first !== '' && { at: parseDate(first) }) }
     case 'approve':
       return { type: 'approve', ...(await findCallTarget(store, id, first)) }
     case 'reject':
@@ -158,14 +166,19 @@ function parseValue(text: string): unknown {
   }
 }
 
-function formatReceipt({ status }: Receipt, id: string, store: string | undefined): string {
+function formatReceipt(
+  { status }: Receipt,
+  type: SessionMessage['type'],
+  id: string,
+  store: string | undefined,
+): string {
   switch (status) {
     case 'sent':
       return `Sent to ${id}. The process that runs it reads the message within a second.`
     case 'waiting':
       return `Stored for ${id}, which is at rest. It goes on with: statewright resume ${id}${formatCarriedOptions({ store })}`
     default:
-      return `Cancelled ${id}.`
+      return type === 'resume' ? `${id} sleeps until then.` : `Cancelled ${id}.`
   }
 }
 

@@ -97,7 +97,7 @@ function applyAnswer(run: Run, answer: SessionAnswer): void {
     case 'cancel':
       return run.cancel(answer.why)
     case 'resume':
-      return run.resume()
+      return run.resume(answer)
     case 'steer':
       return run.steer(answer.text)
     case 'approve':

@@ -28,6 +28,10 @@ export interface SessionResult {
   waitUntil?: number
   /** How much of that wait was left when the call settled, in milliseconds: valid on a machine with another clock, too. */
   waitMs?: number
+  /** It sleeps, and goes on then, in milliseconds since the epoch: call `runSession` again. */
+  wakeAt?: number
+  /** How much of the sleep was left when the call settled, in milliseconds: valid on a machine with another clock, too. */
+  wakeMs?: number
   /** The answer, if it is short. */
   output?: string
   /** Characters of the answer that was too long: it is in `(await agent.replay(session)).run.output`. */
@@ -50,7 +54,7 @@ const countJsonBytes = (value: unknown): number => new TextEncoder().encode(JSON
 /** What is known besides the run itself. */
 export type RestParts = Pick<
   SessionResult,
-  'turn' | 'head' | 'stopped' | 'undelivered' | 'waitUntil' | 'waitMs'
+  'turn' | 'head' | 'stopped' | 'undelivered' | 'waitUntil' | 'waitMs' | 'wakeAt' | 'wakeMs'
 >
 
 /** How a run stands, in few words. */

@@ -31,6 +31,7 @@ const heartbeatMs = 10_000
  * a session, as often as it likes: finished work is not repeated.
  *
  * - The first call for a session begins it with `input`; later calls ignore `input`. `turn` says which run is meant.
+ * - A run that sleeps goes on if its time has come, by the clock of this process. Else the result has `wakeAt`.
  * - When the run has ended, the messages that `agent.tell` queued are said, a run for each: the result is that of the last. After
  *   a cancelled or poisoned run they wait, until `turn` asks for one more run.
  * - When `signal` aborts, nothing new begins. `runSession` waits for a tool call that must not repeat; it drops anything else, and the
@@ -146,6 +147,8 @@ class AgentChoice {
 
 type LongWait = { waitUntil: number; waitMs: number }
 
+type SleepLeft = { wakeAt: number; wakeMs: number }
+
 /** One call of `runSession`: the session is ours until it rests. */
 class SessionDrive {
   readonly #choice: AgentChoice
@@ -197,6 +200,9 @@ class SessionDrive {
     if (run.status !== 'active') return this.#closeAtRest(run.context)
     this.#choice.chooseForResume(folded, this.#options.session)
     refuseInteractive(run.context.config)
+    // It would be woken too early, and nothing was said to it: it sleeps on.
+    if (answers.length === 0 && !this.#isDue(run.context) && !this.#acquired.log.inbox.mayHaveQueued)
+      if (run.context.wakeAt !== null) return this.#closeAtRest(run.context)
     const wait = this.#findLongWait(run.context)
     if (wait === undefined) return null
     const undelivered = answers.length > 0 && this.#areAnswersForThisRest() && { undelivered: true as const }
@@ -294,9 +300,15 @@ class SessionDrive {
         }
         outcome = isLeaving ? await left : await Promise.race([run.result, left])
       }
+      while (outcome !== 'left' && !isLeaving && this.#isDue(this.#getContext(run))) {
+        run.resume()
+        // oxlint-disable-next-line no-await-in-loop -- one rest after the other
+        outcome = await Promise.race([run.result, left])
+      }
       if (outcome === 'left') return this.#createStoppedRest(run, isUndelivered)
       if (this.#acquired.log.hasFailed) throw notWrittenError(outcome, this.#options.session)
-      return createDriveRest(this.#getContext(run), this.#position)
+      const context = this.#getContext(run)
+      return createDriveRest(context, { ...this.#position, ...this.#findSleep(context) })
     } finally {
       for (const stop of stops) stop()
     }
@@ -328,6 +340,7 @@ class SessionDrive {
       ...((isAtWork || undelivered) && { stopped: true }),
       ...(undelivered && { undelivered: undelivered }),
       ...wait,
+      ...this.#findSleep(context),
     })
   }
 
@@ -336,7 +349,17 @@ class SessionDrive {
     more: Pick<SessionResult, 'stopped' | 'undelivered' | keyof LongWait> = {},
   ): Promise<SessionResult> {
     await this.#acquired.log.close()
-    return createDriveRest(context, { ...this.#position, ...more })
+    return createDriveRest(context, { ...this.#position, ...more, ...this.#findSleep(context) })
+  }
+
+  /** Whether it sleeps no longer, by the clock of this process. */
+  #isDue({ state, wakeAt }: AgentContext): boolean {
+    return state === 'PAUSED' && wakeAt !== null && wakeAt <= this.#time.now()
+  }
+
+  #findSleep({ state, wakeAt }: AgentContext): SleepLeft | undefined {
+    if (state !== 'PAUSED' || wakeAt === null) return undefined
+    return { wakeAt, wakeMs: Math.max(0, wakeAt - this.#time.now()) }
   }
 
   /** A wait that is too long for a process to sit through; undefined for any other. */

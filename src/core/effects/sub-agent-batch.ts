@@ -90,7 +90,7 @@ export class SubAgentBatch {
         const durationMs = Math.max(0, runtime.clock.now() - startedAt)
         return toChildResult(result, durationMs, context.config.toolCalls.maxResultChars, context.features)
       }
-      this.#reportRest(call.id, result.pending)
+      this.#reportRest(call.id, result.pending, result.state === 'PAUSED' ? result.wakeAt : undefined)
       return null
     } catch (error) {
       // The process that resumes the run opens it.
@@ -204,8 +204,8 @@ export class SubAgentBatch {
     return this.#context.features.resultShields || binding.above?.isUncleared === true
   }
 
-  #reportRest(callId: string, questions: RunResult['pending'] = []): null {
-    this.#scope.sendBack({ type: 'CHILD_RESTS', callId, questions })
+  #reportRest(callId: string, questions: RunResult['pending'] = [], wakeAt?: number): null {
+    this.#scope.sendBack({ type: 'CHILD_RESTS', callId, questions, ...(wakeAt !== undefined && { wakeAt }) })
     return null
   }
 
@@ -244,9 +244,9 @@ export class SubAgentBatch {
 
 const waitForever = (): Promise<never> => new Promise(() => undefined)
 
-/** A rest that an answer or `resume()` ends. A sub-agent that a guard paused has ended for its caller. */
+/** A rest that an answer, `resume()` or the time ends. A sub-agent that a guard paused has ended for its caller. */
 function isAtRest({ state, reason }: RunResult): boolean {
-  return state === 'WAITING_FOR_INPUT' || (state === 'PAUSED' && reason === 'paused')
+  return state === 'WAITING_FOR_INPUT' || (state === 'PAUSED' && (reason === 'paused' || reason === 'sleeping'))
 }
 
 function addUsages(a: Usage | null, b: Usage | null): Usage | null {

@@ -4,7 +4,7 @@ import { noUsage } from '../../../machines/agent/usage.js'
 import { optionsRule, expectArgument } from '../base/expect-argument.js'
 import { createPaint, type Paint, type Style } from './paint.js'
 import { formatRunSummary, getStateStyle } from './run-summary.js'
-import { stripControls, formatCount, formatDuration, getFirstLine, shorten } from './format-words.js'
+import { stripControls, formatCount, formatDuration, formatWakeTime, getFirstLine, shorten } from './format-words.js'
 import { formatToolName, formatCallPath, formatCallId, formatArguments } from './format-call.js'
 import { formatMessageText } from './message-text.js'
 
@@ -232,12 +232,13 @@ const workStates: ReadonlySet<string> = new Set(['RUNNING', 'WAITING_FOR_TOOL'])
 
 /** Final states are left to the summary. */
 function formatStateLine(
-  { to, reason }: EventOf<'state_changed'>,
+  { to, reason, wakeAt }: EventOf<'state_changed'>,
   { paint }: LineStyle,
   note: (color: Style, head: string, message: string) => string,
 ): string | null {
   if (workStates.has(to)) return paint('dim', `● ${to}`)
-  return restStates.has(to) ? note(getStateStyle(to), `● ${to}`, reason ?? '') : null
+  const until = wakeAt === undefined ? '' : ` until ${formatWakeTime(wakeAt)}`
+  return restStates.has(to) ? note(getStateStyle(to), `● ${to}`, `${reason ?? ''}${until}`) : null
 }
 
 function formatResultLine(

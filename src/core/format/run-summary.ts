@@ -2,17 +2,18 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { getCacheHitRate } from '../../../machines/agent/usage.js'
 import type { Paint, Style } from './paint.js'
-import { formatCount, formatDuration, formatMoney } from './format-words.js'
+import { formatCount, formatDuration, formatMoney, formatWakeTime } from './format-words.js'
 
 /** How a run ended and what it took, each against its limit. */
 export function formatRunSummary(
-  result: Pick<RunResult, 'steps' | 'usage'> & { state: AgentState; reason: Reason },
+  result: Pick<RunResult, 'steps' | 'usage'> & { state: AgentState; reason: Reason; wakeAt?: number },
   limits: Partial<AgentConfig['limits']>,
   /** Null: not known. */
   durationMs: number | null,
   paint: Paint,
 ): string {
-  const { state, reason, steps, usage } = result
+  const { state, reason, steps, usage, wakeAt } = result
+  const until = wakeAt === undefined ? '' : ` until ${formatWakeTime(wakeAt)}`
   const rows = [
     ['steps', formatCount(steps) + formatLimit(limits.maxSteps, formatCount)],
     [
@@ -26,7 +27,7 @@ export function formatRunSummary(
       : [['time', formatDuration(durationMs) + formatLimit(limits.timeoutMs, formatDuration)] as const]),
   ] as const
   return [
-    `${paint('bold', paint(getStateStyle(state), state))} ${paint('dim', '·')} ${reason}`,
+    `${paint('bold', paint(getStateStyle(state), state))} ${paint('dim', '·')} ${reason}${until}`,
     ...rows.map(([name, value]) => `  ${paint('dim', name.padEnd(6))}  ${value}`),
     '',
   ].join('\n')

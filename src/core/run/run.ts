@@ -26,6 +26,7 @@ import type { Clock } from '../base/clock.js'
 import { freezeOnce } from '../base/freeze.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
 import type { RunOrigin, RunParts } from './run-parts.js'
+import { checkMessage, type SessionMessage, toPublicEvent } from '../sessions/inbox/session-message.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
 import { describeError } from '../base/describe-error.js'
 import { getPlatform } from '../base/platform.js'
@@ -35,6 +36,7 @@ import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
 
 const doNothing = (): void => undefined
+const resumeSource = { by: 'resume()', of: ['resume'] as const }
 
 /**
  * One run of an agent: a handle on its actor, and nothing else. Iterate it for its events, or await `result`: both end
@@ -179,13 +181,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /**
    * Goes on from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that the run has not
    * taken yet, as while it waits for an approval.
+   * `at`, a Date or milliseconds since the epoch: it sleeps until then; see `sleepUntil`.
    * @example if ((await run.result).state === 'PAUSED') run.resume()
-   * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for
+   * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for, `invalid_input`
    */
-  resume(): void {
+  resume({ at }: { at?: Date | number } = {}): void {
     if (!this.#actor.canResume)
       this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
-    this.#send({ type: 'RESUME' })
+    const message = checkMessage({ type: 'resume', ...(at !== undefined && { at }) }, resumeSource)
+    this.#send(toPublicEvent(message as Extract<SessionMessage, { type: 'resume' }>))
   }
 
   /**

@@ -23,6 +23,8 @@ import { type ToolSet, createToolSet } from '../tools/tool-set.js'
 import { getAwaitedCall } from './awaited-call.js'
 import { toToolOutputEvent } from './tool-output-event.js'
 import { cancelStoredRun, type StoreParts } from './end-stored-run.js'
+import { postponeStoredRun } from './postpone-stored-run.js'
+import { setAlarm } from '../sessions/alarm.js'
 import { parseEditedArguments } from './edited-arguments.js'
 import { notWaitingError, checkNotEnded, checkMessageFits } from './check-message.js'
 
@@ -184,6 +186,10 @@ async function tellNow(
     return { message: number, status: 'sent' }
   }
   if (event.type === 'CANCEL') return { message: number, status: await cancelStoredRun(parts, id, number) }
+  const { wakeAt, agent, version } = listed.summary ?? {}
+  // What is said to a session that sleeps wakes it, where a process wakes it at all.
+  if (wakeAt !== undefined && (event.type === 'STEER' || (event.type === 'RESUME' && event.at === undefined)))
+    await setAlarm(store, id, 0, { ...(agent !== undefined && { name: agent }), ...(version !== undefined && { version }) })
   // A user message that no run has read waits for the next turn.
   if (telling.kept !== undefined) return { message: number, status: 'waiting' }
   try {
@@ -199,6 +205,8 @@ async function tellNow(
     await inbox.remove(id, [number])
     throw error
   }
+  if (event.type === 'RESUME' && event.at !== undefined)
+    return { message: number, status: await postponeStoredRun(parts, id, number) }
   return { message: number, status: 'waiting' }
 }
 

@@ -68,7 +68,7 @@ const maxSkewMs = 86_400_000
  * The time at which a run goes on in this process, by the clock of the process that left it. A host whose clock is wrong
  * would otherwise take the deadline for past, or wait hours before a retry. The clock of the store, which all hosts share,
  * says how much time has passed since then; a store without a clock leaves that to our own clock, and the time is never
- * before the last record. Undefined: the run has no deadline and no retry to wait for.
+ * before the last record. Undefined: the run has ended.
  */
 async function getResumeTime(
   store: SessionStore,
@@ -77,7 +77,8 @@ async function getResumeTime(
   clock: Clock,
 ): Promise<number | undefined> {
   if (run?.status !== 'active') return undefined
-  const isTimed = isWorkState(run.context.state) || run.context.attempt > 1
+  const { state, attempt, wakeAt } = run.context
+  const isTimed = isWorkState(state) || attempt > 1 || wakeAt !== null
   if (!isTimed) return Math.max(at, clock.now())
   const inStore = lease.expiresAt - leaseMs
   const listed = await store.get(lease.sessionId)

@@ -18,6 +18,7 @@ export function createSummary(
     title: identity.name ?? createTitle(maskMessages(context)),
     state: context.state,
     reason: context.reason,
+    ...(context.state === 'PAUSED' && context.wakeAt !== null && { wakeAt: context.wakeAt }),
     runs,
     ...(definition?.name !== undefined && { agent: definition.name }),
     ...(definition?.version !== undefined && { version: definition.version }),

@@ -19,6 +19,7 @@ import { getDecisionTimeout } from './prepare-calls.js'
 import { toJson } from '../base/to-json.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 import { SkillOutcome } from './skill-tools.js'
+import { Sleep } from './sleep-until.js'
 import { formatResult } from './tool-content.js'
 import type { ToolSet } from './tool-set.js'
 import { timeoutError } from '../base/time-limit.js'
@@ -188,6 +189,10 @@ export class RunningCall {
 
   #endWithValue(value: unknown): void {
     if (this.#isOver) return
+    if (value instanceof Sleep) {
+      const content = value.describe(this.#options.clock.now())
+      return this.#end({ status: 'ok', durationMs: this.#getDuration(), content, wakeAt: value.at })
+    }
     if (value instanceof SkillOutcome) {
       this.#options.onSkillChange?.(this.call.id, value.change)
       // A skill is bounded where it is read: the model reads all of it.

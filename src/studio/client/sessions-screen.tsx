@@ -4,6 +4,7 @@ import { Loading, Trouble, useLoaded } from './loading.js'
 import { useKeys } from './run-hooks.js'
 import { RunScreen, StatePill } from './run-screen.js'
 import type { Source } from './data-source.js'
+import { formatWakeTime } from '../../core/format/format-words.js'
 import { formatAgo, formatCount, formatMoney, formatNumber, formatShort } from './format.js'
 
 const standings = ['waiting', 'running', 'interrupted', 'ended', 'damaged'] as const
@@ -181,6 +182,7 @@ function Row({
     title,
     state,
     reason,
+    wakeAt,
     steps,
     tokens,
     cost,
@@ -214,6 +216,7 @@ function Row({
           <StatePill state={state} />
         )}
         {reason !== null && <small>{reason.replaceAll('_', ' ')}</small>}
+        {wakeAt !== null && <small>until {formatWakeTime(wakeAt)}</small>}
       </span>
       <span class="session-number">
         {steps === null ? '—' : formatNumber(steps)}

@@ -68,6 +68,18 @@ export const skillOutcomes = {
   'two calls': modelOutcomes['two calls'],
 } satisfies Record<string, ModelOutput>
 
+/** The same for an agent whose tools let it sleep. */
+export const sleepingOutcomes = {
+  text: modelOutcomes.text,
+  call: modelOutcomes.call,
+  'a delegation and a call': createModelOutput({
+    calls: [
+      ['a', 'research'],
+      ['b', 'read'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
 /** The same for an agent that has a sub-agent. */
 export const delegationOutcomes = {
   text: modelOutcomes.text,

@@ -15,10 +15,11 @@ import {
   modelActorEvents,
   screenedModel,
   skilledModel,
+  sleepingModel,
   twoCalls,
   watchedModel,
 } from './model-events.js'
-import { stampEvent, type Events, late } from './stamp-event.js'
+import { stampEvent, type Events, late, laterWakeTime } from './stamp-event.js'
 import { createConsultation, createFailure, createFitOutput, createUsage } from './actor-outcomes.js'
 import { agentSnapshot } from './agent-state-key.js'
 import {
@@ -28,6 +29,7 @@ import {
   listLoadEvents,
   listChildEvents,
   listSkillEvents,
+  listSleepEvents,
   listToolEvents,
   chooseOutcomes,
 } from './tool-events.js'
@@ -59,6 +61,18 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...(isExecuting(value) && listToolEvents(context, chooseOutcomes(config))),
       ...(isExecuting(value) && config.guardrails.terminalDelegation && listChildEnd(context)),
       ...((state === 'PAUSED' || context.pausing) && { resume }),
+    }
+  }
+  if (isSleepy(context)) {
+    return {
+      cancel,
+      ...(!context.pausing && { pause }),
+      ...(canSteer(context) && { steer }),
+      'resumed in time': resumed,
+      ...(asked && sleepingModel),
+      ...listShieldEvents(context),
+      ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listSleepEvents(context) }),
+      ...((state === 'PAUSED' || context.pausing) && { resume, 'resume later': resumeLater }),
     }
   }
   if (isDelegating(context)) {
@@ -121,6 +135,7 @@ const cancel = stampEvent({ type: 'CANCEL' })
 const partial: PartialAnswer = { text: 'Half an', usage: null }
 const pause = stampEvent({ type: 'PAUSE' })
 const resume = stampEvent({ type: 'RESUME' })
+const resumeLater = stampEvent({ type: 'RESUME', at: laterWakeTime })
 const steer = stampEvent({ type: 'STEER', text: 'Hurry.' })
 const resumed = stampEvent({ type: 'RESUMED' })
 /** Resumed by a program with one more tool. */
@@ -222,6 +237,11 @@ function isDeferring({ tools }: AgentContext): boolean {
 /** Sub-agents double the possible events: they are explored alone. */
 function isDelegating({ tools }: AgentContext): boolean {
   return tools['research']?.delegate === true
+}
+
+/** Sleep is explored alone, too. */
+function isSleepy({ tools }: AgentContext): boolean {
+  return tools['nap'] !== undefined
 }
 
 /** Skills are explored alone, too. */

@@ -113,6 +113,14 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget } }),
     tools: { ...tools, research: { ...createTraits(false), delegate: true } },
   },
+  'with sleep': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 2_000_000 } }),
+    tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
+  },
+  'with sleep and result shields': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, onLimit: 'conclude' } }, { resultShields: true }),
+    tools: { ...tools, nap: createTraits(true) },
+  },
   'with skills': {
     ...createInput({ ...noRetries, limits: { maxSteps: 3 } }),
     tools: { ...tools, load_skill: { ...createTraits(true), skill: true } },

@@ -35,7 +35,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       context.callCounts,
     ],
     [context.state, context.reason, context.lastBatchFailed, context.pausing],
-    [context.deadline, context.timeLeft, findBudgetReason(context)],
+    [context.deadline, context.timeLeft, findBudgetReason(context), context.wakeAt],
     [
       context.loaded.length,
       context.retrieved !== null,
@@ -54,6 +54,8 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       call.unchecked,
       call.unloaded,
       isInDoubt(context, call),
+      call.wakeAt,
+      call.result?.wakeAt,
       call.questions?.map((question) => [question.needs, question.answer !== undefined]),
       call.result && (watching ? [call.result.status, call.result.content] : call.result.status === 'ok'),
     ]),

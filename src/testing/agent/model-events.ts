@@ -11,11 +11,13 @@ import {
   objectOutcomes,
   screenedOutcomes,
   skillOutcomes,
+  sleepingOutcomes,
 } from './actor-outcomes.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 
 export const deferringModel = createAnswerEvents('model', deferringOutcomes)
 export const delegatingModel = createAnswerEvents('model', delegationOutcomes)
+export const sleepingModel = createAnswerEvents('model', sleepingOutcomes)
 export const skilledModel = createAnswerEvents('model', skillOutcomes)
 export const screenedModel = createAnswerEvents('model', screenedOutcomes)
 

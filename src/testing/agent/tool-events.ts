@@ -3,7 +3,7 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { PendingCall } from '../../../machines/agent/run-result.js'
-import { stampEvent, type Events, late } from './stamp-event.js'
+import { stampEvent, type Events, late, laterWakeTime, wakeTime } from './stamp-event.js'
 import { toolOutcomes, createUsage } from './actor-outcomes.js'
 
 /** A process stops before it starts the last call. */
@@ -69,6 +69,20 @@ export function listSkillEvents({ calls, skills }: AgentContext): Events {
   return {
     'skill: changed': stampEvent({ type: 'SKILL_CHANGED', callId: callId ?? 'nobody', change }),
   }
+}
+
+/** A tool lets its run sleep, or has done so until a time that is over; and a sub-agent sleeps. */
+export function listSleepEvents({ calls }: AgentContext): Events {
+  const open = calls.find(({ started, result }) => started && !result)
+  if (open === undefined) return {}
+  const { id: callId, name } = open
+  if (name === 'research') {
+    const rest = { type: 'CHILD_RESTS', callId, questions: [], wakeAt: laterWakeTime }
+    return { 'sub-agent: sleeps': stampEvent(rest), 'sub-agent: slept too long': stampEvent({ ...rest, wakeAt: 1 }) }
+  }
+  const sleep = (wakeAt: number): AnyEventObject =>
+    stampEvent({ type: 'TOOL_RESULT', callId, result: { ...toolOutcomes.ok, wakeAt } })
+  return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a time that is over': sleep(1) }
 }
 
 /** A sub-agent that fails for good and has spent the budget. */

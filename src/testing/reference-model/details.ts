@@ -9,11 +9,12 @@ import {
   readStoredSkills,
   settleSkills,
 } from './skills.js'
+import { type Sleep, isAsleep, isForLater, moveSleep, noSleep, readSleep } from './sleep.js'
 import { type Usage, findSpent, noUsage, spend, toTotals } from './totals.js'
 import type { Details, Row } from './walk-table.js'
 
 /** What is counted beside the table, in the words of the log's snapshots. */
-export interface Counts {
+export interface Counts extends Sleep {
   run: Usage
   session: Usage
   /** The number of the last message, and of the last answer. */
@@ -43,6 +44,8 @@ const withCounts = (run: Run, change: Partial<Counts>): Run => ({
 /** What the table of spec/ leaves to others: budgets, clocks, caps of calls, and what shields and guards say. */
 export const details: Details = {
   answers: {
+    isAsleep: (run, { now }) => isAsleep(countsOf(run), now),
+    isForLater: (_run, moment) => isForLater(moment),
     isSpent: (run) => findSpent(run.setup.config, countsOf(run)) !== null,
     stopsWhenSpent: ({ response, setup, details: { outputProblem } }) => {
       const { finishBatch, onOvershoot } = setup.config.budget
@@ -91,6 +94,7 @@ export const details: Details = {
       deadline: timeoutMs > 0 ? input.now + timeoutMs : null,
       timeLeft: null,
       backOffUntil: 0,
+      ...noSleep,
       callCounts: null,
       hosted: [],
       skills,
@@ -105,7 +109,7 @@ export const details: Details = {
   move: (run, next, moment, row) => {
     if (countsOf(run).isBranch)
       return listBranches(countsOf(run).skills).map((skills) => withCounts(next, { skills, isBranch: false }))
-    const done = settleCalls(run, count(run, next, moment, row))
+    const done = settleSleep(run, settleCalls(run, count(run, next, moment, row)), moment, row)
     const { numbered } = countsOf(done)
     // After the answer of a run that a guard has stopped, a message of the loop’s own may ask the model to go on.
     const isUnsure = row.event === 'RESUME' && row.place === 'PAUSED' && run.stop !== null
@@ -120,6 +124,7 @@ export const details: Details = {
     uncleared: countUncleared(context),
     outputProblem: context.held?.outputProblem ?? context.outputProblem,
     hosted: context.calls.filter(({ hosted }: Json) => hosted).map(({ id }: Json) => id),
+    ...readSleep(context),
     skills: readStoredSkills(context),
     isBranch: false,
   }),
@@ -132,7 +137,7 @@ export const details: Details = {
   },
 }
 
-const compared = ['numbered', 'batchNumber', 'deadline', 'timeLeft', 'callCounts'] as const
+const compared = ['numbered', 'batchNumber', 'deadline', 'timeLeft', 'wakeAt', 'callCounts'] as const
 
 function countUncleared({ messages, features }: Json): number {
   if (!features.inputShields) return 0
@@ -230,6 +235,13 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   if (row.to === 'ERROR' && row.event.startsWith('error '))
     return { ...after, reason: findFailureReason(row.event, event.error) }
   return after
+}
+
+/** A run whose sub-agents rest sleeps, where they do; the table says that it is paused. */
+function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
+  const sleep = moveSleep(countsOf(run), run, next, moment, row)
+  const isSleeping = row.place === 'dispatching' && next.place === 'PAUSED' && sleep.wakeAt !== null
+  return withCounts(isSleeping ? { ...next, reason: 'sleeping' } : next, sleep)
 }
 
 /** The changes of skills hold from where the calls rest, or are over. */

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
+import { Sleep } from '../../../src/core/tools/sleep-until.js'
 import { defineTool, type Tool, ToolError } from '../../../src/index.js'
 
 interface Execution {
-  resolve(value: string): void
+  resolve(value: string | Sleep): void
   reject(error: Error): void
 }
 
@@ -14,7 +15,7 @@ export class ToolBench {
 
   constructor() {
     const input = z.object({ n: z.number() })
-    const execute = (_: unknown, { callId }: { callId: string }): Promise<string> =>
+    const execute = (_: unknown, { callId }: { callId: string }): Promise<string | Sleep> =>
       new Promise((resolve, reject) => {
         this.#running.set(callId, { resolve, reject })
       })
@@ -32,10 +33,11 @@ export class ToolBench {
     return this.#running.has(callId)
   }
 
-  end(callId: string, { status, errorKind, content }: ToolResult): void {
+  end(callId: string, { status, errorKind, content, wakeAt }: ToolResult): void {
     const execution = this.#running.get(callId)
     this.#running.delete(callId)
-    if (status === 'ok') execution?.resolve(content)
+    if (wakeAt !== undefined) execution?.resolve(new Sleep(wakeAt))
+    else if (status === 'ok') execution?.resolve(content)
     else execution?.reject(new ToolError(errorKind ?? 'failed', content))
   }
 

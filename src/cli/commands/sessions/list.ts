@@ -2,7 +2,7 @@ import { type AgentState, type Reason, isWorkState } from '../../../../machines/
 import type { ListOptions } from '../../../core/sessions/store/list-options.js'
 import type { Paint, Style } from '../../../core/format/paint.js'
 import { getStateStyle } from '../../../core/format/run-summary.js'
-import { formatCount, formatMoney, shorten } from '../../../core/format/format-words.js'
+import { formatCount, formatMoney, formatWakeTime, shorten } from '../../../core/format/format-words.js'
 import { readSessionAt } from '../../../core/sessions/replay-session.js'
 import { createSummary } from '../../../core/sessions/session-summary.js'
 import { StoreError, type StoreErrorCode } from '../../../core/sessions/store/store-error.js'
@@ -62,9 +62,10 @@ export const listCommand: Command = {
   },
 }
 
-function withDates({ id, createdAt, updatedAt, ...rest }: SessionInList): object {
+function withDates({ id, createdAt, updatedAt, wakeAt, ...rest }: SessionInList): object {
   const [created, updated] = [createdAt, updatedAt].map(formatIsoTime)
-  return { id, createdAt: created, updatedAt: updated, ...rest }
+  const sleep = wakeAt === undefined ? {} : { wakeAt: formatIsoTime(wakeAt) }
+  return { id, createdAt: created, updatedAt: updated, ...rest, ...sleep }
 }
 
 function showTable(rows: readonly SessionInList[], more: number, { stdout, env }: CliIO): void {
@@ -90,7 +91,7 @@ function formatSessionTable(
 ): string {
   const cells = rows.map((row) => [
     shorten(row.id, 200),
-    row.state,
+    row.wakeAt === undefined ? row.state : `${row.state} until ${formatWakeTime(row.wakeAt)}`,
     formatAgo(row.updatedAt, now),
     formatCount(row.messages),
     formatCount(row.totalTokens),

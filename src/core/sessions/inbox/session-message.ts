@@ -18,8 +18,8 @@ export type SessionMessage =
   | { type: 'cancel'; why?: string }
   /** Rests in PAUSED at the next safe point. */
   | { type: 'pause' }
-  /** Goes on from PAUSED. */
-  | { type: 'resume' }
+  /** Goes on from PAUSED. `at`, a Date or milliseconds since the epoch: not before then, unless someone wakes it. */
+  | { type: 'resume'; at?: Date | number }
   /** Tells the model something at the next safe point. A paused run goes on. */
   | { type: 'steer'; text: string }
   /** The next user message of an interactive run. */
@@ -80,7 +80,7 @@ const callKeys = ['messageId', 'name', 'arguments', 'needs', 'path', 'interrupte
 const keysByType: Record<SessionMessage['type'], readonly string[]> = {
   cancel: ['why'],
   pause: [],
-  resume: [],
+  resume: ['at'],
   steer: ['text'],
   reply: ['input'],
   message: ['input', 'when', 'messageId'],
@@ -122,6 +122,8 @@ export function checkMessage(
   }
   if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
     throw invalid(`'${type}' needs callId, a string`, 'callId')
+  if (type === 'resume' && message['at'] !== undefined && readDate(message['at']) === null)
+    throw invalid('at must be a Date, or milliseconds since the epoch', 'at')
   if (type === 'message') checkUserMessage(message, invalid)
   if (type === 'steer') {
     if (typeof message['text'] !== 'string') throw invalid('text must be a string', 'text')
@@ -146,13 +148,21 @@ export function toPublicEvent(message: Exclude<SessionMessage, Answer | UserMess
       return { type: 'CANCEL', ...(message.why !== undefined && { why: message.why }) }
     case 'pause':
       return { type: 'PAUSE' }
-    case 'resume':
-      return { type: 'RESUME' }
+    case 'resume': {
+      const at = readDate(message.at)
+      return { type: 'RESUME', ...(at !== null && { at }) }
+    }
     case 'steer':
       return { type: 'STEER', text: readSteeringText(message.text) }
     default:
       return { type: 'REPLY', messages: toMessages(message.input) }
   }
+}
+
+/** Milliseconds since the epoch; null for what is no date. */
+function readDate(given: unknown): number | null {
+  const at = given instanceof Date ? given.getTime() : given
+  return typeof at === 'number' && Math.abs(at) <= 8.64e15 ? at : null
 }
 
 export const isAnswer = (message: SessionMessage): message is Answer => 'callId' in message

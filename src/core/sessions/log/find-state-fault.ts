@@ -157,6 +157,7 @@ const contextKind = fields(
     features: kindLike(noFeatures),
     usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
     calls: list(callKind, 'a list'),
+    wakeAt: nullable(number(-8.64e15, 8.64e15, 'a time')),
     loaded: textList(),
     skills: list(
       fields(

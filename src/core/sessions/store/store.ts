@@ -66,6 +66,8 @@ export interface SessionSummary {
   state: AgentState | null
   /** Of the latest run. */
   reason: Reason | null
+  /** When the latest run goes on, which sleeps: milliseconds since the epoch. */
+  wakeAt?: number
   /** How many have started. */
   runs: number
   /** The agent that began the latest run, as `defineAgents` calls it. */

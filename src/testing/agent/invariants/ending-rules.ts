@@ -28,7 +28,7 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
     'shared_budget',
     ...halts,
   ],
-  PAUSED: ['paused', ...halts],
+  PAUSED: ['paused', 'sleeping', ...halts],
   'WAITING_FOR_INPUT.approval': ['approval'],
   'WAITING_FOR_INPUT.toolOutput': ['tool_output'],
   'WAITING_FOR_INPUT.message': ['message'],
@@ -47,10 +47,11 @@ export const endingRules: readonly AgentInvariant[] = [
     return !isRight && `the last event is ${JSON.stringify(last)}`
   }),
   createRule('a result has what the type of its state says', ({ after, isFinal }) => {
-    const { state, error, pending, outputProblem, resumable } = toRunResult(after)
+    const { state, reason, error, pending, outputProblem, resumable, ...more } = toRunResult(after)
     const isWaiting = state === 'WAITING_FOR_INPUT'
     if ((pending !== undefined) !== isWaiting) return 'pending does not fit'
     if (resumable !== (isWaiting || state === 'PAUSED')) return 'resumable does not fit'
+    if ('wakeAt' in more !== (reason === 'sleeping')) return 'wakeAt does not fit'
     if (isWaiting && error !== undefined) return `it waits with the error ${String(error)}`
     if (resumable && outputProblem !== undefined) return 'outputProblem does not fit'
     const needsError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'

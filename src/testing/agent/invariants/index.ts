@@ -2,6 +2,7 @@ import { callRules } from './call-rules.js'
 import { endingRules } from './ending-rules.js'
 import { guardrailRules } from './guardrail-rules.js'
 import { limitRules } from './limit-rules.js'
+import { sleepRules } from './sleep-rules.js'
 import type { AgentInvariant } from './invariant-rule.js'
 import { totalRules } from './totality-rules.js'
 import { transcriptRules } from './transcript-rules.js'
@@ -20,4 +21,5 @@ export const agentInvariants: readonly AgentInvariant[] = [
   ...limitRules,
   ...callRules,
   ...guardrailRules,
+  ...sleepRules,
 ]

@@ -28,7 +28,7 @@ export const transcriptRules: readonly AgentInvariant[] = [
     'only a run that waits for input, or pauses with its sub-agents, leaves calls open',
     (change) => {
       const { isRest, after } = change
-      const isPaused = after.state === 'PAUSED' && after.reason === 'paused'
+      const isPaused = after.state === 'PAUSED' && /^(paused|sleeping)$/.test(after.reason ?? '')
       const open = listOpenCalls(after.calls.filter(({ needs }) => !(isPaused && needs === 'child')))
       return isRest && after.state !== 'WAITING_FOR_INPUT' && open.length > 0 && `open: ${open.join(', ')}`
     },

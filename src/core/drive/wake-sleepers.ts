@@ -1,0 +1,43 @@
+import { type Alarm, parseAlarm } from '../sessions/alarm.js'
+import type { SessionStore } from '../sessions/store/store.js'
+import type { StoredTimer } from '../sessions/store/timers.js'
+import type { Agents } from './define-agents.js'
+
+/** An alarm of a session, and the time that it is set to: another sleep of the session has another time. */
+export interface DueAlarm extends Alarm {
+  /** Milliseconds since the epoch, by the store's clock. */
+  at: number
+}
+
+const pageSize = 200
+
+/** Whether an agent here may go on with the session. */
+export function mayWake(agents: Agents, { agent: name, version }: Alarm): boolean {
+  if (name === undefined) return true
+  return agents.findAgentFor({ hash: '', name, ...(version !== undefined && { version }) }) !== undefined
+}
+
+/**
+ * Hands each session whose time has come to an engine, and then forgets its alarm. An engine that is handed one alarm twice wakes the
+ * session once.
+ */
+export async function wakeSleepers(
+  agents: Agents,
+  { timers }: SessionStore,
+  wake: (alarm: DueAlarm) => Promise<void>,
+): Promise<void> {
+  let after: StoredTimer | undefined
+  /* oxlint-disable no-await-in-loop -- one after the other */
+  while (timers) {
+    const due = (await timers.listDue({ limit: pageSize, after })).timers
+    for (const timer of due) {
+      const alarm = parseAlarm(timer)
+      if (alarm === null || !mayWake(agents, alarm)) continue
+      await wake({ ...alarm, at: timer.at })
+      await timers.move({ id: timer.id, from: timer.at, to: null })
+    }
+    if (due.length < pageSize) return
+    after = due.at(-1)
+  }
+  /* oxlint-enable no-await-in-loop */
+}

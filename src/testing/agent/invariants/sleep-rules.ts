@@ -1,0 +1,60 @@
+import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
+import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
+import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
+import { type AgentInvariant, createRule, hasBegunStep, listAnnounced } from './invariant-rule.js'
+
+/** Rules for runs that sleep. */
+export const sleepRules: readonly AgentInvariant[] = [
+  createRule('no model is asked while a run is to sleep', (change) => {
+    const { after, now } = change
+    return hasBegunStep(change) && after.wakeAt !== null && now < after.wakeAt && `until ${after.wakeAt}`
+  }),
+  createRule('a run is to be woken only where it sleeps, or is about to', ({ after, state, isFinal }) => {
+    const isAsleep = after.reason === 'sleeping'
+    if (isAsleep && (state !== 'PAUSED' || after.wakeAt === null)) return `in ${state}, until ${after.wakeAt}`
+    return after.wakeAt !== null && (isFinal || (state === 'PAUSED' && !isAsleep)) && `until ${after.wakeAt}`
+  }),
+  createRule('only a resume, a message or an end wakes a run', ({ event, before, after }) => {
+    const isWoken = before?.reason === 'sleeping' && after.reason !== 'sleeping'
+    return isWoken && !/^(RESUME|STEER|CANCEL|STORE_FAILED)$/.test(event.type) && `${event.type} woke it`
+  }),
+  createRule('a resume or a message wakes a run, unless the resume is for later', ({ event, before, after }) => {
+    if (before?.reason !== 'sleeping' || !/^(RESUME|STEER)$/.test(event.type)) return null
+    const at = findLaterDate(event)
+    if (at === null) return after.state === 'PAUSED' && after.reason === 'sleeping' && 'it sleeps on'
+    return after.wakeAt !== at && `until ${after.wakeAt}`
+  }),
+  createRule('a paused run sleeps from a resume with a date on, and until that date', ({ event, before, after }) => {
+    const at = findLaterDate(event)
+    if (at === null || before?.state !== 'PAUSED') return null
+    return (after.reason !== 'sleeping' || after.wakeAt !== at) && `${after.reason} until ${after.wakeAt}`
+  }),
+  createRule('a run falls asleep until the latest date that its batch has asked for', (change) => {
+    const { before, after, event, now } = change
+    if (before === undefined || before.state === 'PAUSED' || after.state !== 'PAUSED') return null
+    const asked = listDates(before.calls, event, now).concat(after.calls.filter(isChildPaused).flatMap(toDate))
+    const until = Math.max(...asked, before.wakeAt ?? -Infinity)
+    if (after.reason === 'paused') return !before.pausing && until > now && 'it is only paused'
+    return after.reason === 'sleeping' && after.wakeAt !== until && `until ${after.wakeAt}, not ${until}`
+  }),
+  createRule('a rest says until when the run sleeps', (change) => {
+    const told = listAnnounced(change, 'state_changed').filter(({ to }) => to === 'PAUSED')
+    const { wakeAt } = change.after
+    return told.some((one) => one.wakeAt !== (wakeAt ?? undefined)) && JSON.stringify(told)
+  }),
+]
+
+const toDate = ({ wakeAt }: { wakeAt?: number }): number[] => (wakeAt === undefined ? [] : [wakeAt])
+
+function findLaterDate(event: AgentMachineEvent): number | null {
+  const { at, now = 0 } = event.type === 'RESUME' ? event : {}
+  return at !== undefined && at > now ? at : null
+}
+
+/** The dates to come of the results of a batch, with that of the event. */
+function listDates(calls: readonly BatchCall[], event: AgentMachineEvent, now: number): number[] {
+  const results = calls.map(({ id, result }) =>
+    event.type === 'TOOL_RESULT' && event.callId === id ? (result ?? event.result) : result,
+  )
+  return results.flatMap((result) => (result?.status === 'ok' ? toDate(result) : [])).filter((at) => at > now)
+}

@@ -1,0 +1,142 @@
+import { SimulatedClock } from 'xstate'
+import { createAgent, defineAgents, memoryStore, sleepUntil } from '../../../src/index.js'
+import { wakeSleepers } from '../../../src/core/drive/wake-sleepers.js'
+import { type DbosLike, dbosSessions } from '../../../src/dbos/index.js'
+import { type RestateLike, restateSessions } from '../../../src/restate/index.js'
+import type { RestateContext } from '../../../src/restate/restate-sdk.js'
+import { ManualModel, call, settled } from '../../support/manual-model.js'
+import { tool } from '../../support/tools.js'
+
+// The real servers are in test/hosts: here is what they are asked when a run sleeps.
+
+const start = Date.parse('2026-05-04T06:00:00Z')
+const hour = 3_600_000
+
+function program() {
+  const clock = new SimulatedClock()
+  clock.set(start)
+  const store = memoryStore({ now: () => clock.now() })
+  const model = new ManualModel()
+  const nap = tool('nap', () => sleepUntil(start + hour))
+  const sleeper = createAgent({ model, store, tools: [nap], clock })
+  return { clock, store, model, agent: sleeper, agents: defineAgents({ sleeper }) }
+}
+
+async function asked(model: ManualModel) {
+  // oxlint-disable-next-line no-await-in-loop -- some of the code is loaded when it is first needed
+  for (let i = 0; i < 1000 && !model.pending; i += 1) await settled()
+  return model.pending
+}
+
+const asksToSleep = { toolCalls: [call('a', 'nap')], finishReason: 'tool_calls' as const }
+
+/** A queue that keeps what it is given, by its ids. */
+function createQueue() {
+  const rows: { workflowID: string; delaySeconds?: number; queued: { session: string } }[] = []
+  let work: (queued: never) => Promise<unknown>
+  const queue = {
+    executorID: 'me',
+    registerWorkflow: (given: typeof work) => (work = given),
+    registerQueue: () => Promise.resolve({}),
+    runStep: <Result>(step: () => Promise<Result>) => step(),
+    listWorkflows: () => Promise.resolve([]),
+    resumeWorkflow: () => Promise.resolve(),
+    enqueueWorkflowWithOptions: (options: { workflowID: string }, queued: { session: string }) => {
+      if (!rows.some(({ workflowID }) => workflowID === options.workflowID)) rows.push({ ...options, queued })
+      return Promise.resolve()
+    },
+  }
+  return { rows, queue: queue as unknown as DbosLike, run: (i: number) => work(rows[i]?.queued as never) }
+}
+
+test('DBOS queues a run that sleeps for its time, again where that was too early, and wakes it once', async () => {
+  const { agents, model, clock } = program()
+  const { rows, queue, run } = createQueue()
+  // Nobody is waited for, so patience does not end.
+  const own = dbosSessions(queue, agents, { answerTimeoutMs: 1000 })
+  await own.enqueue({ session: 's', input: 'Go.' })
+  const first = run(0)
+  ;(await asked(model))?.answer(asksToSleep)
+  expect(await first).toMatchObject({ state: 'PAUSED', wakeMs: hour })
+  expect(rows.slice(1)).toMatchObject([{ delaySeconds: 3600, queued: { session: 's' } }])
+  clock.increment(hour - 60_000)
+  expect(await run(1)).toMatchObject({ state: 'PAUSED', wakeMs: 60_000 })
+  expect(rows.slice(2)).toMatchObject([{ delaySeconds: 60 }])
+  clock.increment(60_000)
+  const last = run(2)
+  ;(await asked(model))?.answer({ text: 'Done.' })
+  expect(await last).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  expect(await run(1)).toMatchObject({ state: 'COMPLETED' })
+  expect(model.attempts).toHaveLength(2)
+})
+
+test('what other programs have put to sleep is handed to an engine when its time has come, and then forgotten', async () => {
+  const { agents, agent, model, clock, store } = program()
+  const run = agent.run('Go.', { session: 's' })
+  ;(await asked(model))?.answer(asksToSleep)
+  await run.result
+  store.timers.set([
+    { id: 'wake:stranger', at: start, data: '{"agent":"other"}' },
+    { id: 'wake:damaged', at: start, data: '{' },
+    { id: 'schedule:daily', at: start, data: '{}' },
+  ])
+  const woken: string[] = []
+  const look = () =>
+    wakeSleepers(agents, store, ({ session, at }) => Promise.resolve(void woken.push(`${session} ${at}`)))
+  await look()
+  expect(woken).toEqual([])
+  clock.increment(hour)
+  await look()
+  await look()
+  expect(woken).toEqual([`s ${start + hour}`])
+  expect(store.timers.list({ prefix: '', limit: 9 }).map(({ id }) => id)).toEqual([
+    'schedule:daily',
+    'wake:damaged',
+    'wake:stranger',
+  ])
+})
+
+test('Restate waits for the time of a run that sleeps, or for what is told before', async () => {
+  const { agents, model, clock } = program()
+  const handlers: Record<string, (context: RestateContext, given?: object) => Promise<unknown>> = {}
+  const waits: { ms: number; over: () => void; told: () => void }[] = []
+  const restate = {
+    TerminalError: class extends Error {},
+    handlers: { object: { exclusive: (_: object, work: never) => work, shared: (_: object, work: never) => work } },
+    object: (definition: { handlers: typeof handlers }) => Object.assign(handlers, definition.handlers),
+  }
+  restateSessions(restate as unknown as RestateLike, agents, { answerTimeoutMs: 1000 })
+  const context = {
+    key: 's',
+    run: (_: string, step: () => Promise<unknown>) => step(),
+    set: () => undefined,
+    clear: () => undefined,
+    awakeable: () => ({
+      id: 'awake',
+      promise: {
+        orTimeout: (ms: number) =>
+          new Promise((resolve, reject) => {
+            const over = () => reject(Object.assign(new Error('late'), { name: 'TimeoutError' }))
+            waits.push({ ms, over, told: () => resolve(null) })
+          }),
+      },
+    }),
+  } as unknown as RestateContext
+  const until = async (count: number) => {
+    // oxlint-disable-next-line no-await-in-loop -- until it waits
+    for (let i = 0; i < 1000 && waits.length < count; i += 1) await settled()
+  }
+  const running = handlers['run']?.(context, { input: 'Go.' })
+  ;(await asked(model))?.answer(asksToSleep)
+  await until(1)
+  clock.increment(hour - 60_000)
+  // Too early, by another clock.
+  waits[0]?.over()
+  await until(2)
+  expect(waits.map(({ ms }) => ms)).toEqual([hour, 60_000])
+  clock.increment(60_000)
+  waits[1]?.over()
+  ;(await asked(model))?.answer({ text: 'Done.' })
+  expect(await running).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  expect(model.attempts).toHaveLength(2)
+})

@@ -1,0 +1,130 @@
+import { createAgent, defineAgents, memoryStore, runSession, sleepUntil } from '../../src/index.js'
+import { createScheduler } from '../../src/fleet/index.js'
+import { checkSessionLog } from '../../src/testing/index.js'
+import type { ModelProvider } from '../../src/core/models/provider.js'
+import { call, plainAnswer } from '../support/manual-model.js'
+import { tool } from '../support/tools.js'
+import { type Host, Hosts } from './host-clocks.js'
+
+const start = Date.parse('2026-05-04T06:00:00Z')
+const [minute, hour] = [60_000, 3_600_000]
+
+/** A model that lets its run sleep once, and then has its answer. */
+const model: ModelProvider = {
+  provider: 'scripted',
+  model: 'scripted-1',
+  request: ({ messages }) =>
+    Promise.resolve(
+      messages.at(-1)?.role === 'tool'
+        ? { ...plainAnswer, text: 'Done.' }
+        : { ...plainAnswer, toolCalls: [call('a', 'rest')], finishReason: 'tool_calls' as const },
+    ),
+}
+
+function setUp() {
+  const hosts = new Hosts(start)
+  const shared = memoryStore({ now: () => hosts.now })
+  const asked: { at: number; by: string }[] = []
+  /** A process whose clock is ahead by `skew` milliseconds. */
+  const open = (by: string, skew = 0) => {
+    const host: Host = hosts.start(shared, () => skew)
+    const errors: unknown[] = []
+    const counted: ModelProvider = {
+      ...model,
+      request: (request, options) => {
+        if (!host.isDead) asked.push({ at: hosts.now, by })
+        return model.request(request, options)
+      },
+    }
+    const rest = tool('rest', () => sleepUntil(start + hour))
+    const sleeper = createAgent({ model: counted, store: host.store, tools: [rest], clock: host.clock })
+    const agents = defineAgents({ sleeper })
+    const scheduler = createScheduler(agents, {
+      clock: host.clock,
+      pollMs: 5000,
+      onError: (error) => errors.push(error),
+    })
+    return { host, agent: sleeper, agents, scheduler, errors }
+  }
+  const stateOf = (id: string) => {
+    const { state, reason, wakeAt } = shared.get(id)?.summary ?? {}
+    return { state, reason, ...(wakeAt !== undefined && { wakeAt }) }
+  }
+  return { hosts, shared, asked, open, stateOf }
+}
+
+const asleep = { state: 'PAUSED', reason: 'sleeping', wakeAt: start + hour }
+const timersOf = (shared: ReturnType<typeof memoryStore>) => shared.timers.list({ prefix: '', limit: 10 })
+
+test('a run sleeps, its row says until when, and a scheduler wakes it once its time has come', async () => {
+  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { agent, scheduler, errors } = open('one')
+  scheduler.start()
+  const run = agent.run('Go.', { session: 's' })
+  await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
+  expect(await run.result).toMatchObject(asleep)
+  expect(stateOf('s')).toEqual(asleep)
+  await hosts.pass(hour - minute)
+  expect(stateOf('s')).toEqual(asleep)
+  await hosts.pass(2 * minute)
+  expect(stateOf('s')).toEqual({ state: 'COMPLETED', reason: 'end_turn' })
+  expect(asked).toHaveLength(2)
+  expect(timersOf(shared)).toEqual([])
+  expect(errors).toEqual([])
+  expect(checkSessionLog(shared.read('s'))).toBeNull()
+})
+
+test.each([
+  ['in step', [0, 0, 0]],
+  ['that differ by a minute', [-minute, 0, minute]],
+  ['that are all late', [-minute, -minute, -minute]],
+])('of several processes with clocks %s, one wakes it, once', async (_, skews) => {
+  const { hosts, shared, asked, open, stateOf } = setUp()
+  const processes = skews.map((skew, i) => open(String(i), skew))
+  const first = processes[0]?.agent.run('Go.', { session: 's' })
+  await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
+  await first?.result
+  for (const { scheduler } of processes) scheduler.start()
+  await hosts.pass(hour + 3 * minute)
+  expect(stateOf('s').state).toBe('COMPLETED')
+  expect(asked).toHaveLength(2)
+  const woken = (asked[1]?.at ?? 0) - start - hour
+  expect(Math.abs(woken)).toBeLessThanOrEqual(minute + 10_000)
+  expect(timersOf(shared)).toEqual([])
+  expect(processes.flatMap(({ errors }) => errors)).toEqual([])
+})
+
+test('a process dies as the run falls asleep, and another one wakes it', async () => {
+  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { agent, host } = open('first')
+  void agent.run('Go.', { session: 's' }).result.catch(() => undefined)
+  await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
+  host.kill()
+  await hosts.pass(2 * hour)
+  expect(stateOf('s')).toEqual(asleep)
+  const other = open('second')
+  other.scheduler.start()
+  await hosts.pass(minute)
+  expect(stateOf('s').state).toBe('COMPLETED')
+  expect(asked.map(({ by }) => by)).toEqual(['first', 'second'])
+  expect(timersOf(shared)).toEqual([])
+})
+
+test('runSession leaves a run asleep before its time, and wakes it afterwards', async () => {
+  const { hosts, shared, asked, open } = setUp()
+  const { agent } = open('one')
+  const drive = async (options: { input?: string } = {}) => {
+    const driven = runSession(agent, { session: 's', ...options })
+    let isOver = false
+    void driven.finally(() => (isOver = true))
+    await hosts.settleUntil(() => isOver)
+    return driven
+  }
+  expect(await drive({ input: 'Go.' })).toMatchObject({ ...asleep, wakeMs: hour })
+  const { head } = shared.get('s') ?? {}
+  await hosts.pass(hour - 1)
+  expect(await drive()).toMatchObject({ ...asleep, wakeMs: 1, head })
+  await hosts.pass(1)
+  expect(await drive()).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+  expect(asked).toHaveLength(2)
+})

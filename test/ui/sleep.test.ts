@@ -1,0 +1,58 @@
+import { SimulatedClock } from 'xstate'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import { createAgent, createEventFormatter, sleepUntil } from '../../src/index.js'
+import { AGUIEventFold } from '../../src/agui/agui-fold.js'
+import { AnswerFold } from '../../src/ui/answer-fold.js'
+import { foldTranscript, type Transcript } from '../../src/ui/index.js'
+import { call as callOf, ManualModel } from '../support/manual-model.js'
+import { until } from '../support/play.js'
+import { tool } from '../support/tools.js'
+
+const wakeAt = Date.parse('2026-05-04T07:00:00Z')
+
+async function sleep(): Promise<AgentEvent[]> {
+  const model = new ManualModel()
+  const clock = new SimulatedClock()
+  const agent = createAgent({ model, clock, tools: [tool('nap', () => sleepUntil(wakeAt))] })
+  const run = agent.run('Go.')
+  const events: AgentEvent[] = []
+  run.events$.subscribe((event) => events.push(event))
+  await until(() => model.pending !== null)
+  model.pending?.answer({ toolCalls: [callOf('a', 'nap')], finishReason: 'tool_calls' })
+  await run.result
+  return events
+}
+
+test('pages are told until when a run sleeps', async () => {
+  const events = await sleep()
+  let shown: Transcript | undefined
+  for (const event of events) shown = foldTranscript(shown, event)
+  expect(shown).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt })
+
+  const chunks: unknown[] = []
+  const answer = new AnswerFold({ protocol: 'v6', turn: null } as never, (chunk) => chunks.push(chunk))
+  for (const event of events) answer.handleEvent(event)
+  answer.end()
+  expect(chunks).toContainEqual({
+    type: 'data-statewright',
+    data: { type: 'run_ended', state: 'PAUSED', reason: 'sleeping', wakeAt },
+  })
+
+  const page = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })
+  const told = [...page.begin(), ...events.flatMap((event) => page.handleEvent(event)), ...page.end()]
+  expect(told.at(-1)).toMatchObject({
+    outcome: {
+      type: 'interrupt',
+      interrupts: [
+        {
+          reason: 'paused',
+          message: 'The run sleeps until 2026-05-04 07:00:00 UTC. Wake it now?',
+          metadata: { statewright: { reason: 'sleeping', wakeAt } },
+        },
+      ],
+    },
+  })
+
+  const format = createEventFormatter({ color: false })
+  expect(events.map(format).join('')).toContain('● PAUSED  sleeping until 2026-05-04 07:00:00 UTC')
+})
