@@ -31,7 +31,6 @@ export const changes: Record<string, Change> = {
   listen: () => turn,
   steer: ({ steering }) => ({ steering: steering + 1 }),
   tellSteering: () => ({ steering: 0 }),
-
   /** An answer is a step, and the next attempt is the first of another one. */
   takeAnswer: (run, { event: { output } }) => {
     const unchecked = run.setup.features.callShields

@@ -1,6 +1,6 @@
+import { formatWakeTime } from '../core/base/wake-time.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
-import { formatWakeTime } from '../core/format/format-words.js'
 import type { SessionView } from '../web/chat-service.js'
 import { collectCallNames } from './agui-messages.js'
 import type { AGUIInterrupt } from './protocol.js'

@@ -1,7 +1,7 @@
+import { formatWakeTime } from '../core/base/wake-time.js'
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Ask } from './terminal-prompt.js'
 import type { Answer } from './conversation.js'
-import { formatWakeTime } from '../core/format/format-words.js'
 import { formatCallPath, formatArguments, formatArgumentsJson } from '../core/format/format-call.js'
 
 /**

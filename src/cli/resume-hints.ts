@@ -1,3 +1,4 @@
+import { formatWakeTime } from '../core/base/wake-time.js'
 import {
   type AgentState,
   type PendingCall,
@@ -6,7 +7,6 @@ import {
   isWorkState,
 } from '../../machines/agent/run-result.js'
 import { formatCallPath, formatCallId, formatArguments } from '../core/format/format-call.js'
-import { formatWakeTime } from '../core/format/format-words.js'
 import { formatQuestionWord } from './question-word.js'
 import { quoteShellWord } from './shell-words.js'
 

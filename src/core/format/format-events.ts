@@ -1,10 +1,11 @@
+import { formatWakeTime } from '../base/wake-time.js'
 import type { AgentEvent, StepCompleted } from '../../../machines/agent/announcements.js'
 import { parseStepNumber } from '../../../machines/agent/step-id.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { optionsRule, expectArgument } from '../base/expect-argument.js'
 import { createPaint, type Paint, type Style } from './paint.js'
 import { formatRunSummary, getStateStyle } from './run-summary.js'
-import { stripControls, formatCount, formatDuration, formatWakeTime, getFirstLine, shorten } from './format-words.js'
+import { stripControls, formatCount, formatDuration, getFirstLine, shorten } from './format-words.js'
 import { formatToolName, formatCallPath, formatCallId, formatArguments } from './format-call.js'
 import { formatMessageText } from './message-text.js'
 

@@ -31,11 +31,6 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
 
-/** `2026-05-01 12:00:03 UTC` */
-export function formatWakeTime(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
-}
-
 export function formatCount(value: number): string {
   return value.toLocaleString('en-US')
 }

@@ -1,8 +1,9 @@
+import { formatWakeTime } from '../base/wake-time.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason, RunResult } from '../../../machines/agent/run-result.js'
 import { getCacheHitRate } from '../../../machines/agent/usage.js'
 import type { Paint, Style } from './paint.js'
-import { formatCount, formatDuration, formatMoney, formatWakeTime } from './format-words.js'
+import { formatCount, formatDuration, formatMoney } from './format-words.js'
 
 /** How a run ended and what it took, each against its limit. */
 export function formatRunSummary(

@@ -6,7 +6,8 @@ import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../mach
 import { isRestState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
-import type { UsageError } from '../base/errors.js'
+import { UsageError } from '../base/errors.js'
+import { readTime } from '../base/wake-time.js'
 import { whenAborted } from '../base/abort.js'
 import { registerRelease } from '../live/release-run.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
@@ -26,7 +27,6 @@ import type { Clock } from '../base/clock.js'
 import { freezeOnce } from '../base/freeze.js'
 import { type AgentSnapshot, RunActor } from './run-actor.js'
 import type { RunOrigin, RunParts } from './run-parts.js'
-import { checkMessage, type SessionMessage, toPublicEvent } from '../sessions/inbox/session-message.js'
 import { toMessages, type UserInput } from '../sessions/user-input.js'
 import { describeError } from '../base/describe-error.js'
 import { getPlatform } from '../base/platform.js'
@@ -36,7 +36,6 @@ import type { DeepPartial } from '../structured/partial-objects.js'
 import type { Session } from '../sessions/session.js'
 
 const doNothing = (): void => undefined
-const resumeSource = { by: 'resume()', of: ['resume'] as const }
 
 /**
  * One run of an agent: a handle on its actor, and nothing else. Iterate it for its events, or await `result`: both end
@@ -188,8 +187,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   resume({ at }: { at?: Date | number } = {}): void {
     if (!this.#actor.canResume)
       this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
-    const message = checkMessage({ type: 'resume', ...(at !== undefined && { at }) }, resumeSource)
-    this.#send(toPublicEvent(message as Extract<SessionMessage, { type: 'resume' }>))
+    const time = at === undefined ? undefined : readTime(at)
+    if (time === null)
+      throw new UsageError('invalid_input', 'resume({ at }): at must be a Date, or milliseconds since the epoch.', 'at')
+    this.#send({ type: 'RESUME', ...(time !== undefined && { at: time }) })
   }
 
   /**

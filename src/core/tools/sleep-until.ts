@@ -1,4 +1,5 @@
 import { UsageError } from '../base/errors.js'
+import { readTime } from '../base/wake-time.js'
 
 /** What a tool returns to let its run sleep: made by `sleepUntil`. */
 export class Sleep {
@@ -39,8 +40,8 @@ const leastTime = 100_000_000_000
  * @throws {UsageError} `invalid_date` for what is no date, and for a number that is a duration
  */
 export function sleepUntil(date: Date | number): Sleep {
-  const at = date instanceof Date ? date.getTime() : date
-  if (typeof at !== 'number' || !Number.isFinite(at) || Number.isNaN(new Date(at).getTime()))
+  const at = readTime(date)
+  if (at === null)
     throw dateError('it must be a Date, or a number of milliseconds since the epoch')
   if (at < leastTime)
     throw dateError(`${at} is a duration, or a date before 1973: pass Date.now() + ${at} to sleep for that long`)

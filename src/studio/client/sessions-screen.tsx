@@ -1,10 +1,10 @@
+import { formatWakeTime } from '../../core/base/wake-time.js'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { useKeys } from './run-hooks.js'
 import { RunScreen, StatePill } from './run-screen.js'
 import type { Source } from './data-source.js'
-import { formatWakeTime } from '../../core/format/format-words.js'
 import { formatAgo, formatCount, formatMoney, formatNumber, formatShort } from './format.js'
 
 const standings = ['waiting', 'running', 'interrupted', 'ended', 'damaged'] as const

@@ -37,7 +37,7 @@ export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, ro
     for (const call of run.calls)
       if (call.unscreened && next.calls.some(({ id, failed }) => id === call.id && failed === true))
         delete asked[call.id]
-  const isOver = /^(judgingResults|consultingOnResults)$/.test(row.place) && row.to === 'checkingLimits'
+  const isOver = row.place === 'batchOver' && row.to === 'checkingLimits'
   const isForChildren = row.place === 'dispatching' && row.to === 'PAUSED'
   if (isOver || isForChildren)
     for (const { id, done } of run.calls) {

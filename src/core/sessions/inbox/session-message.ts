@@ -1,6 +1,7 @@
 import type { NewMessage } from '../../../../machines/agent/context.js'
 import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import { UsageError } from '../../base/errors.js'
+import { readTime } from '../../base/wake-time.js'
 import type { InboxMessage } from '../store/inbox.js'
 import { toMessages, type UserInput } from '../user-input.js'
 import { isQueuedText, toSteeringEvent } from './queued-message.js'
@@ -122,7 +123,7 @@ export function checkMessage(
   }
   if (keysByType[type].includes('callId') && typeof message['callId'] !== 'string')
     throw invalid(`'${type}' needs callId, a string`, 'callId')
-  if (type === 'resume' && message['at'] !== undefined && readDate(message['at']) === null)
+  if (type === 'resume' && message['at'] !== undefined && readTime(message['at']) === null)
     throw invalid('at must be a Date, or milliseconds since the epoch', 'at')
   if (type === 'message') checkUserMessage(message, invalid)
   if (type === 'steer') {
@@ -149,7 +150,7 @@ export function toPublicEvent(message: Exclude<SessionMessage, Answer | UserMess
     case 'pause':
       return { type: 'PAUSE' }
     case 'resume': {
-      const at = readDate(message.at)
+      const at = readTime(message.at)
       return { type: 'RESUME', ...(at !== null && { at }) }
     }
     case 'steer':
@@ -157,12 +158,6 @@ export function toPublicEvent(message: Exclude<SessionMessage, Answer | UserMess
     default:
       return { type: 'REPLY', messages: toMessages(message.input) }
   }
-}
-
-/** Milliseconds since the epoch; null for what is no date. */
-function readDate(given: unknown): number | null {
-  const at = given instanceof Date ? given.getTime() : given
-  return typeof at === 'number' && Math.abs(at) <= 8.64e15 ? at : null
 }
 
 export const isAnswer = (message: SessionMessage): message is Answer => 'callId' in message
