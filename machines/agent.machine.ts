@@ -563,7 +563,8 @@ export const agentMachine = setup({
     },
 
     PAUSED: {
-      description: 'The run rests at a safe point until it is resumed, or until its time has come; its clock stops.',
+      description:
+        'The run rests at a safe point until it is resumed, or until its time has come; its clock stops.',
       entry: [
         'setPauseReason',
         'settleBatch',

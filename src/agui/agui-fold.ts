@@ -265,7 +265,12 @@ export class AGUIEventFold {
     const asks = new Map<string, string[]>()
     if (state === 'PAUSED') {
       const id = toPauseId(messages.length)
-      return { interrupts: [createPauseInterrupt(id, { reason: reason ?? 'paused', message: error?.message, wakeAt })], asks }
+      return {
+        interrupts: [
+          createPauseInterrupt(id, { reason: reason ?? 'paused', message: error?.message, wakeAt }),
+        ],
+        asks,
+      }
     }
     const interrupts = pending
       .filter(({ needs }) => needs === 'approval')

@@ -208,8 +208,14 @@ export function dbosSessions(
       const news = createInboxPoll(agents, store, { againMs: sweepMs, found })
       // Sessions that other programs have put to sleep. One that DBOS drives is awake by then.
       const alarms = (): Promise<void> =>
-        wakeSleepers(agents, store, ({ session, at }) => put({ session, base: `alarm:${session}:${at}`, attempt: 0 }))
-      timers.push(repeatEvery(sweepMs, look), repeatEvery(inboxPollMs, news), repeatEvery(inboxPollMs, alarms))
+        wakeSleepers(agents, store, ({ session, at }) =>
+          put({ session, base: `alarm:${session}:${at}`, attempt: 0 }),
+        )
+      timers.push(
+        repeatEvery(sweepMs, look),
+        repeatEvery(inboxPollMs, news),
+        repeatEvery(inboxPollMs, alarms),
+      )
     },
     enqueue: async (drive) => {
       checkDrive(drive)

@@ -239,7 +239,8 @@ class StoreScheduler implements Scheduler {
   async #takeAlarm(timer: StoredTimer, now: number): Promise<void> {
     const alarm = parseAlarm(timer)
     // Another deployment has the agent, or its version.
-    if (alarm !== null && mayWake(this.#agents, alarm)) await this.#take(timer, now, { session: alarm.session })
+    if (alarm !== null && mayWake(this.#agents, alarm))
+      await this.#take(timer, now, { session: alarm.session })
   }
 
   /** Takes what is due for this process: others leave it alone while it is attended to. */
@@ -275,8 +276,7 @@ class StoreScheduler implements Scheduler {
     try {
       result = await this.#run(options)
     } catch (error) {
-      if (!(error instanceof StatewrightError && error.retryable))
-        this.#report(error, toPlace(options))
+      if (!(error instanceof StatewrightError && error.retryable)) this.#report(error, toPlace(options))
       // A log that cannot be read does not get better. Anything else may succeed here or elsewhere, when this process attends to it
       // no more.
       if (error instanceof StoreError && !error.retryable) result = undefined

@@ -78,7 +78,12 @@ export function toSpanEvent(
       const { from, to, reason, wakeAt } = announcement
       // Between its requests and its calls a run turns with every step: spans of these say so, and a span has room for few events.
       if (to === 'WAITING_FOR_TOOL' || (to === 'RUNNING' && from === 'WAITING_FOR_TOOL')) return null
-      return createSpanEvent('state', { ...(from && { from }), to, ...(reason && { reason }), ...(wakeAt !== undefined && { wake_at: wakeAt }) })
+      return createSpanEvent('state', {
+        ...(from && { from }),
+        to,
+        ...(reason && { reason }),
+        ...(wakeAt !== undefined && { wake_at: wakeAt }),
+      })
     }
     case 'guardrail': {
       const { guard, action, rule, evidence, message } = announcement

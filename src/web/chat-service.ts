@@ -213,7 +213,15 @@ export class ChatService {
       const queued = await this.#messages.list(sessionId)
       const points = branches?.points ?? []
       const wakeAt = (run?.state === 'PAUSED' && run.wakeAt) || null
-      return { messages, queued, pending: run?.pending ?? [], approved, state: run?.state ?? null, wakeAt, points }
+      return {
+        messages,
+        queued,
+        pending: run?.pending ?? [],
+        approved,
+        state: run?.state ?? null,
+        wakeAt,
+        points,
+      }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error

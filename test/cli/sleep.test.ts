@@ -27,7 +27,11 @@ test('a paused session is put to sleep, and the commands say until when', async 
   const told = await run(['tell', 'naps', 'resume', date])
   expect(told).toMatchObject({ code: 0, out: 'naps sleeps until then.\n', err: '' })
   const [listed] = (await run(['sessions', 'list', '--json'])).out.trim().split('\n')
-  expect(JSON.parse(listed ?? '')).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt: '2999-05-04T08:30:00.000Z' })
+  expect(JSON.parse(listed ?? '')).toMatchObject({
+    state: 'PAUSED',
+    reason: 'sleeping',
+    wakeAt: '2999-05-04T08:30:00.000Z',
+  })
   const shown = await run(['sessions', 'show', 'naps'])
   expect(shown.out).toContain('PAUSED · sleeping until 2999-05-04 08:30:00 UTC')
 })

@@ -147,10 +147,14 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
   },
   'forgets a resume for later': { noteWakeTime: toAction(() => undefined) },
   'puts a run off without a reason': {
-    postpone: toAction((_context, event) => (event.type === 'RESUME' ? { wakeAt: event.at ?? 0 } : undefined)),
+    postpone: toAction((_context, event) =>
+      event.type === 'RESUME' ? { wakeAt: event.at ?? 0 } : undefined,
+    ),
   },
   'sleeps again when it was woken': { forgetSleep: toAction(() => undefined) },
-  'calls every sleep a pause': { setPauseReason: toAction(({ verdict }) => ({ reason: verdict?.guard ?? 'paused' })) },
+  'calls every sleep a pause': {
+    setPauseReason: toAction(({ verdict }) => ({ reason: verdict?.guard ?? 'paused' })),
+  },
   'lets a pause end by the time': {
     setPauseReason: toAction(({ verdict, wakeAt }) => ({
       reason: verdict?.guard ?? (wakeAt === null ? 'paused' : 'sleeping'),

@@ -13,11 +13,13 @@ type Result = Awaited<ReturnType<ReturnType<typeof createAgent>['run']>['result'
 const wakeAtOf = (result: Result) => (result.state === 'PAUSED' ? result.wakeAt : undefined)
 
 /** Each call of `nap` sleeps as the test says. */
-function setUp({ store, naps = [() => sleepUntil(at(1))] as (() => unknown)[], timeoutMs = 0 } = {} as {
-  store?: SessionStore
-  naps?: (() => unknown)[]
-  timeoutMs?: number
-}) {
+function setUp(
+  { store, naps = [() => sleepUntil(at(1))] as (() => unknown)[], timeoutMs = 0 } = {} as {
+    store?: SessionStore
+    naps?: (() => unknown)[]
+    timeoutMs?: number
+  },
+) {
   const clock = new SimulatedClock()
   clock.set(start)
   const model = new ManualModel()

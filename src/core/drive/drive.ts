@@ -300,7 +300,8 @@ class SessionDrive {
         }
         outcome = isLeaving ? await left : await Promise.race([run.result, left])
       }
-      while (outcome !== 'left' && !isLeaving && this.#isDue(this.#getContext(run))) {
+      for (;;) {
+        if (outcome === 'left' || isLeaving || !this.#isDue(this.#getContext(run))) break
         run.resume()
         // oxlint-disable-next-line no-await-in-loop -- one rest after the other
         outcome = await Promise.race([run.result, left])

@@ -26,9 +26,10 @@ export async function wakeSleepers(
   { timers }: SessionStore,
   wake: (alarm: DueAlarm) => Promise<void>,
 ): Promise<void> {
+  if (!timers) return
   let after: StoredTimer | undefined
   /* oxlint-disable no-await-in-loop -- one after the other */
-  while (timers) {
+  for (;;) {
     const due = (await timers.listDue({ limit: pageSize, after })).timers
     for (const timer of due) {
       const alarm = parseAlarm(timer)

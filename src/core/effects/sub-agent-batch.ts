@@ -246,7 +246,9 @@ const waitForever = (): Promise<never> => new Promise(() => undefined)
 
 /** A rest that an answer, `resume()` or the time ends. A sub-agent that a guard paused has ended for its caller. */
 function isAtRest({ state, reason }: RunResult): boolean {
-  return state === 'WAITING_FOR_INPUT' || (state === 'PAUSED' && (reason === 'paused' || reason === 'sleeping'))
+  return (
+    state === 'WAITING_FOR_INPUT' || (state === 'PAUSED' && (reason === 'paused' || reason === 'sleeping'))
+  )
 }
 
 function addUsages(a: Usage | null, b: Usage | null): Usage | null {

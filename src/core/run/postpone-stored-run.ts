@@ -16,7 +16,10 @@ export async function postponeStoredRun(
   message: number,
 ): Promise<Receipt['status']> {
   try {
-    const { log, folded } = await openSession(store, sessionId, { clock, holder: 'a process that postpones it' })
+    const { log, folded } = await openSession(store, sessionId, {
+      clock,
+      holder: 'a process that postpones it',
+    })
     try {
       const waiting = (await store.inbox?.read(sessionId)) ?? []
       const found = waiting.find((one) => one.message === message)

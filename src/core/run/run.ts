@@ -189,7 +189,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
     const time = at === undefined ? undefined : readTime(at)
     if (time === null)
-      throw new UsageError('invalid_input', 'resume({ at }): at must be a Date, or milliseconds since the epoch.', 'at')
+      throw new UsageError(
+        'invalid_input',
+        'resume({ at }): at must be a Date, or milliseconds since the epoch.',
+        'at',
+      )
     this.#send({ type: 'RESUME', ...(time !== undefined && { at: time }) })
   }
 

@@ -189,7 +189,10 @@ async function tellNow(
   const { wakeAt, agent, version } = listed.summary ?? {}
   // What is said to a session that sleeps wakes it, where a process wakes it at all.
   if (wakeAt !== undefined && (event.type === 'STEER' || (event.type === 'RESUME' && event.at === undefined)))
-    await setAlarm(store, id, 0, { ...(agent !== undefined && { name: agent }), ...(version !== undefined && { version }) })
+    await setAlarm(store, id, 0, {
+      ...(agent !== undefined && { name: agent }),
+      ...(version !== undefined && { version }),
+    })
   // A user message that no run has read waits for the next turn.
   if (telling.kept !== undefined) return { message: number, status: 'waiting' }
   try {

@@ -41,10 +41,11 @@ const leastTime = 100_000_000_000
  */
 export function sleepUntil(date: Date | number): Sleep {
   const at = readTime(date)
-  if (at === null)
-    throw dateError('it must be a Date, or a number of milliseconds since the epoch')
+  if (at === null) throw dateError('it must be a Date, or a number of milliseconds since the epoch')
   if (at < leastTime)
-    throw dateError(`${at} is a duration, or a date before 1973: pass Date.now() + ${at} to sleep for that long`)
+    throw dateError(
+      `${at} is a duration, or a date before 1973: pass Date.now() + ${at} to sleep for that long`,
+    )
   return new Sleep(Math.ceil(at))
 }
 

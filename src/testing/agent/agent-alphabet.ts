@@ -70,6 +70,7 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...(canSteer(context) && { steer }),
       'resumed in time': resumed,
       ...(asked && sleepingModel),
+      ...ownGuards,
       ...listShieldEvents(context),
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listSleepEvents(context) }),
       ...((state === 'PAUSED' || context.pausing) && { resume, 'resume later': resumeLater }),

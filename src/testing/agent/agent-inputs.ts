@@ -117,9 +117,9 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 2_000_000 } }),
     tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
   },
-  'with sleep and result shields': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, onLimit: 'conclude' } }, { resultShields: true }),
-    tools: { ...tools, nap: createTraits(true) },
+  'with sleep, shields and guards': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 1 } }, { resultShields: true, userGuards: true }),
+    tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
   },
   'with skills': {
     ...createInput({ ...noRetries, limits: { maxSteps: 3 } }),

@@ -78,7 +78,10 @@ export function listSleepEvents({ calls }: AgentContext): Events {
   const { id: callId, name } = open
   if (name === 'research') {
     const rest = { type: 'CHILD_RESTS', callId, questions: [], wakeAt: laterWakeTime }
-    return { 'sub-agent: sleeps': stampEvent(rest), 'sub-agent: slept too long': stampEvent({ ...rest, wakeAt: 1 }) }
+    return {
+      'sub-agent: sleeps': stampEvent(rest),
+      'sub-agent: slept too long': stampEvent({ ...rest, wakeAt: 1 }),
+    }
   }
   const sleep = (wakeAt: number): AnyEventObject =>
     stampEvent({ type: 'TOOL_RESULT', callId, result: { ...toolOutcomes.ok, wakeAt } })

@@ -102,7 +102,9 @@ test('Restate waits for the time of a run that sleeps, or for what is told befor
   const waits: { ms: number; over: () => void; told: () => void }[] = []
   const restate = {
     TerminalError: class extends Error {},
-    handlers: { object: { exclusive: (_: object, work: never) => work, shared: (_: object, work: never) => work } },
+    handlers: {
+      object: { exclusive: (_: object, work: never) => work, shared: (_: object, work: never) => work },
+    },
     object: (definition: { handlers: typeof handlers }) => Object.assign(handlers, definition.handlers),
   }
   restateSessions(restate as unknown as RestateLike, agents, { answerTimeoutMs: 1000 })

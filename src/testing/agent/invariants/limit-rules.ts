@@ -71,11 +71,13 @@ export const limitRules: readonly AgentInvariant[] = [
                 ? /^(MAX_STEPS|RUNNING\.asking\.concluding)$/
                 : findBudgetReason(after) !== null
                   ? /^BUDGET_EXCEEDED$/
-                  : listUnclearedInput(after).length > 0
-                    ? /^RUNNING\.preparing\.screeningInput$/
-                    : after.attempt > 1 && now < after.backOffUntil
-                      ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
-                      : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
+                  : after.wakeAt !== null && now < after.wakeAt
+                    ? /^PAUSED$/
+                    : listUnclearedInput(after).length > 0
+                      ? /^RUNNING\.preparing\.screeningInput$/
+                      : after.attempt > 1 && now < after.backOffUntil
+                        ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
+                        : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
       return !expected.test(state) && `it led to ${state}`
     },
   ),

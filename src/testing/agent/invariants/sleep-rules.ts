@@ -18,21 +18,31 @@ export const sleepRules: readonly AgentInvariant[] = [
     const isWoken = before?.reason === 'sleeping' && after.reason !== 'sleeping'
     return isWoken && !/^(RESUME|STEER|CANCEL|STORE_FAILED)$/.test(event.type) && `${event.type} woke it`
   }),
-  createRule('a resume or a message wakes a run, unless the resume is for later', ({ event, before, after }) => {
-    if (before?.reason !== 'sleeping' || !/^(RESUME|STEER)$/.test(event.type)) return null
-    const at = findLaterDate(event)
-    if (at === null) return after.state === 'PAUSED' && after.reason === 'sleeping' && 'it sleeps on'
-    return after.wakeAt !== at && `until ${after.wakeAt}`
-  }),
-  createRule('a paused run sleeps from a resume with a date on, and until that date', ({ event, before, after }) => {
-    const at = findLaterDate(event)
-    if (at === null || before?.state !== 'PAUSED') return null
-    return (after.reason !== 'sleeping' || after.wakeAt !== at) && `${after.reason} until ${after.wakeAt}`
-  }),
+  createRule(
+    'a resume or a message wakes a run, unless the resume is for later',
+    ({ event, before, after }) => {
+      if (before?.reason !== 'sleeping' || !/^(RESUME|STEER)$/.test(event.type)) return null
+      const at = findLaterDate(event)
+      if (at === null) return after.state === 'PAUSED' && after.reason === 'sleeping' && 'it sleeps on'
+      return after.wakeAt !== at && `until ${after.wakeAt}`
+    },
+  ),
+  createRule(
+    'a paused run sleeps from a resume with a date on, and until that date',
+    ({ event, before, after }) => {
+      const at = findLaterDate(event)
+      if (at === null || before?.state !== 'PAUSED') return null
+      return (after.reason !== 'sleeping' || after.wakeAt !== at) && `${after.reason} until ${after.wakeAt}`
+    },
+  ),
   createRule('a run falls asleep until the latest date that its batch has asked for', (change) => {
     const { before, after, event, now } = change
     if (before === undefined || before.state === 'PAUSED' || after.state !== 'PAUSED') return null
-    const asked = listDates(before.calls, event, now).concat(after.calls.filter(isChildPaused).flatMap(toDate))
+    // Shields decide at this moment which of the results there are.
+    if (event.type === 'xstate.done.actor.resultShields') return null
+    const asked = listDates(before.calls, event, now).concat(
+      after.calls.filter(isChildPaused).flatMap(toDate),
+    )
     const until = Math.max(...asked, before.wakeAt ?? -Infinity)
     if (after.reason === 'paused') return !before.pausing && until > now && 'it is only paused'
     return after.reason === 'sleeping' && after.wakeAt !== until && `until ${after.wakeAt}, not ${until}`
