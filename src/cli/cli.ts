@@ -15,6 +15,7 @@ import { evalCommand } from './commands/eval.js'
 import { guardsCommand } from './commands/guards.js'
 import { mcpCommand } from './commands/mcp.js'
 import { pathsCommand } from './commands/paths.js'
+import { propertiesCommand } from './commands/properties.js'
 import { resumeCommand } from './commands/resume.js'
 import { runCommand } from './commands/run.js'
 import { schedulesCommands } from './commands/schedules.js'
@@ -41,6 +42,7 @@ const commands: readonly (Command | CommandGroup)[] = [
   diagramCommand,
   statelyCommand,
   pathsCommand,
+  propertiesCommand,
   diffCommand,
 ]
 

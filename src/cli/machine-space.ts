@@ -35,28 +35,41 @@ export async function loadMachineSpace(path: string, cwd: string): Promise<Machi
   const machine = await loadMachine(path, cwd)
   const module = await loadModule(path, cwd, badMachineError)
   const name = Object.keys(module).find((key) => module[key] === machine) ?? 'default'
-  const { inputs, alphabet, serializeState } = module as Partial<ExploreOptions>
+  const given = findSpaceExports(module)
   const { createBareEvents } = await import('../testing/bare-events.js')
   return {
     machine,
-    options: {
-      alphabet: alphabet ?? createBareEvents(machine),
-      ...(inputs !== undefined && { inputs }),
-      ...(serializeState !== undefined && { serializeState }),
-    },
+    options: { ...given, alphabet: given.alphabet ?? createBareEvents(machine) },
     importFor: (folder) => {
-      const file = relative(folder, resolve(cwd, path)).replaceAll('\\', '/')
-      const specifier = JSON.stringify(file.startsWith('.') ? file : `./${file}`)
+      const specifier = toSpecifier(folder, resolve(cwd, path))
       return name === 'default'
         ? `import machine from ${specifier}`
         : `import { ${name} as machine } from ${specifier}`
     },
-    ...(alphabet === undefined && {
+    ...(given.alphabet === undefined && {
       note:
         `'${path}' exports no alphabet: each event of the machine is tried without a payload. Guards that look at ` +
         'payloads need one: export const alphabet = { … }.',
     }),
   }
+}
+
+/** What a module says of the machine that it goes with. */
+export function findSpaceExports(
+  module: Record<string, unknown>,
+): Partial<Pick<ExploreOptions, 'inputs' | 'alphabet' | 'serializeState'>> {
+  const { inputs, alphabet, serializeState } = module as Partial<ExploreOptions>
+  return {
+    ...(alphabet !== undefined && { alphabet }),
+    ...(inputs !== undefined && { inputs }),
+    ...(serializeState !== undefined && { serializeState }),
+  }
+}
+
+/** How a file in a folder imports another file: a literal. */
+export function toSpecifier(folder: string, file: string): string {
+  const path = relative(folder, file).replaceAll('\\', '/')
+  return JSON.stringify(path.startsWith('.') ? path : `./${path}`)
 }
 
 function badMachineError(message: string, cause?: unknown): CliError {

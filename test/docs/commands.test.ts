@@ -89,6 +89,9 @@ const scripts: Record<string, Script> = {
   'docs/memory.md › Memory and attachments': {},
   'docs/node-http.md › node:http': {},
   'docs/performance.md › Performance': {},
+  'docs/properties.md › From the command line': {
+    because: { 'npx statewright properties': 'test/cli/properties.test.ts' },
+  },
   'docs/scale.md › Deploy a new version': {
     because: { 'npx statewright sessions check': 'it needs a Postgres: test/cli/sessions-check.test.ts' },
   },

@@ -1,0 +1,18 @@
+// What must be so in every run of the machine in sign-off.machine.mjs:
+//
+//   statewright properties examples/sign-off.machine.mjs examples/sign-off.properties.mjs
+import { canReach, isFinal, leadsTo, until } from 'statewright/testing'
+
+const isWaiting = ({ value }) => value.running === 'awaitingSignatures'
+
+export const properties = {
+  'a call waits until two people have signed it': until(
+    isWaiting,
+    (moment) => !isWaiting(moment) && (moment.event.type !== 'SIGN' || moment.context.signedBy.length === 2),
+    { from: isWaiting, fair: ['xstate.after.*'] },
+  ),
+  'a call that waits is decided in the end': leadsTo(isWaiting, (moment) => !isWaiting(moment), {
+    fair: ['xstate.after.*'],
+  }),
+  'there is a way to an end': canReach(isFinal),
+}

@@ -1,0 +1,163 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { jest } from '@jest/globals'
+import * as testing from '../../src/testing/index.js'
+import { cli, folder, removeFolders } from './support.js'
+
+const { checkStory } = testing
+jest.unstable_mockModule('statewright/testing', () => ({ ...testing }), { virtual: true })
+
+afterEach(removeFolders)
+
+const urlOf = (path: string) => JSON.stringify(pathToFileURL(join(process.cwd(), path)).href)
+const request = `
+import { createMachine } from ${urlOf('node_modules/xstate/dist/xstate.esm.js')}
+export default createMachine({
+  id: 'request',
+  initial: 'asking',
+  states: {
+    asking: { on: { GRANT: 'granted', POSTPONE: 'postponed' } },
+    postponed: { on: { REMIND: 'asking' } },
+    granted: { type: 'final' },
+  },
+})
+`
+const alphabet = `export const alphabet = { 'it is granted': { type: 'GRANT' }, later: { type: 'POSTPONE' }, remind: { type: 'REMIND' } }`
+/** What always, never, leadsTo and canReach make: a module without the package can say it, too. */
+const granted = `export const properties = {
+  'there is a way': { kind: 'canReach', q: 'granted' },
+  'a request is granted in the end': { kind: 'leadsTo', p: 'asking', q: 'granted', fair: ['GRANT', 'REMIND'] },
+}`
+
+const files = {
+  'request.mjs': `${request}${alphabet}`,
+  'bare.mjs': request,
+  'granted.mjs': granted,
+  'granted.ts': `${granted}\nexport type Never = never\n`,
+  'kept.mjs': `export const properties = {
+    'no end without an event': { kind: 'never', p: ({ value, event }) => value === 'granted' && event.type !== 'GRANT' },
+    'what is opened is closed': { kind: 'leadsTo', p: ({ event }) => event.type === 'OPEN', q: 'granted', fair: [] },
+  }`,
+  'postponed.mjs': `${alphabet.replace('alphabet = {', "alphabet = { never: { type: 'NEVER' },")}\n${granted}`,
+  'none.mjs': 'export const answer = 42',
+  'empty.mjs': 'export const properties = {}',
+  'odd.mjs': `export const properties = { odd: { kind: 'sometimes' } }`,
+  'thrown.mjs': `export const properties = { thrown: { kind: 'never', p: () => { throw new Error('Oh.') } } }`,
+}
+
+describe('statewright properties', () => {
+  test('prints the shortest run that breaks a property, and fails', async () => {
+    const cwd = await folder(files)
+    const { code, out, err } = await cli(['properties', 'request.mjs', 'granted.mjs'], { cwd })
+    expect({ code, err }).toEqual({ code: 1, err: '' })
+    expect(out).toBe(`✓ there is a way: holds in all of 3 states
+✗ a request is granted in the end: q never holds, although each event of \`fair\` that stays possible happens
+Starting with input 1:
+  start → asking
+and then again and again:
+  later  → postponed
+  remind → asking
+2 properties: 1 hold, 1 broken
+`)
+  })
+
+  test('passes when all hold, and says which has never begun', async () => {
+    const cwd = await folder(files)
+    const { code, out } = await cli(['properties', 'request.mjs', 'kept.mjs'], { cwd })
+    expect(code).toBe(0)
+    expect(out).toContain('✓ what is opened is closed: holds in all of 3 states; it never began\n')
+    expect(out).toContain('2 properties: 2 hold, 0 broken\n')
+  })
+
+  test('the example shows what the mistake of its other machine breaks', async () => {
+    const check = (machine: string) =>
+      cli(['properties', `examples/${machine}.machine.mjs`, 'examples/sign-off.properties.mjs'], {
+        cwd: process.cwd(),
+      })
+    expect(await check('sign-off')).toMatchObject({ code: 0, err: '' })
+    const { code, out } = await check('hasty-sign-off')
+    expect(code).toBe(1)
+    expect(out).toContain('✗ a call waits until two people have signed it: is broken in running.working')
+  })
+
+  test('loads TypeScript; tries each event once where neither module has an alphabet, and says so', async () => {
+    const cwd = await folder(files)
+    const bare = await cli(['properties', 'bare.mjs', 'granted.ts'], { cwd })
+    expect({ code: bare.code, err: bare.err }).toEqual({
+      code: 1,
+      err: expect.stringContaining("'bare.mjs' exports no alphabet"),
+    })
+    const own = await cli(['properties', 'bare.mjs', 'postponed.mjs'], { cwd })
+    expect({ code: own.code, err: own.err }).toEqual({ code: 1, err: '' })
+    expect(own.out).toContain('  later  → postponed')
+  })
+
+  test('prints JSON without snapshots, and is not sure where the limit came first', async () => {
+    const cwd = await folder(files)
+    const { out } = await cli(['properties', 'request.mjs', 'granted.mjs', '--json'], { cwd })
+    expect(JSON.parse(out)).toMatchObject({
+      'there is a way': { holds: true, states: 3, counterexample: null },
+      'a request is granted in the end': {
+        holds: false,
+        counterexample: {
+          steps: [{ state: { value: 'asking', status: 'active' } }],
+          loop: [
+            { event: { type: 'POSTPONE' }, label: 'later', transitions: ['asking: POSTPONE → postponed'] },
+            {},
+          ],
+        },
+      },
+    })
+    const limited = await cli(['properties', 'request.mjs', 'kept.mjs', '--limit', '1'], { cwd })
+    expect(limited.code).toBe(1)
+    expect(limited.out).toContain(
+      '? no end without an event: no breach in 1 states. Stopped at the limit of 1 state',
+    )
+    expect(limited.out).toContain('2 properties: 0 hold, 0 broken, 2 not known\n')
+  })
+
+  test('writes a test that fails until the machine is mended', async () => {
+    const cwd = await folder(files)
+    const { err } = await cli(['properties', 'request.mjs', 'granted.mjs', '--emit', 'stories'], { cwd })
+    expect(err).toBe('Wrote 1 test to stories/request.properties.test.js\n')
+    const text = await readFile(join(cwd, 'stories/request.properties.test.js'), 'utf8')
+    const messages: unknown[] = []
+    const [machine, properties] = [
+      await import(join(cwd, 'request.mjs')),
+      await import(join(cwd, 'granted.mjs')),
+    ]
+    const body = text.replace(/^import .*$/gm, '')
+    // oxlint-disable-next-line no-implied-eval, no-new-func -- the file's own text, with its imports given
+    new Function('checkStory', 'machine', 'ofMachine', 'ofProperties', 'describe', 'test', 'expect', body)(
+      checkStory,
+      machine.default,
+      machine,
+      properties,
+      (_: string, run: () => void) => run(),
+      (_: string, run: () => void) => run(),
+      ({ message }: { message: string; property: testing.Property }) => ({
+        toEqual: () => messages.push(message),
+      }),
+    )
+    expect(messages).toEqual([expect.stringContaining('q never holds')])
+    for (const path of ['../request.mjs', '../granted.mjs']) expect(text).toContain(`from "${path}"`)
+  })
+
+  test.each([
+    [['request.mjs'], /Name two modules: statewright properties MACHINE PROPERTIES/],
+    [['request.mjs', 'granted.mjs', 'bare.mjs'], /Two modules at a time: 'bare.mjs' is too much/],
+    [['request.mjs', 'gone.mjs'], /there is no file 'gone.mjs'/],
+    [['none.mjs', 'granted.mjs'], /'none.mjs' exports answer\. Its default export must be a machine/],
+    [['request.mjs', 'none.mjs'], /'none.mjs' exports no properties\. It needs: export const properties/],
+    [['request.mjs', 'empty.mjs'], /Pass at least one property by name/],
+    [['request.mjs', 'odd.mjs'], /The property 'odd' must be made by always, never/],
+    [['request.mjs', 'thrown.mjs'], /'thrown'.*Oh\./],
+    [['request.mjs', 'granted.mjs', '--limit', '0'], /--limit must be a whole number of at least 1/],
+  ])('%j is refused in a sentence', async (args, pattern) => {
+    const cwd = await folder(files)
+    const { code, err } = await cli(['properties', ...args], { cwd })
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(pattern) })
+    expect(err).not.toMatch(/\n\s+at /)
+  })
+})
