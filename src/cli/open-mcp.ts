@@ -1,5 +1,5 @@
 import { StatewrightError } from '../core/base/errors.js'
-import { type McpOptions, type McpServer, mcpTools } from '../mcp/index.js'
+import { type McpAuth, type McpOptions, type McpServer, mcpTools } from '../mcp/index.js'
 import type { ToolEntry } from '../core/tools/tool-set.js'
 import { badUsageError, CliError } from './cli-error.js'
 import { splitShellWords } from './shell-words.js'
@@ -11,15 +11,20 @@ export interface OpenMcp {
 
 /**
  * Opens the servers of `--mcp`, each a command line (`KEY=secret npx -y some-server /srv`; the variables before the command
- * are for the server) or an http(s) URL. Servers with one name get numbers. When one fails, the others are closed and a
- * CliError says why.
+ * are for the server) or an http(s) URL, at which the user signs in by what `createAuth` returns. Servers with one name get numbers. When one
+ * fails, the others are closed and a CliError says why.
  */
 export async function openMcp(
   texts: readonly string[],
   cwd: string,
   onWarning: (warning: string) => void = () => undefined,
+  createAuth?: () => Promise<McpAuth>,
 ): Promise<OpenMcp> {
-  const targets = texts.map((text) => ({ ...parseTarget(text, cwd), onWarning }))
+  const parsed = texts.map((text) => parseTarget(text, cwd))
+  const auth = parsed.some((target) => 'url' in target) ? await createAuth?.() : undefined
+  const targets = parsed.map((target) => {
+    return { ...target, ...('url' in target && auth && { auth }), onWarning }
+  })
   const servers: McpServer[] = []
   const close = async (): Promise<void> => {
     await Promise.all(servers.map((server) => server.close()))

@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { whenAborted } from '../core/base/abort.js'
 import type { Studio, StudioOptions } from '../studio/index.js'
 import type { CliIO } from './command.js'
+import { openPage } from './open-page.js'
 
 /** Starts the studio and prints its address. */
 export async function openStudio(
@@ -35,17 +35,4 @@ export async function waitForInterrupt(
     })
   })
   lines?.close()
-}
-
-/** Failures are ignored: the address is printed anyway. */
-function openPage(url: string): void {
-  const [command = '', ...args] = openers[process.platform] ?? ['xdg-open']
-  const child = spawn(command, [...args, url], { detached: true, stdio: 'ignore' })
-  child.on('error', () => undefined)
-  child.unref()
-}
-
-const openers: Partial<Record<NodeJS.Platform, string[]>> = {
-  darwin: ['open'],
-  win32: ['cmd', '/c', 'start', ''],
 }

@@ -5,6 +5,7 @@ import type { SessionStore } from '../core/sessions/store/store.js'
 import type { CliIO } from './command.js'
 import type { CommonOptions } from './commands/common-options.js'
 import { loadTools } from './load-tools.js'
+import { createMcpAuth } from './mcp-sign-in.js'
 import { openMcp, type OpenMcp } from './open-mcp.js'
 import { openModelSetup, type ModelSetup } from './model-setup.js'
 
@@ -26,7 +27,8 @@ export async function withAgent<Value>(
   const setup = await openModelSetup(options, file, io)
   let mcp: OpenMcp | undefined
   try {
-    mcp = await openMcp(options.mcp, io.cwd, (warning) => io.stderr.write(`statewright: ${warning}\n`))
+    const warn = (warning: string): unknown => io.stderr.write(`statewright: ${warning}\n`)
+    mcp = await openMcp(options.mcp, io.cwd, warn, () => createMcpAuth(io))
     const { $schema: _schema, model: _model, ...written } = file
     // Values from JSON are never undefined.
     const settings = written as Omit<AgentOptions, 'model'>

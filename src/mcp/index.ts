@@ -7,3 +7,7 @@ export type {
   McpCommonOptions,
   McpOptions,
 } from './client/mcp-options.js'
+export type { McpAuth } from './client/sign-in/auth-options.js'
+export { finishMcpSignIn } from './client/sign-in/finish-sign-in.js'
+export { loopbackSignIn, type LoopbackOptions } from './client/sign-in/loopback-sign-in.js'
+export { fileTokenStore, type McpTokenStore } from './client/sign-in/token-store.js'

@@ -13,6 +13,8 @@ import { findHttpStatus } from './mcp-errors.js'
 import type { McpAddress } from './mcp-options.js'
 import { loadClientSdk } from './mcp-sdk.js'
 import { quoteText } from './plain-text.js'
+import { createSignInFetch } from './sign-in/sign-in-fetch.js'
+import type { SignIn } from './sign-in/sign-in.js'
 import type { ServerWire, WireEvents } from './server-wire.js'
 
 /** How the SDK takes up a stream that broke off. */
@@ -33,6 +35,7 @@ const shutDownMs = 1_000
 export async function createHttpWire(
   { url, headers, maxMessageBytes }: McpAddress & { maxMessageBytes: number },
   { onLost, onComplaint }: WireEvents,
+  signIn?: SignIn,
 ): Promise<ServerWire> {
   const { StreamableHTTPClientTransport } = await loadClientSdk()
   const address = new URL(url)
@@ -50,7 +53,11 @@ export async function createHttpWire(
   const answer = (response: Response, onEnd: () => void): Response =>
     capResponse(response, maxMessageBytes, { onExceeded, onEnd })
 
-  const ask = async (to: string | URL, init: RequestInit = {}): Promise<Response> => {
+  const fetchForSignIn = createSignInFetch(address)
+
+  const ask = async (to: string | URL, given: RequestInit = {}): Promise<Response> => {
+    if (!isForServer(address, to, given)) return fetchForSignIn(to, given)
+    const init = { ...given, headers: addHeaders(given.headers, headers) }
     if (init.method === 'GET') {
       const response = await fetch(to, init).catch((error: unknown) => {
         if (init.signal?.aborted !== true) countFailure()
@@ -117,7 +124,7 @@ export async function createHttpWire(
   }
 
   const transport = new WatchedTransport(address, {
-    requestInit: { headers: { ...headers } },
+    ...(signIn && { authProvider: signIn.provider }),
     fetch: ask,
     reconnectionOptions,
   })
@@ -135,6 +142,28 @@ export async function createHttpWire(
     shutDown: () => limitTime({ ms: shutDownMs }, transport.terminateSession()).catch(() => undefined),
     kill: () => undefined,
   }
+}
+
+/**
+ * Whether a request of the SDK speaks the protocol, and not of the sign-in: the user's headers are secrets of this server,
+ * and of no other that it names.
+ */
+export function isForServer(address: URL, to: string | URL, { headers, body }: RequestInit): boolean {
+  const { origin, href } = new URL(to)
+  if (origin !== address.origin) return false
+  if (href === address.href) return true
+  const isStream = new Headers(headers).get('accept')?.includes('text/event-stream') === true
+  return isStream || (typeof body === 'string' && readProperty(JSON.parse(body), 'jsonrpc') !== undefined)
+}
+
+/** What the SDK sends of its own accord stays. */
+export function addHeaders(
+  given: RequestInit['headers'],
+  more: Readonly<Record<string, string>> = {},
+): Headers {
+  const headers = new Headers(given)
+  for (const [name, value] of Object.entries(more)) if (!headers.has(name)) headers.set(name, value)
+  return headers
 }
 
 /** Tells of each answer before its reader does: the one that the SDK sets, at the greeting and after it. */
@@ -167,7 +196,7 @@ function findRequestId(body: unknown): RequestId | undefined {
 export function explainHttpError(error: unknown): string | undefined {
   const status = findHttpStatus(error)
   if (status === 401 || status === 403) {
-    return `It answered ${status}: give it what it asks for with headers: { Authorization: 'Bearer …' }.`
+    return `It answered ${status}: give it what it asks for with headers: { Authorization: 'Bearer …' }, or with auth.`
   }
   if (status === 404 || status === 405) {
     return `It answered ${status}: there is no MCP endpoint at this path.`

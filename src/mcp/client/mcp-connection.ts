@@ -6,9 +6,10 @@ import type {
   Tool,
 } from '@modelcontextprotocol/client'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { describeError } from '../../core/base/describe-error.js'
+import { describeError, listCauses } from '../../core/base/describe-error.js'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { limitTime } from '../../core/base/time-limit.js'
+import { readProperty } from '../../core/base/to-json.js'
 import {
   toCallError,
   findHttpStatus,
@@ -20,6 +21,7 @@ import { createHttpWire } from './http-wire.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
 import { loadClientSdk } from './mcp-sdk.js'
+import type { SignIn } from './sign-in/sign-in.js'
 import { createSseWire } from './sse-wire.js'
 import { createStdioWire } from './stdio-wire.js'
 import type { ServerLoss, ServerWire, WireEvents } from './server-wire.js'
@@ -60,26 +62,35 @@ export interface McpConnectionEvents {
 interface Way {
   /** `auto` asks for the revision without a greeting first; `legacy` greets at once. */
   mode: 'auto' | 'legacy'
-  wire: (options: CheckedMcpOptions, events: WireEvents) => Promise<ServerWire>
+  wire: (options: CheckedMcpOptions, events: WireEvents, signIn?: SignIn) => Promise<ServerWire>
 }
 
-const openWire: Way['wire'] = (options, events) =>
-  'command' in options ? createStdioWire(options, events) : createHttpWire(options, events)
+const openWire: Way['wire'] = (options, events, signIn) =>
+  'command' in options ? createStdioWire(options, events) : createHttpWire(options, events, signIn)
 
 /**
  * Starts or reaches the server and finds out which revision of the protocol it speaks.
- * @throws {StatewrightError} `mcp_unavailable`, `mcp_timeout`, `missing_package`
+ * @throws {StatewrightError} `mcp_unavailable`, `mcp_timeout`, `mcp_sign_in`, `missing_package`
  */
-export async function connectServer(
+export function connectServer(
   options: CheckedMcpOptions,
   events: McpConnectionEvents,
+  signIn?: SignIn,
+): Promise<McpConnection> {
+  return afterSignIn(signIn, () => connectAnyWay(options, events, signIn))
+}
+
+async function connectAnyWay(
+  options: CheckedMcpOptions,
+  events: McpConnectionEvents,
+  signIn: SignIn | undefined,
 ): Promise<McpConnection> {
   try {
-    return await beginConnection(options, events, { mode: 'auto', wire: openWire })
+    return await beginConnection(options, events, { mode: 'auto', wire: openWire }, signIn)
   } catch (error) {
     const way = findOlderWay(options, error)
     if (way === undefined) throw error
-    return await beginConnection(options, events, way).catch((later: unknown) => {
+    return await beginConnection(options, events, way, signIn).catch((later: unknown) => {
       // What an address without the older stream answers says less than what it answered first.
       throw 'command' in options ? later : error
     })
@@ -94,14 +105,27 @@ function findOlderWay(options: CheckedMcpOptions, error: unknown): Way | undefin
     return hasEnded ? { mode: 'legacy', wire: openWire } : undefined
   }
   const hasNoEndpoint = [400, 404, 405].includes(findHttpStatus(cause) ?? 0)
-  const wire: Way['wire'] = (_, wireEvents) => createSseWire(options, wireEvents)
+  const wire: Way['wire'] = (_, wireEvents, signIn) => createSseWire(options, wireEvents, signIn)
   return hasNoEndpoint ? { mode: 'legacy', wire } : undefined
+}
+
+/** The work, and once more after the user has signed in where the server refuses it for want of that. */
+async function afterSignIn<Result>(signIn: SignIn | undefined, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    const isRefused = listCauses(error).some((cause) => readProperty(cause, 'name') === 'UnauthorizedError')
+    if (signIn === undefined || !isRefused) throw error
+    await signIn.ask()
+    return await work()
+  }
 }
 
 async function beginConnection(
   options: CheckedMcpOptions,
   events: McpConnectionEvents,
   way: Way,
+  signIn: SignIn | undefined,
 ): Promise<McpConnection> {
   const { startTimeoutMs } = options
   const sdk = await loadClientSdk()
@@ -121,7 +145,7 @@ async function beginConnection(
   const onComplaint = (error: Error): void => {
     complaint = describeError(error).slice(0, 1_000)
   }
-  const wire = await way.wire(options, { onLost, onComplaint })
+  const wire = await way.wire(options, { onLost, onComplaint }, signIn)
   const probe = { timeoutMs: wire.probeTimeoutMs }
   const client = new sdk.Client(
     { name: 'statewright', version: '1' },
@@ -189,7 +213,7 @@ async function beginConnection(
       if (isModern) listener.listen()
       try {
         const requestOptions = toRequestOptions(call, timeoutMs)
-        return await orLoss(requestCall(client, call, requestOptions, isModern))
+        return await afterSignIn(signIn, () => orLoss(requestCall(client, call, requestOptions, isModern)))
       } catch (error) {
         if (transport.sessionId !== undefined && expiredStatuses.includes(findHttpStatus(error))) {
           onLost({ reason: 'has ended the session', transient: true })

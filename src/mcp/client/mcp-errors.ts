@@ -51,6 +51,8 @@ export function toCallError(error: unknown, name: string, wire: ServerWire, time
     const message = joinSentences(`${server} ${reason} during the call. ${doubtHint}`, wire.getLastOutput())
     return new ToolError(transient ? 'transient' : 'failed', message)
   }
+  // It names the server itself. A call that was refused for want of a sign-in has not been executed.
+  if (error instanceof StatewrightError) return new ToolError('failed', error.message, { cause: error })
   const code = readProperty(error, 'code')
   if (code === requestTimeoutCode && readProperty(readProperty(error, 'data'), 'timeout') !== undefined) {
     return new ToolError('transient', `${server} gave no sign of progress for ${timeoutMs} ms. ${doubtHint}`)

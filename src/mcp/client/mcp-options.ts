@@ -11,6 +11,7 @@ import {
   nonEmptyText,
 } from '../../core/config/value-kinds.js'
 import { ConfigError } from '../../core/base/errors.js'
+import { authKind, type McpAuth } from './sign-in/auth-options.js'
 import { isHttpUrl } from '../../core/models/openai/openai-options.js'
 
 /** A server that is started as a child process and spoken to over its stdin and stdout. */
@@ -34,6 +35,8 @@ export interface McpAddress {
   url: string | URL
   /** Sent with every request: `{ Authorization: 'Bearer …' }`. */
   headers?: Readonly<Record<string, string>>
+  /** How the user signs in where the server asks for it. Default: a server that answers 401 cannot be used. */
+  auth?: McpAuth
 }
 
 /** Which tools are taken, and how far the server is trusted. */
@@ -118,6 +121,7 @@ const addressKind = record({
     'an http(s) URL without user name and password (use headers)',
   ),
   headers: optional(refine(textMap(), isHeaders, 'an object of names and values that HTTP can carry')),
+  auth: optional(authKind),
 })
 
 function isServerAddress(url: unknown): boolean {
@@ -145,7 +149,7 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
       'command',
     )
   }
-  const isSecret = (path: string): boolean => /^(?:env|headers)\b|^url$/.test(path)
+  const isSecret = (path: string): boolean => /^(?:env|headers)\b|^url$|^auth\.clientSecret$/.test(path)
   const kind: Kind = has('command') ? commandKind : addressKind
   checkInput(kind, input, 'options of mcpTools', { isSecret })
   const defaults = {

@@ -10,6 +10,7 @@ import { SessionExpiredError } from './mcp-errors.js'
 import { listTools } from './list-tools.js'
 import { type CheckedMcpOptions, checkMcpOptions, type McpOptions } from './mcp-options.js'
 import { createOfferedTools } from './offered-tools.js'
+import { createSignIn, type SignIn } from './sign-in/sign-in.js'
 import { ToolNames } from './mcp-tool-names.js'
 
 /** A server whose tools agents use. Put it among an agent's `tools`; its list may change while the agent runs. */
@@ -44,7 +45,7 @@ export interface McpServer extends ToolSource {
  *
  * @throws {ConfigError} `invalid_config`
  * @throws {StatewrightError} `mcp_unavailable` when it cannot be started or reached, `mcp_timeout` when it does not
- * answer within `startTimeoutMs`, `missing_package`
+ * answer within `startTimeoutMs`, `mcp_sign_in` when the user does not sign in, `missing_package`
  */
 export async function mcpTools(options: McpOptions): Promise<McpServer> {
   const server = new ReconnectingServer(checkMcpOptions(options))
@@ -57,6 +58,7 @@ const maxRounds = 2
 
 class ReconnectingServer implements McpServer {
   readonly #options: CheckedMcpOptions
+  readonly #signIn: SignIn | undefined
   #connection: McpConnection | undefined
   #opening: Promise<McpConnection> | undefined
   #isClosed = false
@@ -71,6 +73,7 @@ class ReconnectingServer implements McpServer {
 
   constructor(options: CheckedMcpOptions) {
     this.#options = options
+    if ('url' in options && options.auth) this.#signIn = createSignIn(options.url, options.auth)
   }
 
   get name(): string {
@@ -83,11 +86,10 @@ class ReconnectingServer implements McpServer {
 
   async open(): Promise<McpConnection> {
     const { name, startTimeoutMs } = this.#options
-    const connection = await connectServer(this.#options, {
-      onToolsChanged: () => {
-        void this.#refresh()
-      },
-    })
+    const onToolsChanged = (): void => {
+      void this.#refresh()
+    }
+    const connection = await connectServer(this.#options, { onToolsChanged }, this.#signIn)
     if (this.#name === '') {
       this.#name = name ?? (connection.serverName || 'mcp')
       this.#names = new ToolNames(this.#name)

@@ -2,7 +2,17 @@
 import { mcpTools } from '../../../dist/src/mcp/index.js'
 
 const { MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env
-const { toolCalls } = JSON.parse(context)
+const { toolCalls, client_id: clientId, client_secret: clientSecret } = JSON.parse(context)
+
+/** The authorization servers of the suite send the user back at once. */
+const auth = {
+  redirectUrl: 'http://localhost:41415/callback',
+  signIn: async (url) => (await fetch(url, { redirect: 'manual' })).headers.get('location') ?? undefined,
+  // The one that the suite looks for.
+  clientMetadataUrl: 'https://conformance-test.local/client-metadata.json',
+  ...(clientId && { clientId }),
+  ...(clientSecret && { clientSecret }),
+}
 
 /** Arguments that fit a schema of the suite's tools. */
 function sample({ properties = {} }) {
@@ -12,7 +22,7 @@ function sample({ properties = {} }) {
   )
 }
 
-const server = await mcpTools({ url: process.argv.at(-1), name: 'suite', onWarning: console.error })
+const server = await mcpTools({ url: process.argv.at(-1), name: 'suite', auth, onWarning: console.error })
 try {
   const find = (name) => server.tools.find((tool) => tool.name === `suite_${name}`)
   const rich = server.tools.find(({ parameters }) => '$defs' in parameters)

@@ -71,7 +71,6 @@ const reasons = {
 }
 
 const clientReasons = {
-  'the user gives the headers by which a server knows them: nothing signs in': ['auth/'],
   'servers ask nobody: elicitation is not declared': [
     'elicitation-sep1034-client-defaults',
     'sep-2322-client-request-state',

@@ -1,0 +1,288 @@
+import { jest } from '@jest/globals'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileTokenStore, finishMcpSignIn, loopbackSignIn, type McpAuth } from '../../src/mcp/index.js'
+import { createSignInFetch } from '../../src/mcp/client/sign-in/sign-in-fetch.js'
+import { authServer, willing as makeWilling } from './auth-server.js'
+import { httpServer, json } from './http-server.js'
+import { failureOf, open, use } from './support.js'
+
+beforeEach(() => {
+  // The SDK says on the console what it makes of refused tokens.
+  jest.spyOn(console, 'warn').mockReturnValue()
+})
+
+afterEach(() => {
+  jest.restoreAllMocks()
+})
+
+/** Without what the options do not know. */
+function willing(more: Partial<McpAuth> = {}): { auth: McpAuth; visits: URL[] } {
+  const { visits, ...auth } = makeWilling(more)
+  return { auth, visits }
+}
+
+describe('a server that asks for a sign-in', () => {
+  let folder: string
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mcp-'))
+  })
+
+  afterEach(async () => {
+    await rm(folder, { recursive: true })
+  })
+
+  it('is used after the user has signed in, once', async () => {
+    const { url, asked } = await authServer()
+    const { auth, visits } = willing()
+    const server = await open({ url, auth })
+    expect(await use(server, 'safe_go')).toBe('ok')
+    expect(visits).toHaveLength(1)
+    expect(visits[0]?.searchParams.get('resource')).toBe(url)
+    expect(visits[0]?.searchParams.get('code_challenge_method')).toBe('S256')
+    const registration = asked.find(({ path }) => path === '/register')
+    expect(JSON.parse(registration?.body ?? '')).toMatchObject({ client_name: 'Statewright' })
+  })
+
+  it('gets fresh tokens by itself where the old ones have expired in the middle of a run', async () => {
+    const { url, expire, asked } = await authServer()
+    const { auth, visits } = willing()
+    const server = await open({ url, auth })
+    expire()
+    const results = await Promise.all([1, 2, 3].map(() => use(server, 'safe_go')))
+    expect(results).toEqual(['ok', 'ok', 'ok'])
+    expect(visits).toHaveLength(1)
+    const refreshes = asked.filter(({ body }) => body.includes('refresh_token'))
+    expect(refreshes.length).toBeGreaterThan(0)
+  })
+
+  it('asks the user once for all the calls that it refuses at a time', async () => {
+    const { url, expire } = await authServer()
+    const { auth, visits } = willing()
+    const server = await open({ url, auth })
+    expire(true)
+    expect(await Promise.all([1, 2, 3].map(() => use(server, 'safe_go')))).toEqual(['ok', 'ok', 'ok'])
+    expect(visits).toHaveLength(2)
+  })
+
+  it('fails the call, and makes it not at all, where the user is elsewhere', async () => {
+    const server = await authServer()
+    const { auth } = willing()
+    let isHere = true
+    const signIn: McpAuth['signIn'] = (to) => (isHere ? auth.signIn(to) : undefined)
+    const opened = await open({ url: server.url, auth: { ...auth, signIn } })
+    isHere = false
+    server.expire(true)
+    const failure = await failureOf(use(opened, 'safe_go'))
+    expect(failure).toMatchObject({ name: 'ToolError', kind: 'failed' })
+    expect(failure.message).toContain('Pass what comes back to finishMcpSignIn')
+    expect(server.calls).toBe(0)
+  })
+
+  it('is used after the user came back to another process', async () => {
+    const { url } = await authServer()
+    const path = join(folder, 'tokens.json')
+    const sent: URL[] = []
+    const signIn: McpAuth['signIn'] = (to) => void sent.push(to)
+    const away = { redirectUrl: 'http://127.0.0.1:1/callback', signIn }
+    const failure = await failureOf(open({ url, auth: { ...away, store: fileTokenStore(path) } }))
+    expect(failure).toMatchObject({ name: 'StatewrightError', code: 'mcp_sign_in', subject: url })
+    const { headers } = await fetch(sent[0] ?? '', { redirect: 'manual' })
+    const { pathname, search } = new URL(headers.get('location') ?? '')
+    const other = { url, auth: { ...away, store: fileTokenStore(path) } }
+    await finishMcpSignIn(other, `${pathname}${search}`)
+    expect(await use(await open(other), 'safe_go')).toBe('ok')
+    // An answer counts once.
+    expect(await failureOf(finishMcpSignIn(other, `${pathname}${search}`))).toMatchObject({
+      code: 'mcp_sign_in',
+    })
+  })
+
+  it.each([
+    ['another state', (back: URL) => back.searchParams.set('state', 'forged')],
+    ['no state', (back: URL) => back.searchParams.delete('state')],
+    ['another code', (back: URL) => back.searchParams.set('code', 'forged')],
+    [
+      'an error in place of a code',
+      (back: URL) => (back.search = `?error=access_denied&state=${back.searchParams.get('state')}`),
+    ],
+  ])('is not used when what came back has %s', async (_, change) => {
+    const server = await authServer()
+    const { auth } = willing()
+    const signIn = async (to: URL): Promise<URL> => {
+      const back = new URL(String(await auth.signIn(to)))
+      change(back)
+      return back
+    }
+    const failure = await failureOf(open({ url: server.url, auth: { ...auth, signIn } }))
+    expect(failure).toMatchObject({ code: 'mcp_sign_in', subject: server.url })
+    expect(server.calls).toBe(0)
+  })
+
+  it('keeps the tokens in a file of the owner, and the next process signs in no more', async () => {
+    const { url } = await authServer()
+    const path = join(folder, 'tokens.json')
+    const { auth, visits } = willing({ store: fileTokenStore(path) })
+    await (await open({ url, auth })).close()
+    const again = await open({ url, auth: { ...auth, store: fileTokenStore(path) } })
+    expect(await use(again, 'safe_go')).toBe('ok')
+    expect(visits).toHaveLength(1)
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+  })
+
+  it('has no other secrets of the user sent to where it names', async () => {
+    const { url, asked } = await authServer()
+    const { auth } = willing()
+    await open({ url, auth, headers: { 'x-api-key': 'secret' } })
+    expect(asked.length).toBeGreaterThan(3)
+    expect(asked.filter(({ headers }) => 'x-api-key' in headers)).toEqual([])
+  })
+
+  it('that gives tokens for another resource is not signed in at', async () => {
+    const { url, metadata } = await authServer()
+    metadata.resource.resource = 'https://bank.example/mcp'
+    const { auth, visits } = willing()
+    const failure = await failureOf(open({ url, auth }))
+    expect(failure).toMatchObject({ code: 'mcp_unavailable' })
+    expect(failure.message).toContain('https://bank.example/mcp')
+    expect(visits).toEqual([])
+  })
+
+  it('cannot send the user to an address that is no page', async () => {
+    const { url, metadata } = await authServer()
+    metadata.server.authorization_endpoint = 'file:///etc/passwd'
+    const { auth, visits } = willing()
+    expect(await failureOf(open({ url, auth }))).toMatchObject({ code: 'mcp_unavailable' })
+    expect(visits).toEqual([])
+  })
+
+  it('shows no token in what it fails with', async () => {
+    const { url, expire } = await authServer()
+    const path = join(folder, 'tokens.json')
+    const { auth } = willing({ store: fileTokenStore(path) })
+    const server = await open({ url, auth })
+    const texts = Object.values(JSON.parse(await readFile(path, 'utf8')) as Record<string, string>)
+    const { tokens } = JSON.parse(texts[0] ?? '{}') as {
+      tokens: { access_token: string; refresh_token: string }
+    }
+    expire(true)
+    auth.signIn = () => undefined
+    const failure = await failureOf(use(server, 'safe_go'))
+    for (const secret of [tokens.access_token, tokens.refresh_token])
+      expect(failure.message).not.toContain(secret)
+  })
+})
+
+describe('addresses that a server names for the sign-in', () => {
+  it.each([
+    'http://169.254.169.254/latest',
+    'http://10.0.0.1/',
+    'http://[::1]/',
+    'http://127.0.0.1/',
+    'http://printer.local/',
+    'file:///etc/passwd',
+  ])('%s is not asked for a public server', async (target) => {
+    const failure = await failureOf(createSignInFetch(new URL('https://mcp.example.com/mcp'))(target))
+    expect(failure.message).toMatch(/which is no public address/)
+  })
+
+  it('are followed no further than policy goes', async () => {
+    const { url } = await httpServer(
+      () => undefined,
+      (_, response) => {
+        response.writeHead(200).end()
+        return true
+      },
+    )
+    const far = new URL(url)
+    far.hostname = '10.0.0.1'
+    const { url: from } = await httpServer(() => undefined)
+    const redirecting = createSignInFetch(new URL(from))
+    expect((await redirecting(url)).status).toBe(405)
+    expect((await failureOf(redirecting(far))).message).toContain('no public address')
+  })
+})
+
+describe('fileTokenStore', () => {
+  let folder: string
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'mcp-'))
+  })
+
+  afterEach(async () => {
+    await rm(folder, { recursive: true })
+  })
+
+  it('loses nothing that is written at one time, and gives no names of objects', async () => {
+    const path = join(folder, 'tokens.json')
+    const store = fileTokenStore(path)
+    await Promise.all(['a', 'b', 'c', '__proto__x'].map((key) => store.set(key, key)))
+    await store.delete('b')
+    const other = fileTokenStore(path)
+    expect(
+      await Promise.all(['a', 'b', 'c', '__proto__x', 'constructor'].map((key) => other.get(key))),
+    ).toEqual(['a', undefined, 'c', '__proto__x', undefined])
+  })
+
+  it.each(['no json with a secret', '[1]', '{"a":{"b":"secret"}}'])(
+    'refuses a file of %j, and shows nothing of it',
+    async (text) => {
+      const path = join(folder, 'tokens.json')
+      await writeFile(path, text)
+      const failure = await failureOf(Promise.resolve(fileTokenStore(path).get('a')))
+      expect(failure).toMatchObject({ code: 'mcp_tokens', subject: path })
+      expect(failure.message).not.toContain('secret')
+    },
+  )
+
+  it('names a folder that is not there', async () => {
+    const path = join(folder, 'none/tokens.json')
+    const failure = await failureOf(Promise.resolve(fileTokenStore(path).set('a', 'b')))
+    expect(failure).toMatchObject({ code: 'mcp_tokens', subject: path })
+  })
+})
+
+describe('loopbackSignIn', () => {
+  it('receives the user at this machine, and no one else', async () => {
+    const { url } = await authServer()
+    const seen: number[] = []
+    const port = await findFreePort()
+    const visit = async (address: string): Promise<void> => {
+      seen.push((await fetch(`http://127.0.0.1:${port}/callback?code=x&state=forged`)).status)
+      seen.push((await fetch(`http://127.0.0.1:${port}/favicon.ico`)).status)
+      seen.push((await fetch(address)).status)
+    }
+    const open_ = (address: string): void => void visit(address)
+    const server = await open({ url, auth: loopbackSignIn({ port, open: open_ }) })
+    expect(await use(server, 'safe_go')).toBe('ok')
+    expect(seen).toEqual([404, 404, 200])
+    await expect(fetch(`http://127.0.0.1:${port}/callback`)).rejects.toThrow('fetch failed')
+  })
+
+  it('says which port is taken', async () => {
+    const { url } = await httpServer((request, response) => json(response, request, {}))
+    const port = Number(new URL(url).port)
+    const { url: safe } = await authServer()
+    const failure = await failureOf(
+      open({ url: safe, auth: loopbackSignIn({ port, open: () => undefined }) }),
+    )
+    expect(failure).toMatchObject({ code: 'mcp_sign_in', subject: 'port' })
+    expect(failure.message).toContain(`port ${port}`)
+  })
+
+  it('gives up after timeoutMs', async () => {
+    const { url } = await authServer()
+    const port = await findFreePort()
+    const auth = loopbackSignIn({ port, open: () => undefined, timeoutMs: 50 })
+    expect(await failureOf(open({ url, auth }))).toMatchObject({ code: 'mcp_sign_in', subject: 'timeoutMs' })
+  })
+})
+
+async function findFreePort(): Promise<number> {
+  const { url, close } = await httpServer(() => undefined)
+  close()
+  return Number(new URL(url).port)
+}
