@@ -119,6 +119,7 @@ const apart: Record<string, string> = {
   'objectOrThrow(await': 'its agent has an output schema; test/docs/snippets.test.ts plays one',
   "loadAttachment({ path: 'report.pdf' }": 'there is no such file; test/memory has some',
   "mcpTools({ command: 'npx'": 'it would download a server; test/docs/snippets.test.ts plays one',
+  'finishMcpSignIn({': 'no user has come back; test/mcp/sign-in.test.ts has one',
   'mcpTools({ url:': 'there is no such server; test/mcp has some',
 }
 

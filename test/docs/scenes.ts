@@ -394,6 +394,8 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(said).toBe('files_list_allowed_directories\nOne folder.\n')
     },
   },
+  'docs/mcp.md › Sign in': { because: 'test/mcp/sign-in.test.ts' },
+  'docs/mcp.md › Sign in (2)': { because: 'test/mcp/sign-in.test.ts' },
   'docs/mcp.md › Serve agents (2)': {
     expect: ({ said }) => {
       expect(said).toBe('401\n')

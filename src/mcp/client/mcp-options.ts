@@ -114,12 +114,13 @@ const commandKind = record({
   cwd: optional(nonEmptyText()),
 })
 
+export function serverAddress(): Kind<string | URL> {
+  return predicate(isServerAddress, 'an http(s) URL without user name and password (use headers)')
+}
+
 const addressKind = record({
   ...commonFields,
-  url: predicate<string | URL>(
-    isServerAddress,
-    'an http(s) URL without user name and password (use headers)',
-  ),
+  url: serverAddress(),
   headers: optional(refine(textMap(), isHeaders, 'an object of names and values that HTTP can carry')),
   auth: optional(authKind),
 })

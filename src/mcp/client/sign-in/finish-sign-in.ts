@@ -1,23 +1,33 @@
-import { checkMcpOptions, type McpAddress } from '../mcp-options.js'
+import { checkInput, invalidInputError } from '../../../core/config/check-input.js'
+import { record } from '../../../core/config/value-kinds.js'
+import { type McpAddress, serverAddress } from '../mcp-options.js'
+import { authKind } from './auth-options.js'
 import { createSignIn } from './sign-in.js'
+
+const signInKind = record({ url: serverAddress(), auth: authKind })
 
 /**
  * Ends a sign-in for which `auth.signIn` resolved with undefined: the user has come back with this URL, perhaps to another
  * process. `auth.store` has to be the one of that user.
  *
  * @example
- * app.get('/callback', async (request, response) => {
- *   await finishMcpSignIn({ url, auth: authOf(request.user) }, request.originalUrl)
- *   response.send('You are signed in.')
- * })
+ * const auth: McpAuth = { redirectUrl: 'https://app.example.com/callback', signIn: () => undefined }
+ * await finishMcpSignIn({ url: 'https://mcp.example.com', auth }, '/callback?code=1&state=2')
+ * @throws {ConfigError} `invalid_config`
  * @throws {StatewrightError} `mcp_sign_in`
  */
 export async function finishMcpSignIn(
   options: Required<Pick<McpAddress, 'url' | 'auth'>>,
   callback: string | URL,
 ): Promise<void> {
+  checkInput(signInKind, options, 'options of finishMcpSignIn', {
+    isSecret: (path) => path.startsWith('auth'),
+  })
   const { url, auth } = options
-  checkMcpOptions({ url, auth })
+  if (typeof callback !== 'string' && !(callback instanceof URL))
+    throw invalidInputError('callback of finishMcpSignIn', [
+      { path: 'callback', sentence: 'callback must be the URL that the user came back with.' },
+    ])
   // A path alone is what frameworks give.
   const came =
     typeof callback === 'string' && callback.startsWith('/') ? new URL(callback, auth.redirectUrl) : callback

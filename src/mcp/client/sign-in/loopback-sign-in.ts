@@ -1,5 +1,9 @@
 import { type Clock, systemClock } from '../../../core/base/clock.js'
 import { limitTime } from '../../../core/base/time-limit.js'
+import { checkInput } from '../../../core/config/check-input.js'
+import { optional, predicate } from '../../../core/config/kind.js'
+import { callable, count, record, wholeNumber } from '../../../core/config/value-kinds.js'
+import { readProperty } from '../../../core/base/to-json.js'
 import { describeError } from '../../../core/base/describe-error.js'
 import { StatewrightError } from '../../../core/base/errors.js'
 import type { McpAuth } from './auth-options.js'
@@ -16,19 +20,26 @@ export interface LoopbackOptions {
   clock?: Clock
 }
 
+const optionsKind = record({
+  open: callable<LoopbackOptions['open']>(),
+  port: optional(wholeNumber(1, 65_535, 'a port from 1 to 65535')),
+  timeoutMs: optional(count(1)),
+  clock: optional(
+    predicate<Clock>((clock) => typeof readProperty(clock, 'setTimeout') === 'function', 'a clock'),
+  ),
+})
+
 /**
  * For programs on the user's own machine: a server at 127.0.0.1 that lives as long as the sign-in receives the user who
  * comes back. Needs Node.
  *
  * @example
- * await mcpTools({ url, auth: { ...loopbackSignIn({ open: (url) => console.log(url) }), store } })
+ * const auth = { ...loopbackSignIn({ open: (url) => console.log(url) }), store: fileTokenStore('./tokens.json') }
+ * @throws {ConfigError} `invalid_config`
  */
-export function loopbackSignIn({
-  open,
-  port = 41_415,
-  timeoutMs = 300_000,
-  clock = systemClock,
-}: LoopbackOptions): Pick<McpAuth, 'redirectUrl' | 'signIn'> {
+export function loopbackSignIn(options: LoopbackOptions): Pick<McpAuth, 'redirectUrl' | 'signIn'> {
+  checkInput(optionsKind, options, 'options of loopbackSignIn')
+  const { open, port = 41_415, timeoutMs = 300_000, clock = systemClock } = options
   const redirectUrl = `http://127.0.0.1:${port}/callback`
   return {
     redirectUrl,

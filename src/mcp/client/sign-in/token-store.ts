@@ -1,3 +1,5 @@
+import { checkInput } from '../../../core/config/check-input.js'
+import { nonEmptyText, record } from '../../../core/config/value-kinds.js'
 import { StatewrightError } from '../../../core/base/errors.js'
 import { describeError } from '../../../core/base/describe-error.js'
 
@@ -5,10 +7,11 @@ import { describeError } from '../../../core/base/describe-error.js'
  * Where sign-ins are kept: a text for each server. The texts are secrets. Give each of your users a store of their own.
  *
  * @example
+ * const texts = new Map<string, string>()
  * const store: McpTokenStore = {
- *   get: (key) => vault.read(`ann/${key}`),
- *   set: (key, text) => vault.write(`ann/${key}`, text),
- *   delete: (key) => vault.remove(`ann/${key}`),
+ *   get: (key) => texts.get(key),
+ *   set: (key, text) => void texts.set(key, text),
+ *   delete: (key) => void texts.delete(key),
  * }
  */
 export interface McpTokenStore {
@@ -27,13 +30,17 @@ export function createMemoryTokens(): McpTokenStore {
   }
 }
 
+const pathKind = record({ path: nonEmptyText() })
+
 /**
  * Keeps sign-ins in a file that its owner alone can read (mode 0600). The folder has to exist. Needs Node.
  *
  * @example
- * const auth = { ...loopbackSignIn(), store: fileTokenStore('./tokens.json') }
+ * const store = fileTokenStore('./tokens.json')
+ * @throws {ConfigError} `invalid_config`
  */
 export function fileTokenStore(path: string): McpTokenStore {
+  checkInput(pathKind, { path }, 'arguments of fileTokenStore')
   // What waits for its turn: two changes must not lose each other.
   let last: Promise<unknown> = Promise.resolve()
   const change = (edit: (texts: Record<string, string>) => void): Promise<void> => {
