@@ -219,11 +219,11 @@ describe('fileTokenStore', () => {
   it('loses nothing that is written at one time, and gives no names of objects', async () => {
     const path = join(folder, 'tokens.json')
     const store = fileTokenStore(path)
-    await Promise.all(['a', 'b', 'c', '__proto__x'].map((key) => store.set(key, key)))
+    await Promise.all(['a', 'b', 'c', '__proto__x'].map(async (key) => store.set(key, key)))
     await store.delete('b')
     const other = fileTokenStore(path)
     expect(
-      await Promise.all(['a', 'b', 'c', '__proto__x', 'constructor'].map((key) => other.get(key))),
+      await Promise.all(['a', 'b', 'c', '__proto__x', 'constructor'].map(async (key) => other.get(key))),
     ).toEqual(['a', undefined, 'c', '__proto__x', undefined])
   })
 
@@ -255,8 +255,8 @@ describe('loopbackSignIn', () => {
       seen.push((await fetch(`http://127.0.0.1:${port}/favicon.ico`)).status)
       seen.push((await fetch(address)).status)
     }
-    const open_ = (address: string): void => void visit(address)
-    const server = await open({ url, auth: loopbackSignIn({ port, open: open_ }) })
+    const browse = (address: string): void => void visit(address)
+    const server = await open({ url, auth: loopbackSignIn({ port, open: browse }) })
     expect(await use(server, 'safe_go')).toBe('ok')
     expect(seen).toEqual([404, 404, 200])
     await expect(fetch(`http://127.0.0.1:${port}/callback`)).rejects.toThrow('fetch failed')

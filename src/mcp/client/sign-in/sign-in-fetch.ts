@@ -51,7 +51,7 @@ export function createSignInFetch(address: URL): Fetch {
   }
 
   return async (to, init) => {
-    const body = String(init?.body)
+    const body = init?.body instanceof URLSearchParams ? init.body.toString() : ''
     if (!body.includes('grant_type=refresh_token')) return request(to, init)
     const key = `${String(to)} ${body}`
     const work = refreshes.get(key) ?? request(to, init)

@@ -218,11 +218,12 @@ class Records {
   }
 
   change(edit: (kept: Kept) => void): Promise<void> {
-    const work = this.#last.then(async () => {
+    const edited = async (): Promise<void> => {
       const kept = await this.read()
       edit(kept)
       await this.#store.set(this.#key, JSON.stringify(kept))
-    })
+    }
+    const work = this.#last.then(edited)
     this.#last = work.catch(() => undefined)
     return work
   }

@@ -44,11 +44,12 @@ export function fileTokenStore(path: string): McpTokenStore {
   // What waits for its turn: two changes must not lose each other.
   let last: Promise<unknown> = Promise.resolve()
   const change = (edit: (texts: Record<string, string>) => void): Promise<void> => {
-    const work = last.then(async () => {
+    const edited = async (): Promise<void> => {
       const texts = await readTexts(path)
       edit(texts)
       await writeTexts(path, texts)
-    })
+    }
+    const work = last.then(edited)
     last = work.catch(() => undefined)
     return work
   }
