@@ -53,7 +53,7 @@ export async function createHttpWire(
   const answer = (response: Response, onEnd: () => void): Response =>
     capResponse(response, maxMessageBytes, { onExceeded, onEnd })
 
-  const fetchForSignIn = createSignInFetch(address)
+  const fetchForSignIn = signIn?.fetch ?? createSignInFetch(address)
 
   const ask = async (to: string | URL, given: RequestInit = {}): Promise<Response> => {
     if (!isForServer(address, to, given)) return fetchForSignIn(to, given)

@@ -17,7 +17,7 @@ export async function createSseWire(
   const { SSEClientTransport } = await loadClientSdk()
   const address = new URL(url)
 
-  const fetchForSignIn = createSignInFetch(address)
+  const fetchForSignIn = signIn?.fetch ?? createSignInFetch(address)
 
   const ask = async (to: string | URL, given: RequestInit = {}): Promise<Response> => {
     if (!isForServer(address, to, given)) return fetchForSignIn(to, given)

@@ -8,13 +8,16 @@ const maxRedirects = 5
 
 const loopback = ['localhost', '127.0.0.1', '::1']
 
-type Fetch = (to: string | URL, init?: RequestInit) => Promise<Response>
+export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Response>
 
 /**
  * Requests to addresses that the server of `address` names for the sign-in. They may not lead into a private network,
- * unless the server is there itself.
+ * unless the server is there itself. `onRefused` receives each refresh token that is refused.
  */
-export function createSignInFetch(address: URL): Fetch {
+export function createSignInFetch(
+  address: URL,
+  onRefused: (refreshToken: string) => void = () => undefined,
+): SignInFetch {
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')
   const isLocal = loopback.includes(host) || host.endsWith('.localhost')
   const policy = createAddressPolicy([host, ...(isLocal ? loopback : [])])
@@ -29,7 +32,7 @@ export function createSignInFetch(address: URL): Fetch {
       throw new Error(`The server names '${to.origin}' for the sign-in, which is no public address.`)
   }
 
-  const request: Fetch = async (to, init = {}) => {
+  const request: SignInFetch = async (to, init = {}) => {
     let target = new URL(to)
     for (let hops = 0; ; hops += 1) {
       // oxlint-disable-next-line no-await-in-loop -- the next address is known only then
@@ -51,13 +54,15 @@ export function createSignInFetch(address: URL): Fetch {
   }
 
   return async (to, init) => {
-    const body = init?.body instanceof URLSearchParams ? init.body.toString() : ''
-    if (!body.includes('grant_type=refresh_token')) return request(to, init)
-    const key = `${String(to)} ${body}`
+    const token = init?.body instanceof URLSearchParams ? init.body.get('refresh_token') : null
+    if (token === null) return request(to, init)
+    const key = `${String(to)} ${token}`
     const work = refreshes.get(key) ?? request(to, init)
     refreshes.set(key, work)
     try {
-      return (await work).clone()
+      const response = await work
+      if (response.status === 400 || response.status === 401) onRefused(token)
+      return response.clone()
     } finally {
       refreshes.delete(key)
     }

@@ -9,7 +9,7 @@ import { createId } from '../../../core/base/create-id.js'
 import { describeError } from '../../../core/base/describe-error.js'
 import { StatewrightError } from '../../../core/base/errors.js'
 import { loadClientSdk } from '../mcp-sdk.js'
-import { createSignInFetch } from './sign-in-fetch.js'
+import { createSignInFetch, type SignInFetch } from './sign-in-fetch.js'
 import type { McpAuth } from './auth-options.js'
 import { createMemoryTokens, type McpTokenStore } from './token-store.js'
 
@@ -21,6 +21,15 @@ interface Kept {
   issuer?: string
   /** The sign-in that the user has been sent to. */
   pending?: Pending
+}
+
+/** A sign-in that is about to begin. */
+interface Begun {
+  state: string
+  verifiers: string[]
+  discovery?: OAuthDiscoveryState
+  /** Settles when the answer can come. */
+  sent?: Promise<URL>
 }
 
 interface Pending {
@@ -36,6 +45,8 @@ const maxVerifiers = 20
 export interface SignIn {
   /** What the SDK's transports take. */
   readonly provider: OAuthClientProvider
+  /** Requests to the addresses that the server names for it. */
+  readonly fetch: SignInFetch
   /**
    * Sends the user to sign in, and exchanges what comes back. Those who ask while the user is away wait for the same.
    * @throws {StatewrightError} `mcp_sign_in`
@@ -52,13 +63,18 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   const fail = (why: string, cause?: unknown): StatewrightError =>
     new StatewrightError('mcp_sign_in', `Signing in at the MCP server '${place}': ${why}`, place, { cause })
   /** The sign-in that is about to begin: several requests may be refused at once. */
-  let begun: { state: string; verifiers: string[]; discovery?: OAuthDiscoveryState; to?: URL } | undefined
+  let begun: Begun | undefined
   let asking: Promise<void> | undefined
+  /** Of the sign-in that has ended last: requests that were refused before it may still be on their way to ask. */
+  let endedState: string | undefined
+  /** Refresh tokens that the authorization server has refused. */
+  const refused = new Set<string>()
+  const fetchFn = createSignInFetch(address, (token) => refused.add(token))
 
-  const begin = (): NonNullable<typeof begun> => (begun ??= { state: createId(), verifiers: [] })
+  const begin = (): Begun => (begun ??= { state: createId(), verifiers: [] })
 
   const provider: OAuthClientProvider = {
-    ...createCredentials(records, auth),
+    ...createCredentials(records, auth, refused),
     state: () => begin().state,
     saveCodeVerifier: (verifier) => {
       const { verifiers } = begin()
@@ -72,16 +88,23 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     },
     discoveryState: () => undefined,
     redirectToAuthorization: async (to) => {
-      const { state, verifiers, discovery } = begin()
-      if (begun === undefined || begun.to !== undefined) return
       if (!['http:', 'https:'].includes(to.protocol))
         throw fail('the address to sign in at is no http(s) URL.')
-      begun.to = to
-      const verifier = await findVerifier(verifiers, to.searchParams.get('code_challenge'))
-      await records.change((kept) => {
-        kept.pending = { state, verifier, ...(discovery && { discovery }) }
-      })
+      const state = to.searchParams.get('state')
+      if (state === endedState) begun = undefined
+      else await (begin().sent ??= send(to, begin()))
     },
+  }
+
+  /** The first address is the one that the user is sent to; its verifier is kept for whatever process exchanges the answer. */
+  const send = async (to: URL, sign: Begun): Promise<URL> => {
+    const verifier = await findVerifier(sign.verifiers, to.searchParams.get('code_challenge'))
+    const { discovery } = sign
+    const state = to.searchParams.get('state') ?? sign.state
+    await records.change((kept) => {
+      kept.pending = { state, verifier, ...(discovery && { discovery }) }
+    })
+    return to
   }
 
   const finish = async (callback: string | URL): Promise<void> => {
@@ -99,14 +122,13 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     const { verifier, discovery } = pending
     const { StreamableHTTPClientTransport } = await loadClientSdk()
     const authProvider: OAuthClientProvider = {
-      ...createCredentials(records, auth),
+      ...createCredentials(records, auth, refused),
       redirectToAuthorization: () => undefined,
       saveCodeVerifier: () => undefined,
       codeVerifier: () => verifier,
       discoveryState: () => discovery,
       saveDiscoveryState: () => undefined,
     }
-    const fetchFn = createSignInFetch(address)
     try {
       await new StreamableHTTPClientTransport(address, { authProvider, fetch: fetchFn }).finishAuth(params)
     } catch (error) {
@@ -116,7 +138,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
 
   const askOnce = async (): Promise<void> => {
     try {
-      const to = begun?.to
+      const to = await begun?.sent
       // The SDK had what it needs after all: another has signed in meanwhile.
       if (to === undefined) return
       const callback = await auth.signIn(to)
@@ -126,12 +148,14 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     } catch (error) {
       throw error instanceof StatewrightError ? error : fail(describeError(error), error)
     } finally {
+      endedState = begun?.state
       begun = undefined
     }
   }
 
   return {
     provider,
+    fetch: fetchFn,
     finish,
     ask: () =>
       (asking ??= askOnce().finally(() => {
@@ -144,6 +168,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
 function createCredentials(
   records: Records,
   { redirectUrl, clientName = 'Statewright', clientId, clientSecret, clientMetadataUrl, scope }: McpAuth,
+  refused: ReadonlySet<string>,
 ): Omit<OAuthClientProvider, 'redirectToAuthorization' | 'saveCodeVerifier' | 'codeVerifier'> {
   const clientMetadata: OAuthClientMetadata = {
     client_name: clientName,
@@ -153,8 +178,6 @@ function createCredentials(
     ...(clientSecret === undefined && { token_endpoint_auth_method: 'none' }),
     ...(scope !== undefined && { scope }),
   }
-  /** The tokens that this process saw last: those that a server may refuse. */
-  let seen: string | undefined
   return {
     redirectUrl: String(redirectUrl),
     clientMetadata,
@@ -174,11 +197,7 @@ function createCredentials(
         else if (issuer !== undefined) kept.issuer = issuer
       })
     },
-    tokens: async () => {
-      const { tokens } = await records.read()
-      seen = JSON.stringify(tokens)
-      return tokens
-    },
+    tokens: async () => (await records.read()).tokens,
     saveTokens: (tokens) =>
       records.change((kept) => {
         kept.tokens = tokens
@@ -186,9 +205,11 @@ function createCredentials(
       }),
     invalidateCredentials: (what) =>
       records.change((kept) => {
-        if (what === 'all' || what === 'client') delete kept.client
-        // Another process may have refreshed them: those that it got are not refused.
-        if ((what === 'all' || what === 'tokens') && JSON.stringify(kept.tokens) === seen) delete kept.tokens
+        const isClient = what === 'all' || what === 'client'
+        if (isClient) delete kept.client
+        // Another request, or another process, may have got fresh ones: those are not refused.
+        const isRefused = what === 'tokens' && refused.has(kept.tokens?.refresh_token ?? '')
+        if (isClient || isRefused) delete kept.tokens
         if (what === 'all' || what === 'verifier') delete kept.pending
       }),
   }
