@@ -52,6 +52,7 @@ if (node === undefined) {
 run(process.execPath, ['scripts/build.mjs'], { cwd: root })
 run(node, ['build.ts'])
 if (flags.has('--test')) {
+  run(node, [`${site}node_modules/typescript/bin/tsc`, '--noEmit', '-p', '.'])
   const CHROMIUM = needChromium('Tests of the site')
   run(node, ['--test', '--test-concurrency=1', 'test/*.test.ts'], { env: { CHROMIUM } })
 }

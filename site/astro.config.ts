@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs'
 import starlight from '@astrojs/starlight'
 import { defineConfig } from 'astro/config'
-import { addresses, entryPoints, root } from './src/content/package.ts'
+import { addresses, entryPoints, root, site } from './src/content/package.ts'
 import { finish } from './src/finish.ts'
 
 const { origin, base, repository } = addresses
+
+/** What the readers of scenarios take from Node, in the page of the playground. */
+const shims = `${site}src/playground/node-shims.ts`
 
 /** The groups of docs/README.md, in its order. */
 function listGroups() {
@@ -29,6 +32,14 @@ export default defineConfig({
   ...(origin && { site: origin }),
   base,
   trailingSlash: 'always',
+  vite: {
+    resolve: {
+      alias: { 'node:fs/promises': shims, 'node:http': shims },
+      dedupe: ['@codemirror/state', '@codemirror/view'],
+    },
+    // The chunk of a library that is loaded when a run starts is no news.
+    build: { chunkSizeWarningLimit: 1500 },
+  },
   integrations: [
     starlight({
       title: 'Statewright',
@@ -42,6 +53,7 @@ export default defineConfig({
       ...(repository && { social: [{ icon: 'github', label: 'Repository', href: repository }] }),
       sidebar: [
         { label: 'All documents', slug: 'docs' },
+        { label: 'Playground', link: '/playground/' },
         ...listGroups(),
         { label: 'Examples', slug: 'examples' },
         { label: 'Changes', slug: 'changelog' },

@@ -6,7 +6,10 @@ import { sizePictures } from './content/pictures.ts'
 const hero = {
   tagline:
     'The agent loop as one explicit statechart: a TypeScript library that you embed, watch, interrupt and trust.',
-  actions: [{ text: 'Read the documents', link: 'docs/', icon: 'right-arrow' }],
+  actions: [
+    { text: 'Read the documents', link: 'docs/', icon: 'right-arrow' },
+    { text: 'Try it in this page', link: 'playground/', variant: 'secondary' },
+  ],
 }
 
 export const collections = {

@@ -1,0 +1,65 @@
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { agentMachine } from '../../../src/index.js'
+import { type ChartState, toChart } from '../../../src/diagram/chart.js'
+import { Picture } from '../../../src/studio/client/picture.js'
+import type { ChartTransition, RecordRow } from '../../../src/studio/protocol.js'
+import overview from '../../../visualizations/agent.overview.svg?raw'
+
+function listStates(state: ChartState): ChartState[] {
+  return [state, ...state.states.flatMap(listStates)]
+}
+
+/** Where each transition leads, by its id: the token walks along them. */
+const transitions = new Map<string, ChartTransition>(
+  listStates(toChart(agentMachine).root).flatMap((state) =>
+    state.transitions.map(({ id, source, targets, on, when, actions }) => [
+      id,
+      {
+        id,
+        source,
+        target: targets[0] ?? null,
+        event: on,
+        guard: when ?? '',
+        actions,
+        description: '',
+        isTested: null,
+      },
+    ]),
+  ),
+)
+
+const noMark = (): '' => ''
+
+/** The chart with the states that are active after a record, and the way that led there. */
+export function Chart({ row, ms }: { row: RecordRow | null; ms: number }) {
+  const box = useRef<HTMLDivElement>(null)
+  const picture = useMemo(() => new Picture(overview), [])
+  useLayoutEffect(() => {
+    box.current?.replaceChildren(picture.svg)
+    followTheme()
+  }, [picture])
+  useLayoutEffect(() => {
+    const active = row?.to ?? []
+    picture.highlight({ active, taken: row?.taken ?? [], markOf: noMark })
+    picture.svg.setAttribute('aria-label', `The chart. Active: ${active.join(', ') || 'nothing'}.`)
+    picture.moveToken(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
+    const [state] = active
+    const frame = box.current
+    const at = state === undefined ? null : picture.findBox(state)
+    if (!frame || !at || frame.scrollWidth <= frame.clientWidth) return
+    const around = frame.getBoundingClientRect()
+    frame.scrollBy({
+      left: at.left + at.width / 2 - around.left - around.width / 2,
+      behavior: ms > 0 ? 'smooth' : 'instant',
+    })
+  }, [picture, row])
+  return <div class="picture" ref={box} tabIndex={0} role="region" aria-label="The chart" />
+}
+
+/** Pictures follow the system's theme; this page has a switch of its own. */
+function followTheme(): void {
+  const [light = '', dark = ''] = Array.from(overview.matchAll(/:root (\{[^}]*\})/g), ([, rules]) => rules)
+  const sheet = new CSSStyleSheet()
+  sheet.replaceSync(`:root[data-theme='light'] ${light} :root[data-theme='dark'] ${dark}`)
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]
+}

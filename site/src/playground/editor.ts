@@ -1,0 +1,100 @@
+import { autocompletion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete'
+import { json } from '@codemirror/lang-json'
+import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint'
+import { EditorState } from '@codemirror/state'
+import { EditorView } from '@codemirror/view'
+import { basicSetup } from 'codemirror'
+import { getLocation } from 'jsonc-parser'
+import type { Mark } from './json-places.ts'
+
+interface EditorOptions {
+  parent: HTMLElement
+  label: string
+  text: string
+  /** A JSON Schema by which keys are completed. */
+  schema: object
+  onChange: (text: string) => void
+}
+
+export interface Editor {
+  setText(text: string): void
+  setMarks(marks: readonly Mark[]): void
+}
+
+/** An editor of JSON that marks mistakes and completes keys. Tab leaves it, as it leaves other fields. */
+export function createEditor({ parent, label, text, schema, onChange }: EditorOptions): Editor {
+  const view = new EditorView({
+    parent,
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        basicSetup,
+        json(),
+        lintGutter(),
+        autocompletion({ override: [(context) => completeKeys(context, schema)] }),
+        EditorView.lineWrapping,
+        EditorView.contentAttributes.of({ 'aria-label': label }),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) onChange(update.state.doc.toString())
+        }),
+      ],
+    }),
+  })
+  // A long text scrolls: the keyboard has to reach it.
+  view.scrollDOM.tabIndex = 0
+  return {
+    setText(next) {
+      if (view.state.doc.toString() === next) return
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } })
+    },
+    setMarks(marks) {
+      const { length } = view.state.doc
+      const diagnostics = marks.map(
+        ({ from, to, message }): Diagnostic => ({
+          from: Math.min(from, length),
+          to: Math.min(to, length),
+          message,
+          severity: 'error',
+        }),
+      )
+      view.dispatch(setDiagnostics(view.state, diagnostics))
+    },
+  }
+}
+
+interface Schema {
+  properties?: Record<string, Schema>
+  items?: Schema
+  anyOf?: Schema[]
+  enum?: unknown[]
+  const?: unknown
+  description?: string
+}
+
+/** The keys that an object may have where the cursor is, or the values of a key that has few. */
+function completeKeys(context: CompletionContext, root: Schema): CompletionResult | null {
+  const word = context.matchBefore(/"?[\w]*/)
+  if (word === null || (word.from === word.to && !context.explicit)) return null
+  const { path, isAtPropertyKey } = getLocation(context.state.doc.toString(), context.pos)
+  const around = isAtPropertyKey ? path.slice(0, -1) : path
+  const found = around.reduce<Schema[]>(
+    (schemas, part) =>
+      schemas
+        .flatMap(listChoices)
+        .flatMap((one) => (typeof part === 'number' ? one.items : one.properties?.[part]) ?? []),
+    [root],
+  )
+  const choices = found.flatMap(listChoices)
+  const words = isAtPropertyKey
+    ? choices.flatMap(({ properties = {} }) => Object.keys(properties))
+    : choices.flatMap((one) => one.enum ?? (one.const === undefined ? [] : [one.const]))
+  const options = [...new Set(words)].map((one) => ({
+    label: JSON.stringify(one),
+    type: isAtPropertyKey ? 'property' : 'enum',
+  }))
+  return options.length === 0 ? null : { from: word.from, options }
+}
+
+function listChoices(schema: Schema): Schema[] {
+  return schema.anyOf ? schema.anyOf.flatMap(listChoices) : [schema]
+}

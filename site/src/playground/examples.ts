@@ -1,0 +1,116 @@
+import { largestExpense } from '../../../src/rehearsal/scenarios/largest-expense.js'
+
+/** What can be played: the words of a person, and the script of the model. */
+export interface Draft {
+  input: string
+  /** JSON text of a scenario. */
+  script: string
+  /** JSON text: what `createAgent` is given besides the model and the tools. */
+  settings: string
+}
+
+export interface Example extends Draft {
+  name: string
+}
+
+const write = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+const noSettings = write({})
+const { turns } = largestExpense
+// The pace is the playground's.
+const unhurried = turns.map((turn) => {
+  const {
+    delayMs: _delay,
+    chunkDelayMs: _chunk,
+    ...rest
+  } = turn as { delayMs?: number; chunkDelayMs?: number }
+  return rest
+})
+const look = { toolCalls: [{ name: 'read_file', arguments: { path: 'laptops.txt' } }] }
+
+export const examples: readonly Example[] = [
+  {
+    name: 'Find the largest expense',
+    input: 'What was our largest expense?',
+    script: write({ turns: unhurried }),
+    settings: noSettings,
+  },
+  {
+    name: 'A person has to agree',
+    input: 'Pay the invoice for the offsite.',
+    script: write({
+      turns: [
+        {
+          text: 'I will look it up.',
+          toolCalls: [{ name: 'read_file', arguments: { path: 'offsite.txt' } }],
+        },
+        { toolCalls: [{ name: 'pay', arguments: { invoice: 'offsite', amount: 3851.7 } }] },
+        { text: 'The invoice for the offsite is done.' },
+      ],
+    }),
+    settings: noSettings,
+  },
+  {
+    name: 'A model that repeats itself',
+    input: 'How much did the laptops cost?',
+    script: write({ turns: [look], onExhausted: 'repeatLast' }),
+    settings: noSettings,
+  },
+  {
+    name: 'A provider in trouble',
+    input: 'Tell me about the year.',
+    script: write({
+      turns: [
+        { status: 429, retryAfterMs: 400 },
+        { text: 'It was a good year, and then the', cutAfter: 2 },
+        { status: 503 },
+        { text: 'It was a good year. We met in Lisbon.' },
+      ],
+    }),
+    settings: noSettings,
+  },
+  {
+    name: 'A budget that is used up',
+    input: 'Read everything.',
+    script: write({
+      turns: [
+        { ...look, usage: { input: 400, output: 60 } },
+        {
+          toolCalls: [{ name: 'read_file', arguments: { path: 'offsite.txt' } }],
+          usage: { input: 700, output: 80 },
+        },
+        { text: 'That is all.' },
+      ],
+    }),
+    settings: write({ limits: { tokenBudget: 1000 } }),
+  },
+  {
+    name: 'Arguments that are no JSON',
+    input: 'What is 19 + 23?',
+    script: write({
+      turns: [
+        { toolCalls: [{ name: 'calculate', arguments: '{"expression": "19 + 23' }] },
+        { toolCalls: [{ name: 'calculate', arguments: { expression: '19 + 23' } }] },
+        { text: '19 + 23 is 42.', expect: { toolResultsInclude: ['42'] } },
+      ],
+    }),
+    settings: noSettings,
+  },
+]
+
+/** Guards to try, as settings. */
+export const guardPresets: readonly { name: string; settings: string }[] = [
+  { name: 'The default guards', settings: noSettings },
+  {
+    name: 'Halt early: the third stale batch',
+    settings: write({ guardrails: { progress: { stale: { nudgeAt: 1, blockAt: 2, haltAt: 3 } } } }),
+  },
+  { name: 'Halt with an error', settings: write({ guardrails: { progress: { onHalt: 'error' } } }) },
+  {
+    name: 'No progress guard, 12 steps',
+    settings: write({ guardrails: { progress: null }, limits: { maxSteps: 12 } }),
+  },
+  ...['openhuman', 'aar', 'llamaStack', 'strands'].map((preset) => ({
+    name: `The rules of ${preset}`,
+    settings: write({ preset, ...(preset === 'strands' && { limits: { maxSteps: 12 } }) }),
+  })),
+]

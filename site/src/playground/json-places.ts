@@ -1,0 +1,52 @@
+import { findNodeAtLocation, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
+
+/** A mistake, and where it is in the text. */
+export interface Mark {
+  from: number
+  to: number
+  message: string
+}
+
+/** Reads JSON; the mistakes of a text that is none, each with its place. */
+export function readJson(text: string): { value: unknown; marks: Mark[] } {
+  const errors: ParseError[] = []
+  parseTree(text, errors, { allowTrailingComma: false, disallowComments: true })
+  const marks = errors.map(({ error, offset, length }) => ({
+    from: Math.min(offset, text.length),
+    to: Math.min(offset + Math.max(length, 1), text.length),
+    message: `${spaced(printParseErrorCode(error))} in line ${lineOf(text, offset)}.`,
+  }))
+  if (text.trim() === '')
+    return { value: undefined, marks: [{ from: 0, to: 0, message: 'The text is empty.' }] }
+  return { value: marks.length === 0 ? JSON.parse(text) : undefined, marks }
+}
+
+/** The place of what a path like `turns[1].text` names, or of the nearest thing around it. */
+export function markPath(text: string, path: string, message: string): Mark {
+  const tree = parseTree(text)
+  const parts = Array.from(
+    path.matchAll(/\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.[\]]+)/g),
+    ([, quoted, index, name]) => (index === undefined ? (quoted ?? name ?? '') : Number(index)),
+  )
+  for (let length = parts.length; length >= 0; length -= 1) {
+    const node = tree && findNodeAtLocation(tree, parts.slice(0, length))
+    if (!node) continue
+    // Of a property, its name is marked, too; of a list or an object, its beginning.
+    const from = node.parent?.type === 'property' ? node.parent.offset : node.offset
+    const isLarge = node.type === 'object' || node.type === 'array'
+    return { from, to: isLarge ? node.offset + 1 : node.offset + node.length, message }
+  }
+  return { from: 0, to: Math.min(1, text.length), message }
+}
+
+export function lineOf(text: string, offset: number): number {
+  return text.slice(0, offset).split('\n').length
+}
+
+function spaced(code: string): string {
+  const words = code
+    .replaceAll(/([A-Z])/g, ' $1')
+    .trim()
+    .toLowerCase()
+  return `${words[0]?.toUpperCase()}${words.slice(1)}`
+}

@@ -1,0 +1,251 @@
+import { render } from 'preact'
+import { useMemo, useReducer, useState } from 'preact/hooks'
+import { Chart } from './chart.tsx'
+import { type Draft, examples } from './examples.ts'
+import { checkDraft, type Endpoint, type ForkEdit, Play } from './play.ts'
+import { readLog } from './read-log.ts'
+import { ScriptPane } from './script-pane.tsx'
+import { LinkError, readLink, writeLink } from './share-link.ts'
+import { Guards, Records, Transcript } from './transcript.tsx'
+
+const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches
+const pace = isStill ? { answer: 0, piece: 0 } : { answer: 450, piece: 25 }
+/** How long the token walks to the next state. */
+const walkMs = isStill ? 0 : 320
+const [firstExample] = examples
+
+let plays = 0
+
+function Playground({ shared, problem }: { shared: Draft | null; problem: string }) {
+  const [draft, setDraft] = useState<Draft>(shared ?? (firstExample as Draft))
+  const [endpoint, setEndpoint] = useState<Endpoint | null>(null)
+  const [sessions, setSessions] = useState<Play[]>([])
+  const [chosen, setChosen] = useState(0)
+  /** The record that is looked at; null: the last. */
+  const [picked, setPicked] = useState<number | null>(null)
+  const [tab, setTab] = useState<'transcript' | 'records' | 'guards' | 'output'>('transcript')
+  const [note, setNote] = useState(problem)
+  const [, redraw] = useReducer((count: number) => count + 1, 0)
+  const { faults, prepared } = useMemo(() => checkDraft(draft), [draft])
+
+  const play = sessions[chosen] ?? null
+  const rows = play?.fold.rows ?? []
+  const place = picked ?? rows.at(-1)?.seq ?? 0
+  const row = rows.find(({ seq }) => seq === place) ?? null
+  const view = play !== null && place > 0 ? play.view(place) : null
+  const isLast = picked === null || picked === rows.at(-1)?.seq
+
+  const open = (next: Play): void => {
+    setSessions((before) => [...before.slice(-7), next])
+    setChosen(Math.min(sessions.length, 7))
+    setPicked(null)
+    setNote('')
+  }
+  const start = (): void => {
+    if (prepared === null) return
+    plays += 1
+    try {
+      const next = new Play(`Run ${plays}`, `run-${plays}`, { ...prepared, endpoint, pace, start: 0 }, () =>
+        redraw(0),
+      )
+      open(next)
+      next.start(draft.input)
+    } catch (error) {
+      setNote(error instanceof Error ? error.message : String(error))
+    }
+  }
+  const share = async (): Promise<void> => {
+    try {
+      const link = await writeLink(draft)
+      history.replaceState(null, '', `#${link}`)
+      await navigator.clipboard?.writeText(location.href).catch(() => undefined)
+      setNote(
+        'The link is in the address bar, and copied where the browser allows it. The script and the settings are in it, no key.',
+      )
+    } catch (error) {
+      setNote(error instanceof LinkError ? error.message : 'This browser cannot make a link.')
+    }
+  }
+  const edit = async (change: ForkEdit): Promise<void> => {
+    if (play === null) return
+    plays += 1
+    try {
+      const next = await play.fork(place, change, `What if ${plays}`)
+      open(next)
+    } catch (error) {
+      setNote(error instanceof Error ? error.message : String(error))
+    }
+  }
+  const look = async (text: string): Promise<void> => {
+    try {
+      const records = readLog(text)
+      plays += 1
+      const next = new Play(`Log ${plays}`, `log-${plays}`, null, () => redraw(0))
+      await next.show(records)
+      open(next)
+    } catch (error) {
+      setNote(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  return (
+    <div class="playground">
+      <div class="bar">
+        <button type="button" class="main" disabled={prepared === null || play?.isRunning} onClick={start}>
+          Play
+        </button>
+        <button type="button" disabled={!play?.isRunning} onClick={() => play?.cancel()}>
+          Cancel
+        </button>
+        <button type="button" onClick={() => void share()}>
+          Share
+        </button>
+        <LogField onLog={(text) => void look(text)} />
+        <p class="note" role="status">
+          {note || (play?.problem ?? '')}
+        </p>
+      </div>
+      <ScriptPane
+        draft={draft}
+        faults={faults}
+        endpoint={endpoint}
+        onDraft={setDraft}
+        onEndpoint={setEndpoint}
+      />
+      <section class="stage" aria-label="The run on the chart">
+        {sessions.length > 1 && (
+          <div class="segments" role="group" aria-label="Sessions">
+            {sessions.map((one, at) => (
+              <button
+                key={one.title}
+                type="button"
+                aria-pressed={at === chosen}
+                onClick={() => {
+                  setChosen(at)
+                  setPicked(null)
+                }}
+              >
+                {one.title}
+              </button>
+            ))}
+          </div>
+        )}
+        <p class="where">
+          <strong>{row === null ? 'Press Play' : row.label}</strong>
+          <span>{row?.to.join(', ').replaceAll('.', ' › ')}</span>
+        </p>
+        <Chart row={row} ms={walkMs} />
+        <label class="slider">
+          Record {place} of {rows.length}
+          <input
+            type="range"
+            min={1}
+            max={Math.max(1, rows.length)}
+            value={Math.max(1, place)}
+            disabled={rows.length === 0}
+            onInput={({ currentTarget }) => setPicked(Number(currentTarget.value))}
+          />
+        </label>
+        {play?.isOurs && isLast && view !== null && !play.isRunning && (
+          <Answers play={play} view={view} state={row?.state ?? ''} />
+        )}
+      </section>
+      <section class="told" aria-label="What happened">
+        <div class="segments" role="group" aria-label="What is shown">
+          {(['transcript', 'records', 'guards', 'output'] as const).map((one) => (
+            <button key={one} type="button" aria-pressed={tab === one} onClick={() => setTab(one)}>
+              {`${one[0]?.toUpperCase()}${one.slice(1)}`}
+            </button>
+          ))}
+        </div>
+        <div class="shown" tabIndex={0} role="region" aria-label={tab}>
+          {tab === 'transcript' && (
+            <Transcript
+              view={view}
+              onEdit={play?.isOurs && !play.isRunning ? (change) => void edit(change) : undefined}
+            />
+          )}
+          {tab === 'records' && <Records rows={rows} place={place} onPlace={setPicked} />}
+          {tab === 'guards' && <Guards view={view} />}
+          {tab === 'output' && <pre class="output">{play?.output || 'Nothing has run yet.'}</pre>}
+        </div>
+      </section>
+    </div>
+  )
+}
+
+/** What a run that rests waits for. */
+function Answers({
+  play,
+  view,
+  state,
+}: {
+  play: Play
+  view: NonNullable<ReturnType<Play['view']>>
+  state: string
+}) {
+  if (state === 'PAUSED') {
+    return (
+      <div class="answers">
+        A guard has paused the run.{' '}
+        <button type="button" onClick={() => play.answer({ resume: true })}>
+          Go on
+        </button>
+      </div>
+    )
+  }
+  return (
+    <>
+      {view.pending.map(({ callId, name, arguments: given }) => (
+        <div key={callId} class="answers">
+          <code>
+            {name} {given}
+          </code>{' '}
+          needs a person.{' '}
+          <button type="button" onClick={() => play.answer({ approve: callId })}>
+            Approve
+          </button>{' '}
+          <button type="button" onClick={() => play.answer({ reject: callId })}>
+            Reject
+          </button>
+        </div>
+      ))}
+    </>
+  )
+}
+
+function LogField({ onLog }: { onLog: (text: string) => void }) {
+  const [text, setText] = useState('')
+  return (
+    <details class="log">
+      <summary>Look at a log</summary>
+      <div class="log-field">
+        <label>
+          What <code>statewright sessions show ID --json</code> prints. It stays in this page.
+          <textarea rows={6} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
+        </label>
+        <button type="button" onClick={() => onLog(text)}>
+          Look at it
+        </button>
+      </div>
+    </details>
+  )
+}
+
+/** The playground, with what the address brings. */
+async function open(): Promise<void> {
+  const root = document.querySelector('#playground')
+  if (root === null) return
+  let shared: Draft | null = null
+  let problem = ''
+  try {
+    shared = await readLink(location.hash)
+  } catch (error) {
+    problem = error instanceof Error ? error.message : String(error)
+  }
+  root.replaceChildren()
+  render(<Playground shared={shared} problem={problem} />, root)
+}
+
+addEventListener('hashchange', () => location.reload())
+await open()

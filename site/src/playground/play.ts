@@ -1,0 +1,238 @@
+import {
+  type Agent,
+  type AgentEvent,
+  createAgent,
+  createEventFormatter,
+  memoryStore,
+  type ModelProvider,
+  openaiChat,
+  type Run,
+  StatewrightError,
+} from '../../../src/index.js'
+import { parseScenario, type Scenario } from '../../../src/rehearsal/scenario.js'
+import { RehearsalError } from '../../../src/rehearsal/errors.js'
+import { createMomentView } from '../../../src/studio/moment-view.js'
+import type { MomentView } from '../../../src/studio/protocol.js'
+import { SessionFold } from '../../../src/studio/session-fold.js'
+import type { LogRecord } from '../../../src/core/sessions/store/store.js'
+import type { Draft } from './examples.ts'
+import { type Mark, markPath, readJson } from './json-places.ts'
+import { createScriptedFetch, type Pace } from './scripted-fetch.ts'
+import { tools } from './tools.ts'
+
+/** An OpenAI-compatible API that is asked in the place of the script. The key stays in memory. */
+export interface Endpoint {
+  baseURL: string
+  model: string
+  key: string
+}
+
+/** What is at fault in a draft, by the text that it is in. */
+export interface Faults {
+  script: Mark[]
+  settings: Mark[]
+}
+
+export interface Prepared {
+  scenario: Scenario
+  settings: object
+}
+
+/** Checks a draft as `startRehearsal` and `createAgent` do. */
+export function checkDraft({ script, settings }: Draft): { faults: Faults; prepared: Prepared | null } {
+  const [read, given] = [readJson(script), readJson(settings)]
+  const faults: Faults = { script: read.marks, settings: given.marks }
+  let scenario: Scenario | null = null
+  if (read.marks.length === 0) {
+    try {
+      scenario = parseScenario(read.value, 'The script')
+    } catch (error) {
+      if (!(error instanceof RehearsalError)) throw error
+      faults.script.push(markPath(script, error.subject ?? '', error.message))
+    }
+  }
+  if (given.marks.length === 0) {
+    const isObject = typeof given.value === 'object' && given.value !== null && !Array.isArray(given.value)
+    try {
+      if (!isObject) throw new Error('The settings are an object: {"limits": {"maxSteps": 5}}.')
+      const taken = ['model', 'tools', 'store', 'clock'].find((key) => key in (given.value as object))
+      if (taken !== undefined)
+        faults.settings.push(markPath(settings, taken, `The playground sets ${taken} itself.`))
+      else createAgent({ prices: null, ...(given.value as object), model: unasked, tools })
+    } catch (error) {
+      const path = error instanceof StatewrightError ? (error.subject ?? '') : ''
+      const message = error instanceof Error ? error.message : String(error)
+      faults.settings.push(
+        markPath(settings, path, message.replace(/^Invalid configuration:\s*/, '').replaceAll(/\s+/g, ' ')),
+      )
+    }
+  }
+  const isSound = scenario !== null && faults.settings.length === 0
+  return { faults, prepared: isSound && scenario ? { scenario, settings: given.value as object } : null }
+}
+
+/** A model for agents that are only checked. */
+const unasked: ModelProvider = {
+  provider: 'playground',
+  model: 'script',
+  request: () => Promise.reject(new Error('It is never asked.')),
+}
+
+/** Sessions of this page, which are gone with it. */
+const store = memoryStore()
+
+interface PlayOptions extends Prepared {
+  endpoint: Endpoint | null
+  pace: Pace
+  /** The turn of the script with which it begins. */
+  start: number
+}
+
+/** One session on the page: a run that is played, or a log that was pasted. */
+export class Play {
+  readonly title: string
+  readonly fold: SessionFold
+  /** What the command line would print. */
+  output = ''
+  /** Whether something is under way. */
+  isRunning = false
+  /** Why it could not start or be read; null when all is well. */
+  problem: string | null = null
+  readonly #options: PlayOptions | null
+  readonly #agent: Agent | null
+  readonly #changed: () => void
+  #run: Run | null = null
+  #id: string
+  #reading: Promise<void> = Promise.resolve()
+
+  constructor(title: string, id: string, options: PlayOptions | null, changed: () => void) {
+    this.title = title
+    this.#id = id
+    this.#options = options
+    this.#changed = changed
+    this.fold = new SessionFold(id)
+    this.#agent =
+      options && createAgent({ prices: null, ...options.settings, model: createModel(options), tools, store })
+  }
+
+  /** Whether runs of it can be answered and forked. */
+  get isOurs(): boolean {
+    return this.#agent !== null
+  }
+
+  /** Plays the script on an input. */
+  start(input: string): void {
+    if (this.#agent) void this.#follow(() => this.#agent?.run(input, { session: this.#id }) as Run)
+  }
+
+  /** Goes on with a session that was forked. */
+  resume(): void {
+    void this.#follow(async () => (await this.#agent?.resume(this.#id)) as Run)
+  }
+
+  cancel(): void {
+    this.#run?.cancel('Cancelled in the playground.')
+  }
+
+  /** Answers what the run waits for; a paused run goes on. */
+  answer(how: { approve?: string; reject?: string; resume?: true; reply?: string }): void {
+    const run = this.#run
+    if (run === null) return
+    void this.#follow(() => {
+      if (how.approve !== undefined) run.approve(how.approve)
+      if (how.reject !== undefined) run.reject(how.reject, 'Refused in the playground.')
+      if (how.reply !== undefined) run.reply(how.reply)
+      if (how.resume) run.resume()
+      return run
+    })
+  }
+
+  /** Begins another session at record `seq`, with one thing changed. */
+  async fork(seq: number, edit: ForkEdit, title: string): Promise<Play> {
+    if (this.#agent === null || this.#options === null)
+      throw new Error('A log that was pasted is only looked at.')
+    const id = await this.#agent.fork(this.#id, seq, { edit })
+    const used = this.fold.rows.filter((row) => row.seq <= seq && isOutcome(this.fold, row.seq)).length
+    const forked = new Play(title, id, { ...this.#options, start: this.#options.start + used }, this.#changed)
+    await forked.#read()
+    forked.resume()
+    return forked
+  }
+
+  /** Adds the records of a log that was pasted. */
+  async show(records: readonly LogRecord[]): Promise<void> {
+    await this.fold.addRecords(records)
+    this.problem = this.fold.problem?.message ?? null
+  }
+
+  /** The session after one record; null without records. */
+  view(seq: number): MomentView | null {
+    const step = this.fold.findStep(seq)
+    if (step === null) return null
+    return createMomentView(step, {
+      tools: undefined,
+      edit: this.fold.origin?.edit,
+      durations: this.fold.durations,
+      actions: [],
+    })
+  }
+
+  async #follow(begin: () => Run | Promise<Run>): Promise<void> {
+    this.isRunning = true
+    this.#changed()
+    try {
+      const run = await begin()
+      const isNew = this.#run !== run
+      this.#run = run
+      if (isNew) {
+        const format = createEventFormatter({ width: 72 })
+        run.events$.subscribe({ next: (event: AgentEvent) => this.#hear(format(event)), error: () => {} })
+      }
+      const { error } = await run.result
+      this.problem = error ? error.message : null
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error)
+    }
+    await this.#read()
+    this.isRunning = false
+    this.#changed()
+  }
+
+  #hear(text: string): void {
+    this.output = `${this.output}${text}`.slice(-200_000)
+    void this.#read()
+  }
+
+  /** Reads what the log has since. */
+  #read(): Promise<void> {
+    this.#reading = this.#readAfter(this.#reading)
+    return this.#reading
+  }
+
+  async #readAfter(earlier: Promise<void>): Promise<void> {
+    await earlier
+    const records = store.read(this.#id, { from: this.fold.head + 1 })
+    if (records.length > 0) await this.fold.addRecords(records)
+    this.#changed()
+  }
+}
+
+export type ForkEdit = { message: string; content: string } | { call: string; result: string }
+
+/** Whether a record tells how a request to the model ended: each has used a turn of the script. */
+function isOutcome(fold: SessionFold, seq: number): boolean {
+  const entry = fold.findStep(seq)?.entry
+  return entry?.type === 'event' && /^xstate\.(done|error)\.actor\.(model|conclusion)$/.test(entry.event.type)
+}
+
+function createModel({ endpoint, scenario, start, pace }: PlayOptions): ModelProvider {
+  if (endpoint === null)
+    // Nothing is sent there: the script answers.
+    return openaiChat({
+      model: 'script',
+      baseURL: 'http://script.invalid/v1',
+      fetch: createScriptedFetch(scenario, start, pace),
+    })
+  const { baseURL, model, key } = endpoint
+  return openaiChat({ model, baseURL, ...(key !== '' && { apiKey: key, dangerouslyAllowBrowser: true }) })
+}

@@ -1,0 +1,38 @@
+import { sealRecord } from '../../../src/core/sessions/log/log-record.js'
+import type { RecordContent } from '../../../src/core/sessions/log/record-content.js'
+import type { LogRecord } from '../../../src/core/sessions/store/store.js'
+
+const maxLog = 20_000_000
+
+/**
+ * The records of a log as `statewright sessions show ID --json` prints them, one a line; or as a JSON list of those, or of what `store.read`
+ * returns.
+ *
+ * @throws Error in words for people, with the line
+ */
+export function readLog(text: string): LogRecord[] {
+  if (text.length > maxLog) throw new Error('This log is longer than 20 MB: look at it in the studio.')
+  const trimmed = text.trim()
+  if (trimmed === '') throw new Error('Paste what statewright sessions show ID --json prints.')
+  const values = trimmed.startsWith('[')
+    ? (parse(trimmed, 'The text') as unknown[])
+    : trimmed.split('\n').map((line, at) => parse(line, `Line ${at + 1}`))
+  return values.map((value, at) => toRecord(value, at + 1))
+}
+
+function parse(json: string, where: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    throw new Error(`${where} is no JSON.`)
+  }
+}
+
+function toRecord(value: unknown, place: number): LogRecord {
+  const { seq, at, type, data, check: _check, ...rest } = (value ?? {}) as Partial<LogRecord>
+  if (typeof seq !== 'number' || typeof at !== 'number' || typeof type !== 'string')
+    throw new Error(`Record ${place} has no seq, at and type: this is no log of Statewright.`)
+  // What is pasted has often been edited: its checksums are not looked at.
+  const content = typeof data === 'string' ? (parse(data, `The data of record ${place}`) as object) : rest
+  return sealRecord(seq, at, { type, ...content } as RecordContent)
+}

@@ -1,0 +1,49 @@
+import * as z from 'zod'
+import { turnSchema } from '../../../src/rehearsal/turn-schema.js'
+import { presets } from '../../../src/index.js'
+
+/** The schemas by which the editors complete keys. What is wrong is told by the readers themselves. */
+export const scriptSchema: object = {
+  properties: {
+    turns: { items: z.toJSONSchema(turnSchema, { io: 'input', unrepresentable: 'any' }) },
+    onExhausted: { enum: ['error', 'repeatLast', 'loop'] },
+    name: {},
+    description: {},
+  },
+}
+
+const keys = (names: string): Record<string, object> =>
+  Object.fromEntries(names.split(' ').map((name) => [name, {}]))
+const onHalt = { enum: ['pause', 'error'] }
+const rule = { properties: keys('nudgeAt blockAt haltAt') }
+
+/** The settings that are tried most. */
+export const settingsSchema: object = {
+  properties: {
+    ...keys('instructions sampling retry completion context structured'),
+    preset: { enum: Object.keys(presets) },
+    limits: {
+      properties: {
+        ...keys('maxSteps timeoutMs tokenBudget outputTokens costLimit'),
+        onLimit: { enum: ['stop', 'conclude'] },
+      },
+    },
+    budget: {
+      properties: {
+        scope: { enum: ['run', 'session'] },
+        onOvershoot: { enum: ['complete', 'exceeded'] },
+        finishBatch: {},
+      },
+    },
+    guardrails: {
+      properties: {
+        ...keys('emptyAnswer maxTokensRecoveries terminalDelegation'),
+        progress: { properties: { stale: rule, sameOutput: rule, onHalt } },
+        repeatedCall: { properties: { ...keys('haltAt counts'), onHalt } },
+        repeatedOutput: { properties: { ...keys('rounds strict'), onHalt } },
+        cycle: { properties: { onHalt } },
+        failing: { properties: { onHalt } },
+      },
+    },
+  },
+}

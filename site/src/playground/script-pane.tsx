@@ -1,0 +1,183 @@
+import { useEffect, useRef } from 'preact/hooks'
+import { createEditor, type Editor } from './editor.ts'
+import { type Draft, examples, guardPresets } from './examples.ts'
+import { lineOf, type Mark } from './json-places.ts'
+import type { Endpoint, Faults } from './play.ts'
+import { scriptSchema, settingsSchema } from './schemas.ts'
+
+interface ScriptPaneProps {
+  draft: Draft
+  faults: Faults
+  endpoint: Endpoint | null
+  onDraft: (draft: Draft) => void
+  onEndpoint: (endpoint: Endpoint | null) => void
+}
+
+/** What is played: the words of a person, the script of the model, and the settings of the agent. */
+export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: ScriptPaneProps) {
+  const { input, script, settings } = draft
+  const isExample = examples.findIndex(
+    (one) => one.script === script && one.input === input && one.settings === settings,
+  )
+  const isPreset = guardPresets.findIndex((one) => one.settings === settings)
+  return (
+    <section class="script" aria-label="The script">
+      <label>
+        Example
+        <select
+          value={isExample}
+          onChange={({ currentTarget }) => {
+            const { name: _name, ...chosen } = examples[Number(currentTarget.value)] ?? { name: '', ...draft }
+            onDraft(chosen)
+          }}
+        >
+          {isExample < 0 && <option value={-1}>Your own</option>}
+          {examples.map(({ name }, at) => (
+            <option key={name} value={at}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        You say
+        <textarea
+          rows={2}
+          value={input}
+          onInput={({ currentTarget }) => onDraft({ ...draft, input: currentTarget.value })}
+        />
+      </label>
+      {endpoint === null ? (
+        <JsonField
+          label="The model answers (JSON)"
+          text={script}
+          marks={faults.script}
+          schema={scriptSchema}
+          onText={(text) => onDraft({ ...draft, script: text })}
+        />
+      ) : (
+        <p class="hint">An endpoint of yours answers. The script waits.</p>
+      )}
+      <label>
+        Guards to try
+        <select
+          value={isPreset}
+          onChange={({ currentTarget }) =>
+            onDraft({ ...draft, settings: guardPresets[Number(currentTarget.value)]?.settings ?? settings })
+          }
+        >
+          {isPreset < 0 && <option value={-1}>As below</option>}
+          {guardPresets.map(({ name }, at) => (
+            <option key={name} value={at}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <JsonField
+        label="Settings of the agent (JSON)"
+        text={settings}
+        marks={faults.settings}
+        schema={settingsSchema}
+        onText={(text) => onDraft({ ...draft, settings: text })}
+      />
+      <EndpointFields endpoint={endpoint} onEndpoint={onEndpoint} />
+    </section>
+  )
+}
+
+interface JsonFieldProps {
+  label: string
+  text: string
+  marks: readonly Mark[]
+  schema: object
+  onText: (text: string) => void
+}
+
+function JsonField({ label, text, marks, schema, onText }: JsonFieldProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const editor = useRef<Editor | null>(null)
+  const listener = useRef(onText)
+  listener.current = onText
+  useEffect(() => {
+    if (box.current === null || editor.current) return
+    editor.current = createEditor({
+      parent: box.current,
+      label,
+      text,
+      schema,
+      onChange: (next) => listener.current(next),
+    })
+    editor.current.setMarks(marks)
+  }, [])
+  useEffect(() => editor.current?.setText(text), [text])
+  useEffect(() => editor.current?.setMarks(marks), [marks])
+  return (
+    <div class="field">
+      <span class="name">{label}</span>
+      <div class="editor" ref={box} />
+      <ul class="faults" aria-live="polite">
+        {marks.map(({ from, message }) => (
+          <li key={`${from}${message}`}>
+            Line {lineOf(text, from)}: {message}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}
+
+function EndpointFields({ endpoint, onEndpoint }: Pick<ScriptPaneProps, 'endpoint' | 'onEndpoint'>) {
+  const { baseURL, model, key } = endpoint ?? { baseURL: '', model: '', key: '' }
+  const set = (part: Partial<Endpoint>) => onEndpoint({ baseURL, model, key, ...part })
+  return (
+    <details class="endpoint">
+      <summary>Ask a model of yours instead</summary>
+      <label>
+        <span>
+          <input
+            type="checkbox"
+            checked={endpoint !== null}
+            onChange={({ currentTarget }) =>
+              onEndpoint(
+                currentTarget.checked
+                  ? { baseURL: 'http://localhost:11434/v1', model: 'qwen3', key: '' }
+                  : null,
+              )
+            }
+          />{' '}
+          An OpenAI-compatible endpoint answers
+        </span>
+      </label>
+      {endpoint !== null && (
+        <>
+          <label>
+            Base URL
+            <input
+              type="url"
+              value={baseURL}
+              onInput={({ currentTarget }) => set({ baseURL: currentTarget.value })}
+            />
+          </label>
+          <label>
+            Model
+            <input value={model} onInput={({ currentTarget }) => set({ model: currentTarget.value })} />
+          </label>
+          <label>
+            Key
+            <input
+              type="password"
+              autocomplete="off"
+              value={key}
+              onInput={({ currentTarget }) => set({ key: currentTarget.value })}
+            />
+          </label>
+          <p class="hint">
+            The key stays in the memory of this page: it is in no link and in no storage. The endpoint has to
+            allow requests of this page's origin.
+          </p>
+        </>
+      )}
+    </details>
+  )
+}

@@ -1,0 +1,52 @@
+import * as z from 'zod'
+import { evaluateExpression } from '../../../src/cli/arithmetic.js'
+import { defineTool, ToolError } from '../../../src/index.js'
+
+const files = import.meta.glob<string>('../../../examples/notes/*.txt', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+})
+const notes = new Map(
+  Object.entries(files).map(([path, text]) => [path.slice(path.lastIndexOf('/') + 1), text]),
+)
+
+/** What the agent of the playground can do: the notes of the rehearsal, arithmetic, and a payment that needs a person. */
+export const tools = [
+  defineTool({
+    name: 'list_files',
+    description: 'Lists the notes.',
+    input: z.object({}),
+    readOnly: true,
+    execute: () => [...notes.keys()].join('\n'),
+  }),
+  defineTool({
+    name: 'read_file',
+    description: 'Reads a note.',
+    input: z.object({ path: z.string() }),
+    readOnly: true,
+    execute: ({ path }) => {
+      const text = notes.get(path)
+      if (text === undefined)
+        throw new ToolError(
+          'failed',
+          `There is no file '${path}'. The files are: ${[...notes.keys()].join(', ')}.`,
+        )
+      return text
+    },
+  }),
+  defineTool({
+    name: 'calculate',
+    description: 'Evaluates an arithmetic expression, such as (12.50 + 3) * 2.',
+    input: z.object({ expression: z.string() }),
+    readOnly: true,
+    execute: ({ expression }) => evaluateExpression(expression),
+  }),
+  defineTool({
+    name: 'pay',
+    description: 'Pays an invoice. A person has to agree.',
+    input: z.object({ invoice: z.string(), amount: z.number() }),
+    needsApproval: true,
+    execute: ({ invoice, amount }) => `Paid ${amount} EUR for ${invoice}.`,
+  }),
+]

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, afterEach, describe, it } from 'node:test'
+import fc from 'fast-check'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { createAgent, memoryStore, openaiChat } from '../../dist/src/index.js'
+import { startRehearsal } from '../../dist/src/rehearsal/index.js'
+import { serveSite } from '../serve.ts'
+import { lineOf, markPath, readJson } from '../src/playground/json-places.ts'
+import { LinkError, readLink, writeLink } from '../src/playground/share-link.ts'
+import { findBarriers, findOverflow, launchChromium, looks, openContext } from './browser.ts'
+
+let served: Awaited<ReturnType<typeof serveSite>>
+let browser: Browser
+
+before(async () => {
+  served = await serveSite()
+  browser = await launchChromium()
+})
+
+after(async () => {
+  await browser.close()
+  await served.close()
+})
+
+let context: BrowserContext
+let page: Page
+let faults: string[]
+let origins: Set<string>
+
+async function openPlayground(
+  look: (typeof looks)[number] = { width: 1440, colorScheme: 'light' },
+  hash = '',
+): Promise<void> {
+  await context?.close()
+  context = await openContext(browser, look)
+  page = await context.newPage()
+  faults = []
+  origins = new Set()
+  page.on('pageerror', (error) => faults.push(error.message))
+  page.on('request', (request) => {
+    if (request.url().startsWith('http')) origins.add(new URL(request.url()).origin)
+  })
+  await page.goto(`${served.url}playground/${hash}`)
+  await button('Play').waitFor()
+}
+
+const button = (name: string) => page.getByRole('button', { name, exact: true })
+const where = () => page.locator('.where')
+const rests = (state: string) => page.locator('.where span', { hasText: state }).waitFor()
+const editor = (name: string) => page.getByRole('textbox', { name })
+const choose = (name: string, option: string) => page.getByLabel(name).selectOption({ label: option })
+
+async function write(name: string, text: string): Promise<void> {
+  await editor(name).click()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.insertText(text)
+}
+
+describe('the playground', () => {
+  beforeEach(() => openPlayground())
+  afterEach(() => assert.deepEqual(faults, []))
+
+  for (const look of looks) {
+    it(`plays a run at ${look.width} px, ${look.colorScheme}: no barriers, no other host, and it fits`, async () => {
+      await openPlayground(look)
+      assert.deepEqual(await findBarriers(page), [])
+      await button('Play').click()
+      await rests('COMPLETED')
+      assert.match(await page.locator('.transcript').innerText(), /The largest expense is/)
+      await page.locator('.picture [data-state="COMPLETED"].active').waitFor()
+      for (const tab of ['Transcript', 'Records', 'Guards', 'Output']) {
+        await button(tab).click()
+        assert.deepEqual([tab, await findBarriers(page)], [tab, []])
+        assert.deepEqual([tab, await findOverflow(page)], [tab, 0])
+      }
+      assert.match(await page.locator('.output').innerText(), /rate_limit_exceeded|retry/i)
+      assert.deepEqual([...origins], [new URL(served.url).origin])
+    })
+  }
+
+  it('goes back to any record, on the chart and in the transcript', async () => {
+    await button('Play').click()
+    await rests('COMPLETED')
+    await button('Records').click()
+    await page.locator('.records button', { hasText: 'rate_limit' }).click()
+    await page.locator('.picture [data-state="RUNNING.asking.backingOff"].active').waitFor()
+    await button('Transcript').click()
+    assert.doesNotMatch(await page.locator('.transcript').innerText(), /Three notes/)
+  })
+
+  it('marks what is no JSON, and what no scenario may have, where it is', async () => {
+    await write('The model answers (JSON)', '{\n  "turns": [\n    { "text": "Hi." \n  ]\n}')
+    await page
+      .getByText(/^Line \d: .* in line \d\.$/)
+      .first()
+      .waitFor()
+    assert.equal(await button('Play').isDisabled(), true)
+    await write(
+      'The model answers (JSON)',
+      '{\n  "turns": [\n    { "text": "Hi." },\n    { "txt": "Ho." }\n  ]\n}',
+    )
+    await page
+      .getByText(/^Line 4: The script is invalid at turns\[1\]\.txt: there is no such key\.$/)
+      .waitFor()
+    await page.locator('.cm-lintRange-error').waitFor()
+    await write('The model answers (JSON)', '{ "turns": [{ "text": "Hi." }] }')
+    await write('Settings of the agent (JSON)', '{\n  "limits": {\n    "maxStep": 3\n  }\n}')
+    await page.getByText(/^Line \d: .*maxStep/).waitFor()
+    assert.equal(await button('Play').isDisabled(), true)
+  })
+
+  it('completes the keys of a turn', async () => {
+    await write('The model answers (JSON)', '{ "turns": [{ "tool" }] }')
+    for (let back = 0; back < 6; back++) await page.keyboard.press('ArrowLeft')
+    await page.keyboard.press('Control+Space')
+    await page.locator('.cm-tooltip-autocomplete li', { hasText: 'toolCalls' }).waitFor()
+  })
+
+  it('asks a person, and goes on with the answer', async () => {
+    await choose('Example', 'A person has to agree')
+    await button('Play').click()
+    await rests('WAITING_FOR_INPUT')
+    await button('Approve').click()
+    await rests('COMPLETED')
+    assert.match(await page.locator('.transcript').innerText(), /Paid 3851\.7 EUR/)
+  })
+
+  it('lets a guard halt a model that repeats itself, and other guards be tried', async () => {
+    await choose('Example', 'A model that repeats itself')
+    await choose('Guards to try', 'Halt with an error')
+    await button('Play').click()
+    await rests('ERROR')
+    await choose('Guards to try', 'The rules of openhuman')
+    await button('Play').click()
+    await rests('PAUSED')
+    await button('Go on').waitFor()
+  })
+
+  it('tries what would be if a result were another: the script goes on from there', async () => {
+    await choose('Example', 'A person has to agree')
+    await button('Play').click()
+    await rests('WAITING_FOR_INPUT')
+    await page.getByRole('button', { name: 'What if… the result of read_file were different' }).click()
+    await page
+      .getByRole('textbox', { name: 'What if the result of read_file were' })
+      .fill('It is paid already.')
+    await button('Run from here').click()
+    await page.locator('.segments [aria-pressed="true"]', { hasText: 'What if' }).waitFor()
+    await button('Approve').waitFor()
+    assert.match(await page.locator('.transcript').innerText(), /It is paid already\./)
+    await button('Approve').click()
+    await rests('COMPLETED')
+    await button('Run 1').click()
+    assert.match(await where().innerText(), /WAITING_FOR_INPUT/)
+  })
+
+  it('cancels a model that never answers', async () => {
+    await write('The model answers (JSON)', '{ "turns": [{ "hang": true }] }')
+    await button('Play').click()
+    await rests('asking')
+    await button('Cancel').click()
+    await rests('CANCELLED')
+  })
+
+  it('shares what is written by its address, and says what is wrong with a damaged one', async () => {
+    await write('The model answers (JSON)', '{ "turns": [{ "text": "From a link." }] }')
+    await button('Share').click()
+    await page.waitForURL(/#s=/)
+    const { hash } = new URL(page.url())
+    await openPlayground(undefined, hash)
+    await button('Play').click()
+    await rests('COMPLETED')
+    assert.match(await page.locator('.transcript').innerText(), /From a link\./)
+    await openPlayground(undefined, `${hash.slice(0, -6)}xxxxxx`)
+    await page
+      .getByRole('status')
+      .getByText(/This link is damaged/)
+      .waitFor()
+  })
+
+  it('shows a log that is pasted, and what is none is refused with its line', async () => {
+    const rehearsal = await startRehearsal({ turns: [{ text: 'From a log.' }] })
+    const store = memoryStore()
+    const model = openaiChat({ model: 'm', baseURL: rehearsal.url })
+    await createAgent({ model, store, prices: null }).run('Say it.', { session: 's' }).result
+    await rehearsal.close()
+    const records = store.read('s')
+    const lines = records.map(({ seq, at, type, data }) =>
+      JSON.stringify({ type, seq, at, ...(JSON.parse(data) as object) }),
+    )
+    await page.getByText('Look at a log').click()
+    const field = page.getByRole('textbox', { name: /sessions show ID --json/ })
+    await field.fill(lines.join('\n'))
+    await button('Look at it').click()
+    await rests('COMPLETED')
+    assert.match(await page.locator('.transcript').innerText(), /From a log\./)
+    assert.equal(await page.getByRole('button', { name: /What if/ }).count(), 0)
+    await field.fill(`${lines[0]}\nnothing`)
+    await button('Look at it').click()
+    await page.getByRole('status').getByText('Line 2 is no JSON.').waitFor()
+  })
+
+  it('asks an endpoint of the reader with a key that it keeps nowhere', async () => {
+    const rehearsal = await startRehearsal({ turns: [{ text: 'From an endpoint.' }] })
+    await page.getByText('Ask a model of yours instead').click()
+    await page.getByRole('checkbox').check()
+    await page.getByLabel('Base URL').fill(rehearsal.url)
+    await page.getByLabel('Model', { exact: true }).fill('m')
+    await page.getByLabel('Key').fill('sk-very-secret')
+    await button('Play').click()
+    await rests('COMPLETED')
+    assert.match(await page.locator('.transcript').innerText(), /From an endpoint\./)
+    assert.equal(rehearsal.requests[0]?.headers.authorization, 'Bearer sk-very-secret')
+    await button('Share').click()
+    await page.waitForURL(/#s=/)
+    assert.doesNotMatch(JSON.stringify(await readLink(new URL(page.url()).hash)), /very-secret/)
+    const kept = await page.evaluate(() =>
+      JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie]),
+    )
+    assert.doesNotMatch(kept, /very-secret/)
+    await rehearsal.close()
+  })
+})
+
+describe('links', () => {
+  it('hold what was written, whatever it is', async () => {
+    const text = fc.string({ unit: 'grapheme', maxLength: 200 })
+    const draft = fc.record({ input: text, script: text, settings: text }, { noNullPrototype: true })
+    await fc.assert(
+      fc.asyncProperty(draft, async (one) =>
+        assert.deepEqual(await readLink(`#${await writeLink(one)}`), one),
+      ),
+    )
+  })
+
+  it('that are damaged are refused in words, and never with another error', async () => {
+    const whole = await writeLink({
+      input: 'Hi.',
+      script: '{ "turns": [{ "text": "Hi." }] }',
+      settings: '{}',
+    })
+    const damage = fc.record({
+      at: fc.nat(whole.length - 3),
+      with: fc.constantFrom('A', 'b', '-', '%', '', '日'),
+    })
+    await fc.assert(
+      fc.asyncProperty(damage, async ({ at, with: other }) => {
+        const coded = `${whole.slice(0, 2 + at)}${other}${whole.slice(3 + at)}`
+        await readLink(coded).catch((error: unknown) => assert.ok(error instanceof LinkError))
+      }),
+    )
+    assert.equal(await readLink('#elsewhere'), null)
+  })
+
+  it('that would unpack to very much are not unpacked', async () => {
+    const stream = new Blob(['[1,"', ' '.repeat(20_000_000), '"]'])
+      .stream()
+      .pipeThrough(new CompressionStream('deflate-raw'))
+    const coded = Buffer.from(await new Response(stream).arrayBuffer()).toString('base64url')
+    assert.ok(coded.length < 32_768)
+    await assert.rejects(readLink(`#s=${coded}`), /holds more than a script/)
+    await assert.rejects(readLink(`#s=${'A'.repeat(40_000)}`), /too long/)
+    await assert.rejects(writeLink({ input: '', script: 'x'.repeat(300_000), settings: '' }), LinkError)
+  })
+})
+
+describe('places in JSON', () => {
+  it('are those of the key or the value that a path names, or of what is around it', () => {
+    const text = '{\n  "turns": [\n    { "text": "a" },\n    { "status": "x" }\n  ]\n}'
+    const marked = (path: string) => text.slice(markPath(text, path, '').from, markPath(text, path, '').to)
+    assert.equal(marked('turns[1].status'), '"status": "x"')
+    assert.equal(marked('turns[0].gone'), '{')
+    assert.equal(lineOf(text, markPath(text, 'turns[1].status', '').from), 4)
+  })
+
+  it('are known for every text that is no JSON, and lie in it', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const { marks } = readJson(text)
+        let isJson = true
+        try {
+          JSON.parse(text)
+        } catch {
+          isJson = false
+        }
+        assert.equal(marks.length === 0, isJson)
+        for (const { from, to } of marks) assert.ok(from >= 0 && from <= to && to <= text.length)
+      }),
+    )
+  })
+})
