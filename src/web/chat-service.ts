@@ -212,16 +212,9 @@ export class ChatService {
       const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
       const queued = await this.#messages.list(sessionId)
       const points = branches?.points ?? []
+      const { state = null, pending = [] } = run ?? {}
       const wakeAt = (run?.state === 'PAUSED' && run.wakeAt) || null
-      return {
-        messages,
-        queued,
-        pending: run?.pending ?? [],
-        approved,
-        state: run?.state ?? null,
-        wakeAt,
-        points,
-      }
+      return { messages, queued, pending, approved, state, wakeAt, points }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error

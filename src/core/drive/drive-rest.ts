@@ -1,6 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentState, PendingCall, Reason, RunFailure } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
+import { findSleepLeft } from './sleeping-run.js'
 
 /**
  * The state in which `runSession` leaves a session: plain JSON of at most 1,000 bytes, because engines store everything that crosses
@@ -54,11 +55,14 @@ const countJsonBytes = (value: unknown): number => new TextEncoder().encode(JSON
 /** What is known besides the run itself. */
 export type RestParts = Pick<
   SessionResult,
-  'turn' | 'head' | 'stopped' | 'undelivered' | 'waitUntil' | 'waitMs' | 'wakeAt' | 'wakeMs'
->
+  'turn' | 'head' | 'stopped' | 'undelivered' | 'waitUntil' | 'waitMs'
+> & { now: number }
 
 /** How a run stands, in few words. */
-export function createDriveRest(context: AgentContext, { turn, head, ...more }: RestParts): SessionResult {
+export function createDriveRest(
+  context: AgentContext,
+  { turn, head, now, ...more }: RestParts,
+): SessionResult {
   const { output, pending = [], error } = toRunResult(context)
   const { totalTokens, cost } = context.usage.session
   const rest: SessionResult = {
@@ -68,6 +72,7 @@ export function createDriveRest(context: AgentContext, { turn, head, ...more }: 
     reason: context.reason,
     head,
     ...more,
+    ...findSleepLeft(context, now),
     totalTokens,
     cost,
   }

@@ -22,6 +22,7 @@ import { type Agents, type AnyAgent, listLabels } from './define-agents.js'
 import { checkDriveOptions, type RunSessionOptions } from './drive-options.js'
 import { type SessionResult, createDriveRest } from './drive-rest.js'
 import { type RunBeginning, readBeginning } from './run-beginning.js'
+import { isAsleep, isDue, wakeWhileDue } from './sleeping-run.js'
 
 /** How often `heartbeat` is called, in milliseconds. */
 const heartbeatMs = 10_000
@@ -147,8 +148,6 @@ class AgentChoice {
 
 type LongWait = { waitUntil: number; waitMs: number }
 
-type SleepLeft = { wakeAt: number; wakeMs: number }
-
 /** One call of `runSession`: the session is ours until it rests. */
 class SessionDrive {
   readonly #choice: AgentChoice
@@ -201,8 +200,8 @@ class SessionDrive {
     this.#choice.chooseForResume(folded, this.#options.session)
     refuseInteractive(run.context.config)
     // It would be woken too early, and nothing was said to it: it sleeps on.
-    if (answers.length === 0 && !this.#isDue(run.context) && !this.#acquired.log.inbox.mayHaveQueued)
-      if (run.context.wakeAt !== null) return this.#closeAtRest(run.context)
+    const sleeps = answers.length === 0 && isAsleep(run.context, this.#time.now())
+    if (sleeps && !this.#acquired.log.inbox.mayHaveQueued) return this.#closeAtRest(run.context)
     const wait = this.#findLongWait(run.context)
     if (wait === undefined) return null
     const undelivered = answers.length > 0 && this.#areAnswersForThisRest() && { undelivered: true as const }
@@ -300,16 +299,11 @@ class SessionDrive {
         }
         outcome = isLeaving ? await left : await Promise.race([run.result, left])
       }
-      for (;;) {
-        if (outcome === 'left' || isLeaving || !this.#isDue(this.#getContext(run))) break
-        run.resume()
-        // oxlint-disable-next-line no-await-in-loop -- one rest after the other
-        outcome = await Promise.race([run.result, left])
-      }
+      const isTime = (): boolean => !isLeaving && isDue(this.#getContext(run), this.#time.now())
+      outcome = await wakeWhileDue(run, outcome, left, isTime)
       if (outcome === 'left') return this.#createStoppedRest(run, isUndelivered)
       if (this.#acquired.log.hasFailed) throw notWrittenError(outcome, this.#options.session)
-      const context = this.#getContext(run)
-      return createDriveRest(context, { ...this.#position, ...this.#findSleep(context) })
+      return createDriveRest(this.#getContext(run), this.#position)
     } finally {
       for (const stop of stops) stop()
     }
@@ -321,8 +315,8 @@ class SessionDrive {
     return at === undefined || at === this.#acquired.log.head
   }
 
-  get #position(): { turn: number; head: number } {
-    return { turn: this.#turn, head: this.#acquired.log.head }
+  get #position(): { turn: number; head: number; now: number } {
+    return { turn: this.#turn, head: this.#acquired.log.head, now: this.#time.now() }
   }
 
   #getContext(run: Run): AgentContext {
@@ -341,7 +335,6 @@ class SessionDrive {
       ...((isAtWork || undelivered) && { stopped: true }),
       ...(undelivered && { undelivered: undelivered }),
       ...wait,
-      ...this.#findSleep(context),
     })
   }
 
@@ -350,17 +343,7 @@ class SessionDrive {
     more: Pick<SessionResult, 'stopped' | 'undelivered' | keyof LongWait> = {},
   ): Promise<SessionResult> {
     await this.#acquired.log.close()
-    return createDriveRest(context, { ...this.#position, ...more, ...this.#findSleep(context) })
-  }
-
-  /** Whether it sleeps no longer, by the clock of this process. */
-  #isDue({ state, wakeAt }: AgentContext): boolean {
-    return state === 'PAUSED' && wakeAt !== null && wakeAt <= this.#time.now()
-  }
-
-  #findSleep({ state, wakeAt }: AgentContext): SleepLeft | undefined {
-    if (state !== 'PAUSED' || wakeAt === null) return undefined
-    return { wakeAt, wakeMs: Math.max(0, wakeAt - this.#time.now()) }
+    return createDriveRest(context, { ...this.#position, ...more })
   }
 
   /** A wait that is too long for a process to sit through; undefined for any other. */

@@ -6,8 +6,7 @@ import type { AgentState, AnyTools, PendingCall, RunResult } from '../../../mach
 import { isRestState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { isNearBudget } from '../../../machines/agent/budget-totals.js'
-import { UsageError } from '../base/errors.js'
-import { readTime } from '../base/wake-time.js'
+import type { UsageError } from '../base/errors.js'
 import { whenAborted } from '../base/abort.js'
 import { registerRelease } from '../live/release-run.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
@@ -19,6 +18,7 @@ import {
   getAwaitedCall,
   type EditOf,
 } from './awaited-call.js'
+import { toResumeEvent } from './resume-event.js'
 import { toToolOutputEvent } from './tool-output-event.js'
 import { parseEditedArguments } from './edited-arguments.js'
 import { EventHub } from './event-hub.js'
@@ -178,23 +178,15 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Goes on from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that the run has not
-   * taken yet, as while it waits for an approval.
-   * `at`, a Date or milliseconds since the epoch: it sleeps until then; see `sleepUntil`.
+   * Goes on from PAUSED; `result` is then the promise of the next rest. Withdraws a `pause()` that the run has not taken
+   * yet. `at`, a Date or milliseconds since the epoch: it sleeps until then; see `sleepUntil`.
    * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for, `invalid_input`
    */
   resume({ at }: { at?: Date | number } = {}): void {
     if (!this.#actor.canResume)
       this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
-    const time = at === undefined ? undefined : readTime(at)
-    if (time === null)
-      throw new UsageError(
-        'invalid_input',
-        'resume({ at }): at must be a Date, or milliseconds since the epoch.',
-        'at',
-      )
-    this.#send({ type: 'RESUME', ...(time !== undefined && { at: time }) })
+    this.#send(toResumeEvent(at))
   }
 
   /**

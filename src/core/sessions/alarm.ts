@@ -1,5 +1,4 @@
-import type { AgentContext } from '../../../machines/agent/context.js'
-import type { SessionStore, SessionSummary } from './store/store.js'
+import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from './store/store.js'
 import type { StoredTimer } from './store/timers.js'
 
 const alarmPrefix = 'wake:'
@@ -12,14 +11,22 @@ export interface Alarm {
 }
 
 /**
- * Whether a rest ends by itself at a time that the store keeps. A sub-agent is woken by the run that called it, and an interactive
- * run by its own program.
+ * Appends what a run has come to. The alarm of one that sleeps is set before the log says so: no death of the process comes between
+ * the two. A sub-agent is woken by the run that called it.
  */
-export function hasAlarm(
-  { state, wakeAt, config }: AgentContext,
-  { parent }: Pick<SessionSummary, 'parent'>,
-): boolean {
-  return state === 'PAUSED' && wakeAt !== null && parent === undefined && !config.interactive
+export function appendWithAlarm(
+  store: SessionStore,
+  lease: Lease,
+  records: readonly LogRecord[],
+  { summary, isLast }: { summary: SessionSummary | undefined; isLast: boolean },
+): Promise<Appended | void> | Appended | void {
+  const append = (): Promise<Appended | void> | Appended | void =>
+    isLast ? store.append(lease, records, summary, { release: true }) : store.append(lease, records, summary)
+  if (summary?.wakeAt === undefined || summary.parent !== undefined || records.length === 0) return append()
+  const { agent: name, version } = summary
+  const begun = { ...(name !== undefined && { name }), ...(version !== undefined && { version }) }
+  const set = setAlarm(store, lease.sessionId, summary.wakeAt, begun)
+  return set instanceof Promise ? set.then(append) : append()
 }
 
 /** Lets a session be woken: by any process that looks for what is due in its store, if it keeps timers. */

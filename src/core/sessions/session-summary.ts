@@ -18,7 +18,7 @@ export function createSummary(
     title: identity.name ?? createTitle(maskMessages(context)),
     state: context.state,
     reason: context.reason,
-    ...(context.state === 'PAUSED' && context.wakeAt !== null && { wakeAt: context.wakeAt }),
+    ...(context.wakeAt !== null && isToBeWoken(context) && { wakeAt: context.wakeAt }),
     runs,
     ...(definition?.name !== undefined && { agent: definition.name }),
     ...(definition?.version !== undefined && { version: definition.version }),
@@ -26,6 +26,11 @@ export function createSummary(
     totalTokens: session.totalTokens,
     cost: session.cost,
   }
+}
+
+/** An interactive run is woken by its own program. */
+function isToBeWoken({ state, config }: AgentContext): boolean {
+  return state === 'PAUSED' && !config.interactive
 }
 
 /** Of a session in which no run has started. */

@@ -15,7 +15,7 @@ import { acquireLease } from './release-lease.js'
 import type { RecordContent } from './record-content.js'
 import { type RecordDraft, draftRecord, sealDraft } from './log-record.js'
 import { type FoldedRun, toMachineState, type FoldedSession } from '../fold-session.js'
-import { hasAlarm, setAlarm } from '../alarm.js'
+import { appendWithAlarm } from '../alarm.js'
 import { createFirstSummary, createSummary } from '../session-summary.js'
 
 /**
@@ -72,8 +72,6 @@ export class SessionLog implements Journal {
   #queued: number | undefined
   #pending: RecordDraft[] = []
   #summary: SessionSummary | undefined
-  /** When the session is to be woken, which rests with the next write. */
-  #wakeAt: number | null = null
   #isFlushDue = false
   #isJustResumed = false
   /** Whether a list of sessions knows that the run is under way. */
@@ -248,7 +246,6 @@ export class SessionLog implements Journal {
   /** What a list of sessions tells of this one, from the next write on. */
   setSummary(context: AgentContext): void {
     this.#summary = createSummary(context, this.facts.current)
-    this.#wakeAt = hasAlarm(context, this.#summary) ? context.wakeAt : null
   }
 
   /** The same for a session in which no run has started. */
@@ -350,18 +347,7 @@ export class SessionLog implements Journal {
     return ours ? ours.then(() => this.#write()) : this.#write()
   }
 
-  /** The alarm of a run that sleeps is set before the log says that it sleeps: no death of the process comes between the two. */
   #write(): Promise<void> | undefined {
-    const wakeAt = this.#wakeAt
-    this.#wakeAt = null
-    const set =
-      wakeAt === null || this.#pending.length === 0
-        ? undefined
-        : setAlarm(this.store, this.sessionId, wakeAt, this.facts.current.definition)
-    return set instanceof Promise ? set.then(() => this.#appendPending()) : this.#appendPending()
-  }
-
-  #appendPending(): Promise<void> | undefined {
     const told = this.#getEventNumber()
     const last = this.#pending.length - 1
     const records = this.#pending.map((draft, i) => sealDraft(draft, i === last ? told : undefined))
@@ -373,9 +359,8 @@ export class SessionLog implements Journal {
     const settled = this.inbox.takeApplied()
     // Whatever has come is answered first, while the session is ours.
     this.#isReleasing = this.#mayRelease && end !== undefined && !this.inbox.hasOpenMessages
-    const answer = this.#isReleasing
-      ? this.store.append(this.#lease.lease, records, summary, { release: true })
-      : this.store.append(this.#lease.lease, records, summary)
+    const isLast = this.#isReleasing
+    const answer = appendWithAlarm(this.store, this.#lease.lease, records, { summary, isLast })
     const head = end?.seq ?? 0
     if (answer instanceof Promise) return answer.then((told) => this.#markWritten(head, settled, told))
     this.#markWritten(head, settled, answer)

@@ -66,7 +66,7 @@ export interface SessionSummary {
   state: AgentState | null
   /** Of the latest run. */
   reason: Reason | null
-  /** When the latest run goes on, which sleeps: milliseconds since the epoch. */
+  /** When the latest run is to be woken, which sleeps: milliseconds since the epoch. Absent in an interactive run. */
   wakeAt?: number
   /** How many have started. */
   runs: number

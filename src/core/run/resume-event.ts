@@ -1,0 +1,15 @@
+import type { ControlEvent } from '../../../machines/agent/machine-events.js'
+import { UsageError } from '../base/errors.js'
+import { readTime } from '../base/wake-time.js'
+
+/**
+ * Ends a pause or a sleep, or puts it off until a date.
+ * @throws {UsageError} `invalid_input` for what is no date
+ */
+export function toResumeEvent(at: Date | number | undefined): ControlEvent {
+  if (at === undefined) return { type: 'RESUME' }
+  const time = readTime(at)
+  if (time !== null) return { type: 'RESUME', at: time }
+  const message = 'resume({ at }): at must be a Date, or milliseconds since the epoch.'
+  throw new UsageError('invalid_input', message, 'at')
+}
