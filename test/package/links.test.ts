@@ -68,6 +68,8 @@ describe('the documents in the package', () => {
   })
 
   it('come without tests', () => {
-    expect([...files].filter((file) => file.startsWith('test/') || file.includes('.test.'))).toEqual([])
+    // An example may have tests of its own: they are a part of what it shows.
+    const ours = [...files].filter((file) => !file.startsWith('examples/'))
+    expect(ours.filter((file) => file.startsWith('test/') || file.includes('.test.'))).toEqual([])
   })
 })
