@@ -86,6 +86,9 @@ const scripts: Record<string, Script> = {
   'docs/mcp.md › Serve agents (3)': {
     because: { 'npx statewright mcp': 'it serves until its client leaves: test/mcp/server/stdio.test.ts' },
   },
+  'docs/mcp.md › Serve agents (4)': {
+    because: { 'npx @modelcontextprotocol/inspector': 'a package of its own; the transcript is below' },
+  },
   'docs/memory.md › Memory and attachments': {},
   'docs/node-http.md › node:http': {},
   'docs/performance.md › Performance': {},
