@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { createRecordAxis, createTimeAxis } from '../../src/studio/client/timeline-axis.js'
+import { createRecordAxis, createTimeAxis, zoomAxis, zoomBy } from '../../src/studio/client/timeline-axis.js'
 import type { RecordRow } from '../../src/studio/protocol.js'
 
 const row = (seq: number, at: number, state: string): RecordRow => ({
@@ -86,4 +86,24 @@ it('cuts times in which no process had a run, and lies by record where no time h
   expect(createTimeAxis(rows, []).cuts).toEqual([])
   const still = [row(1, 5, 'RUNNING'), row(2, 5, 'RUNNING')]
   expect(createTimeAxis(still, []).at(1)).toBe(createRecordAxis(still).at(1))
+})
+
+test('a part of a timeline is as wide as the whole, and each record in it is found where it is', () => {
+  const share = fc.double({ min: 0, max: 0.9, noNaN: true })
+  fc.assert(
+    fc.property(logs, share, fc.double({ min: 0.01, max: 0.1, noNaN: true }), (rows, from, width) => {
+      const plain = createTimeAxis(rows, [])
+      const axis = zoomAxis(plain, { from, to: from + width }, rows)
+      expect(axis.at(0)).toBeCloseTo((plain.at(0) - from) / width, 6)
+      for (const place of rows.keys()) {
+        const x = axis.at(place)
+        if (x >= 0 && x <= 1) expect(axis.at(axis.placeAt(x))).toBeCloseTo(x, 6)
+      }
+      expect(axis.ticks.every(({ x }) => x >= 0 && x <= 1)).toBe(true)
+      const out = zoomBy(2, from, { from, to: from + width })
+      expect(out.from).toBeGreaterThanOrEqual(0)
+      expect(out.to).toBeLessThanOrEqual(1 + 1e-9)
+      expect(out.to - out.from).toBeCloseTo(Math.min(1, width * 2), 9)
+    }),
+  )
 })

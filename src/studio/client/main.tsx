@@ -85,8 +85,8 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
 function Keys() {
   return (
     <p class="keys" aria-label="Keys">
-      <kbd>←</kbd> <kbd>→</kbd> record · <kbd>Shift</kbd> step · <kbd>Space</kbd> play · <kbd>1</kbd>–
-      <kbd>5</kbd> tabs
+      <kbd>←</kbd> <kbd>→</kbd> record · <kbd>j</kbd> <kbd>k</kbd> step · <kbd>Space</kbd> play · <kbd>1</kbd>
+      –<kbd>5</kbd> tabs · <kbd>c</kbd> chart · <kbd>t</kbd> <kbd>+</kbd> <kbd>−</kbd> time
     </p>
   )
 }

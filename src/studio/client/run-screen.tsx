@@ -324,6 +324,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           place={place}
           areLanesShown={areLanesShown}
           load={source.session}
+          loadMoment={(seq) => moments.loadMoment(seq, rows.at(-1)?.seq ?? 0)}
           onPlace={go}
         />
         <Slider

@@ -58,10 +58,10 @@ export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['ga
   const places = [0]
   for (const width of widths) places.push((places.at(-1) ?? 0) + (width / whole) * (1 - roomAtEnd))
   const at = (place: number): number => places[place] ?? 1
+  let latest = 0
+  const times = rows.map((row) => (latest = Math.max(latest, row.at)))
   const timeAt = (time: number): number => {
-    // The last record before that time.
-    const next = rows.findIndex((row) => row.at > time)
-    const place = next === -1 ? rows.length - 1 : Math.max(0, next - 1)
+    const place = Math.max(0, countUpTo(times, time) - 1)
     const [from, to] = [rows[place], rows[place + 1]]
     if (!from || !to || to.at <= from.at) return at(place)
     return at(place) + ((time - from.at) / (to.at - from.at)) * (at(place + 1) - at(place))
@@ -74,8 +74,8 @@ export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['ga
       return [from, bar.to === null ? 1 : Math.max(from, timeAt(bar.to))]
     },
     placeAt: (x) => {
-      const next = places.findIndex((place) => place > x)
-      if (next === -1) return clampPlace(rows.length - 1, rows)
+      const next = countUpTo(places, x)
+      if (next >= rows.length) return clampPlace(rows.length - 1, rows)
       const before = Math.max(0, next - 1)
       return clampPlace(x - at(before) < at(next) - x ? before : next, rows)
     },
@@ -90,6 +90,55 @@ export function createTimeAxis(rows: readonly RecordRow[], gaps: SessionView['ga
       isRest && ms > longest ? [{ from: at(i), to: at(i + 1), ms }] : [],
     ),
   }
+}
+
+/** A part of the timeline, as wide as the whole. */
+export interface Zoom {
+  from: number
+  to: number
+}
+
+/** The smallest part of the timeline that can be looked at. */
+export const narrowestZoom = 1e-4
+
+/** The same axis, of which a part is as wide as the page: what lies before is left of 0, what lies after right of 1. */
+export function zoomAxis(axis: Axis, { from, to }: Zoom, rows: readonly RecordRow[]): Axis {
+  const scale = (x: number): number => (x - from) / (to - from)
+  const at = (place: number): number => scale(axis.at(place))
+  const seen = rows.flatMap((_row, place) => (at(place) >= 0 && at(place) <= 1 ? [place] : []))
+  return {
+    at,
+    edge: (place) => scale(axis.edge(place)),
+    span: (placed) => {
+      const [left, right] = axis.span(placed)
+      return [scale(left), scale(right)]
+    },
+    placeAt: (x) => axis.placeAt(from + x * (to - from)),
+    ticks: createTicks(
+      seen.length < mostTicks ? seen : spreadPlaces(seen.length).map((index) => seen[index] ?? 0),
+      rows,
+      at,
+    ),
+    cuts: axis.cuts.map((cut) => ({ ...cut, from: scale(cut.from), to: scale(cut.to) })),
+  }
+}
+
+/** Zooms in or out around a position, within the whole. */
+export function zoomBy(factor: number, around: number, { from, to }: Zoom): Zoom {
+  const width = Math.min(1, Math.max(narrowestZoom, (to - from) * factor))
+  const left = Math.min(1 - width, Math.max(0, around - ((around - from) / (to - from)) * width))
+  return { from: left, to: left + width }
+}
+
+/** How many of these ascending numbers are not above the value. */
+function countUpTo(ascending: readonly number[], value: number): number {
+  let [low, high] = [0, ascending.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((ascending[middle] ?? 0) <= value) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 const atWork = new Set(['', 'RUNNING', 'WAITING_FOR_TOOL'])

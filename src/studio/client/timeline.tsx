@@ -1,33 +1,38 @@
-import { Fragment } from 'preact'
-import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { Bar, SessionView } from '../protocol.js'
-import { type Axis, createRecordAxis, createTimeAxis, isAtEnd } from './timeline-axis.js'
-import { placeBars, listStretches } from './timeline-layout.js'
-import { formatDuration, getLastPart, getTone } from './format.js'
-import { flagWords, Icon, sortFlags } from './icons.js'
-
-const lanes: Record<Bar['lane'], string> = {
-  model: 'Model',
-  tools: 'Tools',
-  shields: 'Shields',
-  memory: 'Memory',
-  waits: 'Waits',
-  children: 'Sub-agents',
-}
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { Bar, MomentView, SessionView } from '../protocol.js'
+import { HoverCard } from './hover-card.js'
+import { useKeys } from './run-hooks.js'
+import {
+  type Axis,
+  createRecordAxis,
+  createTimeAxis,
+  narrowestZoom,
+  type Zoom,
+  zoomAxis,
+  zoomBy,
+} from './timeline-axis.js'
+import { toPercent, TimelineLanes } from './timeline-lanes.js'
 
 interface TimelineProps {
   view: SessionView
   place: number
   areLanesShown: boolean
   load: (id: string) => Promise<SessionView>
+  /** The moment of a record, for what a bar is about. */
+  loadMoment: (seq: number) => Promise<MomentView | null>
   onPlace: (place: number) => void
 }
 
+const whole: Zoom = { from: 0, to: 1 }
+/** Pixels that the pointer moves before it drags. */
+const dragPixels = 5
+
 /**
- * A band of states, marks for events, time labels, and a lane for each kind of work: by record, or by time. For screen
- * readers, the slider says the same in words.
+ * A band of states, marks for events, a lane for each kind of work, and what it cost: by time, or by record. For screen
+ * readers, the slider says the same in words. Dragging over the lanes shows that part alone; dragging over the band, the
+ * marks or the times moves through the records.
  */
-export function Timeline({ view, place, areLanesShown, load, onPlace }: TimelineProps) {
+export function Timeline({ view, place, areLanesShown, load, loadMoment, onPlace }: TimelineProps) {
   const { rows, bars, gaps } = view
   // With many bars, the rest of the page is drawn first.
   const [isDue, setDue] = useState(rows.length < 200)
@@ -37,247 +42,139 @@ export function Timeline({ view, place, areLanesShown, load, onPlace }: Timeline
     return () => clearTimeout(timer)
   }, [isDue])
   const [areChildrenOpen, openChildren] = useState(false)
-  const [isByTime, spaceByTime] = useState(false)
-  const axis = useMemo(
-    () => (isByTime ? createTimeAxis(rows, gaps) : createRecordAxis(rows)),
-    [rows, gaps, isByTime],
-  )
+  const [isByTime, spaceByTime] = useState(true)
+  const [zoom, setZoom] = useState(whole)
+  const [hovered, setHovered] = useState<{ bar: Bar; x: number } | null>(null)
+  const axis = useMemo(() => {
+    const plain = isByTime ? createTimeAxis(rows, gaps) : createRecordAxis(rows)
+    return zoom === whole ? plain : zoomAxis(plain, zoom, rows)
+  }, [rows, gaps, isByTime, zoom])
+  const isZoomed = zoom !== whole
   const body = useMemo(
     () => (
-      <Body
+      <TimelineLanes
         {...{ rows, bars, gaps, axis, areLanesShown, isDue, load, areChildrenOpen, openChildren }}
-        {...{ isByTime, spaceByTime }}
+        {...{ isByTime, isZoomed }}
+        spaceByTime={spaceByTime}
+        onWhole={() => setZoom(whole)}
       />
     ),
     [rows, bars, gaps, axis, areLanesShown, isDue, areChildrenOpen, load],
   )
-  const click = (event: MouseEvent): void => {
-    const { target, currentTarget } = event
-    if ((target as Element).closest('button')) return undefined
-    const track = (target as Element).closest('.track') ?? (currentTarget as Element).querySelector('.track')
-    if (!track) return undefined
-    const { left, width } = track.getBoundingClientRect()
-    const bar = (target as Element).closest<HTMLElement>('[data-place]')
-    const at = bar ? Number(bar.dataset['place']) : axis.placeAt((event.clientX - left) / width)
-    return onPlace(Math.max(0, Math.min(rows.length - 1, Math.floor(at))))
+  /** Zooms around the record that is shown. */
+  const zoomHere = (factor: number): void =>
+    setZoom((before) => {
+      const here = before.from + Math.min(1, Math.max(0, axis.at(place))) * (before.to - before.from)
+      const next = zoomBy(factor, here, before)
+      return next.to - next.from >= 1 ? whole : next
+    })
+  useKeys(({ key }) => {
+    if (key === 't') spaceByTime(!isByTime)
+    else if (key === '+' || key === '=') zoomHere(0.5)
+    else if (key === '-') zoomHere(2)
+    else if (key === '0') setZoom(whole)
+    else return false
+    return true
+  })
+  const { selected, ...pointing } = useDrag({ axis, count: rows.length, onPlace, setZoom })
+  const hover = ({ target, currentTarget, clientX }: PointerEvent): void => {
+    const id = (target as Element).closest('[data-bar]')?.getAttribute('data-bar')
+    const bar = id == null ? undefined : bars.find((one) => String(one.id) === id)
+    const { left } = (currentTarget as Element).getBoundingClientRect()
+    setHovered((before) => (bar ? (before?.bar === bar ? before : { bar, x: clientX - left }) : null))
   }
   return (
-    <div class="timeline" role="group" aria-label="Timeline" onClick={click}>
-      {body}
-      <div class="cursor-track" aria-hidden="true">
-        <div class="cursor" style={{ left: toPercent(axis.at(place)) }} />
+    <div class="timeline-frame" onPointerLeave={() => setHovered(null)}>
+      <div class="timeline" role="group" aria-label="Timeline" {...pointing} onPointerOver={hover}>
+        {body}
+        <div class="cursor-track" aria-hidden="true">
+          <div
+            class="cursor"
+            style={{ left: toPercent(axis.at(place)) }}
+            hidden={!isInSight(axis.at(place))}
+          />
+          {selected && (
+            <div
+              class="selected"
+              style={{ left: toPercent(selected.from), width: toPercent(selected.to - selected.from) }}
+            />
+          )}
+        </div>
       </div>
+      {hovered && !selected && (
+        <HoverCard bar={hovered.bar} x={hovered.x} rows={rows} loadMoment={loadMoment} />
+      )}
     </div>
   )
 }
 
-function toPercent(share: number): string {
-  return `${share * 100}%`
+const isInSight = (x: number): boolean => x >= 0 && x <= 1
+
+interface Drag {
+  from: number
+  /** Whether it moves through the records: it began on the band, the marks or the times. */
+  scrubs: boolean
+  clientX: number
+  track: DOMRect
+  hasMoved: boolean
 }
 
-interface BodyProps
-  extends Pick<SessionView, 'rows' | 'bars' | 'gaps'>,
-    Pick<TimelineProps, 'areLanesShown' | 'load'> {
+/** What the pointer does on the timeline: a click goes to a record, a drag zooms or moves through the records. */
+function useDrag({
+  axis,
+  count,
+  onPlace,
+  setZoom,
+}: {
   axis: Axis
-  isDue: boolean
-  isByTime: boolean
-  spaceByTime: (isByTime: boolean) => void
-  areChildrenOpen: boolean
-  openChildren: (areOpen: boolean) => void
-}
-
-function Body(props: BodyProps) {
-  const { rows, bars, gaps, axis, areLanesShown, isDue, load, areChildrenOpen, openChildren } = props
-  const places = new Map(rows.map(({ seq }, index) => [seq, index]))
-  const placeOf = (seq: number): number => places.get(seq) ?? 0
-  const shown = (Object.keys(lanes) as Bar['lane'][]).filter((lane) => bars.some((bar) => bar.lane === lane))
-  const gapPlaces = gaps.map(({ to }) => rows.findIndex(({ at }) => at >= to)).filter((at) => at > 0)
-  return (
-    <>
-      <div class="lane band">
-        <span class="lane-name">State</span>
-        <div class="track" aria-hidden="true">
-          {(isDue ? listStretches(rows) : []).map(({ state, from, to }) => (
-            <div
-              key={from}
-              class={`stretch tone-${getTone(state)} region-${getLastPart(state)}`}
-              style={toSpan(axis.edge(from), axis.edge(to))}
-              title={state.replaceAll('.', ' › ')}
-              data-place={from}
-            >
-              {axis.edge(to) - axis.edge(from) > 0.045 ? getLastPart(state) : ''}
-            </div>
-          ))}
-          {axis.cuts.map(({ from, to, ms }) => (
-            <div
-              key={from}
-              class="cut"
-              style={toSpan(from, to)}
-              title={`${formatDuration(ms)} without work`}
-            />
-          ))}
-          {gapPlaces.map((at) => (
-            <div key={at} class="gap" style={{ left: toPercent(axis.edge(at)) }} title="No process had it" />
-          ))}
-        </div>
-      </div>
-      {rows.some(({ flags }) => flags.length > 0) && (
-        <div class="lane marks">
-          <span class="lane-name">Marks</span>
-          <div class="track" aria-hidden="true">
-            {rows.flatMap((row, index) => {
-              const flags = sortFlags(row.flags)
-              const [gravest] = flags
-              return gravest === undefined
-                ? []
-                : [
-                    <span
-                      key={row.seq}
-                      class={`flag flag-${gravest}`}
-                      style={{ left: toPercent(axis.at(index)) }}
-                      title={flags.map((flag) => flagWords[flag]).join(', ')}
-                      data-place={index}
-                    >
-                      <Icon name={gravest} size={14} />
-                    </span>,
-                  ]
-            })}
-          </div>
-        </div>
-      )}
-      {(areLanesShown && isDue ? shown : []).map((lane) => {
-        const placed = placeBars(
-          bars.filter((bar) => bar.lane === lane),
-          placeOf,
-          rows.length,
-        )
-        const lines = Math.max(...placed.map(({ line }) => line)) + 1
-        const folds = lane === 'children' && placed.some(({ bar }) => bar.sessionId !== undefined)
-        return (
-          <Fragment key={lane}>
-            <div class={`lane lane-${lane} lines-${lines}`}>
-              {folds ? (
-                <button
-                  type="button"
-                  class="lane-name folds"
-                  aria-expanded={areChildrenOpen}
-                  onClick={() => openChildren(!areChildrenOpen)}
-                >
-                  {lanes[lane]}
-                </button>
-              ) : (
-                <span class="lane-name">{lanes[lane]}</span>
-              )}
-              <div class="track" aria-hidden="true">
-                {placed.map((one) => {
-                  const { bar, from, line } = one
-                  const [left, right] = axis.span(one)
-                  return (
-                    <div
-                      key={bar.id}
-                      class={`bar ${bar.status} line-${line}`}
-                      style={toSpan(left, right)}
-                      title={`${bar.label}: ${bar.status}${bar.to === null ? '' : `, ${formatDuration(bar.to - bar.from)}`}`}
-                      data-place={from}
-                    >
-                      {right - left > 0.06 ? bar.label : ''}
-                    </div>
-                  )
-                })}
-              </div>
-            </div>
-            {folds && areChildrenOpen && <ChildLanes placed={placed} axis={axis} load={load} />}
-          </Fragment>
-        )
-      })}
-      <div class="lane times">
-        <button
-          type="button"
-          class="lane-name spaces"
-          aria-pressed={props.isByTime}
-          title="Space the records by time"
-          onClick={() => props.spaceByTime(!props.isByTime)}
-        >
-          Time
-        </button>
-        <div class="track" aria-hidden="true">
-          {axis.ticks.map((tick) => (
-            <span
-              key={tick.x}
-              class={isAtEnd(tick) ? 'tick last' : 'tick'}
-              style={{ left: toPercent(tick.x) }}
-            >
-              {tick.text}
-            </span>
-          ))}
-        </div>
-      </div>
-    </>
-  )
-}
-
-function toSpan(from: number, to: number): { left: string; width: string } {
-  return { left: toPercent(from), width: toPercent(Math.max(0, to - from)) }
-}
-
-interface ChildrenProps {
-  /** The bars of sub-agents, with the records at which they begin and end. */
-  placed: readonly { bar: Bar; from: number; to: number }[]
-  axis: Pick<Axis, 'span'>
-  load: (id: string) => Promise<SessionView>
-}
-
-/** The bars of each sub-agent, on a line below the bar of its call. */
-function ChildLanes({ placed, axis, load }: ChildrenProps) {
-  const [views, setViews] = useState<ReadonlyMap<string, SessionView>>(new Map())
-  const wanted = placed.flatMap(({ bar }) => bar.sessionId ?? []).join('\n')
-  useEffect(() => {
-    let isOver = false
-    for (const id of new Set(wanted.split('\n').filter(Boolean))) {
-      // The line of an unreadable session stays empty.
-      load(id).then(
-        (view) => isOver || setViews((before) => new Map(before).set(id, view)),
-        () => undefined,
-      )
+  count: number
+  onPlace: (place: number) => void
+  setZoom: (change: (before: Zoom) => Zoom) => void
+}) {
+  const drag = useRef<Drag | null>(null)
+  const [selected, select] = useState<Zoom | null>(null)
+  const goTo = (at: number): void => onPlace(Math.max(0, Math.min(count - 1, Math.floor(at))))
+  const shareAt = (clientX: number, { left, width }: DOMRect): number =>
+    Math.min(1, Math.max(0, (clientX - left) / Math.max(1, width)))
+  const begin = (event: PointerEvent): void => {
+    const { target, currentTarget, clientX, button } = event
+    if (button !== 0 || (target as Element).closest('button')) return
+    const track = (target as Element).closest('.track') ?? (currentTarget as Element).querySelector('.track')
+    if (!track) return
+    const rect = track.getBoundingClientRect()
+    const scrubs = (target as Element).closest('.band, .marks, .times') !== null
+    drag.current = { from: shareAt(clientX, rect), scrubs, clientX, track: rect, hasMoved: false }
+  }
+  const move = ({ clientX, pointerId, currentTarget }: PointerEvent): void => {
+    const now = drag.current
+    if (!now) return
+    if (!now.hasMoved && Math.abs(clientX - now.clientX) < dragPixels) return
+    if (!now.hasMoved) (currentTarget as Element).setPointerCapture(pointerId)
+    now.hasMoved = true
+    const x = shareAt(clientX, now.track)
+    if (now.scrubs) goTo(axis.placeAt(x))
+    else select({ from: Math.min(x, now.from), to: Math.max(x, now.from) })
+  }
+  const end = ({ target }: PointerEvent): void => {
+    const now = drag.current
+    drag.current = null
+    select(null)
+    if (!now) return
+    if (now.hasMoved) {
+      if (now.scrubs || !selected) return
+      setZoom((before) => {
+        const scale = (x: number): number => before.from + x * (before.to - before.from)
+        const next = { from: scale(selected.from), to: scale(selected.to) }
+        return next.to - next.from < narrowestZoom ? before : next
+      })
+      return
     }
-    return () => {
-      isOver = true
-    }
-  }, [wanted, load])
-  return (
-    <>
-      {placed.map((one) => {
-        const { bar, from } = one
-        const [left, right] = axis.span(one)
-        const inner = views.get(bar.sessionId ?? '')?.bars ?? []
-        const end = bar.to ?? Math.max(bar.from, ...inner.map((own) => own.to ?? own.from))
-        const at = (time: number): number =>
-          left +
-          (end > bar.from ? Math.min(1, Math.max(0, (time - bar.from) / (end - bar.from))) : 0) *
-            (right - left)
-        return (
-          <div key={bar.id} class="lane inner-lane">
-            <span class="lane-name">↳ {bar.label}</span>
-            <div class="track" aria-hidden="true">
-              {inner
-                // The session may have done other tasks before and after.
-                .filter((own) => own.from <= end && (own.to ?? end) >= bar.from)
-                .map((own) => (
-                  <div
-                    key={own.id}
-                    class={`bar ${own.status} of-${own.lane}`}
-                    style={{
-                      left: `${at(own.from) * 100}%`,
-                      width: `${(at(own.to ?? end) - at(own.from)) * 100}%`,
-                    }}
-                    title={`${bar.label}: ${own.label}, ${own.status}${own.to === null ? '' : `, ${formatDuration(own.to - own.from)}`}`}
-                    data-place={from}
-                  />
-                ))}
-            </div>
-          </div>
-        )
-      })}
-    </>
-  )
+    const bar = (target as Element).closest<HTMLElement>('[data-place]')
+    goTo(bar ? Number(bar.dataset['place']) : axis.placeAt(now.from))
+  }
+  const cancel = (): void => {
+    drag.current = null
+    select(null)
+  }
+  return { selected, onPointerDown: begin, onPointerMove: move, onPointerUp: end, onPointerCancel: cancel }
 }

@@ -88,33 +88,15 @@ function markKeys(text: string) {
 
 function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | 'onPlace'>) {
   const { rows, bars, verdict } = view
-  const time = useMemo(() => shareTime({ rows, bars }), [rows, bars])
-  const by = (measure: (step: RunStep) => number): number[] =>
-    steps
-      .filter((step) => measure(step) > 0)
-      .toSorted((a, b) => measure(b) - measure(a))
-      .map(({ place }) => place)
-  const placesWith = (isMeant: (row: RecordRow) => boolean): number[] =>
-    rows.flatMap((row, place) => (isMeant(row) ? [place] : []))
-  const failed = placesWith(({ calls }) => calls.some(isFailed))
-  const failures = rows.reduce((sum, { calls }) => sum + calls.filter(isFailed).length, 0)
-  const count = (flag: RecordRow['flags'][number]): number =>
-    rows.filter(({ flags }) => flags.includes(flag)).length
-  const guards = (
-    [
-      ['halt', 'halt'],
-      ['block', 'refusal'],
-      ['nudge', 'nudge'],
-    ] as const
-  ).flatMap(([flag, word]) => (count(flag) > 0 ? [formatCount(count(flag), word)] : []))
-  const guarded = [...placesWith(isOf('halt')), ...placesWith(isOf('block')), ...placesWith(isOf('nudge'))]
+  // The slider moves often, and changes none of it.
+  const sums = useMemo(() => sumUp({ rows, bars }, steps), [rows, bars, steps])
+  const { time, places, failures, retries, guards } = sums
   const toPercent = (ms: number): number => (time.total > 0 ? Math.round((ms / time.total) * 100) : 0)
   const share = (ms: number): string => `${toPercent(ms)} %`
   const cached = verdict.inputTokens > 0 ? Math.round((verdict.cachedTokens / verdict.inputTokens) * 100) : 0
-  const retries = placesWith(isOf('retry'))
   return (
     <div class="chips" role="group" aria-label="What it took">
-      <Chip name="time" icon="time" places={by(({ ms }) => ms)} onPlace={onPlace} title="the longest steps">
+      <Chip name="time" icon="time" places={places.time} onPlace={onPlace} title="the longest steps">
         <strong>{formatDuration(time.total)}</strong>
         <span class="shares" aria-hidden="true">
           <i class="share-model" style={{ width: `${toPercent(time.model)}%` }} />
@@ -123,26 +105,13 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
         </span>
         model {share(time.model)} · tools {share(time.tools)} · waits {share(time.waits)}
       </Chip>
-      <Chip
-        name="steps"
-        icon="steps"
-        places={steps.map(({ place }) => place)}
-        onPlace={onPlace}
-        title="the steps"
-      >
-        <strong>
-          {formatCount(steps.filter(({ tokens, calls }) => tokens > 0 || calls.length > 0).length, 'step')}
-        </strong>
+      <Chip name="steps" icon="steps" places={places.steps} onPlace={onPlace} title="the steps">
+        <strong>{formatCount(sums.steps, 'step')}</strong>
       </Chip>
-      <Chip
-        name="tokens"
-        places={by(({ tokens }) => tokens)}
-        onPlace={onPlace}
-        title="the steps with most tokens"
-      >
+      <Chip name="tokens" places={places.tokens} onPlace={onPlace} title="the steps with most tokens">
         <strong>{formatShort(rows.at(-1)?.tokens ?? 0)}</strong> tokens, {cached} % cached
       </Chip>
-      <Chip name="cost" places={by(({ cost }) => cost)} onPlace={onPlace} title="the dearest steps">
+      <Chip name="cost" places={places.cost} onPlace={onPlace} title="the dearest steps">
         <strong>
           {verdict.isCostWhole ? '' : '≥ '}
           {formatMoney(verdict.cost)}
@@ -150,22 +119,66 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
         {!verdict.isCostWhole && ' (a part has no price)'}
       </Chip>
       {failures > 0 && (
-        <Chip name="failed" icon="error" places={failed} onPlace={onPlace} title="the failed calls">
+        <Chip name="failed" icon="error" places={places.failed} onPlace={onPlace} title="the failed calls">
           <strong>{formatCount(failures, 'failed call')}</strong>
         </Chip>
       )}
-      {retries.length > 0 && (
-        <Chip name="retries" icon="retry" places={retries} onPlace={onPlace} title="the failed requests">
-          <strong>{formatCount(retries.length, 'retry', 'retries')}</strong>
+      {retries > 0 && (
+        <Chip
+          name="retries"
+          icon="retry"
+          places={places.retries}
+          onPlace={onPlace}
+          title="the failed requests"
+        >
+          <strong>{formatCount(retries, 'retry', 'retries')}</strong>
         </Chip>
       )}
       {guards.length > 0 && (
-        <Chip name="guards" icon="block" places={guarded} onPlace={onPlace} title="what guards did">
+        <Chip name="guards" icon="block" places={places.guards} onPlace={onPlace} title="what guards did">
           <strong>Guards</strong> {guards.join(', ')}
         </Chip>
       )}
     </div>
   )
+}
+
+/** What the session took, and the records that each part leads to. */
+function sumUp({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>, steps: readonly RunStep[]) {
+  const by = (measure: (step: RunStep) => number): number[] =>
+    steps
+      .filter((step) => measure(step) > 0)
+      .toSorted((a, b) => measure(b) - measure(a))
+      .map(({ place }) => place)
+  const placesWith = (isMeant: (row: RecordRow) => boolean): number[] =>
+    rows.flatMap((row, place) => (isMeant(row) ? [place] : []))
+  const [halts, blocks, nudges] = [
+    placesWith(isOf('halt')),
+    placesWith(isOf('block')),
+    placesWith(isOf('nudge')),
+  ]
+  const retries = placesWith(isOf('retry'))
+  const counted: [places: readonly number[], word: string][] = [
+    [halts, 'halt'],
+    [blocks, 'refusal'],
+    [nudges, 'nudge'],
+  ]
+  return {
+    time: shareTime({ rows, bars }),
+    steps: steps.filter(({ tokens, calls }) => tokens > 0 || calls.length > 0).length,
+    failures: rows.reduce((sum, { calls }) => sum + calls.filter(isFailed).length, 0),
+    retries: retries.length,
+    guards: counted.flatMap(([{ length }, word]) => (length > 0 ? [formatCount(length, word)] : [])),
+    places: {
+      time: by(({ ms }) => ms),
+      steps: steps.map(({ place }) => place),
+      tokens: by(({ tokens }) => tokens),
+      cost: by(({ cost }) => cost),
+      failed: placesWith(({ calls }) => calls.some(isFailed)),
+      retries,
+      guards: [...halts, ...blocks, ...nudges],
+    },
+  }
 }
 
 const isOf =

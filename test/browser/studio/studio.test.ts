@@ -239,6 +239,8 @@ describe('a run', () => {
     for (const lane of ['Model', 'Tools', 'Waits'])
       await page.waitForSelector(`.lane-name:has-text("${lane}")`)
     expect(await page.locator('.lane-model .bar.failed').count()).toBe(1)
+    // Three notes were read at once.
+    expect(await page.locator('.lane-tools.lines-3 .line-2').count()).toBe(1)
     await page.click('.lane .folds')
     await page.waitForSelector('.inner-lane .bar.of-model')
     // By the keyboard, too, which goes on playing elsewhere.
@@ -262,10 +264,12 @@ describe('a run', () => {
         ),
       )
     const { rows } = await get<SessionView>(paths.session('expenses'))
-    const byRecord = await left()
-    expect(await page.locator('.tick').first().textContent()).toBe('+0 ms')
-    await page.locator('.spaces').press('Enter')
     expect(await page.locator('.spaces').getAttribute('aria-pressed')).toBe('true')
+    expect(await page.locator('.tick').first().textContent()).toBe('+0 ms')
+    await page.keyboard.press('t')
+    expect(await page.locator('.spaces').getAttribute('aria-pressed')).toBe('false')
+    const byRecord = await left()
+    await page.locator('.spaces').press('Enter')
     const byTime = await left()
     expect(byTime).not.toEqual(byRecord)
     expect(byTime).toEqual(byTime.toSorted((a, b) => a - b))
@@ -280,6 +284,45 @@ describe('a run', () => {
       Number.parseFloat(document.querySelector<HTMLElement>('.cursor')?.style.left ?? ''),
     )
     expect(cursor).toBeCloseTo(byTime[1] ?? 0, 6)
+  })
+
+  it('shows a part of its time that is dragged over, and the whole again', async () => {
+    await open('paid')
+    const ticks = () => page.locator('.tick').allTextContents()
+    const before = await ticks()
+    const { x = 0, y = 0, width = 0 } = (await page.locator('.lane-model .track').boundingBox()) ?? {}
+    await page.mouse.move(x + width * 0.5, y + 8)
+    await page.mouse.down()
+    await page.mouse.move(x + width * 0.9, y + 8, { steps: 4 })
+    await page.mouse.up()
+    await page.waitForSelector('.whole')
+    expect(await ticks()).not.toEqual(before)
+    expect(await ticks()).not.toContain('+0 ms')
+    await page.click('.whole')
+    expect(await ticks()).toEqual(before)
+    // By the keyboard, around the record that is shown.
+    await page.keyboard.press('+')
+    await page.waitForSelector('.whole')
+    expect(await page.locator('.cursor:not([hidden])').count()).toBe(1)
+    await page.keyboard.press('0')
+    expect(await ticks()).toEqual(before)
+    // On the band the drag moves through the records: there is one scrubber.
+    const band = (await page.locator('.band .track').boundingBox()) ?? { x: 0, y: 0, width: 0 }
+    await page.mouse.move(band.x + band.width * 0.9, band.y + 4)
+    await page.mouse.down()
+    await page.mouse.move(band.x + 1, band.y + 4, { steps: 4 })
+    await page.mouse.up()
+    expect((await shown()).value).toMatch(/^Record [12] of/)
+    expect(await page.locator('.whole').count()).toBe(0)
+  })
+
+  it('says of a bar with what a tool was called and what it returned, as text', async () => {
+    await open('html')
+    await page.locator('.lane-tools .bar').hover()
+    await page.waitForSelector('.hover-card:has-text("<img src=x onerror=")')
+    expect(await page.locator('.hover-card').textContent()).toContain('"word": "html"')
+    expect(await page.locator('.hover-card img').count()).toBe(0)
+    expect(await page.locator('.lane-cost path').count()).toBe(1)
   })
 
   it('shows at 400 pixels what waits, where the run is, and the way back to its end', async () => {

@@ -1,0 +1,306 @@
+import { Fragment } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { Bar, RecordRow, SessionView } from '../protocol.js'
+import { formatDuration, formatMoney, getLastPart, getTone } from './format.js'
+import { flagWords, Icon, sortFlags } from './icons.js'
+import { type Axis, isAtEnd } from './timeline-axis.js'
+import { listStretches, placeBars } from './timeline-layout.js'
+
+const lanes: Record<Bar['lane'], string> = {
+  model: 'Model',
+  tools: 'Tools',
+  shields: 'Shields',
+  memory: 'Memory',
+  waits: 'Waits',
+  children: 'Sub-agents',
+}
+
+/** The width of what can be told apart: bars that are narrower and lie on one another are drawn once. */
+const grain = 1 / 1600
+/** How many marks there is room for. */
+const markSlots = 80
+
+export function toPercent(share: number): string {
+  return `${share * 100}%`
+}
+
+interface LanesProps extends Pick<SessionView, 'rows' | 'bars' | 'gaps'> {
+  axis: Axis
+  areLanesShown: boolean
+  load: (id: string) => Promise<SessionView>
+  isDue: boolean
+  isByTime: boolean
+  isZoomed: boolean
+  spaceByTime: (isByTime: boolean) => void
+  onWhole: () => void
+  areChildrenOpen: boolean
+  openChildren: (areOpen: boolean) => void
+}
+
+/** What lies on the timeline, but for the cursor. */
+export function TimelineLanes(props: LanesProps) {
+  const { rows, bars, gaps, axis, areLanesShown, isDue, load, areChildrenOpen, openChildren } = props
+  const places = new Map(rows.map(({ seq }, index) => [seq, index]))
+  const placeOf = (seq: number): number => places.get(seq) ?? 0
+  const shown = (Object.keys(lanes) as Bar['lane'][]).filter((lane) => bars.some((bar) => bar.lane === lane))
+  const gapPlaces = gaps.map(({ to }) => rows.findIndex(({ at }) => at >= to)).filter((at) => at > 0)
+  return (
+    <>
+      <div class="lane band">
+        <span class="lane-name">State</span>
+        <div class="track" aria-hidden="true">
+          {(isDue ? listSeenStretches(rows, axis) : []).map(({ state, from, to }) => (
+            <div
+              key={from}
+              class={`stretch tone-${getTone(state)} region-${getLastPart(state)}`}
+              style={toSpan(axis.edge(from), axis.edge(to))}
+              title={state.replaceAll('.', ' › ')}
+              data-place={from}
+            >
+              {axis.edge(to) - axis.edge(from) > 0.045 ? getLastPart(state) : ''}
+            </div>
+          ))}
+          {axis.cuts.map(({ from, to, ms }) => (
+            <div
+              key={from}
+              class="cut"
+              style={toSpan(from, to)}
+              title={`${formatDuration(ms)} without work`}
+            />
+          ))}
+          {gapPlaces.map((at) => (
+            <div key={at} class="gap" style={{ left: toPercent(axis.edge(at)) }} title="No process had it" />
+          ))}
+        </div>
+      </div>
+      <Marks rows={rows} axis={axis} />
+      {(areLanesShown && isDue ? shown : []).map((lane) => {
+        const placed = placeBars(
+          bars.filter((bar) => bar.lane === lane),
+          placeOf,
+          rows.length,
+        )
+        const lines = Math.max(...placed.map(({ line }) => line)) + 1
+        const folds = lane === 'children' && placed.some(({ bar }) => bar.sessionId !== undefined)
+        return (
+          <Fragment key={lane}>
+            <div class={`lane lane-${lane} lines-${lines}`}>
+              {folds ? (
+                <button
+                  type="button"
+                  class="lane-name folds"
+                  aria-expanded={areChildrenOpen}
+                  onClick={() => openChildren(!areChildrenOpen)}
+                >
+                  {lanes[lane]}
+                </button>
+              ) : (
+                <span class="lane-name">{lanes[lane]}</span>
+              )}
+              <div class="track" aria-hidden="true">
+                {listSeenBars(placed, axis).map(({ bar, from, line, left, right }) => (
+                  <div
+                    key={bar.id}
+                    class={`bar ${bar.status} line-${line}`}
+                    style={toSpan(left, right)}
+                    data-place={from}
+                    data-bar={bar.id}
+                  >
+                    {right - left > 0.03 ? formatBar(bar) : ''}
+                  </div>
+                ))}
+              </div>
+            </div>
+            {folds && areChildrenOpen && <ChildLanes placed={placed} axis={axis} load={load} />}
+          </Fragment>
+        )
+      })}
+      {areLanesShown && isDue && <CostLine rows={rows} axis={axis} />}
+      <div class="lane times">
+        <span class="times-buttons">
+          <button
+            type="button"
+            class="lane-name spaces"
+            aria-pressed={props.isByTime}
+            title="Space the records by time, or alike: t"
+            onClick={() => props.spaceByTime(!props.isByTime)}
+          >
+            Time
+          </button>
+          {props.isZoomed && (
+            <button type="button" class="lane-name whole" title="Show the whole: 0" onClick={props.onWhole}>
+              Whole
+            </button>
+          )}
+        </span>
+        <div class="track" aria-hidden="true">
+          {axis.ticks.map((tick) => (
+            <span
+              key={tick.x}
+              class={isAtEnd(tick) ? 'tick last' : 'tick'}
+              style={{ left: toPercent(tick.x) }}
+            >
+              {tick.text}
+            </span>
+          ))}
+        </div>
+      </div>
+    </>
+  )
+}
+
+function toSpan(from: number, to: number): { left: string; width: string } {
+  // What lies far outside of a part that is looked at is cut: browsers draw no widths of millions of pixels.
+  const [left, right] = [Math.max(-0.5, from), Math.min(1.5, to)]
+  return { left: toPercent(left), width: toPercent(Math.max(0, right - left)) }
+}
+
+function formatBar({ label, from, to }: Bar): string {
+  return to === null ? label : `${label} ${formatDuration(to - from)}`
+}
+
+/** Stretches in sight that can be told apart. */
+function listSeenStretches(rows: readonly RecordRow[], axis: Axis) {
+  let drawnTo = -Infinity
+  return listStretches(rows).filter(({ from, to }) => {
+    const [left, right] = [axis.edge(from), axis.edge(to)]
+    if (right < 0 || left > 1 || (right - left < grain && right < drawnTo + grain)) return false
+    drawnTo = right
+    return true
+  })
+}
+
+/** Bars in sight that can be told apart; one that has failed hides behind no other. */
+function listSeenBars(placed: ReturnType<typeof placeBars>, axis: Axis) {
+  const taken = new Set<string>()
+  return placed.flatMap((one) => {
+    const [left, right] = axis.span(one)
+    if (right < 0 || left > 1) return []
+    const key = `${one.line} ${Math.floor(left / grain)} ${one.bar.status === 'failed'}`
+    if (right - left < grain && taken.has(key)) return []
+    taken.add(key)
+    return [{ ...one, left, right }]
+  })
+}
+
+/** Signs for events. Where they lie too close, the gravest stands for the others. */
+function Marks({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
+  if (!rows.some(({ flags }) => flags.length > 0)) return null
+  const slots = new Map<number, { index: number; x: number; flags: RecordRow['flags'] }>()
+  for (const [index, row] of rows.entries()) {
+    if (row.flags.length === 0) continue
+    const x = axis.at(index)
+    if (x < 0 || x > 1) continue
+    const slot = Math.floor(x * markSlots)
+    const before = slots.get(slot)
+    const flags = sortFlags([...new Set([...row.flags, ...(before?.flags ?? [])])])
+    const isGraver =
+      before === undefined || sortFlags([before.flags[0] ?? 'fork', ...row.flags])[0] !== before.flags[0]
+    slots.set(slot, isGraver ? { index, x, flags } : { ...before, flags })
+  }
+  return (
+    <div class="lane marks">
+      <span class="lane-name">Marks</span>
+      <div class="track" aria-hidden="true">
+        {[...slots.values()].map(({ index, x, flags }) => (
+          <span
+            key={index}
+            class={`flag flag-${flags[0] ?? 'error'}`}
+            style={{ left: toPercent(x) }}
+            title={flags.map((flag) => flagWords[flag]).join(', ')}
+            data-place={index}
+          >
+            <Icon name={flags[0] ?? 'error'} size={14} />
+          </span>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+/** What the session has cost so far, as a line that climbs. */
+function CostLine({ rows, axis }: { rows: readonly RecordRow[]; axis: Axis }) {
+  const total = rows.reduce((sum, { paid }) => sum + paid, 0)
+  if (total === 0) return null
+  let spent = 0
+  const height = (): string => (19 - (spent / total) * 18).toFixed(2)
+  let path = `M-500,${height()}`
+  for (const [place, { paid }] of rows.entries()) {
+    if (paid === 0) continue
+    path += `H${(Math.min(1.5, Math.max(-0.5, axis.at(place))) * 1000).toFixed(1)}`
+    spent += paid
+    path += `V${height()}`
+  }
+  return (
+    <div class="lane lane-cost">
+      <span class="lane-name">Cost</span>
+      <div class="track" aria-hidden="true" title={`${formatMoney(total)} in all`}>
+        <svg viewBox="0 0 1000 20" preserveAspectRatio="none">
+          <path d={`${path}H1500`} />
+        </svg>
+      </div>
+    </div>
+  )
+}
+
+interface ChildrenProps {
+  /** The bars of sub-agents, with the records at which they begin and end. */
+  placed: readonly { bar: Bar; from: number; to: number }[]
+  axis: Pick<Axis, 'span'>
+  load: (id: string) => Promise<SessionView>
+}
+
+/** The bars of each sub-agent, on a line below the bar of its call. */
+function ChildLanes({ placed, axis, load }: ChildrenProps) {
+  const [views, setViews] = useState<ReadonlyMap<string, SessionView>>(new Map())
+  const wanted = placed.flatMap(({ bar }) => bar.sessionId ?? []).join('\n')
+  useEffect(() => {
+    let isOver = false
+    for (const id of new Set(wanted.split('\n').filter(Boolean))) {
+      // The line of an unreadable session stays empty.
+      load(id).then(
+        (view) => isOver || setViews((before) => new Map(before).set(id, view)),
+        () => undefined,
+      )
+    }
+    return () => {
+      isOver = true
+    }
+  }, [wanted, load])
+  return (
+    <>
+      {placed.map((one) => {
+        const { bar, from } = one
+        const [left, right] = axis.span(one)
+        const inner = views.get(bar.sessionId ?? '')?.bars ?? []
+        const end = bar.to ?? Math.max(bar.from, ...inner.map((own) => own.to ?? own.from))
+        const at = (time: number): number =>
+          left +
+          (end > bar.from ? Math.min(1, Math.max(0, (time - bar.from) / (end - bar.from))) : 0) *
+            (right - left)
+        return (
+          <div key={bar.id} class="lane inner-lane">
+            <span class="lane-name">↳ {bar.label}</span>
+            <div class="track" aria-hidden="true">
+              {inner
+                // The session may have done other tasks before and after.
+                .filter((own) => own.from <= end && (own.to ?? end) >= bar.from)
+                .map((own) => (
+                  <div
+                    key={own.id}
+                    class={`bar ${own.status} of-${own.lane}`}
+                    style={{
+                      left: `${at(own.from) * 100}%`,
+                      width: `${(at(own.to ?? end) - at(own.from)) * 100}%`,
+                    }}
+                    title={`${bar.label}: ${own.label}, ${own.status}${own.to === null ? '' : `, ${formatDuration(own.to - own.from)}`}`}
+                    data-place={from}
+                  />
+                ))}
+            </div>
+          </div>
+        )
+      })}
+    </>
+  )
+}
