@@ -6,7 +6,7 @@ import { WordDiff } from './word-diff.js'
 import { listStates } from './timeline-layout.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import type { Mark } from './picture.js'
-import { StatePill } from './run-screen.js'
+import { StatePill } from './run-head.js'
 import type { Source } from './data-source.js'
 import { formatCount, formatDuration, formatMoney, formatJson, formatShort } from './format.js'
 

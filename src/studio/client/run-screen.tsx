@@ -5,12 +5,12 @@ import { ForkDialog } from './fork-dialog.js'
 import { describeFork, findEditPlace, forkableStates, type WantedEdit } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
-import { Icon } from './icons.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { MomentCache } from './moment-cache.js'
 import { useOpenedSession } from './use-opened-session.js'
 import { Slider } from './slider.js'
 import type { Source } from './data-source.js'
+import { mayResume, RunHead } from './run-head.js'
 import { Announcer, useAddress, useKeys, useLatest, useLive, useMoment } from './run-hooks.js'
 import { listRunSteps } from './run-steps.js'
 import { findSteps, StepsPane } from './steps-pane.js'
@@ -18,7 +18,7 @@ import { VerdictStrip } from './verdict-strip.js'
 import { BudgetTab, GuardsTab, RecordTab, StateTab } from './run-tabs.js'
 import { Timeline } from './timeline.js'
 import { Transcript } from './transcript.js'
-import { formatCount, formatStatePath, getTone } from './format.js'
+import { formatStatePath } from './format.js'
 
 const tabs = ['transcript', 'record', 'state', 'guards', 'budget'] as const
 type Tab = (typeof tabs)[number]
@@ -357,64 +357,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         />
       )}
     </main>
-  )
-}
-
-/** The title of a session, and where it stands at the record that is shown. */
-function RunHead({ view, row, onFork }: { view: SessionView; row: RecordRow; onFork: (() => void) | null }) {
-  const { session, forks } = view
-  const { id } = session
-  const compare = (a: string, b: string): string =>
-    `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`
-  return (
-    <div class="run-head">
-      <div class="run-title">
-        <h1>{session.title || session.name || session.id}</h1>
-        <p>
-          {session.standing === 'damaged' ? (
-            <span class="pill tone-bad">damaged</span>
-          ) : (
-            <StatePill state={row.state} />
-          )}
-          <span>
-            {row.step > 0 ? `step ${row.step}` : 'before the first step'}
-            {row.run > 1 ? `, run ${row.run}` : ''}
-          </span>
-          {session.forkedFrom && (
-            <a href={compare(session.forkedFrom.sessionId, id)}>
-              Fork of {session.forkedFrom.sessionId} at record {session.forkedFrom.seq}: compare
-            </a>
-          )}
-          {forks.length > 0 && (
-            <a href={compare(id, forks.at(-1)?.sessionId ?? '')}>
-              {formatCount(forks.length, 'fork')}: compare
-            </a>
-          )}
-        </p>
-      </div>
-      <div class="run-now">
-        <span class="now-label">{row.label}</span>
-        <span class="now-path">{formatStatePath(row.to)}</span>
-      </div>
-      {onFork && (
-        <button type="button" onClick={onFork}>
-          <Icon name="fork" /> Fork from here
-        </button>
-      )}
-    </div>
-  )
-}
-
-/** Whether the run goes on when it is resumed: it is paused, or its process is gone. */
-function mayResume({ session }: SessionView): boolean {
-  return session.state === 'PAUSED' || session.standing === 'interrupted'
-}
-
-export function StatePill({ state }: { state: string | null }) {
-  return (
-    <span class={`pill tone-${getTone(state)}`}>
-      {(state ?? 'not begun').replaceAll('_', ' ').toLowerCase()}
-    </span>
   )
 }
 

@@ -1,0 +1,69 @@
+import type { RecordRow, SessionView } from '../protocol.js'
+import { formatCount, formatStatePath, getTone } from './format.js'
+import { Icon } from './icons.js'
+
+/** The title of a session, and where it stands at the record that is shown. */
+export function RunHead({
+  view,
+  row,
+  onFork,
+}: {
+  view: SessionView
+  row: RecordRow
+  onFork: (() => void) | null
+}) {
+  const { session, forks } = view
+  const { id } = session
+  const compare = (a: string, b: string): string =>
+    `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`
+  return (
+    <div class="run-head">
+      <div class="run-title">
+        <h1>{session.title || session.name || session.id}</h1>
+        <p>
+          {session.standing === 'damaged' ? (
+            <span class="pill tone-bad">damaged</span>
+          ) : (
+            <StatePill state={row.state} />
+          )}
+          <span>
+            {row.step > 0 ? `step ${row.step}` : 'before the first step'}
+            {row.run > 1 ? `, run ${row.run}` : ''}
+          </span>
+          {session.forkedFrom && (
+            <a href={compare(session.forkedFrom.sessionId, id)}>
+              Fork of {session.forkedFrom.sessionId} at record {session.forkedFrom.seq}: compare
+            </a>
+          )}
+          {forks.length > 0 && (
+            <a href={compare(id, forks.at(-1)?.sessionId ?? '')}>
+              {formatCount(forks.length, 'fork')}: compare
+            </a>
+          )}
+        </p>
+      </div>
+      <div class="run-now">
+        <span class="now-label">{row.label}</span>
+        <span class="now-path">{formatStatePath(row.to)}</span>
+      </div>
+      {onFork && (
+        <button type="button" onClick={onFork}>
+          <Icon name="fork" /> Fork from here
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** Whether the run goes on when it is resumed: it is paused, or its process is gone. */
+export function mayResume({ session }: SessionView): boolean {
+  return session.state === 'PAUSED' || session.standing === 'interrupted'
+}
+
+export function StatePill({ state }: { state: string | null }) {
+  return (
+    <span class={`pill tone-${getTone(state)}`}>
+      {(state ?? 'not begun').replaceAll('_', ' ').toLowerCase()}
+    </span>
+  )
+}
