@@ -140,10 +140,20 @@ export const agentMachine = setup({
                 { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED' },
                 { guard: 'isAsleep', target: '#agent.PAUSED' },
                 { guard: 'hasUnclearedInput', target: 'screeningInput' },
+                { guard: 'asksForPlan', target: 'planningStep' },
                 { guard: 'hasContextFitting', target: 'fittingContext' },
                 { guard: 'isBackingOff', target: '#agent.RUNNING.asking.backingOff' },
                 { target: '#agent.RUNNING.asking.requesting' },
               ],
+            },
+
+            planningStep: {
+              description: "The agent's author decides what the next request is made of.",
+              invoke: {
+                id: 'plan',
+                src: 'prepareStep',
+                onDone: { target: 'checkingLimits', actions: 'notePlan' },
+              },
             },
 
             fittingContext: {

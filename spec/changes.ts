@@ -6,6 +6,7 @@ function change({ calls }: Run, isMeant: Json, patch: Partial<Call>): { calls: C
 }
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
 const fresh = { started: false, done: false, failed: false, unscreened: false, perhaps: false, questions: [] }
+const ends: Json = { truncated: 'max_tokens', filtered: 'content_filter', refusal: 'refusal' }
 const cuts = ['length', 'max_tokens', 'model_length', 'max_output_tokens']
 const filters =
   /^(content_filter(ed)?|safety|recitation|blocklist|prohibited_content|spii|guardrail_intervened|sensitive)$/
@@ -26,7 +27,9 @@ export const changes: Record<string, Change> = {
   again: (run, _moment, counter) => ({ calls: [], [counter]: run[counter as 'steps'] + 1 }),
   close: () => ({ calls: [] }),
   takeResult: () => ({ calls: [], response: 'answer' }),
+  end: ({ response }) => ({ reason: ends[response ?? ''] ?? 'end_turn' }),
   recall: () => ({ recalled: true }),
+  plan: (_run, { event: { output } }) => ({ plan: output }),
   pause: () => ({ pausing: true }),
   listen: () => turn,
   steer: ({ steering }) => ({ steering: steering + 1 }),
@@ -50,11 +53,11 @@ export const changes: Record<string, Change> = {
     const found = calls.map(({ failed, unloaded }) => !unloaded && failed)
     return { lastBatchFailed: found.includes(true) || (found.includes('perhaps') && 'perhaps') }
   },
-  /** Skills and caps refuse calls, and guards what they have seen: in earlier answers of the turn, or in this one. */
+  /** Plans, skills and caps refuse calls, and guards what they have seen: in earlier answers of the turn, or in this one. */
   doubt: (run) => {
     const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
     const { maxToolCalls: most, maxToolCallsPerResponse: each } = run.setup.config.limits
-    const mayForbid = Object.values<Json>(run.setup.tools).some(({ skill }) => skill)
+    const mayForbid = run.plan?.tools || Object.values<Json>(run.setup.tools).some(({ skill }) => skill)
     const isMeant = ({ name, unloaded }: Call) =>
       !unloaded && ((hasSeen && isWatched(run)) || (most ?? each ?? run.setup.tools[name]?.maxCalls))
     return change(run, mayForbid ? Boolean : isMeant, { perhaps: true })

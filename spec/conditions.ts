@@ -13,6 +13,7 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   isStopping: ({ stop }) => stop !== null,
   isPausing: ({ pausing }) => pausing,
   isRecalled: ({ recalled }) => recalled,
+  isUnplanned: ({ setup, plan, steps }) => setup.features.prepareStep === true && plan?.step !== steps + 1,
   isSteered: ({ steering }) => steering > 0,
   isInteractive: ({ setup }) => setup.config.interactive,
   isResting: ({ place }) => isRest(place),
@@ -22,7 +23,6 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   isLate: (run, { ask }) => limits(run).timeoutMs > 0 && ask('isLate', run),
   isOverCalls: (run, { ask }) => typeof limits(run).maxToolCalls === 'number' && ask('isOverCalls', run),
   mustWait: (run, { ask }) => run.attempt > 1 && ask('mustWait', run),
-
   /** The calls of an answer have ids of their own, and each says who has to act on it. */
   isSound: (_run, { event: { output } }) => {
     const ids = output.response.toolCalls.map(({ id }: Json) => id)
@@ -32,7 +32,6 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   hasCost: (_run, { event: { usage, error } }) => Boolean(usage ?? error?.usage),
   isOverflow: (_run, { event: { error } }) => error?.kind === 'context_overflow',
   isRefusedByBudget: (_run, { event: { error } }) => /^(token|shared)_budget$/.test(error?.code),
-  /** Rate limits are counted apart. */
   mayRetry: ({ setup, attempt, rateLimits }, { event: { error } }) => {
     const { maxAttempts, rateLimitAttempts, maxRetryAfterMs } = setup.config.retry
     if (error?.retryAfterMs > maxRetryAfterMs) return false
@@ -47,7 +46,6 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   mindsEmpty: (run) => repairs(run) !== null,
   isInvalid: (run, { ask }) => /^(answer|empty)$/.test(run.response ?? '') && ask('isInvalid', run),
   mayRepair: ({ setup, outputRepairs }) => outputRepairs < setup.config.completion.maxOutputRepairs,
-
   /** The loop's own guards decide unseen; those of the agent's author say in the log what they find. */
   isWatched: (run) => isWatched(run) && 'perhaps',
   consults: (run) => run.calls.some((call) => due['undecided']?.(call)) && (!isWatched(run) || 'perhaps'),

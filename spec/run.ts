@@ -19,7 +19,7 @@ export interface Call extends Record<'started' | 'done' | 'unchecked' | 'unscree
 const counts = { steps: 0, attempt: 1, rateLimits: 0 }
 const repairs = { recoveries: 0, reprompts: 0, emptyRetries: 0, outputRepairs: 0 }
 const none = null as string | null | undefined
-const marks = { pausing: false, recalled: false, lastBatchFailed: false as Verdict }
+const marks = { pausing: false, recalled: false, lastBatchFailed: false as Verdict, plan: null as Json }
 /** What starts anew with each message of the user. `stop` is what stops a run after its last words. */
 export const turn = { ...counts, ...repairs, ...marks, response: none, reason: none, stop: none }
 

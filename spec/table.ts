@@ -20,6 +20,7 @@ limited             |                   | isOverCalls                   | MAX_ST
 limited             |                   | isSpent                       | BUDGET_EXCEEDED | because
 limited             |                   | isAsleep                      | PAUSED          | because sleeping
 limited             |                   | has inputShields & isUnseen   | screeningInput  |
+limited             |                   | isUnplanned                   | planningStep    |
 limited             |                   | has fitting                   | fittingContext  |
 limited             |                   |                               | fitted          |
 fitted              |                   | isSpent                       | BUDGET_EXCEEDED | because
@@ -46,12 +47,13 @@ screeningResults    | done resultShields |                              | dispat
 
 # work: Memory, fitting, guards and waits report only where they have been asked, and waits when they are over.
 retrieving          | done retrieval    |                               | checkingLimits  | recall
+planningStep        | done plan         |                               | checkingLimits  | plan
 fittingContext      | done fitting      |                               | fitted          |
 backingOff          | done backOff      | isWaitOver                    | requesting      |
 consultingOnCalls   | done callGuards   | isHalted                      | halted          | stopAsFound
 consultingOnCalls   | done callGuards   |                               | consulted       | mayRefuse
 consultingOnResults | done resultGuards | isHalted                      | halted          | stopAsFound
-consultingOnResults | done resultGuards |                               | checkingLimits  | close
+consultingOnResults | done resultGuards |                               | batchOver       |
 
 # again: An answer that is not whole, or none, is asked for again only as often as it may be.
 answered            |                   | isStopping                    | stopping        |
@@ -66,10 +68,7 @@ answered            |                   | isInvalid & mayRepair         | checki
 answered            |                   | isInvalid                     | ERROR           | because invalid_output
 answered            |                   | isSteered                     | checkingLimits  | close
 answered            |                   | isInteractive                 | message         | close, because message
-answered            |                   | is truncated                  | COMPLETED       | because max_tokens
-answered            |                   | is filtered                   | COMPLETED       | because content_filter
-answered            |                   | is refusal                    | COMPLETED       | because refusal
-answered            |                   |                               | COMPLETED       | because end_turn
+answered            |                   |                               | COMPLETED       | end
 
 # call: A call has a result, a cost or a question of its own once, and only after it was started.
 judgingCalls        |                   |                               | judged          | doubt

@@ -193,6 +193,14 @@ export { defineToolGroup, type ToolGroup } from './core/tools/tool-source.js'
 export type { ToolEntry } from './core/tools/tool-set.js'
 export type { ContextOf, ToolsOf } from './core/tools/tool-types.js'
 export type { ToolSource } from './core/tools/tool-source.js'
+export type {
+  PrepareStep,
+  StepQuestion,
+  StepResult,
+  StepSettings,
+  WriteInstructions,
+} from './core/live/prepare-step.js'
+export type { StepPlan } from '../machines/agent/step-plan.js'
 export type { StopQuestion, StopWhen } from './core/user-guards/stop-when.js'
 export { defineGuard } from './core/user-guards/define-guard.js'
 export type {

@@ -47,6 +47,7 @@ export { judgeCalls, judgeResults } from './actions/judge-batch.js'
 export { retryEmptyAnswer, askForRepair, continueAnswer, reprompt } from './actions/answer-recovery.js'
 export { takeResult } from './actions/take-result.js'
 export { recordResponse } from './actions/record-response.js'
+export { notePlan } from './actions/note-plan.js'
 export { noteRetrieved } from './actions/note-retrieved.js'
 export {
   applyCallScreening,

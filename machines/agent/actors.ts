@@ -4,6 +4,7 @@ import type { AgentMachineEvent } from './machine-events.js'
 import type { CompactionOutput } from './fit.js'
 import { createModelFailure, type ModelOutput } from './model-response.js'
 import type { RetrievedSnippet } from './messages.js'
+import type { StepPlan } from './step-plan.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 
 /**
@@ -17,6 +18,7 @@ export const backOff = fromPromise<void, { until: number }>(createMissingActor('
 export const screenInput = fromPromise<InputScreening[]>(createMissingActor('screenInput'))
 export const retrieve = fromPromise<RetrievedSnippet[]>(createMissingActor('retrieve'))
 export const fitContext = fromPromise<CompactionOutput>(createMissingActor('fitContext'))
+export const prepareStep = fromPromise<StepPlan>(createMissingActor('prepareStep'))
 export const screenCalls = fromPromise<CallScreening[]>(createMissingActor('screenCalls'))
 export const screenResults = fromPromise<CallScreening[]>(createMissingActor('screenResults'))
 export const consultGuards = fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(

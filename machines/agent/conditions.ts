@@ -24,6 +24,7 @@ import {
   isRunnable,
   type BatchCall,
 } from './batch-calls.js'
+import { findNextPlan } from './step-plan.js'
 import { type InputScreening, toList } from './screening.js'
 import { findBudgetReason, addToTotals } from './budget-totals.js'
 import { listUnclearedInput } from './uncleared-input.js'
@@ -42,6 +43,9 @@ export const hasCallShields = ({ context }: ConditionScope): boolean => context.
 export const hasRetrieval = ({ context }: ConditionScope): boolean =>
   context.features.retrieval && context.retrieved === null
 export const hasContextFitting = ({ context }: ConditionScope): boolean => context.features.fitting
+/** The agent's author is asked about each step once, whatever becomes of the request. */
+export const asksForPlan = ({ context }: ConditionScope): boolean =>
+  context.features.prepareStep === true && findNextPlan(context) === null
 export const isInteractive = ({ context }: ConditionScope): boolean => context.config.interactive
 
 /** User messages and steering that shields have not screened. */

@@ -9,6 +9,7 @@ import { parseMessageNumber } from './step-id.js'
 import type { BatchCall, ToolTraits } from './batch-calls.js'
 import { type ActiveSkill, findActiveSkills } from './skills.js'
 import type { UnclearedAnswer, ContinuedAnswer } from './screening.js'
+import type { StepPlan } from './step-plan.js'
 import { noUsage, type Usage } from './usage.js'
 
 /** Which optional substates this agent uses; the others are bypassed by guards on their incoming edges. */
@@ -25,6 +26,8 @@ export interface Features {
   structuredOutput: boolean
   /** The agent's author decides after each batch whether the run ends with it. Absent: no. */
   stopWhen?: boolean
+  /** The agent's author decides what each request is made of. Absent: no. */
+  prepareStep?: boolean
 }
 
 /** A user message that has no place in the transcript yet. */
@@ -153,6 +156,8 @@ export interface AgentContext {
   skills: ActiveSkill[]
   /** What the caps on tool calls have counted since the last user message; null while none counts. */
   callCounts: CallCounts | null
+  /** What was decided about the step that is asked, or has just been; null: nothing. */
+  plan: StepPlan | null
   /** Rides on the next request only. */
   nudges: string[]
   verdict: GuardrailVerdict | null
@@ -244,6 +249,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     lastBatchFailed: context.lastBatchFailed,
     guardrails: context.guardrails,
     skills: context.skills,
+    plan: context.plan,
     nudges: context.nudges,
     callCounts: context.callCounts,
     verdict: context.verdict,
@@ -271,6 +277,7 @@ export const freshCounters = {
   spoken: null as ContinuedAnswer | null,
   output: '',
   lastBatchFailed: false,
+  plan: null as StepPlan | null,
   nudges: [] as string[],
   callCounts: null as CallCounts | null,
 } satisfies Partial<AgentContext>

@@ -8,6 +8,7 @@ import type { ToolResult, ToolTraits } from './batch-calls.js'
 import type { MediaPart, RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 import type { SkillChange } from './skills.js'
+import type { StepPlan } from './step-plan.js'
 import type { Usage } from './usage.js'
 
 /** Every event carries the time at which it happened: the machine itself has no clock. */
@@ -103,6 +104,7 @@ export type ActorEvent = EventBase &
     | (DoneActorEvent<CallScreening[], 'callShields'> & { type: 'xstate.done.actor.callShields' })
     | (DoneActorEvent<CallScreening[], 'resultShields'> & { type: 'xstate.done.actor.resultShields' })
     | (DoneActorEvent<RetrievedSnippet[], 'retrieval'> & { type: 'xstate.done.actor.retrieval' })
+    | (DoneActorEvent<StepPlan, 'plan'> & { type: 'xstate.done.actor.plan' })
     | (DoneActorEvent<UserGuardsOutput, 'callGuards'> & { type: 'xstate.done.actor.callGuards' })
     | (DoneActorEvent<UserGuardsOutput, 'resultGuards'> & { type: 'xstate.done.actor.resultGuards' })
   )

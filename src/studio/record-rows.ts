@@ -80,6 +80,11 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       if (refusal !== null) return 'answer: refusal'
       return text === '' ? 'answer: empty' : 'answer'
     }
+    case 'xstate.done.actor.plan': {
+      const { model, tools } = event.output
+      const parts = [model === undefined ? '' : `: ${model}`, tools ? `, ${tools.length} tools` : '']
+      return `step prepared${parts.join('')}`
+    }
     case 'xstate.error.actor.model':
     case 'xstate.error.actor.conclusion':
       return `model failed: ${event.error.code}`

@@ -741,6 +741,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/stately.md › Watching a run (2)': { because: 'it waits until a person opens the page' },
   'docs/stately.md › Watching a run (3)': { because: 'it needs a window' },
   'docs/steps.md › Steps': {
+    turns: [call('search', { query: 'rivers' }), says('Rivers flow.')],
+    expect: ({ said, bodies }) => {
+      expect(said).toBe('Rivers flow.\n')
+      expect(bodies()[0]).toContain('You write for children.')
+    },
+  },
+  'docs/steps.md › A tool that ends the run': {
     turns: [call('submit_report', { title: 'Rivers', text: 'They flow.' })],
     expect: ({ said }) => expect(said).toBe('{"title":"Rivers","words":2}\n'),
   },

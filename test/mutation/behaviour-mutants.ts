@@ -81,6 +81,7 @@ const guards: Record<
     isAnswered: () => false,
     hasResultToClear: () => false,
   },
+  'never asks about a step': { asksForPlan: () => false },
   'ends with any result': {
     isAnswered: ({ context }) => context.calls.some(({ result }) => result?.status === 'ok'),
   },

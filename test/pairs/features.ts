@@ -147,6 +147,9 @@ export const features = {
     },
     answers: ['loads a skill', 'calls several tools'],
   },
+  'prepared steps': {
+    options: { prepareStep: ({ step }) => ({ instructions: `Step ${step}.`, sampling: { temperature: 0 } }) },
+  },
   'stopping with results': {
     options: { stopWhen: ({ results }) => results.some(({ status }) => status === 'ok') },
     answers: ['calls one tool', 'calls several tools'],

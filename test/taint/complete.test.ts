@@ -87,6 +87,7 @@ const rowOfMachineEvent: Rows<AgentMachineEvent['type']> = {
   'xstate.done.actor.callShields': 'entrance: the arguments of a call',
   'xstate.done.actor.resultShields': 'entrance: a result',
   'xstate.done.actor.retrieval': 'no: what memory finds is nobody’s to withhold',
+  'xstate.done.actor.plan': 'no: the app’s own words',
   'xstate.done.actor.callGuards': 'other: guards that watch',
   'xstate.done.actor.resultGuards': 'other: guards that watch',
 }
@@ -108,6 +109,7 @@ const rowOfFeature: Rows<keyof Features> = {
   userGuards: 'other: guards that watch',
   structuredOutput: 'other: an output schema',
   stopWhen: 'no words',
+  prepareStep: 'no: the app’s own words',
 }
 
 const rowOfToolOption: Rows<keyof ExecutedToolDefinition<never, never, never>> = {
@@ -134,6 +136,8 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   output: 'entrance: a key of an object',
   guards: 'other: guards that watch',
   stopWhen: 'no words',
+  prepareStep: 'no: the app’s own words',
+  models: 'entrance: a key in the words of a provider',
   sampling: 'no words',
   toolChoice: 'no words',
   extraBody: 'no: the app’s own words',

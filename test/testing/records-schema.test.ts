@@ -40,6 +40,7 @@ const events: Record<AgentMachineEvent['type'], true> = {
   'xstate.done.actor.callShields': true,
   'xstate.done.actor.resultShields': true,
   'xstate.done.actor.retrieval': true,
+  'xstate.done.actor.plan': true,
   'xstate.done.actor.callGuards': true,
   'xstate.done.actor.resultGuards': true,
 }

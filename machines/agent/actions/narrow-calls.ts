@@ -4,19 +4,30 @@ import type { AgentContext } from '../context.js'
 import type { ActiveSkill } from '../skills.js'
 import { closeCall } from './update-transcript.js'
 
-/** Refuses the calls of tools that an active skill does not allow; undefined where every call is allowed. */
+/**
+ * Refuses the calls of tools that the plan of the step leaves out, or that an active skill does not allow; undefined where every
+ * call is allowed.
+ */
 export function narrowCalls(
   context: AgentContext,
   now: number,
   emit: (announcement: EmittedEvent) => void,
 ): Pick<AgentContext, 'calls'> | undefined {
-  if (context.skills.length === 0) return undefined
+  const planned = context.plan?.step === context.steps ? context.plan.tools : undefined
+  if (context.skills.length === 0 && planned === undefined) return undefined
   const refuse = (call: BatchCall): BatchCall => {
+    if (planned?.includes(call.name) === false) return closeCall(call, leftOut, now, emit)
     const skill = findForbiddingSkill(context, call.name)
     return skill ? closeCall(call, createRefusal(context, skill), now, emit) : call
   }
   const calls = context.calls.map(refuse)
   return calls.every((call, i) => call === context.calls[i]) ? undefined : { calls }
+}
+
+const leftOut: ToolResult = {
+  status: 'blocked',
+  content: 'Not executed: this step may not call this tool.',
+  durationMs: 0,
 }
 
 /** The active skill that does not allow a tool; undefined: it may be called. */

@@ -4,7 +4,7 @@ import type { AgentParts } from '../live/agent-parts.js'
 
 /** Which optional substates an agent uses. */
 export function getFeatures(
-  { guards, shields, memory, output, stopWhen }: AgentParts,
+  { guards, shields, memory, output, stopWhen, prepareStep, writeInstructions }: AgentParts,
   config: AgentConfig,
 ): Features {
   return {
@@ -16,6 +16,7 @@ export function getFeatures(
     fitting: config.context.window > 0,
     userGuards: guards.length > 0,
     structuredOutput: output !== undefined,
+    ...((prepareStep || writeInstructions) && { prepareStep: true as const }),
     ...(stopWhen && { stopWhen: true as const }),
   }
 }

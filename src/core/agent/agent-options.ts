@@ -21,6 +21,7 @@ import type { Tool } from '../tools/tool.js'
 import type { ToolEntry } from '../tools/tool-set.js'
 import type { ContextCarrier, OptionsFor } from '../tools/tool-types.js'
 import type { PriceOverrides } from '../prices/price-book.js'
+import type { PrepareStep, WriteInstructions } from '../live/prepare-step.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { StopWhen } from '../user-guards/stop-when.js'
 import type { Clock } from '../base/clock.js'
@@ -61,8 +62,14 @@ export interface AgentOptions<
 > extends AgentConfigInput {
   /** The model: `openaiChat(…)`, or a provider of your own. */
   model: ModelProvider
-  /** The system prompt. Default: none. */
-  instructions?: string
+  /**
+   * The system prompt: a text, or a function of the app's `context` that is asked once a step. Default: none. See docs/steps.md.
+   */
+  instructions?: string | WriteInstructions
+  /** Models by name, which `prepareStep` can choose instead of `model`. */
+  models?: Readonly<Record<string, ModelProvider>>
+  /** Decides what each request is made of: its model, tools, instructions, sampling and messages. See docs/steps.md. */
+  prepareStep?: PrepareStep
   /** What the model may call: tools, named groups of them, MCP servers, and other agents (`asTool`). */
   tools?: Tools
   /** Instructions that the model loads when a task needs them: what `skills()` of `statewright/skills` returns. */

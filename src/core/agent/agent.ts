@@ -20,6 +20,7 @@ import { backOff, deadline } from '../effects/timers.js'
 import {
   consultGuards,
   fitContext,
+  prepareStep,
   requestModel,
   retrieve,
   runTools,
@@ -283,6 +284,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
         screenCalls: screenCalls(parts),
         screenResults: screenResults(parts),
         screenOutput: screenOutput(parts),
+        prepareStep: prepareStep(parts),
         retrieve: retrieve(parts),
         fitContext: fitContext(parts),
         backOff,

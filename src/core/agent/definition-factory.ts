@@ -9,6 +9,7 @@ export function createDefinitionFactory({
   tools,
   skills,
   model,
+  models,
 }: AgentParts): (label: AgentLabel | undefined) => AgentDefinition {
   let specs: unknown
   let hash = ''
@@ -20,6 +21,9 @@ export function createDefinitionFactory({
         instructions,
         tools: shown,
         model: [model.provider, model.model],
+        ...(models && {
+          models: Object.entries(models).map(([name, one]) => [name, one.provider, one.model]),
+        }),
         ...(skills && { skills: skills.map(({ name, hash }) => [name, hash]) }),
       })
       hash = sha256(canonicalForms(text)?.exact ?? text).slice(0, 16)

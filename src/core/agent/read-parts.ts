@@ -5,6 +5,7 @@ import { ConfigError } from '../base/errors.js'
 import { checkBudgets } from '../budgets/budgets-option.js'
 import { checkMemory } from '../memory/retriever.js'
 import { createShieldSet } from '../shields/shield-set.js'
+import type { ModelProvider } from '../models/provider.js'
 import { createStructuredOutput } from '../structured/structured-output.js'
 import { createToolSet } from '../tools/tool-set.js'
 import { checkInterpreter } from '../interpreter/interpreter.js'
@@ -16,13 +17,14 @@ import { checkTelemetry } from '../telemetry/combine-telemetry.js'
 import { loadOnce } from '../base/lazy-load.js'
 import { defineGuard } from '../user-guards/define-guard.js'
 import type { UserGuard } from '../user-guards/guard.js'
-import { checkStopWhen } from '../user-guards/stop-when.js'
 import type { AgentOptions } from './agent-options.js'
 
 /** What stands beside the sections of the configuration, so that a mistyped one is recognised. */
 const optionNames = [
   'model',
+  'models',
   'instructions',
+  'prepareStep',
   'tools',
   'skills',
   'guards',
@@ -47,7 +49,9 @@ const optionNames = [
 export function readParts(options: AgentOptions | null | undefined): AgentParts {
   const {
     model,
+    models,
     instructions,
+    prepareStep,
     tools,
     skills,
     guards,
@@ -68,28 +72,34 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     budgets,
     ...sections
   } = options ?? ({} as AgentOptions)
-  if (typeof model?.request !== 'function') {
-    throw new ConfigError(
-      'invalid_config',
-      "model must be a ModelProvider, such as openaiChat({ model: '…' }).",
-      'model',
-    )
-  }
+  expectModel(model, 'model')
+  for (const [name, one] of Object.entries(models ?? {})) expectModel(one, `models.${name}`)
+  expectFunction(stopWhen, 'stopWhen', '({ results }) => true or false')
+  expectFunction(prepareStep, 'prepareStep', '({ step }) => ({ model, tools, … })')
   if (tokenizer !== undefined && typeof tokenizer?.count !== 'function') {
     throw new ConfigError('invalid_config', 'tokenizer must be { count: (text) => tokens }.', 'tokenizer')
   }
   if (skills !== undefined && ![skills?.list, skills?.tools].every(Array.isArray))
     throw new ConfigError('invalid_config', 'skills must be what skills() returns.', 'skills')
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
-  const stops = checkStopWhen(stopWhen)
-  const asked = resolveRequestOptions({ instructions, sampling, toolChoice, extraBody })
+  const written = typeof instructions === 'function' ? instructions : undefined
+  const asked = resolveRequestOptions({
+    instructions: typeof instructions === 'function' ? undefined : instructions,
+    sampling,
+    toolChoice,
+    extraBody,
+  })
   const parts: AgentParts = {
     model,
+    ...(models && { models }),
+    ...(prepareStep && { prepareStep }),
+    ...(written && { writeInstructions: written }),
+    ...(skills?.instructions !== undefined && { skillIndex: skills.instructions }),
     instructions: joinInstructions(asked.instructions, skills) ?? null,
     tools: set,
     ...(skills && { skills: skills.list }),
     guards: checkGuards(guards ?? []),
-    ...(stops && { stopWhen: stops }),
+    ...(stopWhen && { stopWhen }),
     shields: createShieldSet(shields),
     memory: checkMemory(memory),
     sampling: asked.sampling ?? {},
@@ -106,6 +116,20 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   }
   warnOfUnreachable(sections, parts.config)
   return parts
+}
+
+function expectModel(model: Partial<ModelProvider> | null | undefined, key: string): void {
+  if (typeof model?.request === 'function') return
+  throw new ConfigError(
+    'invalid_config',
+    `${key} must be a ModelProvider, such as openaiChat({ model: '…' }).`,
+    key,
+  )
+}
+
+function expectFunction(given: unknown, key: string, form: string): void {
+  if (given === undefined || typeof given === 'function') return
+  throw new ConfigError('invalid_config', `${key} must be a function: ${form}.`, key)
 }
 
 const loadSettings = loadOnce(() => import('../config/unreachable-settings.js'))

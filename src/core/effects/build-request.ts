@@ -1,4 +1,5 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
+import { findPlannedMessages } from './apply-plan.js'
 import { attachSkills } from '../context/attach-skills.js'
 import { fitMessages } from '../context/fit-messages.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -13,9 +14,11 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
   const { search } = parts.tools
-  const messages = fitMessages(context.messages, attachSkills(context, context.fit))
+  const planned = conclude ? null : findPlannedMessages(context)
+  const messages = planned ?? fitMessages(context.messages, attachSkills(context, context.fit))
   const request: ModelRequest = {
-    instructions: search ? addToolIndex(parts, search) : parts.instructions,
+    instructions:
+      search && parts.tools.deferred.length > 0 ? addToolIndex(parts, search) : parts.instructions,
     messages: search ? search.wrap(messages) : messages,
     nudges: [...formatRetrieved(context), ...context.nudges, ...(conclude ? [lastAnswer] : [])],
     tools: conclude && !forbids ? [] : parts.tools.offered,

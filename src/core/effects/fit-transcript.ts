@@ -17,6 +17,7 @@ import { isValidGap } from '../context/gap.js'
 import type { AskScope } from './ask-model.js'
 import { requestSummary, type Summary } from './request-summary.js'
 import { createSummaryStep } from './inference-step.js'
+import { applyPlan, findPlannedMessages } from './apply-plan.js'
 import { buildRequest } from './build-request.js'
 
 export async function loadCounter({ tokenizer, model }: AgentParts): Promise<TokenCounter> {
@@ -35,8 +36,11 @@ const strategies: Record<ContextStrategy, FitStrategy> = {
 /** `self`: the actor that does the work. */
 export type FitScope = AskScope & { self: AnyActorRef }
 
-export async function fitTranscript(scope: FitScope, counter: TokenCounter): Promise<CompactionOutput> {
-  const { parts, context } = scope
+export async function fitTranscript(given: FitScope, counter: TokenCounter): Promise<CompactionOutput> {
+  const { context } = given
+  const parts = applyPlan(given.parts, context)
+  const scope = { ...given, parts }
+  if (findPlannedMessages(context)) return checkPlannedSize(parts, context, counter)
   const { strategy } = context.config.context
   const requestWith = (fit: Fit | null) => buildRequest(parts, { ...context, fit }, false)
   const sizeOf = (fit: Fit | null) => counter.request(requestWith(fit))
@@ -60,6 +64,19 @@ export async function fitTranscript(scope: FitScope, counter: TokenCounter): Pro
   if (summarized) return done(summarized, { usage })
   if (problem === '') return done(plain)
   return done(plain, { strategy: 'compact', usage, warning: formatNoSummary(problem) })
+}
+
+/** Messages that the agent's author has chosen are not fitted: they have to fit. */
+function checkPlannedSize(parts: AgentParts, context: AgentContext, counter: TokenCounter): CompactionOutput {
+  const { window, strategy } = context.config.context
+  const size = counter.request(buildRequest(parts, context, false))
+  if (size <= window || window === 0)
+    return { fit: context.fit, strategy, before: size, after: size, usage: null, warning: null }
+  throw new ModelError({
+    kind: 'context_overflow',
+    code: 'context_overflow',
+    message: `The request needs ${size} tokens, more than the ${window} of context.window, with the messages that prepareStep has returned. Return fewer.`,
+  })
 }
 
 /** The fit with a summary; without one, what the problem was (empty: there was nothing to sum up). */

@@ -3,6 +3,7 @@ import type { UserGuardsOutput } from '../../../machines/agent/consultation.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelOutput } from '../../../machines/agent/model-response.js'
+import type { StepPlan } from '../../../machines/agent/step-plan.js'
 import { getStepId } from '../../../machines/agent/step-id.js'
 import type { TokenCounter } from '../context/token-counter.js'
 import { CallAbort } from '../base/abort.js'
@@ -24,6 +25,7 @@ const loadRunEffects = loadOnce(async () => (code = await import('./run-effects.
 /** At once, where it is there. */
 const loadWork = (): typeof Work | Promise<typeof Work> => code ?? loadRunEffects()
 const loadScreening = loadOnce(() => import('./screening-effects.js'))
+const loadPlanning = loadOnce(() => import('./prepare-step.js'))
 const loadFitting = loadOnce(() => import('./fit-transcript.js'))
 
 /** An effect whose code is loaded when it is first needed. */
@@ -73,6 +75,10 @@ const createBatchLogic = (parts: AgentParts) =>
     void begin()
     return () => stop()
   })
+
+/** Asks the agent's author what the next request is made of. */
+export const prepareStep = (parts: AgentParts) =>
+  createLazyEffect<StepPlan>(async (scope) => (await loadPlanning()).prepareStep(parts, scope))
 
 /** Screens the user messages. */
 export const screenInput = (parts: AgentParts) =>

@@ -24,6 +24,7 @@ import { askModel } from './ask-model.js'
 import { CallStream } from './call-stream.js'
 import { clearReasoning, createClearedStream, type DeltaSink } from './clear-stream.js'
 import { createInferenceStep } from './inference-step.js'
+import { applyPlan } from './apply-plan.js'
 import { buildRequest } from './build-request.js'
 import { warnOfChangedSkills } from './warn-of-changed-skills.js'
 
@@ -43,10 +44,12 @@ export interface RequestScope {
  * failure as plain data.
  */
 export function requestModel(
-  parts: AgentParts,
+  given: AgentParts,
   { conclude, abort, self, runtime, context, stream }: RequestScope,
 ): Promise<ModelOutput> {
   const { config, features } = context
+  // Last words are no step of their own.
+  const parts = applyPlan(given, conclude ? null : context)
   warnOfChangedSkills(runtime, context.skills, parts.skills)
   const request = buildRequest(parts, context, conclude)
   // Only screening needs a signal here.
@@ -70,7 +73,7 @@ export function requestModel(
     {
       request,
       purpose: conclude ? 'conclusion' : 'answer',
-      needsPrice: isFirst,
+      needsPrice: isFirst || (!conclude && context.plan?.model !== undefined),
       onSend: () => {
         const ready = isFirst ? parts.output?.ready?.() : undefined
         if (ready) return ready.then(begin)

@@ -9,6 +9,7 @@ import type { Retriever } from '../memory/retriever.js'
 import type { ShieldSet } from '../shields/shield-set.js'
 import type { StructuredOutput } from '../structured/structured-output.js'
 import type { PriceBook } from '../prices/price-book.js'
+import type { PrepareStep, WriteInstructions } from './prepare-step.js'
 import type { UserGuard } from '../user-guards/guard.js'
 import type { StopWhen } from '../user-guards/stop-when.js'
 import type { Clock } from '../base/clock.js'
@@ -24,6 +25,14 @@ export interface AgentParts {
   skills?: readonly SkillInfo[]
   /** The guards of its author's own. */
   guards: readonly UserGuard[]
+  /** Its instructions, where they are written anew for each step; those of `instructions` are then the index of skills alone. */
+  writeInstructions?: WriteInstructions
+  /** The index of its skills. */
+  skillIndex?: string
+  /** Decides what each request is made of. */
+  prepareStep?: PrepareStep
+  /** What a step may ask in place of `model`. */
+  models?: Readonly<Record<string, ModelProvider>>
   /** Whether a run ends with the results of a batch. Absent: it never does by this. */
   stopWhen?: StopWhen
   sampling: Sampling

@@ -1,7 +1,8 @@
-import type { AssistantMessage, Message } from '../../../machines/agent/messages.js'
+import type { Message } from '../../../machines/agent/messages.js'
 import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import { onAbort } from '../base/abort.js'
 import { ConfigError } from '../base/errors.js'
+import { type MarkedModel, stripForeignEcho } from './foreign-echo.js'
 import { toModelFailure } from './to-model-failure.js'
 import {
   ModelError,
@@ -13,11 +14,8 @@ import {
 import { refuseUnsupportedMedia, replaceUnknownMedia } from './result-media.js'
 
 /** One of the models, and what its answers are marked with. */
-interface Candidate {
+interface Candidate extends MarkedModel {
   model: ModelProvider
-  name: string
-  /** Messages as it is sent them. */
-  strippedMessages: WeakMap<AssistantMessage, AssistantMessage>
 }
 
 const modelsByProvider = new WeakMap<ModelProvider, readonly ModelProvider[]>()
@@ -85,7 +83,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
             const answer = options.around
               ? await options.around(() => requestCandidate(candidate, request, options))
               : await requestCandidate(candidate, request, options)
-            return markAnswer(answer, candidate)
+            return { ...answer, by: candidate.name }
           } catch (error) {
             failure = toModelFailure(error)
             if (options.signal.aborted || !isModelSpecific(failure)) throw error
@@ -167,25 +165,6 @@ function requestCandidate(
     { ...request, messages: messages.map((message) => stripForeignEcho(candidate, message)) },
     options,
   )
-}
-
-/** Without what another has given to be sent back to itself alone. The same object each time: providers know messages by that. */
-function stripForeignEcho({ name, strippedMessages }: Candidate, message: Message): Message {
-  if (message.role !== 'assistant' || message.by === undefined || message.by === name) return message
-  const known = strippedMessages.get(message)
-  if (known !== undefined) return known
-  const { reasoning: _thoughts, reasoning_details: _details, provider_items: _items, ...rest } = message
-  const { tool_calls: calls } = message
-  const plain: AssistantMessage = {
-    ...rest,
-    ...(calls && { tool_calls: calls.map(({ extra_content: _extra, hosted: _hosted, ...call }) => call) }),
-  }
-  strippedMessages.set(message, plain)
-  return plain
-}
-
-function markAnswer(response: ModelResponse, { name }: Candidate): ModelResponse {
-  return { ...response, by: name }
 }
 
 /**

@@ -1,4 +1,3 @@
-import { ConfigError } from '../base/errors.js'
 import type { GuardedResult } from './guard.js'
 
 /** What `stopWhen` is asked about. */
@@ -20,13 +19,3 @@ export interface StopQuestion {
  * createAgent({ model, tools, stopWhen })
  */
 export type StopWhen = (question: StopQuestion) => boolean | Promise<boolean>
-
-/** @throws {ConfigError} `invalid_config` for what is no function */
-export function checkStopWhen(stopWhen: StopWhen | undefined): StopWhen | undefined {
-  if (stopWhen === undefined || typeof stopWhen === 'function') return stopWhen
-  throw new ConfigError(
-    'invalid_config',
-    'stopWhen must be a function: ({ results }) => true or false.',
-    'stopWhen',
-  )
-}

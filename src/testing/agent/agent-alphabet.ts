@@ -13,6 +13,7 @@ import {
   delegatingModel,
   listModelEvents,
   modelActorEvents,
+  plannedModel,
   screenedModel,
   skilledModel,
   sleepingModel,
@@ -109,6 +110,18 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...(asked && skilledModel),
       ...listShieldEvents(context),
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok', 'error']), ...listSkillEvents(context) }),
+    }
+  }
+  if (context.features.prepareStep) {
+    return {
+      cancel,
+      ...(!context.pausing && { pause }),
+      ...(canSteer(context) && { steer }),
+      'resumed in time': resumed,
+      ...listPlanEvents(context),
+      ...(asked && plannedModel),
+      ...(isExecuting(value) && listToolEvents(context, ['ok'])),
+      ...((state === 'PAUSED' || context.pausing) && { resume }),
     }
   }
   const hurried = deadline !== null
@@ -228,6 +241,16 @@ const endingResults: Events = {
 /** A tool ends the run. */
 function isEnding({ tools }: AgentContext): boolean {
   return Object.values(tools).some(({ endsRun }) => endsRun)
+}
+
+/** What the agent's author decides about a step: nothing, or that it has `look` alone. */
+function listPlanEvents({ steps }: AgentContext): Events {
+  const plan = { step: steps + 1 }
+  return {
+    'step prepared': stampEvent(createDoneActorEvent('plan', plan)),
+    'step prepared, with one tool': stampEvent(createDoneActorEvent('plan', { ...plan, tools: ['look'] })),
+    'step not prepared': stampEvent(createErrorActorEvent('plan', brokenActor)),
+  }
 }
 
 /** Loading doubles the states. */

@@ -145,6 +145,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ),
     tools: { ...tools, read: { ...createTraits(false), endsRun: true } },
   },
+  'with prepared steps': createInput({ ...noRetries, limits: { maxSteps: 2 } }, { prepareStep: true }),
   interactive: createInput({ ...noRetries, limits: { maxSteps: 1 }, interactive: true }),
   'asked to conclude': createInput({ ...noRetries, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {

@@ -44,9 +44,11 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       listUnclearedInput(context).length,
     ],
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
+    context.plan && [context.plan.step - steps, context.plan.tools],
     context.skills.map(({ name, allowedTools }) => [name, allowedTools]),
     context.calls.map((call) => [
-      (watching || context.skills.length > 0 || context.tools[call.name]?.endsRun) && call.name,
+      (watching || context.skills.length > 0 || context.plan?.tools || context.tools[call.name]?.endsRun) &&
+        call.name,
       call.skill,
       call.needs,
       call.started,

@@ -27,6 +27,12 @@ export const watchedModel: Events = {
   'model: another call': stampEvent(createDoneActorEvent('model', modelOutcomes['another call'])),
 }
 
+/** Plans are explored alone: a request of theirs fails, is tried again, and asks for calls. */
+export const plannedModel: Events = {
+  'model: text': stampEvent(createDoneActorEvent('model', modelOutcomes.text)),
+  'model: two calls': stampEvent(createDoneActorEvent('model', modelOutcomes['two calls'])),
+}
+
 export const twoCalls: Events = {
   'model: two calls': stampEvent(createDoneActorEvent('model', modelOutcomes['two calls'])),
 }

@@ -97,6 +97,7 @@ function createStandInParts(features: Features): Partial<AgentOptions> {
       ...(features.outputShields && { output: shield }),
     },
     ...(features.retrieval && { memory: { retrieve: async () => [] } }),
+    ...(features.prepareStep && { prepareStep: () => ({}) }),
     ...(features.stopWhen && { stopWhen: () => false }),
     ...(features.userGuards && { guards: [defineGuard({ name: 'recorded', verdict: () => undefined })] }),
   }

@@ -27,6 +27,7 @@ const featureWords: Record<keyof Features, string> = {
   userGuards: 'guards of its own',
   structuredOutput: 'an output schema',
   stopWhen: 'a stopWhen',
+  prepareStep: 'a prepareStep, or instructions that are a function',
 }
 
 /** Lists the changes of the agent that may explain another path, one a line. */

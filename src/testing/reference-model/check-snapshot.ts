@@ -12,8 +12,9 @@ export function readRun({ value, context }: Json, details?: Details): Run {
     place,
     stop: context.verdict?.onHalt ?? (isCapped ? context.reason : null),
     recalled: context.retrieved !== null,
+    // Logs of earlier versions know of none.
+    plan: context.plan ?? null,
     steering: context.steering.length,
-    // A log of an earlier version knows of none.
     loaded: context.loaded ?? [],
     calls: context.calls.map(readCall),
     details: details?.read(context),

@@ -62,9 +62,16 @@ export function settleSkills({ history, before, pending }: Skills, calls: readon
   return { active: fold(all), history: all, before, pending }
 }
 
-/** Calls of tools that a loaded skill does not allow are refused; skills allow their own tools. */
-export function forbidCalls({ active }: Skills, { calls, setup }: Run, refusal: Partial<Call>): Call[] {
+/** Calls of tools that the plan of the step leaves out, or a loaded skill does not allow, are refused; skills allow their own tools. */
+export function forbidCalls(
+  { active }: Skills,
+  { calls, setup, plan, steps }: Run,
+  refusal: Partial<Call>,
+): Call[] {
+  const isLeftOut = ({ name }: Call): boolean => plan?.step === steps && plan?.tools?.includes(name) === false
   const isForbidden = ({ name }: Call): boolean =>
     !setup.tools[name]?.skill && active.some(({ allowedTools }) => allowedTools?.includes(name) === false)
-  return calls.map((call) => (isForbidden(call) ? { ...call, ...refusal, failed: !call.unloaded } : call))
+  return calls.map((call) =>
+    isLeftOut(call) || isForbidden(call) ? { ...call, ...refusal, failed: !call.unloaded } : call,
+  )
 }

@@ -6,6 +6,7 @@ import type { AgentMachineEvent } from '../../../machines/agent/machine-events.j
 import type { CompactionOutput } from '../../../machines/agent/fit.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
 import { isRunnable, type ToolResult } from '../../../machines/agent/batch-calls.js'
+import type { StepPlan } from '../../../machines/agent/step-plan.js'
 import type { RetrievedSnippet } from '../../../machines/agent/messages.js'
 import type { CallScreening, InputScreening, Screening } from '../../../machines/agent/screening.js'
 import {
@@ -96,6 +97,7 @@ export class AgentHarness implements ReplayHarness {
       actors: {
         screenInput: fromPromise<InputScreening[]>(() => this.#cue('inputShields')),
         retrieve: fromPromise<RetrievedSnippet[]>(() => this.#cue('retrieval')),
+        prepareStep: fromPromise<StepPlan>(() => this.#cue('plan')),
         fitContext: fromPromise<CompactionOutput>(() => this.#cue('fitting')),
         consultGuards: fromPromise<UserGuardsOutput, { on: 'calls' | 'results' }>(({ input: { on } }) =>
           this.#cue(on === 'calls' ? 'callGuards' : 'resultGuards'),

@@ -105,6 +105,23 @@ export const callRules: readonly AgentInvariant[] = [
     const wrong = after.calls.find(isForbidden)
     return wrong && `'${wrong.id}' is not refused`
   }),
+  createRule('a call that the plan of its step leaves out never runs', (change) => {
+    const { after } = change
+    const { plan, steps } = after
+    if (!hasStarted(change, 'runTools') || plan?.step !== steps || !plan.tools) return null
+    const wrong = after.calls.find(({ name, started }) => started && !plan.tools?.includes(name))
+    return wrong && `'${wrong.id}' runs`
+  }),
+  createRule('the author is asked about each step once, and before its request', (change) => {
+    const { after, before, event } = change
+    if (!after.features.prepareStep) return hasStarted(change, 'prepareStep') && 'nothing was to be asked'
+    const isPlanned = after.plan?.step === after.steps + 1
+    if (hasStarted(change, 'prepareStep')) return isPlanned && 'the step has a plan'
+    if (event.type === ('xstate.done.actor.plan' as string) && before && change.transitions.length > 0)
+      return after.plan?.step !== before.steps + 1 && 'the plan is lost'
+    const isAsked = hasStarted(change, 'requestModel') && change.state === 'RUNNING.asking.requesting'
+    return isAsked && !isPlanned && 'a request is made without a plan'
+  }),
   createRule('a call that needs approval runs only when it was approved', ({ before, after, event }) => {
     const freed = after.calls.filter(
       ({ id, needs }) => needs === 'nobody' && findCall(before?.calls, id)?.needs === 'approval',

@@ -183,7 +183,7 @@ export const endingRules: readonly AgentInvariant[] = [
   }),
   createRule('only a part that must not fail makes a run end for an internal reason', ({ event, after }) => {
     const internal =
-      /^xstate\.error\.actor\.(inputShields|retrieval|fitting|callShields|resultShields|callGuards|resultGuards|outputShields|backOff)$/
+      /^xstate\.error\.actor\.(inputShields|retrieval|plan|fitting|callShields|resultShields|callGuards|resultGuards|outputShields|backOff)$/
     return after.reason === 'internal' && !internal.test(event.type) && `by ${event.type}`
   }),
   createRule('changes of state are announced, one after the other', (change) => {

@@ -1,0 +1,89 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { createModelFailure } from '../../../machines/agent/model-response.js'
+import { findNextPlan } from '../../../machines/agent/step-plan.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import { getMarkedModel } from '../models/foreign-echo.js'
+import type { ModelProvider, ToolSpec } from '../models/provider.js'
+import type { ToolSet } from '../tools/tool-set.js'
+
+/**
+ * The agent as the next step has it; without a context, as it is. Throws a plain failure where it has no model of the planned
+ * name.
+ */
+export function applyPlan(given: AgentParts, context: AgentContext | null): AgentParts {
+  const plan = context && findNextPlan(context)
+  const parts = given.models ? { ...given, model: getMarkedModel(given.model) } : given
+  if (plan === null) return parts
+  const { model, tools, toolChoice, instructions, sampling } = plan
+  return {
+    ...parts,
+    ...(model !== undefined && { model: getModel(parts, model) }),
+    ...(tools && { tools: narrowTools(parts.tools, tools) }),
+    toolChoice: toolChoice ?? (tools ? keepChoice(parts, tools) : parts.toolChoice),
+    ...(instructions !== undefined && {
+      instructions: [instructions, parts.skillIndex].filter(Boolean).join('\n\n') || null,
+    }),
+    ...(sampling && { sampling: { ...parts.sampling, ...sampling } }),
+  }
+}
+
+/** The agent's own choice of a tool, where the step has that tool. */
+function keepChoice({ toolChoice }: AgentParts, tools: readonly string[]): AgentParts['toolChoice'] {
+  const isLeft = typeof toolChoice === 'object' ? tools.includes(toolChoice.name) : tools.length > 0
+  return isLeft ? toolChoice : undefined
+}
+
+/** Another process may have other models. */
+function getModel({ models = {} }: AgentParts, name: string): ModelProvider {
+  const model = Object.hasOwn(models, name) ? models[name] : undefined
+  if (model !== undefined) return getMarkedModel(model)
+  const failure = createModelFailure({
+    kind: 'fatal',
+    code: 'unknown_model',
+    message: `This step is to be asked of the model '${name}', which this agent does not have. Add it to models of createAgent.`,
+  })
+  throw { ...failure, usage: null, jitter: 1 }
+}
+
+/** What the request offers. What finds and calls deferred tools is offered only with them. */
+function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
+  const { search } = set
+  const dispatcher = search?.dispatcher?.name
+  const deferred = set.deferred.filter(({ name }) => names.includes(name))
+  const isAllowed = ({ name }: { name: string }): boolean =>
+    names.includes(name) || (name === dispatcher && deferred.length > 0)
+  return {
+    get: (name) => set.get(name),
+    names: set.names,
+    specs: set.specs,
+    offered: narrowSpecs(set.offered, names, isAllowed),
+    deferred,
+    search,
+    traits: set.traits,
+  }
+}
+
+/** Providers and token counters know lists of tools by identity. */
+function narrowSpecs(
+  offered: readonly ToolSpec[],
+  names: readonly string[],
+  isAllowed: (spec: ToolSpec) => boolean,
+): readonly ToolSpec[] {
+  const lists = narrowed.get(offered) ?? new Map<string, readonly ToolSpec[]>()
+  narrowed.set(offered, lists)
+  const key = names.join()
+  const list = lists.get(key) ?? offered.filter(isAllowed)
+  lists.set(key, list)
+  return list
+}
+
+const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
+
+/** What the request has in place of the transcript; null: the transcript. */
+export function findPlannedMessages(context: AgentContext): readonly Message[] | null {
+  const messages = findNextPlan(context)?.messages
+  if (messages === undefined) return null
+  const known = new Map(context.messages.map((message) => [message.id, message]))
+  return messages.flatMap((one) => (typeof one === 'string' ? (known.get(one) ?? []) : [one]))
+}

@@ -1,0 +1,197 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { createModelFailure, type ModelActorError } from '../../../machines/agent/model-response.js'
+import type { Message } from '../../../machines/agent/messages.js'
+import type { Json } from '../../../machines/agent/json.js'
+import type { StepPlan } from '../../../machines/agent/step-plan.js'
+import { describeError } from '../base/describe-error.js'
+import { freezeOnce } from '../base/freeze.js'
+import { findNearestName } from '../base/nearest-name.js'
+import { parseJsonOr } from '../base/parse-json.js'
+import { rememberThrown } from '../base/thrown-errors.js'
+import { hintFor } from '../config/known-options.js'
+import { resolveRequestOptions } from '../config/request-options.js'
+import type { AgentParts } from '../live/agent-parts.js'
+import type { StepQuestion, StepResult } from '../live/prepare-step.js'
+import type { EffectScope } from '../live/runtime.js'
+import { readConversation } from '../sessions/input-history.js'
+
+/**
+ * Asks the agent's author what the next request is made of. Rejects with a plain failure that names the option and the key
+ * that is wrong.
+ */
+export async function prepareStep(
+  parts: AgentParts,
+  { signal, runtime, context }: Pick<EffectScope, 'signal' | 'runtime' | 'context'>,
+): Promise<StepPlan> {
+  await runtime.waitUntilDurable()
+  signal.throwIfAborted()
+  const app = runtime.binding.context
+  const step = context.steps + 1
+  const { writeInstructions } = parts
+  const written = writeInstructions && (await ask('instructions', () => writeInstructions(app)))
+  if (writeInstructions && typeof written !== 'string')
+    throw createFailure('instructions', 'must return a text.')
+  const question: StepQuestion = {
+    step,
+    messages: Object.freeze(context.messages.map(freezeOnce)),
+    usage: freezeOnce({ ...context.usage.run }),
+    context: app,
+    lastResults: freezeOnce(listLastResults(context)),
+  }
+  const said = parts.prepareStep && (await ask('prepareStep', () => parts.prepareStep?.(question)))
+  return {
+    step,
+    ...(typeof written === 'string' && { instructions: written }),
+    ...readStepSettings(said ?? {}, parts, question, runtime.time.now()),
+  }
+}
+
+async function ask(option: 'instructions' | 'prepareStep', question: () => unknown): Promise<unknown> {
+  try {
+    return await question()
+  } catch (error) {
+    throw rememberThrown(createFailure(option, `threw: ${describeError(error)}.`), error)
+  }
+}
+
+const keys = ['model', 'tools', 'toolChoice', 'instructions', 'sampling', 'messages'] as const
+
+/** What `prepareStep` has returned, checked. */
+function readStepSettings(
+  said: unknown,
+  parts: AgentParts,
+  { messages: transcript }: StepQuestion,
+  now: number,
+): Omit<StepPlan, 'step'> {
+  const refuse = (problem: string): never => {
+    throw createFailure('prepareStep', problem)
+  }
+  if (typeof said !== 'object' || said === null || Array.isArray(said))
+    return refuse(`must return an object, such as { model, tools }, or nothing.`)
+  const unknown = Object.keys(said).find((key) => !(keys as readonly string[]).includes(key))
+  if (unknown !== undefined)
+    refuse(`returned '${unknown}', which a step does not have. ${hintFor(unknown, keys)}`)
+  const { model, tools, messages, ...options } = said as Record<(typeof keys)[number], unknown>
+  return {
+    ...(model !== undefined && { model: readModel(model, parts, refuse) }),
+    ...(tools !== undefined && { tools: readTools(tools, parts, refuse) }),
+    ...readOptions(options, (tools as string[] | undefined) ?? parts.tools.names, refuse),
+    ...(messages !== undefined && { messages: readMessages(messages, transcript, now, refuse) }),
+  }
+}
+
+type Refuse = (problem: string) => never
+
+function readModel(model: unknown, { models = {} }: AgentParts, refuse: Refuse): string {
+  if (typeof model === 'string' && Object.hasOwn(models, model)) return model
+  const names = Object.keys(models)
+  const known = names.length === 0 ? 'models of createAgent has none' : `models has ${names.join(', ')}`
+  return refuse(`returned the model ${describe(model)}, and ${known}.${hint(model, names)}`)
+}
+
+function readTools(tools: unknown, { tools: set }: AgentParts, refuse: Refuse): string[] {
+  if (!Array.isArray(tools)) return refuse('returned tools that are no list of names.')
+  const unknown = (tools as unknown[]).find((name) => typeof name !== 'string' || set.get(name) === undefined)
+  if (unknown === undefined) return [...new Set(tools as string[])]
+  return refuse(
+    `returned the tool ${describe(unknown)}, which this agent does not have.${hint(unknown, set.names)}`,
+  )
+}
+
+function readOptions(options: object, tools: readonly string[], refuse: Refuse) {
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+  try {
+    const { toolChoice, instructions, sampling } = resolveRequestOptions(given)
+    if (typeof toolChoice === 'object' && !tools.includes(toolChoice.name))
+      refuse(`returned the toolChoice '${toolChoice.name}', which is none of the tools of this step.`)
+    if (toolChoice === 'required' && tools.length === 0)
+      refuse("returned the toolChoice 'required', and no tools.")
+    return {
+      ...(toolChoice !== undefined && { toolChoice }),
+      ...(instructions !== undefined && { instructions }),
+      ...(sampling !== undefined && { sampling: { ...sampling } }),
+    } as Omit<StepPlan, 'step'>
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return refuse(`returned what no request can have: ${error.message}`)
+  }
+}
+
+/** Messages of the transcript are kept by their ids, others whole. */
+function readMessages(
+  messages: unknown,
+  transcript: readonly Message[],
+  now: number,
+  refuse: Refuse,
+): (string | Message)[] {
+  if (!Array.isArray(messages) || messages.length === 0)
+    return refuse('returned messages that are no list with a message in it.')
+  const given = messages as unknown[]
+  const known = new Set<unknown>(transcript)
+  const whole = readWhole(given, now, refuse)
+  const isInOrder = whole.every((message, i) => getCallId(message) === getCallId(given[i]))
+  if (whole.length !== given.length || !isInOrder) return whole
+  return whole.map((message, i) =>
+    known.has(given[i]) ? (given[i] as Message).id : { ...message, id: `planned-${i + 1}` },
+  )
+}
+
+/** Checks what stands in a list of messages, and that each call has its result; the last is not the model's own. */
+function readWhole(given: readonly unknown[], now: number, refuse: Refuse): Message[] {
+  const last = given.at(-1) as { role?: unknown } | null | undefined
+  try {
+    // What a run takes ends with the user; a request may end with the results of calls.
+    const isAfterCalls = last?.role === 'tool' || (last as { internal?: unknown } | null)?.internal === true
+    const { history, newMessages } = readConversation(isAfterCalls ? [...given, closing] : given, now)
+    const own = isAfterCalls ? newMessages.slice(0, -1) : newMessages
+    const said = own.map(
+      (message, i): Message => ({
+        role: 'user',
+        id: `m${history.length + i + 1}`,
+        createdAt: now,
+        ...message,
+      }),
+    )
+    return [...history, ...said]
+  } catch (error) {
+    return refuse(`returned messages that no request can have: ${describeError(error)}`)
+  }
+}
+
+function getCallId(message: unknown): unknown {
+  return (message as { tool_call_id?: unknown }).tool_call_id
+}
+
+const closing = { role: 'user', content: '…' }
+
+/** The results right after the last response that asked for calls. */
+function listLastResults({ messages, steps }: AgentContext): StepResult[] {
+  const at = messages.findLastIndex(({ role }) => role === 'assistant')
+  const asking = messages[at]
+  if (steps === 0 || asking?.role !== 'assistant') return []
+  return messages.slice(at + 1).flatMap((message): StepResult[] => {
+    const call =
+      message.role === 'tool' ? asking.tool_calls?.find(({ id }) => id === message.tool_call_id) : undefined
+    if (message.role !== 'tool' || call === undefined) return []
+    const { name, arguments: text } = call.function
+    const status = (message.data?.['status'] ?? 'ok') as StepResult['status']
+    return [
+      { id: call.id, name, arguments: parseJsonOr(text, null) as Json, status, content: message.content },
+    ]
+  })
+}
+
+function describe(value: unknown): string {
+  return typeof value === 'string' ? `'${value}'` : `of type ${value === null ? 'null' : typeof value}`
+}
+
+function hint(given: unknown, names: readonly string[]): string {
+  const near = typeof given === 'string' ? findNearestName(given, names) : undefined
+  return near === undefined ? '' : ` Did you mean ${near}?`
+}
+
+function createFailure(option: 'instructions' | 'prepareStep', problem: string): ModelActorError {
+  const code = option === 'instructions' ? 'instructions_failed' : 'prepare_step_failed'
+  const failure = createModelFailure({ kind: 'fatal', code, message: `${option} ${problem}` })
+  return { ...failure, usage: null, jitter: 1 }
+}

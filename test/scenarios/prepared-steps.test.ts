@@ -1,0 +1,411 @@
+import { z } from 'zod'
+import {
+  type AgentOptions,
+  ConfigError,
+  createAgent,
+  memoryStore,
+  openaiChat,
+  type PrepareStep,
+  type StepQuestion,
+  toolSearch,
+  type Tool,
+} from '../../src/index.js'
+import { startRehearsal } from '../../src/rehearsal/index.js'
+import { createRecordedAgent, recordSession, replaySession } from '../../src/testing/index.js'
+import { again, played, stage, textOf } from '../support/play.js'
+import { call, calls, text, tool } from '../support/tools.js'
+
+interface Sent {
+  model?: string
+  tools?: { function: { name: string } }[]
+  tool_choice?: unknown
+  temperature?: number
+}
+const sentIn = ({ sent }: { sent: unknown }): Sent => sent as Sent
+const toolsIn = (request: { sent: unknown }): string[] =>
+  (sentIn(request).tools ?? []).map(({ function: { name } }) => name)
+
+/** A run that ends before anything is sent. */
+async function unsent(options: Partial<AgentOptions>) {
+  const theatre = await stage([text('Never.')], options)
+  const result = await theatre.run().run.result
+  expect(theatre.requests).toEqual([])
+  return { result }
+}
+
+const pair = [tool('look', () => 'Seen.'), tool('book', () => 'Booked.')]
+
+describe('prepareStep', () => {
+  it('is asked once before each request, with what the run has come to', async () => {
+    const asked: StepQuestion[] = []
+    const theatre = await stage([call('look', { at: 1 }), text('Done.')], {
+      tools: pair,
+      prepareStep: (question) => void asked.push(question),
+    })
+    const { run } = theatre.run('Go.', { context: { user: 'ann' } })
+    const { usage } = await run.result
+    expect(asked.map(({ step, context }) => [step, context])).toEqual([
+      [1, { user: 'ann' }],
+      [2, { user: 'ann' }],
+    ])
+    expect(asked[0]).toMatchObject({
+      lastResults: [],
+      messages: [{ role: 'user' }],
+      usage: { totalTokens: 0 },
+    })
+    expect(asked[1]?.lastResults).toMatchObject([
+      { name: 'look', arguments: { at: 1 }, status: 'ok', content: 'Seen.' },
+    ])
+    expect(asked[1]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
+    expect(asked[1]?.usage.totalTokens).toBeLessThan(usage.totalTokens)
+    expect(Object.isFrozen(asked[1]?.messages[0])).toBe(true)
+  })
+
+  it('changes instructions, sampling, the choice of a tool and the tools of one request', async () => {
+    const { stage: theatre } = await played([call('look'), text('Done.')], {
+      tools: pair,
+      instructions: 'Be brief.',
+      sampling: { temperature: 1, topP: 0.5 },
+      prepareStep: ({ step }) =>
+        step === 1
+          ? {
+              instructions: 'Look first.',
+              sampling: { temperature: 0 },
+              toolChoice: { name: 'look' },
+              tools: ['look'],
+            }
+          : undefined,
+    })
+    const [first, second] = theatre.requests
+    expect(sentIn(first as never)).toMatchObject({ temperature: 0, top_p: 0.5 })
+    expect(sentIn(first as never).tool_choice).toMatchObject({ function: { name: 'look' } })
+    expect(theatre.requests.map(toolsIn)).toEqual([['look'], ['look', 'book']])
+    expect(sentIn(second as never)).toMatchObject({ temperature: 1 })
+    expect([textOf(theatre.wire(0)[0]), textOf(theatre.wire(1)[0])]).toEqual(['Look first.', 'Be brief.'])
+  })
+
+  it('may drop the choice of a tool with its tools', async () => {
+    const { stage: theatre } = await played([text('Done.')], {
+      tools: pair,
+      toolChoice: { name: 'look' },
+      prepareStep: () => ({ tools: [] }),
+    })
+    expect(sentIn(theatre.requests[0] as never)).not.toHaveProperty('tool_choice')
+    expect(theatre.requests.map(toolsIn)).toEqual([[]])
+  })
+
+  it('narrows by the chart: a call of a tool that the step leaves out is refused before it runs, or is approved', async () => {
+    const book = tool('book', () => 'Booked.', { needsApproval: true })
+    const { result, of } = await played([calls([['book'], ['look']]), text('Done.')], {
+      tools: [tool('look'), book],
+      prepareStep: () => ({ tools: ['look'] }),
+    })
+    expect(result.state).toBe('COMPLETED')
+    expect(book.inputs).toEqual([])
+    expect(of('tool_result').map(({ name, status }) => [name, status])).toEqual([
+      ['book', 'blocked'],
+      ['look', 'ok'],
+    ])
+  })
+
+  it.each(['append', 'dispatch'] as const)(
+    'narrows deferred tools, whatever is loaded (%s)',
+    async (loading) => {
+      const deferred = (name: string): Tool => ({ ...tool(name, () => `${name}.`), defer: true })
+      const through = (name: string) =>
+        loading === 'append' ? call(name) : call('call_tool', { name, arguments: {} })
+      const {
+        result,
+        of,
+        stage: theatre,
+      } = await played(
+        [call('tool_search', { query: 'one' }), through('one'), through('two'), text('Done.')],
+        {
+          tools: [deferred('one'), deferred('two'), toolSearch({ loading, search: () => ['one', 'two'] })],
+          prepareStep: ({ step }) =>
+            step === 1 ? {} : { tools: ['one', 'tool_search'], instructions: 'Now.' },
+        },
+      )
+      expect(result.state).toBe('COMPLETED')
+      expect(of('tool_result').map(({ name, status }) => [name, status])).toEqual([
+        ['tool_search', 'ok'],
+        ['one', 'ok'],
+        ['two', 'blocked'],
+      ])
+      expect(toolsIn(theatre.requests[1] as never)).toEqual(
+        loading === 'append' ? ['tool_search', 'one'] : ['tool_search', 'call_tool'],
+      )
+      expect(textOf(theatre.wire(1)[0])).toMatch(/^Now\.\n\n[^]*- one/)
+      expect(textOf(theatre.wire(1)[0])).not.toContain('- two')
+    },
+  )
+
+  it('changes the messages of one request, and leaves the transcript as it is', async () => {
+    const { result, stage: theatre } = await played([call('look'), text('Done.')], {
+      tools: pair,
+      prepareStep: ({ step, messages }) =>
+        step === 2 ? { messages: [...messages.slice(1), { role: 'user', content: 'Mind the time.' }] } : {},
+    })
+    expect(theatre.wire(1).map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user'])
+    expect(textOf(theatre.wire(1).at(-1))).toBe('Mind the time.')
+    expect(JSON.stringify(theatre.wire(1))).not.toContain('Go.')
+    expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant'])
+  })
+
+  it('is not fitted where it has changed the messages: they have to fit', async () => {
+    const { result } = await unsent({
+      tokenizer: { count: (words) => words.length },
+      context: { window: 100 },
+      prepareStep: () => ({ messages: [{ role: 'user', content: 'x'.repeat(500) }] }),
+    })
+    expect(result).toMatchObject({ state: 'ERROR', reason: 'context_overflow' })
+    expect(result.error?.message).toContain('prepareStep')
+  })
+
+  it('is not asked again for another attempt at the step', async () => {
+    let asked = 0
+    const theatre = await stage([{ status: 500 } as never, text('Done.')], {
+      prepareStep: () => ({ instructions: `Attempt ${(asked += 1)}.` }),
+    })
+    const play = theatre.run().skipBackOff()
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(asked).toBe(1)
+    expect([textOf(theatre.wire(0)[0]), textOf(theatre.wire(1)[0])]).toEqual(['Attempt 1.', 'Attempt 1.'])
+  })
+
+  it('lets a pause that comes meanwhile take effect first, and is not asked again after it', async () => {
+    let asked = 0
+    const theatre = await stage([text('Done.')], {
+      prepareStep: () => {
+        asked += 1
+        play.run.pause()
+        return {}
+      },
+    })
+    const play = theatre.run()
+    expect(await play.rest()).toMatchObject({ state: 'PAUSED' })
+    play.run.resume()
+    expect(await play.run.result).toMatchObject({ state: 'COMPLETED' })
+    expect(asked).toBe(1)
+  })
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('Oh.')
+      },
+      'prepareStep threw: Oh.',
+    ],
+    ['rejects', () => Promise.reject(new Error('Oh.')), 'prepareStep threw: Oh.'],
+    ['returns no object', () => 'fast', 'prepareStep must return an object'],
+    [
+      'returns an unknown key',
+      () => ({ modell: 'fast' }),
+      "prepareStep returned 'modell', which a step does not have. Did you mean model?",
+    ],
+    [
+      'names an unknown model',
+      () => ({ model: 'fasst' }),
+      "prepareStep returned the model 'fasst', and models has fast. Did you mean fast?",
+    ],
+    [
+      'names an unknown tool',
+      () => ({ tools: ['loook'] }),
+      "prepareStep returned the tool 'loook', which this agent does not have. Did you mean look?",
+    ],
+    [
+      'returns no list of tools',
+      () => ({ tools: 'look' }),
+      'prepareStep returned tools that are no list of names.',
+    ],
+    [
+      'chooses a tool that the step leaves out',
+      () => ({ tools: ['look'], toolChoice: { name: 'book' } }),
+      "prepareStep returned the toolChoice 'book'",
+    ],
+    [
+      'demands a call of no tool',
+      () => ({ tools: [], toolChoice: 'required' }),
+      "prepareStep returned the toolChoice 'required', and no tools.",
+    ],
+    ['returns wrong sampling', () => ({ sampling: { temperature: 7 } }), 'temperature'],
+    [
+      'returns no messages',
+      () => ({ messages: [] }),
+      'prepareStep returned messages that are no list with a message in it.',
+    ],
+    [
+      'returns a result without its call',
+      () => ({ messages: [{ role: 'tool', tool_call_id: 'a', content: 'x' }] }),
+      'prepareStep returned messages that no request can have',
+    ],
+  ] as [string, PrepareStep, string][])(
+    'ends the run with a failure that names what is wrong when it %s',
+    async (_, prepareStep, message) => {
+      const { result } = await unsent({
+        tools: pair,
+        prepareStep,
+        models: { fast: openaiChat({ model: 'fast', apiKey: 'none' }) },
+      })
+      expect(result).toMatchObject({
+        state: 'ERROR',
+        reason: 'internal',
+        error: { code: 'prepare_step_failed' },
+      })
+      expect(result.error?.message).toContain(message)
+    },
+  )
+
+  it('has to be a function, and models have to be models', () => {
+    const model = { request: () => undefined }
+    expect(() => createAgent({ model, prepareStep: {} } as never)).toThrow(ConfigError)
+    expect(() => createAgent({ model, models: { fast: 'gpt' } } as never)).toThrow(
+      new ConfigError(
+        'invalid_config',
+        "models.fast must be a ModelProvider, such as openaiChat({ model: '…' }).",
+        'models.fast',
+      ),
+    )
+  })
+
+  it('is kept in the log: a replay, a resume in another process, a fork and a recorded agent do not ask it again', async () => {
+    const store = memoryStore()
+    let asked = 0
+    const create = (): Partial<AgentOptions> => ({
+      store,
+      tools: [tool('look'), tool('pay', () => 'Paid.', { needsApproval: true })],
+      prepareStep: ({ step }) => {
+        asked += 1
+        return { instructions: `Asked ${asked}.`, ...(step === 1 && { tools: ['pay'] }) }
+      },
+    })
+    const theatre = await stage([calls([['pay'], ['look']]), text('Done.'), text('Done.')], create())
+    const first = theatre.run('Go.', { session: 's' })
+    await first.rest()
+    expect(asked).toBe(1)
+    const other = again(theatre, create())
+    const fork = await other.fork('s')
+    for (const id of ['s', fork]) {
+      const run = await other.resume(id)
+      const [waiting] = (await run.result).pending ?? []
+      run.approve(waiting?.callId ?? '')
+      expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+    }
+    expect(asked).toBe(3)
+    const recording = await recordSession(other, 's')
+    expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({
+      state: 'COMPLETED',
+    })
+    expect((await other.replay('s')).run).toMatchObject({ state: 'COMPLETED' })
+    expect(asked).toBe(3)
+  })
+
+  it('meets an output schema: the answer has to fit as ever', async () => {
+    const { result } = await played([text('{"city":"Rome"}')], {
+      output: { schema: z.object({ city: z.string() }), mode: 'response_format' },
+      prepareStep: () => ({ instructions: 'Answer.' }),
+    })
+    expect(result).toMatchObject({ state: 'COMPLETED', object: { city: 'Rome' } })
+  })
+
+  it('does not speak for last words at a limit', async () => {
+    const { stage: theatre, result } = await played([call('look'), text('So far.')], {
+      tools: pair,
+      instructions: 'Be brief.',
+      limits: { maxSteps: 1, onLimit: 'conclude' },
+      prepareStep: () => ({ instructions: 'Look first.' }),
+    })
+    expect(result).toMatchObject({ state: 'MAX_STEPS', output: 'So far.' })
+    expect([textOf(theatre.wire(0)[0]), textOf(theatre.wire(1)[0])]).toEqual(['Look first.', 'Be brief.'])
+  })
+})
+
+describe('models', () => {
+  it('are asked by their names, each priced by itself; what one wants back is not sent to another', async () => {
+    const rehearsal = await startRehearsal({
+      scenario: { turns: [text('Done.', { usage: { input: 10, output: 5 } })] },
+    })
+    try {
+      const fast = openaiChat({ model: 'fast', baseURL: rehearsal.url, apiKey: 'none' })
+      const usage = { input: 10, output: 5 }
+      const theatre = await stage([call('look', {}, { reasoning: 'Hm.', usage })], {
+        tools: pair,
+        models: { fast },
+        prices: {
+          'gpt-test': { inputPerMillion: 1, outputPerMillion: 1 },
+          fast: { inputPerMillion: 100, outputPerMillion: 100 },
+        },
+        prepareStep: ({ step }) => (step === 2 ? { model: 'fast' } : {}),
+      })
+      const { run, of } = theatre.run()
+      const result = await run.result
+      expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+      expect(rehearsal.requests.map(sentIn)).toMatchObject([{ model: 'fast' }])
+      expect(JSON.stringify(rehearsal.requests[0]?.sent)).not.toContain('Hm.')
+      const costs = of('usage').map(({ step }) => step.cost ?? 0)
+      expect((costs[1] ?? 0) / (costs[0] ?? 1)).toBeCloseTo(100)
+    } finally {
+      await rehearsal.close()
+    }
+  })
+
+  it('that another process does not have end the run there, with the name', async () => {
+    const store = memoryStore()
+    const theatre = await stage([text('Never.')], {
+      store,
+      models: { fast: openaiChat({ model: 'fast', baseURL: 'http://127.0.0.1:9/', apiKey: 'none' }) },
+      prepareStep: () => {
+        play.run.pause()
+        return { model: 'fast' }
+      },
+    })
+    const play = theatre.run('Go.', { session: 's' })
+    await play.rest()
+    const run = await again(theatre, { store }).resume('s')
+    run.resume()
+    const { state, error } = await run.result
+    expect([state, error?.code]).toEqual(['ERROR', 'unknown_model'])
+    expect(error?.message).toContain("'fast'")
+    expect(theatre.requests).toEqual([])
+  })
+})
+
+describe('instructions that are a function', () => {
+  it('are written for each step, from the context of the app', async () => {
+    let written = 0
+    const theatre = await stage([call('look'), text('Done.')], {
+      tools: pair,
+      instructions: (context) => `For ${(context as { user: string }).user}, ${(written += 1)}.`,
+    })
+    await theatre.run('Go.', { context: { user: 'ann' } }).run.result
+    expect([textOf(theatre.wire(0)[0]), textOf(theatre.wire(1)[0])]).toEqual(['For ann, 1.', 'For ann, 2.'])
+  })
+
+  it('give way to those of prepareStep', async () => {
+    const { stage: theatre } = await played([text('Done.')], {
+      instructions: () => 'Written.',
+      prepareStep: () => ({ instructions: 'Prepared.' }),
+    })
+    expect(textOf(theatre.wire(0)[0])).toBe('Prepared.')
+  })
+
+  it.each([
+    [
+      'throw',
+      () => {
+        throw new Error('Oh.')
+      },
+      'instructions threw: Oh.',
+    ],
+    ['are no text', () => 7 as never, 'instructions must return a text.'],
+  ] as [string, () => string, string][])('end the run when they %s', async (_, instructions, message) => {
+    const { result } = await unsent({ instructions })
+    expect(result).toMatchObject({
+      state: 'ERROR',
+      reason: 'internal',
+      error: { code: 'instructions_failed' },
+    })
+    expect(result.error?.message).toContain(message)
+  })
+})
