@@ -1,10 +1,65 @@
-// What each library is, which of its documented ways the second column takes, and what it does not claim. An adapter uses
-// these; the runner reads them without the library.
+// What each library is, which of its documented ways the second column takes and on which page they stand, and which features
+// it does not claim. The runner reads these without the library.
+const both = (lacks) => ({ defaults: lacks, documented: lacks })
+const noIdle = { idleLimit: 'no time limit between two pieces of a stream is documented' }
+const noBudget = { tokenBudget: 'no budget of tokens is documented' }
+
 export const facts = {
+  ai: {
+    title: 'AI SDK',
+    packages: ['ai', '@ai-sdk/openai-compatible'],
+    way: '`includeUsage`; messages kept by `onStepEnd`; `stopWhen` in loops',
+    page: 'https://ai-sdk.dev/docs/agents/loop-control',
+  },
+  agents: {
+    title: 'OpenAI Agents',
+    packages: ['@openai/agents'],
+    way: 'a `MemorySession`; `toolNotFoundBehavior`; `maxTurns` in loops',
+    page: 'https://openai.github.io/openai-agents-js/guides/sessions/',
+    lacks: both({ ...noIdle, ...noBudget }),
+  },
+  langchain: {
+    title: 'LangChain, LangGraph',
+    packages: ['langchain', '@langchain/openai'],
+    way: 'a `MemorySaver` with a thread; `modelCallLimitMiddleware`. In both columns one retry, since six take minutes',
+    page: 'https://docs.langchain.com/oss/javascript/langchain/short-term-memory',
+    lacks: {
+      defaults: {
+        ...noIdle,
+        ...noBudget,
+        stepLimit: '`recursionLimit` counts steps of the graph, not requests',
+      },
+      documented: { ...noIdle, ...noBudget },
+    },
+  },
+  mastra: {
+    title: 'Mastra',
+    packages: ['@mastra/core'],
+    way: 'messages kept by `onStepFinish`; `maxRetries: 2`; `maxSteps` in loops',
+    page: 'https://mastra.ai/reference/streaming/agents/stream',
+    lacks: both({ ...noIdle, ...noBudget }),
+  },
+  strands: {
+    title: 'Strands',
+    packages: ['@strands-agents/sdk'],
+    way: '`limits` of a call in loops',
+    page: 'https://strandsagents.com/docs/user-guide/concepts/agents/agent-loop/',
+    lacks: both({ ...noIdle }),
+  },
+  pi: {
+    title: 'pi',
+    packages: ['@earendil-works/pi-agent-core'],
+    way: '`maxRetries: 2`; `finishTurn`, which ends a run, in loops',
+    page: 'https://github.com/earendil-works/pi/tree/main/packages/agent',
+    lacks: {
+      defaults: { ...noIdle, ...noBudget, retries: 'retries are an option (`maxRetries`)' },
+      documented: { ...noIdle, ...noBudget },
+    },
+  },
   statewright: {
     title: 'Statewright',
     packages: ['statewright'],
-    way: 'a store (`memoryStore`); in loops, `limits.maxSteps: 25`',
+    way: 'a `memoryStore`; `limits.maxSteps` in loops',
     page: 'docs/configuration.md, docs/sessions.md',
   },
   right: { title: 'the right loop', packages: [] },

@@ -6,7 +6,7 @@ const ofUsage = (text) => ({ text, onlyWithUsage: true })
 export const event = (data) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
 
 const envelope = {
-  id: 'chatcmpl-1',
+  id: 'chatcmpl-ID',
   object: 'chat.completion.chunk',
   created: 1_700_000_000,
   model: 'scripted',

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { cases } from './cases/index.mjs'
 import { facts } from './facts.mjs'
+import { findPageProblem, writePage, writeReport } from './page.mjs'
 import { runPeers } from './run-peers.mjs'
 import { summarize } from './summary.mjs'
 
@@ -22,6 +23,8 @@ each case right and one that does it wrong. Exit 1: a failure or a pass that con
   --json FILE    writes every result with its evidence
   --node PATH    the Node that runs the libraries; several need 22.19 or later. Without it: this one, or where it is older the
                  one that comes with the peers (Linux on x64)
+  --write        with --all: the results become conformance/results.json and docs/conformance.md; alone: the page anew
+  --check        runs nothing: docs/conformance.md has to be what conformance/results.json says
   --help         this text
 `
 
@@ -42,6 +45,8 @@ function asked() {
         seed: { ...text, default: '1' },
         json: text,
         node: text,
+        write: flag,
+        check: flag,
         help: flag,
       },
     }).values
@@ -53,6 +58,16 @@ function asked() {
 const options = asked()
 if (options.help) {
   process.stdout.write(help)
+  process.exit(0)
+}
+if (options.check) {
+  const problem = findPageProblem()
+  if (problem) leave(problem)
+  process.exit(0)
+}
+if (options.write && !options.all) {
+  if (options.peer) leave('--write takes all libraries: use --all.')
+  writePage()
   process.exit(0)
 }
 const names = options.all
@@ -71,6 +86,7 @@ if (some.length === 0) leave('--case: no case has this text in its id.')
 const expected = JSON.parse(readFileSync(here('./expected.json'), 'utf8'))
 const report = await runPeers({ names, cases: some, seed, node: options.node, expected })
 if (options.json) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`)
+if (options.write) writeReport(report)
 const { text, isGood } = summarize(report, expected)
 process.stdout.write(text)
 process.exit(isGood ? 0 : 1)

@@ -24,6 +24,7 @@ async function runProcess(given, execPath, results, loose) {
   const child = fork(worker, [JSON.stringify(given)], {
     execPath,
     env,
+    execArgv: [],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   for (const stream of [child.stdout, child.stderr]) {
@@ -64,7 +65,7 @@ async function runColumn({ name, column, cases, seed, execPath, repeats = true }
 }
 
 /** The cases that do not tell the right loop from the wrong one. */
-async function runControls({ cases, seed }) {
+export async function runControls({ cases, seed }) {
   const given = { column: 'defaults', cases, seed, execPath: process.execPath, repeats: false }
   const [right, wrong] = await Promise.all(['right', 'wrong'].map((name) => runColumn({ name, ...given })))
   if (right.error || wrong.error) throw new Error(`The controls do not run: ${right.error ?? wrong.error}`)

@@ -19,6 +19,8 @@ export function createRandom(seed) {
 
 const written = (response, data) => new Promise((resolve) => response.write(data, resolve))
 
+let answers = 0
+
 class Lane {
   requests = []
   faults = []
@@ -74,6 +76,9 @@ class Lane {
   async #send({ status = 200, headers = {}, type = 'text/event-stream', frames }, body, response) {
     response.writeHead(status, { 'content-type': type, ...headers })
     const asked = body.stream_options?.include_usage === true
+    // Each answer has an id of its own: libraries keep messages by it.
+    const id = `chatcmpl-${++answers}`
+    const withOwnId = (text) => text.replaceAll('chatcmpl-ID', id)
     let rest = Buffer.alloc(0)
     const flush = async () => {
       // Pieces by the seed: a client may rely on no border.
@@ -85,9 +90,10 @@ class Lane {
       }
     }
     for (const frame of frames) {
-      if (typeof frame === 'string' || Buffer.isBuffer(frame))
-        rest = Buffer.concat([rest, Buffer.from(frame)])
-      else if (frame.onlyWithUsage) rest = Buffer.concat([rest, Buffer.from(asked ? frame.text : '')])
+      if (typeof frame === 'string') rest = Buffer.concat([rest, Buffer.from(withOwnId(frame))])
+      else if (Buffer.isBuffer(frame)) rest = Buffer.concat([rest, frame])
+      else if (frame.onlyWithUsage)
+        rest = Buffer.concat([rest, Buffer.from(asked ? withOwnId(frame.text) : '')])
       else {
         // oxlint-disable-next-line no-await-in-loop -- in order
         await flush()

@@ -6,6 +6,13 @@ export class Failure extends Error {}
 /** The fault did not happen: the case says nothing, and the run of the suite fails. */
 export class NotCertified extends Error {}
 
+/** The library does not claim this here, as the case found out. */
+export class NotClaimed extends Error {}
+
+export function claims(isSo, why) {
+  if (!isSo) throw new NotClaimed(why)
+}
+
 export function check(isSo, evidence) {
   if (!isSo) throw new Failure(evidence)
 }

@@ -103,7 +103,7 @@ export default [
       const conversation = open({ lane })
       const running = conversation.say('Go.', { signal: controller.signal })
       await lane.had(1)
-      setTimeout(() => controller.abort(), 80)
+      setTimeout(() => controller.abort(), 250)
       const { ended } = await settles(running)
       return { lane, conversation, ended }
     },
@@ -122,7 +122,7 @@ export default [
       const conversation = open({ lane, tools: [tool('read', { path: 'string' }, fixed('the text'))] })
       const running = conversation.say('Go.', { signal: controller.signal })
       await lane.had(1)
-      setTimeout(() => controller.abort(), 80)
+      setTimeout(() => controller.abort(), 250)
       const { ended } = await settles(running)
       return { lane, conversation, ended }
     },

@@ -3,6 +3,8 @@ import { calls, cut, end, first, refuse, say, words } from '../frames.mjs'
 
 const usage = (rest) => ({ class: 'usage', needs: ['usage'], ...rest })
 const read = (id) => [id, 'read', { path: id }]
+const notAsked = 'the request does not ask for usage'
+const asksForUsage = (lane) => lane.requests[0].body.stream_options?.include_usage === true
 const total = (told) => (told ? told.input + told.output : Number.NaN)
 /** No number, or a word beside it: the library says that it does not know. */
 const isUnknown = (told) => !told || told.unknown === true || Number.isNaN(total(told))
@@ -12,15 +14,10 @@ export default [
     name: 'sum',
     title: 'Two steps: the sum of both',
     mistake: 'countsLastStep',
-    async run({ serve, open, tool, check }) {
+    async run({ serve, open, tool, check, claims }) {
       const lane = serve([calls([read('c1')], { tokens: [100, 20] }), say('Done.', { tokens: [130, 7] })])
       const outcome = await open({ lane, tools: [tool('read', { path: 'string' }, () => 'text')] }).say('Go.')
-      const asked = lane.requests[0].body.stream_options?.include_usage === true
-      if (!asked)
-        return check(
-          isUnknown(outcome.usage) || total(outcome.usage) === 0,
-          'a number that the server did not send',
-        )
+      claims(asksForUsage(lane), notAsked)
       return check(
         total(outcome.usage) === 257,
         `usage ${JSON.stringify(outcome.usage)}, not 257 (${outcome.ended})`,
@@ -31,9 +28,10 @@ export default [
     name: 'before-error',
     title: 'A step that was paid for before the provider failed is counted',
     mistake: 'forgetsUsageOnError',
-    async run({ serve, open, tool, check }) {
+    async run({ serve, open, tool, check, claims }) {
       const lane = serve([calls([read('c1')], { tokens: [100, 20] }), refuse(400, 'context length exceeded')])
       const outcome = await open({ lane, tools: [tool('read', { path: 'string' }, () => 'text')] }).say('Go.')
+      claims(asksForUsage(lane), notAsked)
       check(lane.requests.length >= 2, `${lane.requests.length} requests (${outcome.ended})`)
       check(total(outcome.usage) >= 120, `usage ${JSON.stringify(outcome.usage)}, not 120 (${outcome.ended})`)
     },
@@ -43,13 +41,14 @@ export default [
     title: 'Steps before a limit are counted',
     mistake: 'forgetsUsageOnError',
     needs: ['usage', 'stepLimit'],
-    async run({ serve, open, tool, check }) {
+    async run({ serve, open, tool, check, claims }) {
       const lane = serve([
         calls([read('c1')], { tokens: [100, 20] }),
         calls([read('c2')], { tokens: [130, 7] }),
       ])
       const tools = [tool('read', { path: 'string' }, () => 'text')]
       const outcome = await open({ lane, tools, limits: { steps: 2 } }).say('Go.')
+      claims(asksForUsage(lane), notAsked)
       check(
         total(outcome.usage) === 257,
         `usage ${JSON.stringify(outcome.usage)}, not 257 (${outcome.ended})`,
@@ -60,7 +59,7 @@ export default [
     name: 'cancelled',
     title: 'Steps before a cancel are counted',
     mistake: 'forgetsUsageOnError',
-    async run({ serve, open, tool, check, settles }) {
+    async run({ serve, open, tool, check, claims, settles }) {
       const controller = new AbortController()
       const lane = serve([calls([read('c1')], { tokens: [100, 20] }), say('Done.')])
       const cancels = tool('read', { path: 'string' }, () => {
@@ -70,6 +69,7 @@ export default [
       const outcome = await settles(
         open({ lane, tools: [cancels] }).say('Go.', { signal: controller.signal }),
       )
+      claims(asksForUsage(lane), notAsked)
       check(
         total(outcome.usage) === 120,
         `usage ${JSON.stringify(outcome.usage)}, not 120 (${outcome.ended})`,
@@ -81,12 +81,13 @@ export default [
     title: 'An attempt that was cut and retried: counted, estimated or said to be unknown',
     mistake: 'joinsAttempts',
     needs: ['usage', 'retries'],
-    async run({ serve, open, check, certify }) {
+    async run({ serve, open, check, certify, claims }) {
       const lane = serve([
         { frames: [first, ...words('Half of an answer that is lost'), cut] },
         { frames: [first, ...words('Done.'), ...end('stop', [10, 5])] },
       ])
       const outcome = await open({ lane }).say('Go.')
+      claims(asksForUsage(lane), notAsked)
       certify(lane, 'cut')
       if (lane.requests.length === 1) return `not retried: ${outcome.ended}`
       check(

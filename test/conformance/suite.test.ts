@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 
@@ -190,4 +191,38 @@ describe('the command', () => {
     const { status, stderr } = main(...options)
     expect([status, stderr]).toEqual([2, expect.stringContaining(why)])
   })
+})
+
+test('the page is what the committed results say, of the cases as they are', async () => {
+  const { findPageProblem } = await load<{ findPageProblem: () => string | undefined }>('page.mjs')
+  expect(findPageProblem()).toBeUndefined()
+  expect(main('--check').status).toBe(0)
+})
+
+test('each adapter of a library has at most 100 lines', () => {
+  const adapters = readdirSync(new URL('adapters/', folder))
+  const long = adapters.filter(
+    (name) => readFileSync(new URL(`adapters/${name}`, folder), 'utf8').split('\n').length > 101,
+  )
+  expect(adapters.length).toBeGreaterThan(7)
+  expect(long).toEqual([])
+})
+
+test('the least right loop and the least wrong loop are told apart over HTTP', () => {
+  // The controls alone need neither a build nor a library.
+  const { runControls } = JSON.parse(
+    spawnSync(
+      process.execPath,
+      [
+        '--input-type=module',
+        '-e',
+        `import { runControls } from '${new URL('run-peers.mjs', folder).href}'
+         import { cases } from '${new URL('cases/index.mjs', folder).href}'
+         const some = cases.filter(({ id }) => /parallel-calls|cut-call|in-call/.test(id))
+         console.log(JSON.stringify({ runControls: await runControls({ cases: some, seed: 7 }) }))`,
+      ],
+      { encoding: 'utf8' },
+    ).stdout,
+  ) as { runControls: unknown[] }
+  expect(runControls).toEqual([])
 })

@@ -58,6 +58,7 @@ const scripts: Record<string, Script> = {
     },
     because: { 'npx statewright diff before.machine.ts': 'test/cli/diff.test.ts' },
   },
+  'docs/conformance.md › Conformance of agent loops': {},
   'docs/evaluations.md › Evaluations (2)': {
     because: { 'npx statewright eval': 'test/examples/evaluation.test.ts' },
   },

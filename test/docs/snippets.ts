@@ -14,6 +14,7 @@ export const documents = [
   'docs/command-line.md',
   'docs/compare-machines.md',
   'docs/configuration.md',
+  'docs/conformance.md',
   'docs/context.md',
   'docs/control.md',
   'docs/principals.md',

@@ -1,0 +1,68 @@
+// OpenAI Agents on its Chat Completions model. By default the caller keeps `result.history`, as the page on running agents does;
+// the documented way is a session.
+import {
+  Agent,
+  MemorySession,
+  OpenAIChatCompletionsModel,
+  run,
+  setTracingDisabled,
+  tool,
+} from '@openai/agents'
+import OpenAI from 'openai'
+import { toSchema } from './schema.mjs'
+
+export function open({ baseURL, column, tools, limits }) {
+  setTracingDisabled(true)
+  const agent = new Agent({
+    name: 'scripted',
+    model: new OpenAIChatCompletionsModel(new OpenAI({ baseURL, apiKey: 'none' }), 'scripted'),
+    tools: tools.map(({ name, description, fields, execute }) =>
+      tool({
+        name,
+        description,
+        parameters: toSchema(fields),
+        execute: (input, _, details) => execute(input, { signal: details?.signal }),
+      }),
+    ),
+  })
+  const session = column === 'documented' ? new MemorySession() : undefined
+  let history = []
+  return {
+    async say(text, { signal } = {}) {
+      const input = session ? text : [...history, { role: 'user', content: text }]
+      if (!session) history = input
+      let result
+      let error
+      let last
+      try {
+        result = await run(agent, input, {
+          stream: true,
+          signal,
+          session,
+          ...(session && { toolNotFoundBehavior: 'return_error_to_model' }),
+          ...(limits.steps && { maxTurns: limits.steps }),
+        })
+        for await (const event of result) {
+          if (event.type === 'raw_model_stream_event' && event.data.type === 'response_done')
+            last = event.data.response
+        }
+        await result.completed
+        if (!session) history = result.history
+      } catch (thrown) {
+        error = thrown
+      }
+      error ??= result?.error
+      const usage = result?.runContext?.usage ?? error?.state?.usage
+      const finish = last?.providerData?.finish_reason ?? last?.finishReason
+      const isWhole = !error && !signal?.aborted && result?.finalOutput !== undefined
+      return {
+        text: result?.finalOutput ?? '',
+        ok: isWhole && (finish === undefined || finish === 'stop'),
+        ended: error
+          ? `${error.name}: ${error.message}`
+          : `finalOutput ${JSON.stringify(result?.finalOutput)?.slice(0, 40)}${finish ? `, ${finish}` : ''}`,
+        usage: usage && { input: usage.inputTokens, output: usage.outputTokens },
+      }
+    },
+  }
+}

@@ -1,0 +1,125 @@
+// docs/conformance.md: its tables are what conformance/results.json says. Nothing is added by hand between the marks.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { written } from '../bench/block.mjs'
+import { cases } from './cases/index.mjs'
+
+const file = (name) => fileURLToPath(new URL(name, import.meta.url))
+const results = file('./results.json')
+const page = file('../docs/conformance.md')
+
+const signs = { pass: '✓', not_claimed: '–', expected_fail: '✗', fail: '✗' }
+const columns = ['defaults', 'documented']
+const cell = (text) => String(text).replaceAll('|', '\\|').replaceAll('<', '&lt;').trim()
+const row = (cells) => `| ${cells.join(' | ')} |`
+const table = (head, rows) => [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n')
+const isFailure = ({ result }) => result === 'expected_fail' || result === 'fail'
+
+function summaryOf({ peers, results }) {
+  const rows = peers.flatMap(({ name, title, versions, way, page }) =>
+    columns.map((column) => {
+      const own = results.filter((one) => one.peer === name && one.column === column)
+      const count = (is) => own.filter(is).length
+      const version = Object.entries(versions)
+        .map(([of, number]) => `\`${of}\` ${number}`)
+        .join(', ')
+      return [
+        column === 'defaults' ? title : '',
+        column === 'defaults' ? version : '',
+        column === 'defaults' ? 'defaults' : `documented: ${way} (${page})`,
+        count(({ result }) => result === 'pass'),
+        count(isFailure),
+        count(({ result }) => result === 'not_claimed'),
+      ]
+    }),
+  )
+  return table(['Library', 'Version', 'Column', 'pass', 'fail', 'not claimed'], rows)
+}
+
+function casesOf({ peers, results }) {
+  const found = new Map(results.map((one) => [`${one.peer} ${one.column} ${one.case}`, one.result]))
+  const rows = cases.map(({ id, title }) => [
+    `\`${id}\``,
+    cell(title),
+    ...peers.map(({ name }) =>
+      columns.map((column) => signs[found.get(`${name} ${column} ${id}`)] ?? '?').join(' '),
+    ),
+  ])
+  return table(['Case', 'What is asked', ...peers.map(({ title }) => title)], rows)
+}
+
+function failuresOf({ peers, results }, expected) {
+  return peers.map(({ name, title }) => {
+    const own = results.filter((one) => one.peer === name && isFailure(one))
+    const rows = own.map((one) => [
+      `\`${one.case}\``,
+      one.column,
+      `${cell(one.evidence)}${expected[name]?.[one.column]?.[one.case] ? ` (${cell(expected[name][one.column][one.case])})` : ''}`,
+    ])
+    const list = rows.length === 0 ? 'None in this run.' : table(['Case', 'Column', 'What was seen'], rows)
+    return `#### ${title}\n\n${list}`
+  })
+}
+
+function betterOf({ results }) {
+  const passes = (peer, id) =>
+    results.filter((one) => one.peer === peer && one.case === id && one.result === 'pass')
+  const own = results.filter((one) => one.peer === 'statewright' && one.result !== 'pass')
+  const rows = own.flatMap(({ case: id, column, evidence }) => {
+    const better = [...new Set(results.map(({ peer }) => peer))].filter((peer) => passes(peer, id).length > 0)
+    return better.length > 0 ? [[`\`${id}\``, column, better.join(', '), cell(evidence)]] : []
+  })
+  if (rows.length === 0)
+    return 'None in this run. The cases are ours: a case that we did not think of is not here.'
+  return table(['Case', 'Column', 'Who passes', 'What Statewright did'], rows)
+}
+
+/** The text between the marks. */
+export function renderReport(report, expected) {
+  const { date, node, command, seed, note } = report
+  return [
+    `As measured on ${date} with Node ${node}, seed ${seed}, by \`${command}\`. ✓ passed, ✗ failed, – not claimed; the first sign is for the defaults, the second for the documented way.`,
+    ...(note ? [note] : []),
+    '### The libraries',
+    summaryOf(report),
+    '### The cases',
+    casesOf(report),
+    '### Where another library does better than Statewright',
+    betterOf(report),
+    '### The failures that are expected now',
+    ...failuresOf(report, expected),
+  ].join('\n\n')
+}
+
+const read = (name) => readFileSync(name, 'utf8')
+const readExpected = () => JSON.parse(read(file('./expected.json')))
+
+export function writeReport(report) {
+  writeFileSync(results, `${JSON.stringify(report, null, 1)}\n`)
+  writePage()
+}
+
+/** Until it was measured on a quiet machine there is no table: a busy one fails libraries for its own slowness. */
+const noTable = 'There is no table yet: it waits for a run of all libraries on a quiet machine.'
+
+function renderPage() {
+  const text = existsSync(results) ? renderReport(JSON.parse(read(results)), readExpected()) : noTable
+  return written(read(page), 'conformance', text)
+}
+
+export function writePage() {
+  writeFileSync(page, renderPage())
+}
+
+/** Why the page is not what it should be, or undefined. */
+export function findPageProblem() {
+  if (existsSync(results)) {
+    const known = new Set(JSON.parse(read(results)).results.map((one) => one.case))
+    const missing = cases.filter(({ id }) => !known.has(id)).map(({ id }) => id)
+    if (missing.length > 0)
+      return `conformance/results.json lacks the cases ${missing.join(', ')}: run --all --write.`
+  }
+  return renderPage() === read(page)
+    ? undefined
+    : 'docs/conformance.md is not what conformance/results.json says: run --write.'
+}
