@@ -2,7 +2,7 @@ import { isSaid, type SharedStore } from './shared-store.js'
 
 /** What must hold when everything is over. Each sentence is a promise that was broken. */
 export function findLeftovers(shared: SharedStore): string[] {
-  return [...findRepeated(shared), ...findLost(shared), ...findHeld(shared)]
+  return [...findRepeated(shared), ...findLost(shared), ...findHeld(shared), ...findOrphans(shared)]
 }
 
 /** A message was applied, or said, more than once. */
@@ -38,5 +38,19 @@ function findHeld(shared: SharedStore): string[] {
   return [...shared.views.keys()].flatMap((session) => {
     const grant = shared.grantOf(session)
     return grant ? [`${grant.life} holds ${session} for ever.`] : []
+  })
+}
+
+/** States in which a run is not over. */
+const unfinished: readonly unknown[] = ['RUNNING', 'WAITING_FOR_TOOL', 'WAITING_FOR_INPUT', 'PAUSED']
+
+/** A sub-agent that has not ended, although the run above it has. */
+function findOrphans({ store }: SharedStore): string[] {
+  const summaries = new Map(store.list({ children: true }).map(({ id, summary }) => [id, summary]))
+  return [...summaries].flatMap(([id, child]) => {
+    const above = summaries.get(child?.parent ?? '')
+    return above && unfinished.includes(child?.state) && !unfinished.includes(above.state)
+      ? [`${id} is ${child?.state} for ever: ${child?.parent} has ended.`]
+      : []
   })
 }

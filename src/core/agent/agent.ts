@@ -308,7 +308,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
       },
       findBinding: (snapshot) => inputs.bindings.get(snapshot),
       toolsFor: (binding) => inputs.toolsFor(binding),
-      abandon: (runtime, context, call) => void endAbandonedChild(runtime, context, call),
+      abandon: (runtime, context, callId) => void endAbandonedChild(runtime, context, callId),
     },
   )
 }

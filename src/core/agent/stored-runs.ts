@@ -2,6 +2,7 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { BudgetsOption } from '../budgets/budgets-option.js'
 import { checkTokenizerInstalled } from '../effects/check-run-start.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { endLeftChildren } from '../run/end-abandoned-child.js'
 import { endStoredRun } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
@@ -36,13 +37,19 @@ export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'r
   inspect: Inspector | undefined
 }
 
-/** @throws as `openSession` */
-export function acquireSession(
+/**
+ * Takes a session, and ends what earlier processes have left of its sub-agents.
+ * @throws as `openSession`
+ */
+export async function acquireSession(
   { parts, store, definition }: StoredRuns,
   id: string,
   asked: { holder: string; name?: string | undefined; definition?: () => AgentDefinition },
 ): Promise<AcquiredSession> {
-  return openSession(store, id, { clock: parts.clock, definition, interpreter: parts.interpreter, ...asked })
+  const { clock, interpreter } = parts
+  const taken = await openSession(store, id, { clock, definition, interpreter, ...asked })
+  await endLeftChildren({ store, clock }, taken.folded)
+  return taken
 }
 
 /** What a run begins with. */

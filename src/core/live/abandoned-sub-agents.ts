@@ -1,6 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
+import { getChildSessionId } from '../sessions/child-session.js'
 import type { AgentRuntime } from './runtime.js'
 
 /** Whether the open call of a sub-agent has a session of its own: it rests, or was under way. */
@@ -10,6 +11,21 @@ export function hasOpenChild(
 ): boolean {
   const isBegun = questions !== undefined || (started === true && tools[name]?.delegate === true)
   return isBegun && result === undefined
+}
+
+/** The sessions of calls of sub-agents that are open. */
+export function listOpenChildren(context: AgentContext): string[] {
+  return context.calls
+    .filter((call) => hasOpenChild(context, call))
+    .map(({ id }) => getChildSessionId(context, id))
+}
+
+/**
+ * Whether a sub-agent may go on in the store though its call is closed: the process that closed it may have died, or have lost the
+ * store, before it could write the end there. A run that completed has seen to all of them.
+ */
+export function mayHaveLeftChildren({ state, tools }: AgentContext): boolean {
+  return state !== 'COMPLETED' && Object.values(tools).some(({ delegate }) => delegate === true)
 }
 
 /**

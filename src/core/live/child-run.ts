@@ -27,6 +27,7 @@ export class ChildRun {
   /** Settles when its run is there, or is known not to come. */
   readonly #opened: Promise<void>
   #isOpened: () => void = () => undefined
+  #isNotBegun = false
   #onEnd: (end: RunResult) => void = () => undefined
   #onUsage: () => void = () => undefined
 
@@ -47,9 +48,17 @@ export class ChildRun {
     return this.#end === undefined && this.#run !== undefined && workStates.includes(this.#run.state)
   }
 
-  /** Whether it has ended because its log could not be written: the log says that it goes on. */
+  /** Whether its log may say that it goes on: the log could not be written, or could not be opened. */
   get isUnwritten(): boolean {
-    return this.#end?.reason === 'store_error'
+    return this.#end?.reason === 'store_error' || this.#isNotBegun
+  }
+
+  /** Calls back when its end may be missing in its log: an end that could not be written has an error that is recoverable. */
+  onUnsaved(listener: () => void): void {
+    const tell = ({ error }: RunResult): void => {
+      if (error?.recoverable === true) listener()
+    }
+    this.#run?.result.then(tell, () => undefined)
   }
 
   /** Takes in each state of the run at once: an end comes before it is durable. */
@@ -83,6 +92,7 @@ export class ChildRun {
 
   /** There is no run: it was refused, or it has no log. */
   markNotBegun(): void {
+    this.#isNotBegun = true
     this.#isOpened()
   }
 

@@ -4,7 +4,7 @@ import type { agentMachine } from '../../../machines/agent.machine.js'
 import { needsOutputScreening } from '../../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/machine-events.js'
-import type { BatchCall, ToolTraits } from '../../../machines/agent/batch-calls.js'
+import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { addUsage } from '../../../machines/agent/usage.js'
 import { hasUnclearedContent } from '../../../machines/agent/mask-uncleared.js'
 import { findAbandonedCalls } from './abandoned-sub-agents.js'
@@ -76,7 +76,7 @@ export interface JournaledOptions extends RuntimeOptions {
   /** The tools of this program, for a run that is bound to this. */
   toolsFor(binding: Binding): Record<string, ToolTraits>
   /** Ends a sub-agent that is nowhere but in the store. */
-  abandon(runtime: AgentRuntime, context: AgentContext, call: BatchCall): void
+  abandon(runtime: AgentRuntime, context: AgentContext, callId: string): void
 }
 
 /**
@@ -160,7 +160,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       const text = isOver ? runtime.closeStream(scope.defer) : ''
       runtime.endSteps(event, scope.defer)
       if ((event.type as string) === 'xstate.stop') {
-        runtime.endChildren([])
+        runtime.endChildren([], () => undefined)
         if (snapshot.status === 'active') scope.defer(() => runtime.telemetry?.end())
         return transition(snapshot, event, scope)
       }
@@ -188,8 +188,9 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
         return next
       }
       const abandoned = findAbandonedCalls(runtime, snapshot.context, next.context, sealed)
-      runtime.endChildren(next.context.calls)
-      for (const call of abandoned) options.abandon(runtime, snapshot.context, call)
+      const abandon = (callId: string): void => options.abandon(runtime, snapshot.context, callId)
+      runtime.endChildren(next.context.calls, abandon)
+      for (const { id } of abandoned) abandon(id)
       return next
     }) as AgentMachine['transition'],
   })

@@ -312,12 +312,13 @@ export class AgentRuntime {
     this.#children?.clear()
   }
 
-  /** A sub-agent ends when its call is closed, at the latest. */
-  endChildren(calls: readonly BatchCall[]): void {
+  /** A sub-agent ends when its call is closed, at the latest. `onUnsaved` is told of an end that could not be written. */
+  endChildren(calls: readonly BatchCall[], onUnsaved: (callId: string) => void): void {
     for (const [callId, child] of this.#children ?? []) {
       if (calls.some(({ id, result }) => id === callId && result === undefined)) continue
       this.#children?.delete(callId)
       child.cancel()
+      child.onUnsaved(() => onUnsaved(callId))
     }
   }
 

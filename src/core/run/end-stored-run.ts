@@ -1,9 +1,8 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
-import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
+import { agentStates, isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { type Clock, unrefTimer } from '../base/clock.js'
-import { hasOpenChild } from '../live/abandoned-sub-agents.js'
-import { getChildSessionId } from '../sessions/child-session.js'
+import { listOpenChildren, mayHaveLeftChildren } from '../live/abandoned-sub-agents.js'
 import { isQueuedText } from '../sessions/inbox/queued-message.js'
 import { parseInboxMessage, type Receipt } from '../sessions/inbox/session-message.js'
 import { leaseMs } from '../sessions/log/heartbeat.js'
@@ -11,7 +10,7 @@ import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
 import { takeEvent } from '../sessions/take-event.js'
 import type { InboxMessage } from '../sessions/store/inbox.js'
-import type { SessionStore } from '../sessions/store/store.js'
+import type { ListedSession, SessionStore } from '../sessions/store/store.js'
 import { StoreError } from '../sessions/store/store-error.js'
 
 export interface StoreParts {
@@ -83,13 +82,36 @@ export async function endStoredRun(
 const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
   (await store.inbox?.read(sessionId)) ?? []
 
-/** Sub-agents whose calls this has closed end in the store as well. */
+/** Sub-agents whose calls this has closed, or found closed, end in the store as well. */
 async function cancelChildren(parts: StoreParts, context: AgentContext): Promise<void> {
-  for (const call of context.calls) {
+  const open = listOpenChildren(context)
+  for (const child of open) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other
-    if (hasOpenChild(context, call)) await endChildSession(parts, getChildSessionId(context, call.id))
+    await endChildSession(parts, child)
+  }
+  if (mayHaveLeftChildren(context)) await endChildrenExcept(parts, context.sessionId, open)
+}
+
+/** Ends the sub-agents of a session that have not ended in the store, all but some. Never rejects. */
+export async function endChildrenExcept(
+  parts: StoreParts,
+  parent: string,
+  except: readonly string[],
+): Promise<void> {
+  let left: readonly ListedSession[]
+  try {
+    left = await parts.store.list({ parent, state: unfinishedStates })
+  } catch {
+    // The next process that takes the session looks again.
+    return
+  }
+  for (const { id } of left) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    if (!except.includes(id)) await endChildSession(parts, id)
   }
 }
+
+const unfinishedStates = agentStates.filter((state) => isWorkState(state) || isRestState(state))
 
 /** When it is tried again to end a session that another process has, in milliseconds; and how often. */
 const [retryMs, mostRetries] = [leaseMs / 3, 4]

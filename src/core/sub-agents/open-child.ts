@@ -14,6 +14,7 @@ import { toMessages } from '../sessions/user-input.js'
 import type { Binding } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { createId } from '../base/create-id.js'
+import { endLeftChildren } from '../run/end-abandoned-child.js'
 import type { Run } from '../run/run.js'
 import type { RunParts } from '../run/run-parts.js'
 import { Session } from '../sessions/session.js'
@@ -125,7 +126,7 @@ async function openWhenFree(
   for (;;) {
     try {
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
-      return await openSession(store, sessionId, {
+      const taken = await openSession(store, sessionId, {
         clock,
         holder: `sub-agent ${name}`,
         name,
@@ -133,6 +134,9 @@ async function openWhenFree(
         definition,
         interpreter,
       })
+      // oxlint-disable-next-line no-await-in-loop -- the attempt has been a success
+      await endLeftChildren({ store, clock }, taken.folded)
+      return taken
     } catch (error) {
       const isBusy = error instanceof StoreError && error.code === 'session_busy'
       if (!isBusy || isUnwanted() || readElapsed(clock) >= giveUpAt) throw error
