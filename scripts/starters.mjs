@@ -55,7 +55,7 @@ const starts = {
       const chats = await fetch(`http://127.0.0.1:${port}/api/chats`, { headers: { cookie } })
       if (JSON.stringify(await chats.json()) !== '[]') throw new Error('A new user has chats.')
     } finally {
-      process.kill(-server.pid)
+      if (server.pid !== undefined) process.kill(-server.pid)
     }
   },
   service: (cwd) => {

@@ -189,6 +189,7 @@ const reasons: Record<string, string[]> = {
     'statewright stately',
     'statewright paths',
     'statewright diff',
+    'statewright properties',
     'toDifferenceChart',
   ],
   'it is the page’s side: it asks a handler, whose rules hold': ['chatTransport'],

@@ -183,10 +183,10 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
    * @example if ((await run.result).state === 'PAUSED') run.resume()
    * @throws {UsageError} `wrong_state` when the run is not PAUSED and no pause has been asked for, `invalid_input`
    */
-  resume({ at }: { at?: Date | number } = {}): void {
+  resume(options: { at?: Date | number } = {}): void {
     if (!this.#actor.canResume)
       this.#failWrongState('resume', 'it is not PAUSED, and no pause has been asked for')
-    this.#send(toResumeEvent(at))
+    this.#send(toResumeEvent(options))
   }
 
   /**

@@ -32,10 +32,10 @@ const leastTime = 100_000_000_000
  * @example
  * const waitForPayment = defineTool({
  *   name: 'wait_for_payment',
- *   description: 'Waits a day for the payment. Then check the account again.',
- *   input: { type: 'object', properties: {} },
+ *   description: 'Waits until the payment is due. Then check the account again.',
+ *   input: z.object({ due: z.iso.datetime() }),
  *   polling: true,
- *   execute: () => sleepUntil(Date.now() + 24 * 3_600_000),
+ *   execute: ({ due }) => sleepUntil(new Date(due)),
  * })
  * @throws {UsageError} `invalid_date` for what is no date, and for a number that is a duration
  */
@@ -44,7 +44,7 @@ export function sleepUntil(date: Date | number): Sleep {
   if (at === null) throw dateError('it must be a Date, or a number of milliseconds since the epoch')
   if (at < leastTime)
     throw dateError(
-      `${at} is a duration, or a date before 1973: pass Date.now() + ${at} to sleep for that long`,
+      `${at} is a duration, or a date before 1973: to sleep for that long, add the present time to it`,
     )
   return new Sleep(Math.ceil(at))
 }
