@@ -128,6 +128,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()[1]).toContain('"content":"42"')
     },
   },
+  'SKILL.md › The shortest agent': {
+    turns: [call('look_up', { id: '17' }), says('It is on its way.')],
+    expect: ({ said, bodies }) => {
+      expect(said).toContain('COMPLETED It is on its way.')
+      expect(bodies()[1]).toContain('on its way')
+    },
+  },
   'README.md › An agent in twenty lines (2)': { because: 'test/studio/answers.test.ts' },
   'docs/a-run-as-a-test.md › A run as a test': {
     turns: [says('It rains.')],

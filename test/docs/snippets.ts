@@ -6,6 +6,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 /** The documents whose code has to be true. */
 export const documents = [
   'README.md',
+  'SKILL.md',
   'docs/README.md',
   'docs/a-run-as-a-test.md',
   'docs/agui.md',
