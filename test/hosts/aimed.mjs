@@ -128,7 +128,7 @@ export async function playAimed(name, server, times) {
     }
     rows.push(row)
   }
-  await stage.close()
+  wrong.push(...(await stage.close()))
   rmSync(marks, { recursive: true })
   return { name, seconds: (Date.now() - startedAt) / 1000, rows, wrong }
 }

@@ -85,7 +85,7 @@ export async function playContrary(name, server) {
   for (const session of [twice, forgotten, open, after])
     wrong.push(...(await heldAgainst(session, stage)).wrong)
   wrong.push(...wrongInLedger(ledger))
-  await stage.close()
+  wrong.push(...(await stage.close()))
   const row = {
     host: name,
     'ten at once': paid(twice),

@@ -107,7 +107,7 @@ export async function playDeploys(name, server, sessions) {
   wrong.push(...wrongInLedger(ledger))
   await until(async () => (await engine.open()).length === 0)
   for (const open of await engine.open()) wrong.push(`${open} is not done for the engine`)
-  await stage.close()
+  wrong.push(...(await stage.close()))
   const row = {
     host: name,
     sessions: ids.length,

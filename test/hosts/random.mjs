@@ -107,7 +107,7 @@ export async function playRandom(name, server, sessions) {
   const after = await store.get(`${name}-old-0`)
   if (after?.head !== before?.head) wrong.push('a version that nobody accepts has run')
   if (hosts.counts.kills < 3) wrong.push(`only ${hosts.counts.kills} kills`)
-  await stage.close()
+  wrong.push(...(await stage.close()))
   await old.store.close()
   const row = {
     host: name,

@@ -1,6 +1,7 @@
 // What every part of the host tests stands on: a database, a ledger, a rehearsed model, an engine with its processes.
 import pg from 'pg'
 import { startRehearsal } from '../../dist/src/rehearsal/index.js'
+import { checkSessionLog } from '../../dist/src/testing/index.js'
 import { agentsOf, asks, payments, turn } from './cast.mjs'
 import { openLedger } from './ledger.mjs'
 import { Processes } from './processes.mjs'
@@ -53,14 +54,30 @@ export async function openStage(
       await Promise.all(Array.from({ length: slots }, (_, slot) => hosts.start(slot)))
       await engine.ready?.()
     },
+    /** What the reference model finds wrong with the logs that all processes have written. */
     close: async () => {
       await hosts.stop()
       await engine.close()
+      const unlawful = await judgeLogs(store)
       await store.close()
       await rehearsal.close()
       ledger.close()
+      return unlawful
     },
   }
+}
+
+async function judgeLogs(store) {
+  const sessions = await store.list({ children: true })
+  if (sessions.length === 0) return ['there is no log to be judged']
+  const judged = []
+  for (const { id } of sessions) {
+    const records = await store.read(id)
+    const violation = records.length > 0 ? checkSessionLog(records, id) : null
+    if (violation)
+      judged.push(`${id}: record ${violation.seq} breaks '${violation.rule}': ${violation.message}`)
+  }
+  return judged
 }
 
 /** What the ledger holds against the processes. */

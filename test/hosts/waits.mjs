@@ -121,7 +121,7 @@ export async function playWaits(name, server) {
   const quietBy = Date.now() + 10_000
   while ((await engine.open()).length > 0 && Date.now() < quietBy) await sleep(200)
   for (const open of await engine.open()) wrong.push(`${open} is not done for the engine`)
-  await stage.close()
+  wrong.push(...(await stage.close()))
   rmSync(marks, { recursive: true })
   const row = {
     host: name,
