@@ -219,6 +219,7 @@ const rowOfCommand: Rows<string> = {
   diagram: 'exit: chart',
   paths: 'no: it explores the bare machine',
   diff: 'no: it compares bare machines',
+  properties: 'no: it explores a bare machine',
   tell: 'other: the command line',
   schedules: 'no: it lists when work begins, and not with what',
   studio: 'exit: studio',

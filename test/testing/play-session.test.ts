@@ -5,6 +5,7 @@ import {
   defineTool,
   memoryStore,
   openaiChat,
+  toolSearch,
   type AgentOptions,
   type Run,
   type Tool,
@@ -390,6 +391,27 @@ describe('whatever happens in a session plays', () => {
     expect(error.differences).toMatchObject([{ by: 'prompt', path: ['research'] }])
     expect(error.message).toContain('Sub-agent research: The prompt has changed')
     await replaySession(createRecordedAgent(recording), recording)
+  })
+
+  test('a deferred sub-agent, on an agent that is made of the recording alone', async () => {
+    const helper = createAgent({ model: silent }).asTool({
+      name: 'helper',
+      description: 'Helps.',
+      maxCalls: 1,
+    })
+    const search = toolSearch({ search: () => [] })
+    const astray = call('tool_search', { n: 1 })
+    // The call that only loads its tool counts for no guard: the searches are three in a row.
+    const { recording } = await recorded({ tools: [{ ...helper, defer: true }, search] }, [
+      astray,
+      astray,
+      call('helper', { task: 'Look.' }),
+      astray,
+      text('Fine.'),
+    ])
+    expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({
+      state: 'COMPLETED',
+    })
   })
 
   test('objects as answers, and a schema that they fit no more', async () => {

@@ -134,7 +134,9 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
       return skill ? { ...tool, skill } : tool
     }
     const child = createAgent(createOptions(below ?? {}, null))
-    return child.asTool({ ...words, ...(traitsOf.endsRun && { endsRun: true }) })
+    const { endsRun, maxCalls } = traitsOf
+    const tool = child.asTool({ ...words, ...(endsRun && { endsRun }), ...(maxCalls && { maxCalls }) })
+    return isDeferred ? { ...tool, defer: true } : tool
   })
   if (search === undefined) return made
   // What it finds comes from the recording. The tools keep their order: a request has them in it.
