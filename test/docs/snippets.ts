@@ -24,6 +24,7 @@ export const documents = [
   'docs/events.md',
   'docs/express.md',
   'docs/fleet.md',
+  'docs/guarantees.md',
   'docs/guardrails.md',
   'docs/guardrails-measured.md',
   'docs/guards-of-your-own.md',

@@ -1,0 +1,44 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { needCount, readClaims, renderClaim, renderGuarantees, renderStamp } from './guarantees.js'
+import { root } from './snippets.js'
+
+const file = `${root}docs/guarantees.md`
+const marked = /<!-- bench:guarantees -->\n([^]*?)\n?<!-- \/bench:guarantees -->/
+
+/** The line that says when it was counted, and what was counted. */
+function readPage(): [stamp: string, counted: string] {
+  const [, block = ''] = marked.exec(readFileSync(file, 'utf8')) ?? []
+  const [stamp = '', ...rest] = block.split('\n\n')
+  return [stamp, rest.join('\n\n')]
+}
+
+test('the page has every claim of the README with its rules, its tests and the counts as they are: npm run guarantees', async () => {
+  const counted = await renderGuarantees()
+  // `npm run guarantees`: only what changed is counted anew, so that a commit is that of the last change.
+  if (process.env.STATEWRIGHT_GUARANTEES === 'write' && readPage()[1] !== counted) {
+    const block = `<!-- bench:guarantees -->\n${renderStamp()}\n\n${counted}\n<!-- /bench:guarantees -->`
+    writeFileSync(
+      file,
+      readFileSync(file, 'utf8').replace(marked, () => block),
+    )
+  }
+  const [stamp, told] = readPage()
+  expect(stamp).toMatch(/^Counted on \d{4}-\d\d-\d\d, after commit [\da-f]{7,}\.$/)
+  expect(told).toBe(counted)
+})
+
+test('each claim of the README names tests', () => {
+  const claims = readClaims()
+  expect(claims.length).toBeGreaterThan(8)
+  expect(claims.filter(({ tests }) => tests.length === 0)).toEqual([])
+})
+
+test.each([[undefined], [0], [Number.NaN], [1.5]])('a count that is %p is refused', (count) => {
+  expect(() => needCount(count, 'kills')).toThrow('No count of: kills')
+})
+
+test('a claim without tests or without rules is refused', () => {
+  const claim = { name: 'It stops', statements: ['It stops.'], tests: [] }
+  expect(() => renderClaim(claim)).toThrow('The claim "It stops" has no tests')
+  expect(() => renderClaim({ ...claim, name: 'It flies', tests: ['test/a'] })).toThrow('has no rules')
+})
