@@ -69,6 +69,7 @@ const scripts: Record<string, Script> = {
     because: { 'npx statewright batch': 'test/examples/batch.test.ts' },
   },
   'docs/fleet.md › Tell many sessions (2)': {},
+  'docs/guarantees.md › What is guaranteed, and by what': {},
   'docs/guardrails-measured.md › Guardrails, measured': {},
   'docs/hono.md › Hono': {},
   'docs/deferred-tools.md › The search': {
