@@ -35,6 +35,7 @@ const lanes = [
   'check:declarations',
   'check:guards',
   'check:generated',
+  'check:api',
   'check:pack',
   'check:package',
   'check:pictures',

@@ -1,0 +1,63 @@
+// How much code an app loads with each entry point, as a table of README.md.
+import { gzipSync } from 'node:zlib'
+import { relative } from 'node:path'
+import { build } from 'esbuild'
+
+const [begin, end] = ['<!-- sizes: npm run api -->\n', '<!-- /sizes -->\n']
+
+/** The entries with their size in kB: minified and gzipped, what is loaded at once, without packages. */
+export async function measureEntries(root, entries) {
+  const { outputFiles, metafile } = await build({
+    entryPoints: entries.map(({ types }) => types.replace(/\.d\.ts$/, '.js')),
+    absWorkingDir: root,
+    outbase: 'dist',
+    outdir: 'sizes',
+    bundle: true,
+    write: false,
+    minify: true,
+    splitting: true,
+    metafile: true,
+    format: 'esm',
+    platform: 'node',
+    packages: 'external',
+    logLevel: 'silent',
+  })
+  const texts = new Map(
+    outputFiles.map(({ path, text }) => [relative(root, path).replaceAll('\\', '/'), text]),
+  )
+  return entries.map(({ name, types }) => {
+    const first = types.replace(/^\.\/dist/, 'sizes').replace(/\.d\.ts$/, '.js')
+    const code = [...listLoaded(first, metafile.outputs)].map((path) => texts.get(path)).join('\n')
+    return { name, kB: Math.ceil(gzipSync(code).length / 1000) }
+  })
+}
+
+/** What is loaded before the first line of a file runs. */
+function listLoaded(file, outputs) {
+  const loaded = new Set([file])
+  for (const path of loaded) {
+    for (const { path: next, kind, external } of outputs[path].imports)
+      if (kind === 'import-statement' && !external) loaded.add(next)
+  }
+  return loaded
+}
+
+export function toTable(sizes) {
+  const rows = sizes.map(({ name, kB }) => `| \`${name}\` | ${kB} kB |`)
+  return ['| Entry | Size |', '| --- | --- |', ...rows, ''].join('\n')
+}
+
+/** The table in the document, and what is before and after it. */
+export function readTable(text) {
+  const [before, rest] = text.split(begin)
+  const [table, after] = rest?.split(end) ?? []
+  if (after === undefined) throw new Error(`README.md has no lines "${begin.trim()}" and "${end.trim()}".`)
+  return { before: before + begin, table, after: end + after }
+}
+
+/** One kB is the rounding, and what zlib differs by from one Node to another. */
+export function isStale(table, sizes) {
+  const rows = table.matchAll(/`(.+)` \| (\d+) kB/g)
+  const told = new Map(Array.from(rows, ([, name, kB]) => [name, Number(kB)]))
+  return told.size !== sizes.length || sizes.some(({ name, kB }) => !(Math.abs(told.get(name) - kB) <= 1))
+}
