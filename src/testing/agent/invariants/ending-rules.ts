@@ -146,7 +146,9 @@ export const endingRules: readonly AgentInvariant[] = [
     (change) => {
       const { state, after, event } = change
       const result = findLastResult(after)
-      if (state !== 'COMPLETED' || result === undefined) return null
+      // What a model says is its own answer, also where it is empty and adds nothing to the transcript.
+      const isOfModel = /^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)
+      if (state !== 'COMPLETED' || result === undefined || isOfModel) return null
       const isScreened = after.features.outputShields
       if (isScreened && event.type !== 'xstate.done.actor.outputShields')
         return `it completed by ${event.type}`

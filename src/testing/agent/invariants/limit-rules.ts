@@ -1,5 +1,6 @@
 import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
 import type { Reason } from '../../../../machines/agent/run-result.js'
+import { findNextPlan } from '../../../../machines/agent/step-plan.js'
 import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
 import { isNearBudget, findBudgetReason } from '../../../../machines/agent/budget-totals.js'
 import { type AgentInvariant, listAnnounced, hasBegunStep, createRule, hasStarted } from './invariant-rule.js'
@@ -75,9 +76,11 @@ export const limitRules: readonly AgentInvariant[] = [
                     ? /^PAUSED$/
                     : listUnclearedInput(after).length > 0
                       ? /^RUNNING\.preparing\.screeningInput$/
-                      : after.attempt > 1 && now < after.backOffUntil
-                        ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
-                        : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
+                      : after.features.prepareStep && findNextPlan(after) === null
+                        ? /^RUNNING\.preparing\.planningStep$/
+                        : after.attempt > 1 && now < after.backOffUntil
+                          ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
+                          : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
       return !expected.test(state) && `it led to ${state}`
     },
   ),
@@ -112,8 +115,10 @@ export const limitRules: readonly AgentInvariant[] = [
   createRule('an answer that does not fit is asked for again as long as repairs are left', (change) => {
     const { event, before, after, state } = change
     if (event.type !== 'xstate.done.actor.model' || !before || !event.output.outputProblem) return null
-    if (after.outputProblem !== event.output.outputProblem)
-      return 'the context does not keep what does not fit'
+    // An answer that shields have yet to clear is judged when they have.
+    const kept = after.held ? after.held.outputProblem : after.outputProblem
+    if (kept !== event.output.outputProblem) return 'the context does not keep what does not fit'
+    if (after.held) return null
     if (findBudgetReason(after) !== null) return null
     const isLeft = before.outputRepairs < after.config.completion.maxOutputRepairs
     if (isLeft !== after.outputRepairs > before.outputRepairs) return `${after.outputRepairs} repairs`
