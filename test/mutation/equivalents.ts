@@ -3,6 +3,9 @@
  * caught after all, or no longer made, fails the run.
  */
 export const equivalents: Readonly<Record<string, string>> = {
+  ...because('every way on from an answer settles the batch, too', [
+    'WAITING_FOR_TOOL.judgingResults: always [isAnswered] without settleBatch',
+  ]),
   ...because('one response is of one kind: no two of these guards are true at once', [
     'RUNNING.judging.accounting: always [hasCalls] after the next branch',
     'RUNNING.judging.accounting: always [isTruncatedCall] after the next branch',

@@ -114,11 +114,11 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     tools: { ...tools, research: { ...createTraits(false), delegate: true } },
   },
   'with sleep': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 2_000_000 } }),
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 2_000_000, tokenBudget } }),
     tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
   },
   'with sleep, shields and guards': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 1 } }, { resultShields: true, userGuards: true }),
+    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true, userGuards: true }),
     tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
   },
   'with skills': {
@@ -137,7 +137,10 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 1 } }, { outputShields: true }),
     tools: { ...tools, read: { ...createTraits(false), endsRun: true } },
   },
-  'stopping when it has results': createInput({ ...noRetries, limits: { maxSteps: 1 } }, { stopWhen: true }),
+  'stopping when it has results': createInput(
+    { ...noRetries, limits: { maxSteps: 2 }, completion: { maxOutputRepairs: 1 } },
+    { stopWhen: true, structuredOutput: true },
+  ),
   'stopping when it has results that shields clear': {
     ...createInput(
       { ...noRetries, limits: { maxSteps: 1 }, completion: { maxOutputRepairs: 1 } },
@@ -146,6 +149,10 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     tools: { ...tools, read: { ...createTraits(false), endsRun: true } },
   },
   'with prepared steps': createInput({ ...noRetries, limits: { maxSteps: 2 } }, { prepareStep: true }),
+  'with prepared steps, input shields and a window': createInput(
+    { ...noRetries, limits: { maxSteps: 1 } },
+    { prepareStep: true, inputShields: true, fitting: true },
+  ),
   interactive: createInput({ ...noRetries, limits: { maxSteps: 1 }, interactive: true }),
   'asked to conclude': createInput({ ...noRetries, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {

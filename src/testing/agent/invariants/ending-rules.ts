@@ -156,6 +156,17 @@ export const endingRules: readonly AgentInvariant[] = [
       return after.output !== said && `the output is ${after.output}`
     },
   ),
+  createRule(
+    'guards and stopWhen are asked about results before one of them is the answer',
+    ({ event, state, after: { features } }) => {
+      const isResult = event.type === 'TOOL_RESULT' || event.type === 'xstate.done.actor.resultShields'
+      const isAnswer = state === 'RUNNING.asking.screeningOutput' || state === 'COMPLETED'
+      return isResult && isAnswer && (features.userGuards || features.stopWhen === true) && 'they were not'
+    },
+  ),
+  createRule('a model is asked only when the batch before is settled', (change) => {
+    return hasStarted(change, 'requestModel') && change.after.calls.length > 0 && 'calls are open'
+  }),
   createRule('no model is asked about a result that is the answer', (change) => {
     const { after } = change
     if (!hasStarted(change, 'requestModel') || findLastResult(after) === undefined) return null

@@ -35,6 +35,11 @@ export const sleepRules: readonly AgentInvariant[] = [
       return (after.reason !== 'sleeping' || after.wakeAt !== at) && `${after.reason} until ${after.wakeAt}`
     },
   ),
+  createRule('a resume for later that withdraws a pause is noted', ({ event, before, after }) => {
+    const at = findLaterDate(event)
+    if (at === null || !before?.pausing || before.state === 'PAUSED' || after.pausing) return null
+    return (after.wakeAt ?? 0) < at && `until ${after.wakeAt}`
+  }),
   createRule('a run falls asleep until the latest date that its batch has asked for', (change) => {
     const { before, after, event, now } = change
     if (before === undefined || before.state === 'PAUSED' || after.state !== 'PAUSED') return null
