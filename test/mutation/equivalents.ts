@@ -3,6 +3,10 @@
  * caught after all, or no longer made, fails the run.
  */
 export const equivalents: Readonly<Record<string, string>> = {
+  ...because(
+    'what is said to a run keeps it awake: none sleeps with a message that shields have yet to see',
+    ['RUNNING.preparing.checkingLimits: always [isAsleep] after the next branch'],
+  ),
   ...because('every way on from an answer settles the batch, too', [
     'WAITING_FOR_TOOL.judgingResults: always [isAnswered] without settleBatch',
   ]),

@@ -119,6 +119,8 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...(canSteer(context) && { steer }),
       'resumed in time': resumed,
       ...listPlanEvents(context),
+      ...listShieldEvents(context),
+      ...(context.features.fitting && actors),
       ...(asked && plannedModel),
       ...(isExecuting(value) && listToolEvents(context, ['ok'])),
       ...((state === 'PAUSED' || context.pausing) && { resume }),
@@ -137,6 +139,7 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
     ...(asked && hurried && { 'deadline midway': { ...deadlinePassed, partial } }),
     ...actors,
     ...(context.features.stopWhen && stoppingResults),
+    ...(context.features.stopWhen && context.features.structuredOutput && unfitResults),
     ...(isEnding(context) && context.features.structuredOutput && endingResults),
     ...listShieldEvents(context),
     ...(isExecuting(value) && listToolEvents(context, allOutcomes)),
@@ -229,6 +232,16 @@ const ownGuards: Events = Object.fromEntries(
 const stoppingResults: Events = {
   'the results are the end': stampEvent(
     createDoneActorEvent('resultGuards', { ...createConsultation(), stops: true }),
+  ),
+}
+
+const unfitResults: Events = {
+  'the results are the end, and do not fit': stampEvent(
+    createDoneActorEvent('resultGuards', {
+      ...createConsultation(),
+      stops: true,
+      outputProblem: 'It is no object.',
+    }),
   ),
 }
 

@@ -114,8 +114,13 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     tools: { ...tools, research: { ...createTraits(false), delegate: true } },
   },
   'with sleep': {
-    ...createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 2_000_000, tokenBudget } }),
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 2_000_000 } }),
     tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
+  },
+  'with sleep, when the budget is spent': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget }, budget: { finishBatch: true } }),
+    tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },
+    usage: { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: tokenBudget - 1 },
   },
   'with sleep, shields and guards': {
     ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true, userGuards: true }),
@@ -143,7 +148,7 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
   ),
   'stopping when it has results that shields clear': {
     ...createInput(
-      { ...noRetries, limits: { maxSteps: 1 }, completion: { maxOutputRepairs: 1 } },
+      { ...noRetries, limits: { maxSteps: 2 }, completion: { maxOutputRepairs: 1 } },
       { stopWhen: true, outputShields: true, structuredOutput: true },
     ),
     tools: { ...tools, read: { ...createTraits(false), endsRun: true } },
