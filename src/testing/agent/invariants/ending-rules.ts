@@ -167,6 +167,13 @@ export const endingRules: readonly AgentInvariant[] = [
   createRule('a model is asked only when the batch before is settled', (change) => {
     return hasStarted(change, 'requestModel') && change.after.calls.length > 0 && 'calls are open'
   }),
+  createRule('the batch is settled when one of its results is to be cleared as the answer', (change) => {
+    const { event, state, after } = change
+    const isResult = /^(TOOL_RESULT|xstate\.done\.actor\.result(Shields|Guards))$/.test(event.type)
+    return (
+      isResult && state === 'RUNNING.asking.screeningOutput' && after.calls.length > 0 && 'calls are open'
+    )
+  }),
   createRule('no model is asked about a result that is the answer', (change) => {
     const { after, event } = change
     // A guard has halted a run before it could end, and somebody goes on with it.

@@ -52,6 +52,11 @@ export const sleepRules: readonly AgentInvariant[] = [
     if (after.reason === 'paused') return !before.pausing && until > now && 'it is only paused'
     return after.reason === 'sleeping' && after.wakeAt !== until && `until ${after.wakeAt}, not ${until}`
   }),
+  createRule('no model is asked when guards have let results pass that ask for sleep', (change) => {
+    const { before, event, now } = change
+    if (event.type !== 'xstate.done.actor.resultGuards' || !before || before.steering.length > 0) return null
+    return hasBegunStep(change) && listDates(before.calls, event, now).length > 0 && 'one is'
+  }),
   createRule('a rest says until when the run sleeps', (change) => {
     const told = listAnnounced(change, 'state_changed').filter(({ to }) => to === 'PAUSED')
     const { wakeAt } = change.after
