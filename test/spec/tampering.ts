@@ -53,8 +53,8 @@ const edit = (
 const editState = (name: string, change: (context: Fields) => boolean | void): Tampering =>
   edit(`a snapshot ${name}`, isSnapshot, (entry) => change(contextOf(entry)))
 
-const addTo = (fields: Fields, key: string): void => {
-  fields[key] = Number(fields[key] ?? 0) + 1
+const addTo = (fields: Fields, key: string, count = 1): void => {
+  fields[key] = Number(fields[key] ?? 0) + count
 }
 const inSnapshots = (tampering: Tampering): Tampering => ({ ...tampering, needsSnapshot: true })
 const is = (type: string) => (entry: LogEntry) => typeOf(entry) === type
@@ -199,10 +199,11 @@ export const tamperings: readonly Tampering[] = [
     'reprompts',
     'emptyRetries',
     'outputRepairs',
-    'numbered',
     'batchNumber',
     'deadline',
   ].map((key) => editState(`counts more: ${key}`, (context) => addTo(context, key))),
+  // Whether a resume after a halt has one message more shows in the next record alone: it may be the last.
+  editState('counts more: numbered', (context) => addTo(context, 'numbered', 2)),
   editState('pauses, or does not', (context) => {
     context['pausing'] = context['pausing'] !== true
   }),

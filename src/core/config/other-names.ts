@@ -13,7 +13,6 @@ export const otherNames: Readonly<Record<string, string>> = {
   recursionLimit: 'limits.maxSteps',
   autonomous_iter_cap: 'limits.maxSteps',
   turns: 'limits.maxSteps',
-  stopWhen: 'limits.maxSteps',
   totalTokens: 'limits.tokenBudget',
   maxBudgetUsd: 'limits.costLimit',
   maxRetries: 'retry.maxAttempts, which counts the first attempt too',

@@ -40,6 +40,8 @@ export function checkSnapshot(run: Run, seen: Run, status: string, details?: Det
   const [due, is] = [sketch(run, seen, details), sketch(seen, seen, details)]
   // A guard knows why it has stopped the run.
   if (run.reason === undefined || (run.reason === null && run.stop !== null)) is['reason'] = due['reason']
+  // The rules alone know nothing of the sleep of sub-agents.
+  if (!details && run.reason === 'paused' && seen.reason === 'sleeping') is['reason'] = due['reason']
   if (run.lastBatchFailed === 'perhaps') is['lastBatchFailed'] = run.lastBatchFailed
   const law = 'snapshot: A snapshot is what its log leads to: its place, counters, totals and calls.'
   for (const key of Object.keys(due)) {
