@@ -28,17 +28,27 @@ export async function cancelStoredRun(
   sessionId: string,
   message: number,
 ): Promise<Receipt['status']> {
-  const { store, clock } = parts
+  return withFreeSession(parts, sessionId, 'a process that cancels it', async (taken) => {
+    const waiting = await readInbox(parts.store, sessionId)
+    const found = waiting.find((one) => one.message === message)
+    const cancel = found && parseInboxMessage(found)
+    if (taken.folded.run?.status === 'active' && cancel)
+      await endStoredRun(parts, taken, { ...cancel, inbox: message }, waiting)
+    return 'applied'
+  })
+}
+
+/** Takes a session for as long as `work` takes. `sent`: a process holds it, and reads its inbox itself. */
+export async function withFreeSession(
+  { store, clock }: StoreParts,
+  sessionId: string,
+  holder: string,
+  work: (taken: AcquiredSession) => Promise<Receipt['status']>,
+): Promise<Receipt['status']> {
   try {
-    const taken = await openSession(store, sessionId, { clock, holder: 'a process that cancels it' })
+    const taken = await openSession(store, sessionId, { clock, holder })
     try {
-      const { run } = taken.folded
-      const waiting = await readInbox(store, sessionId)
-      const found = waiting.find((one) => one.message === message)
-      const cancel = found && parseInboxMessage(found)
-      if (run?.status === 'active' && cancel)
-        await endStoredRun(parts, taken, { ...cancel, inbox: message }, waiting)
-      return 'applied'
+      return await work(taken)
     } finally {
       await taken.log.close()
     }
@@ -48,6 +58,20 @@ export async function cancelStoredRun(
   }
 }
 
+/** Writes the event that has led a stored run to a rest, and returns the number of the last event that it tells. */
+export async function writeRest(
+  { log, folded }: AcquiredSession,
+  event: AgentMachineEvent,
+  [next, actions]: ReturnType<typeof takeEvent>,
+): Promise<number> {
+  const told = actions.filter(({ type }) => (type as string) === 'xstate.emit').length
+  const count = (folded.lastEventNumber ?? 0) + told
+  log.setEventCounter(() => count)
+  log.append({ type: 'event', event })
+  await log.rest(next.context)
+  return count
+}
+
 /**
  * Ends the run of a session that was taken, by an event that leads to a final state. The session is free afterwards, its
  * inbox is empty, and its sub-agents are cancelled. `waiting`: what is in the inbox, where the caller has read it. Returns
@@ -55,31 +79,28 @@ export async function cancelStoredRun(
  */
 export async function endStoredRun(
   parts: StoreParts,
-  { log, folded }: AcquiredSession,
+  taken: AcquiredSession,
   ending: AgentMachineEvent,
   waiting?: readonly InboxMessage[],
 ): Promise<FoldedSession> {
   const { store, clock } = parts
-  const { run, lastEventNumber } = folded
+  const { log, folded } = taken
+  const { run } = folded
   if (run === null) return folded
   // The clock of the process that worked at the run may be ahead of ours: time never runs backwards in a run.
   const event: AgentMachineEvent = { now: Math.max(clock.now(), folded.at), ...ending }
-  const [next, actions] = takeEvent(run, event)
-  const count =
-    (lastEventNumber ?? 0) + actions.filter(({ type }) => (type as string) === 'xstate.emit').length
+  const moved = takeEvent(run, event)
   // While the session is ours: what comes later is for a later run.
   const found = waiting ?? (await readInbox(store, log.sessionId))
-  log.setEventCounter(() => count)
-  log.append({ type: 'event', event })
-  await log.rest(next.context)
+  const lastEventNumber = await writeRest(taken, event, moved)
   // An end always wins: other messages are discarded. Queued ones wait for the next turn.
   const messages = found.filter(({ text }) => !isQueuedText(text)).map(({ message }) => message)
   if (messages.length > 0) await store.inbox?.remove(log.sessionId, messages)
   await cancelChildren(parts, run.context)
-  return { ...folded, run: next, lastEventNumber: count, head: log.head }
+  return { ...folded, run: moved[0], lastEventNumber, head: log.head }
 }
 
-const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
+export const readInbox = async (store: SessionStore, sessionId: string): Promise<readonly InboxMessage[]> =>
   (await store.inbox?.read(sessionId)) ?? []
 
 /** Sub-agents whose calls this has closed, or found closed, end in the store as well. */
