@@ -9,7 +9,7 @@ const width = 8
 const worker = fileURLToPath(new URL('./worker.mjs', import.meta.url))
 const isOurs = (name) => name === 'statewright'
 const say = (text) => process.stderr.write(`${text}\n`)
-// Nobody reports anything to anyone.
+// Libraries that report their use are told not to.
 const env = {
   ...process.env,
   MASTRA_TELEMETRY_DISABLED: '1',

@@ -89,7 +89,7 @@ await checkTheChecker(url, account)
 
 /** One figure, or why there is none. */
 async function measured(name, { options, flags }) {
-  // Nobody reports anything to anyone.
+  // Libraries that report their use are told not to.
   const env = { ...process.env, MASTRA_TELEMETRY_DISABLED: '1', LANGSMITH_TRACING: 'false' }
   const before = await account()
   try {

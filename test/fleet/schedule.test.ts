@@ -4,7 +4,7 @@ import { createScheduler, listSchedules, schedule, unschedule } from '../../src/
 import type { ScheduleOptions } from '../../src/fleet/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import { runsAll } from '../support/extent.js'
-import { call, plainAnswer } from '../support/manual-model.js'
+import { createOneCallModel } from '../support/manual-model.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { tool } from '../support/tools.js'
 import { type Host, Hosts } from './host-clocks.js'
@@ -12,17 +12,7 @@ import { type Host, Hosts } from './host-clocks.js'
 const start = Date.parse('2026-05-04T06:00:00Z')
 const [minute, hour] = [60_000, 3_600_000]
 
-/** A model that asks for one call, and then has its answer. */
-const model: ModelProvider = {
-  provider: 'scripted',
-  model: 'scripted-1',
-  request: ({ messages }) =>
-    Promise.resolve(
-      messages.at(-1)?.role === 'tool'
-        ? { ...plainAnswer, text: 'Done.' }
-        : { ...plainAnswer, toolCalls: [call('a', 'send')], finishReason: 'tool_calls' as const },
-    ),
-}
+const model = createOneCallModel('send')
 
 /** The agents of one process; `sent` hears the session of each effect. */
 function makeAgents(store: SessionStore, clock: Host['clock'] | undefined, sent: (session: string) => void) {

@@ -2,24 +2,14 @@ import { createAgent, defineAgents, memoryStore, runSession, sleepUntil } from '
 import { createScheduler } from '../../src/fleet/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
-import { call, plainAnswer } from '../support/manual-model.js'
+import { createOneCallModel } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 import { type Host, Hosts } from './host-clocks.js'
 
 const start = Date.parse('2026-05-04T06:00:00Z')
 const [minute, hour] = [60_000, 3_600_000]
 
-/** A model that lets its run sleep once, and then has its answer. */
-const model: ModelProvider = {
-  provider: 'scripted',
-  model: 'scripted-1',
-  request: ({ messages }) =>
-    Promise.resolve(
-      messages.at(-1)?.role === 'tool'
-        ? { ...plainAnswer, text: 'Done.' }
-        : { ...plainAnswer, toolCalls: [call('a', 'rest')], finishReason: 'tool_calls' as const },
-    ),
-}
+const model = createOneCallModel('rest')
 
 function setUp() {
   const hosts = new Hosts(start)

@@ -12,7 +12,7 @@ import {
 } from '../../src/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
-import { call, settled } from '../support/manual-model.js'
+import { call, plainAnswer, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 
 type Turn = Partial<ModelResponse> | (() => Promise<Partial<ModelResponse>>)
@@ -24,20 +24,9 @@ function scripted(...turns: Turn[]): ModelProvider {
     model: 'scripted-1',
     request: async ({ messages }) => {
       const turn = turns[messages.filter(({ role }) => role === 'assistant').length] ?? { text: 'No more.' }
-      return { ...plain, ...(typeof turn === 'function' ? await turn() : turn) }
+      return { ...plainAnswer, ...(typeof turn === 'function' ? await turn() : turn) }
     },
   }
-}
-
-const plain: ModelResponse = {
-  text: '',
-  reasoning: '',
-  refusal: null,
-  toolCalls: [],
-  finishReason: 'stop',
-  complete: true,
-  usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15, cachedInputTokens: 0, reasoningTokens: 0 },
-  model: 'scripted-1',
 }
 
 const calls = (...toolCalls: ModelResponse['toolCalls']): Partial<ModelResponse> => ({

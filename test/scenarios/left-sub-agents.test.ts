@@ -6,7 +6,7 @@ import {
   StoreError,
 } from '../../src/index.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
-import { call } from '../support/manual-model.js'
+import { call, plainAnswer } from '../support/manual-model.js'
 import { until } from '../support/play.js'
 import { tool } from '../support/tools.js'
 
@@ -23,20 +23,13 @@ function scripted(...turns: Partial<ModelResponse>[]): ModelProvider {
     model: 'scripted-1',
     request: ({ messages }) => {
       const turn = turns[messages.filter(({ role }) => role === 'assistant').length] ?? { text: 'No more.' }
-      return Promise.resolve({ ...plain, ...turn, finishReason: turn.toolCalls ? 'tool_calls' : 'stop' })
+      return Promise.resolve({
+        ...plainAnswer,
+        ...turn,
+        finishReason: turn.toolCalls ? 'tool_calls' : 'stop',
+      })
     },
   }
-}
-
-const plain: ModelResponse = {
-  text: '',
-  reasoning: '',
-  refusal: null,
-  toolCalls: [],
-  finishReason: 'stop',
-  complete: true,
-  usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15, cachedInputTokens: 0, reasoningTokens: 0 },
-  model: 'scripted-1',
 }
 
 const toolCalls = (name: string) => ({ toolCalls: [call('a', name, { task: 'Look.' })] })

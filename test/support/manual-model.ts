@@ -55,6 +55,20 @@ export const plainAnswer: ModelResponse = {
   model: 'manual-1',
 }
 
+/** A model that asks for one call of a tool, and then has its answer. */
+export function createOneCallModel(tool: string): ModelProvider {
+  return {
+    provider: 'scripted',
+    model: 'scripted-1',
+    request: ({ messages }) =>
+      Promise.resolve(
+        messages.at(-1)?.role === 'tool'
+          ? { ...plainAnswer, text: 'Done.' }
+          : { ...plainAnswer, toolCalls: [call('a', tool)], finishReason: 'tool_calls' as const },
+      ),
+  }
+}
+
 const plainFailure: ModelFailure = {
   kind: 'transient',
   code: 'http_503',

@@ -52,7 +52,7 @@ function createQueue() {
 test('DBOS queues a run that sleeps for its time, again where that was too early, and wakes it once', async () => {
   const { agents, model, clock } = program()
   const { rows, queue, run } = createQueue()
-  // Nobody is waited for, so patience does not end.
+  // The run waits for no person, so patience does not end.
   const own = dbosSessions(queue, agents, { answerTimeoutMs: 1000 })
   await own.enqueue({ session: 's', input: 'Go.' })
   const first = run(0)

@@ -1,4 +1,4 @@
-// A server of the revision 2026-07-28 without any library: it is greeted by nobody, and tells of changes to those who listen.
+// A server of the revision 2026-07-28 without any library: clients do not greet it, and it tells of changes to those that listen.
 import { createInterface } from 'node:readline'
 import { send, text, tool } from './raw-server.mjs'
 

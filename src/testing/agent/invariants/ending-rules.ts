@@ -176,7 +176,7 @@ export const endingRules: readonly AgentInvariant[] = [
   }),
   createRule('no model is asked about a result that is the answer', (change) => {
     const { after, event } = change
-    // A guard has halted a run before it could end, and somebody goes on with it.
+    // A guard has halted a run before it could end, and a person goes on with it.
     if (/^(RESUME|STEER|REPLY)$/.test(event.type)) return null
     if (!hasStarted(change, 'requestModel') || findLastResult(after) === undefined) return null
     return listLastResults(after).some(({ ends }) => ends) && 'one is'
