@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { serveStatic } from '@hono/node-server/serve-static'
-import { app, findVisitor, visitorCookie } from './app.js'
+import { app, findVisitor } from './app.js'
 
 const port = Number(process.env['PORT'] ?? 4200)
 const isProduction = process.env['NODE_ENV'] === 'production'
@@ -32,9 +32,8 @@ server.listen(port, isProduction ? undefined : '127.0.0.1', () =>
 
 /** A browser that comes for the first time becomes a user. */
 function greet({ headers }: IncomingMessage, response: ServerResponse): void {
-  const known = new RegExp(`(?:^|; )${visitorCookie}=([^;]*)`).exec(headers.cookie ?? '')?.[1]
-  if (findVisitor(known) === null)
-    response.setHeader('set-cookie', `${visitorCookie}=${randomUUID()}; Path=/; HttpOnly; SameSite=Strict`)
+  if (findVisitor(headers.cookie) === null)
+    response.setHeader('set-cookie', `visitor=${randomUUID()}; Path=/; HttpOnly; SameSite=Strict`)
 }
 
 async function openVite() {
