@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { listChangedBlocks } from './api-changes.mjs'
 import { listEntries, writeReports } from './api-report.mjs'
-import { isStale, measureEntries, readTable, toTable } from './entry-sizes.mjs'
+import { findSizes, formatSizes, isStale, measureEntries } from './entry-sizes.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const check = process.argv.includes('--check')
@@ -31,9 +31,9 @@ for (const file of new Set([...recorded.keys(), ...reports.keys()])) {
 const readme = join(root, 'README.md')
 const text = readFileSync(readme, 'utf8')
 const sizes = await measureEntries(root, entries)
-const { before, table, after } = readTable(text)
-const stale = isStale(table, sizes)
-if (stale && !check) writeFileSync(readme, `${before}${toTable(sizes)}${after}`)
+const { before, line, after } = findSizes(text)
+const stale = isStale(line, sizes)
+if (stale && !check) writeFileSync(readme, `${before}${formatSizes(sizes)}${after}`)
 
 if (changes.length > 0) console[check ? 'error' : 'log'](`Public types:\n  ${changes.join('\n  ')}`)
 if (stale) console[check ? 'error' : 'log']('Sizes in README.md: other ones were measured.')

@@ -1,9 +1,9 @@
-// How much code an app loads with each entry point, as a table of README.md.
+// How much code an app loads with each entry point, as a line of README.md, which has to stay short.
 import { gzipSync } from 'node:zlib'
 import { relative } from 'node:path'
 import { build } from 'esbuild'
 
-const [begin, end] = ['<!-- sizes: npm run api -->\n', '<!-- /sizes -->\n']
+const [begin, end] = ['<!-- bench:sizes -->\n', '<!-- /bench:sizes -->\n']
 
 /** The entries with their size in kB: minified and gzipped, what is loaded at once, without packages. */
 export async function measureEntries(root, entries) {
@@ -42,22 +42,25 @@ function listLoaded(file, outputs) {
   return loaded
 }
 
-export function toTable(sizes) {
-  const rows = sizes.map(({ name, kB }) => `| \`${name}\` | ${kB} kB |`)
-  return ['| Entry | Size |', '| --- | --- |', ...rows, ''].join('\n')
+export function formatSizes(sizes) {
+  return `${sizes.map(({ name, kB }) => `\`${name}\` ${kB} kB`).join(' · ')}\n`
 }
 
-/** The table in the document, and what is before and after it. */
-export function readTable(text) {
+/** The sizes that a text of `formatSizes` tells. */
+export function parseSizes(line) {
+  return Array.from(line.matchAll(/`([^`]+)` (\d+) kB/g), ([, name, kB]) => ({ name, kB: Number(kB) }))
+}
+
+/** The line in the document, and what is before and after it. */
+export function findSizes(text) {
   const [before, rest] = text.split(begin)
-  const [table, after] = rest?.split(end) ?? []
+  const [line, after] = rest?.split(end) ?? []
   if (after === undefined) throw new Error(`README.md has no lines "${begin.trim()}" and "${end.trim()}".`)
-  return { before: before + begin, table, after: end + after }
+  return { before: before + begin, line, after: end + after }
 }
 
 /** One kB is the rounding, and what zlib differs by from one Node to another. */
-export function isStale(table, sizes) {
-  const rows = table.matchAll(/`(.+)` \| (\d+) kB/g)
-  const told = new Map(Array.from(rows, ([, name, kB]) => [name, Number(kB)]))
+export function isStale(line, sizes) {
+  const told = new Map(parseSizes(line).map(({ name, kB }) => [name, kB]))
   return told.size !== sizes.length || sizes.some(({ name, kB }) => !(Math.abs(told.get(name) - kB) <= 1))
 }
