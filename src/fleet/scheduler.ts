@@ -284,10 +284,10 @@ class StoreScheduler implements Scheduler {
     this.#clock.clearTimeout(attending)
     attending = null
     if (result === null) return
+    // A run that still has to sleep was woken too early, by the clock of this process.
+    const leftMs = result?.stopped ? (result.waitMs ?? 0) : result?.wakeMs
     // This process last attended to the firing about `attendedMs` before `at`. A wait begins at that moment, so that another process
     // can finish it.
-    // It was woken too early, by the clock of this process.
-    const leftMs = result?.stopped ? (result.waitMs ?? 0) : result?.wakeMs
     const to = leftMs === undefined ? null : at - attendedMs + leftMs
     try {
       await this.#timers.move({ id, from: at, to })
