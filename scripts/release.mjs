@@ -10,7 +10,7 @@ Usage: npm run release -- VERSION [--dry-run]
 
 VERSION is greater than the one of package.json, as 1.2.3 (docs/versioning.md says which number grows). On main, with nothing uncommitted:
   CHANGELOG.md                     the entries below "Unreleased" become a section of VERSION
-  package.json, package-lock.json  have VERSION, in the root and in packages/create-statewright
+  package.json, package-lock.json  have VERSION, in the root and in packages/create-statewright, and the root's "repository"
   statewright-VERSION.cdx.json     lists what an install brings (CycloneDX), and is not committed
 Then it commits, tags vVERSION, and prints the commands that publish.
 
@@ -56,6 +56,7 @@ const files = {
   'CHANGELOG.md': cutChangelog(),
   ...Object.fromEntries(Object.entries(versioned).map(([file, times]) => [file, setVersion(file, times)])),
 }
+copyRepository('packages/create-statewright')
 if (!dryRun) {
   for (const [file, text] of Object.entries(files)) writeFileSync(file, text)
   writeFileSync(sbomFile, `${JSON.stringify(sbom, null, 2)}\n`)
@@ -74,7 +75,7 @@ console.log(`Publish, from the workflow of the tag or from a clean checkout of i
   npm publish --provenance ./packages/create-statewright`)
 if (!manifest.repository)
   console.log(
-    '\nnpm refuses --provenance until package.json names the repository ("repository"), in both packages.',
+    '\nnpm refuses --provenance until package.json names the repository ("repository"). The next release writes it into both packages.',
   )
 
 function findFaults() {
@@ -109,6 +110,19 @@ function readUnreleased() {
 function cutChangelog() {
   const date = new Date().toISOString().slice(0, 10)
   return changelog.replace(/^## Unreleased$/m, `## Unreleased\n\n## ${version} – ${date}`)
+}
+
+/** npm wants the address of the repository in each package. It is written down in the root alone. */
+function copyRepository(folder) {
+  if (!manifest.repository) return
+  const { repository: given } = manifest
+  const repository = {
+    type: 'git',
+    ...(typeof given === 'string' ? { url: given } : given),
+    directory: folder,
+  }
+  const own = { ...JSON.parse(files[`${folder}/package.json`]), repository }
+  files[`${folder}/package.json`] = `${JSON.stringify(own, null, 2)}\n`
 }
 
 /** The first ones in the file are those of the package itself: the others stay as they are. */

@@ -1,13 +1,23 @@
 // Puts the templates together in dist/templates: their own files, and the parts that they take from the repository's examples.
-import { cpSync, rmSync } from 'node:fs'
+// They install the version of statewright that they were made with.
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { templates } from './src/templates.mjs'
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url))
+
+const { version } = JSON.parse(readFileSync(here('../../package.json'), 'utf8'))
 
 rmSync(here('dist'), { recursive: true, force: true })
 for (const [name, { parts }] of Object.entries(templates)) {
   cpSync(here(`templates/${name}`), here(`dist/templates/${name}`), { recursive: true })
   for (const [from, to] of parts)
     cpSync(here(`../../${from}`), here(`dist/templates/${name}/${to}`), { recursive: true })
+  setVersion(here(`dist/templates/${name}/package.json`))
+}
+
+function setVersion(file) {
+  const manifest = JSON.parse(readFileSync(file, 'utf8'))
+  manifest.dependencies.statewright = `^${version}`
+  writeFileSync(file, `${JSON.stringify(manifest, null, 2)}\n`)
 }

@@ -83,6 +83,33 @@ test('a release cuts the changelog, sets the version, commits and tags; a dry ru
   expect(bill).toMatchObject({ bomFormat: 'CycloneDX', components: [] })
 })
 
+test('the address of the repository is written in the root alone: a release copies it', () => {
+  const { git, read, write, release } = createRepository()
+  const manifest = JSON.parse(read('package.json')) as object
+  const repository = 'https://git.example/statewright.git'
+  write('package.json', `${JSON.stringify({ ...manifest, repository }, null, 2)}\n`)
+  git('commit', '--quiet', '--all', '-m', 'Say where it is')
+  const { status, stdout } = release('0.2.0')
+  expect([status, stdout]).toEqual([0, expect.not.stringContaining('npm refuses')])
+  expect(JSON.parse(read('packages/create-statewright/package.json'))).toEqual({
+    ...manifest,
+    version: '0.2.0',
+    repository: { type: 'git', url: repository, directory: 'packages/create-statewright' },
+  })
+})
+
+test('the starters install the version that they come with', () => {
+  const { status } = start(process.execPath, ['packages/create-statewright/assemble.mjs'], root)
+  expect(status).toBe(0)
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  const asked = ['agent', 'chat', 'service'].map((name) => {
+    const file = join(root, `packages/create-statewright/dist/templates/${name}/package.json`)
+    return (JSON.parse(readFileSync(file, 'utf8')) as { dependencies: Record<string, string> }).dependencies
+      .statewright
+  })
+  expect(asked).toEqual([`^${version}`, `^${version}`, `^${version}`])
+})
+
 test('it refuses, and says everything that is in the way', () => {
   const { git, write, release } = createRepository()
   git('checkout', '--quiet', '-b', 'other')

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { sectionOf } from './markdown.ts'
+import { rowsOf, sectionOf } from './markdown.ts'
 import { root, site } from './package.ts'
 
 const read = (file: string): string => readFileSync(root + file, 'utf8')
@@ -50,10 +50,29 @@ function listCounts(): string {
 /** The first table of the measurements, and of the conformance suite where there is one. */
 function compare(): string {
   const { text, notes } = measuredPeers(read('docs/performance.md'))
-  const conformance = existsSync(`${root}docs/conformance.md`)
-    ? '\n\nWhich library does what, scenario by scenario: [conformance](docs/conformance.md).'
-    : ''
-  return `${text}\n\n${notes} [How it is measured, and where it loses](docs/performance.md).${conformance}`
+  return [
+    text,
+    `${notes} [How it is measured, and where it loses](docs/performance.md).`,
+    'What the loops do with odd streams, truncated answers, cancels, limits and faults, by the cases of the conformance suite:',
+    countedCases(read('docs/conformance.md')),
+    'Which library does what, case by case, and where another one does better: [conformance](docs/conformance.md).',
+  ].join('\n\n')
+}
+
+/** How many cases each library passes, by its documented way. */
+function countedCases(page: string): string {
+  const [, table = ''] = /\n### The libraries\n([^]*?)\n### /.exec(page) ?? []
+  const rows = rowsOf(table).slice(1)
+  const counts = rows.flatMap(([title, version], at) => {
+    const [, , , ...counted] = rows[at + 1] ?? []
+    return title ? [`| ${title} | ${version} | ${counted.join(' | ')} |`] : []
+  })
+  if (counts.length === 0) throw new Error('docs/conformance.md has no table "The libraries".')
+  return [
+    '| Library | Version | pass | fail | not claimed |',
+    '| --- | --- | ---: | ---: | ---: |',
+    ...counts,
+  ].join('\n')
 }
 
 function measuredPeers(performance: string): { text: string; notes: string } {
