@@ -35,8 +35,8 @@ export interface SessionsView {
 export interface SessionRow {
   id: string
   name: string | null
-  /** In this order: waiting for a person, running, interrupted, ended, damaged. */
-  standing: 'waiting' | 'running' | 'interrupted' | 'ended' | 'damaged'
+  /** In this order: waiting for a person, running, interrupted, sleeping until a date, ended, damaged. */
+  standing: 'waiting' | 'running' | 'interrupted' | 'sleeping' | 'ended' | 'damaged'
   /** State and reason of the latest run; null before the first run and for damaged sessions. */
   state: string | null
   reason: string | null
@@ -75,6 +75,8 @@ export interface RecordRow {
   /** Ids of the transitions taken, as in ChartView. */
   taken: string[]
   state: string
+  /** When its run goes on, which sleeps; milliseconds since the epoch. */
+  wakeAt?: number
   /** The run's step, from 1; 0 before the first. */
   step: number
   run: number

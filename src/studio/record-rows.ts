@@ -1,7 +1,9 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import { findLaterResume } from '../../machines/agent/actions/sleep.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { describeEventType } from '../core/chart/state-labels.js'
+import { formatWakeTime } from '../core/base/wake-time.js'
 import { formatMessageText } from '../core/format/message-text.js'
 import { shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
@@ -28,6 +30,7 @@ export function createRow(step: SessionStep): RecordRow {
     to,
     taken,
     state: context === null ? '' : (context.state ?? 'RUNNING'),
+    ...(context?.reason === 'sleeping' && context.wakeAt !== null && { wakeAt: context.wakeAt }),
     step: context === null ? 0 : context.steps + (isAsking ? 1 : 0),
     run: after.standing.runs,
     tokens: usage.totalTokens,
@@ -98,6 +101,8 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       return `${getCallName(event.callId, context)} rests`
     case 'SKILL_CHANGED':
       return `skill ${shorten(event.change.name, 60)} ${event.change.action}ed`
+    case 'RESUME':
+      return findLaterResume(event) === null ? 'resumed' : `sleeps until ${formatWakeTime(event.at ?? 0)}`
     case 'APPROVE':
       return `approved ${getCallName(event.callId, context)}${event.arguments === undefined ? '' : ', edited'}`
     case 'REJECT':
@@ -114,7 +119,6 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
 const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
   RESUMED: 'resumed in a new process',
   LEFT: 'left to another process',
-  RESUME: 'resumed',
   PAUSE: 'pause asked for',
   STEER: 'steered',
   REPLY: 'replied',

@@ -251,7 +251,7 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
-    wakeAt: context?.wakeAt ?? null,
+    wakeAt: context?.reason === 'sleeping' ? context.wakeAt : null,
     title: toShownText(standing.name ?? createTitle(messages), 200),
     steps: context?.steps ?? 0,
     tokens: usage.totalTokens,
@@ -262,10 +262,11 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
 }
 
 function toStanding(
-  { state, problem }: Pick<LogSummary, 'state' | 'problem'>,
+  { state, reason, problem }: Pick<LogSummary, 'state' | 'reason' | 'problem'>,
   isHeld: boolean,
 ): SessionRow['standing'] {
   if (problem !== null) return 'damaged'
+  if (state === 'PAUSED' && reason === 'sleeping') return 'sleeping'
   switch (state as AgentState | null) {
     case 'WAITING_FOR_INPUT':
     case 'PAUSED':
@@ -282,6 +283,7 @@ const standingOrder: readonly SessionRow['standing'][] = [
   'waiting',
   'running',
   'interrupted',
+  'sleeping',
   'ended',
   'damaged',
 ]

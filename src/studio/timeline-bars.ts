@@ -1,6 +1,7 @@
 import { isWorkState } from '../../machines/agent/run-result.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
+import { formatWakeTime } from '../core/base/wake-time.js'
 import { shorten } from '../core/format/format-words.js'
 import { getChildSessionId } from '../core/sessions/child-session.js'
 import { listActivePaths, type SessionStep } from './session-step.js'
@@ -100,14 +101,20 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
   const all = new Map<string, Activity>()
   if (context === null) return all
   for (const path of paths) {
-    const doing = activityByState[path]
-    if (doing) all.set(path, doing)
+    const doing = (path === 'PAUSED' && findSleep(context)) || activityByState[path]
+    // A run that is told another date sleeps anew.
+    if (doing) all.set(`${path} ${doing.label}`, doing)
   }
   for (const call of context.calls) {
     if (call.result || !(call.started || call.questions)) continue
     all.set(`call ${call.id} ${context.batchNumber}`, toActivity(call, context))
   }
   return all
+}
+
+function findSleep({ reason, wakeAt }: AgentContext): Activity | undefined {
+  if (reason !== 'sleeping' || wakeAt === null) return undefined
+  return { lane: 'waits', label: `sleeping until ${formatWakeTime(wakeAt)}` }
 }
 
 function toActivity(call: BatchCall, context: AgentContext): Activity {

@@ -3,6 +3,7 @@ import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { isRestState, isWorkState } from '../../machines/agent/run-result.js'
+import { formatWakeTime } from '../core/base/wake-time.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
 import type { RecordRow, VerdictView } from './protocol.js'
@@ -42,6 +43,7 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   const { state, reason, verdict } = context
   if (state === null || isWorkState(state)) return formatWork(context)
   if (state === 'WAITING_FOR_INPUT') return formatWait(context)
+  if (context.reason === 'sleeping' && context.wakeAt !== null) return formatSleep(context.wakeAt, context)
   if (state === 'PAUSED' && verdict === null && context.error === null)
     return 'It was asked to pause, and goes on when it is resumed.'
   if (state === 'COMPLETED') return completedWords[reason ?? ''] ?? 'The run completed.'
@@ -50,6 +52,11 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   if (verdict === null) return why
   const named = verdict.rule === undefined ? verdict.guard : `progress.${verdict.rule}`
   return `Stopped by ${verdict.userGuard ?? named}. ${why}${formatToll(rows)}`
+}
+
+function formatSleep(wakeAt: number, { config }: AgentContext): string {
+  const waker = config.interactive ? 'Its own program' : 'A scheduler'
+  return `It sleeps until ${formatWakeTime(wakeAt)}. ${waker} wakes it then; you can wake it before.`
 }
 
 const completedWords: Record<string, string> = {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { createRecordAxis, createTimeAxis, zoomAxis, zoomBy } from '../../src/studio/client/timeline-axis.js'
-import type { RecordRow } from '../../src/studio/protocol.js'
+import { listSeenBars } from '../../src/studio/client/timeline-layout.js'
+import type { Bar, RecordRow } from '../../src/studio/protocol.js'
 
 const row = (seq: number, at: number, state: string): RecordRow => ({
   seq,
@@ -106,4 +107,51 @@ test('a part of a timeline is as wide as the whole, and each record in it is fou
       expect(out.to - out.from).toBeCloseTo(Math.min(1, width * 2), 9)
     }),
   )
+})
+
+describe('bars of a lane that touch', () => {
+  const bar = (id: number, from: number, to: number, status: Bar['status'] = 'ok'): Bar => ({
+    id,
+    lane: 'tools',
+    label: 'look_up',
+    from,
+    to,
+    fromSeq: id,
+    toSeq: id,
+    status,
+  })
+  const see = (bars: readonly Bar[], whole: number) =>
+    listSeenBars(
+      bars.map((one) => ({ bar: one, from: 0, to: 0, line: 0 })),
+      { span: ({ bar: { from, to } }) => [from / whole, (to ?? whole) / whole] },
+    )
+
+  it('are one where they are too narrow for a word, and one by one where they are not', () => {
+    const bars = Array.from({ length: 300 }, (_, i) => bar(i + 1, i, i + 1))
+    const [all, ...others] = see(bars, 300)
+    expect(others).toEqual([])
+    expect(all).toMatchObject({ left: 0, right: 1, merged: { length: 300 } })
+    expect(see(bars, 30).filter(({ merged }) => merged !== null)).toEqual([])
+  })
+
+  it('stay apart where time lies between them', () => {
+    const bars = Array.from({ length: 10 }, (_, i) => bar(i + 1, i * 100, i * 100 + 1))
+    expect(see(bars, 1000).map(({ merged }) => merged)).toEqual(Array(10).fill(null))
+  })
+
+  it('hide none that failed, and stand for each bar once', () => {
+    const statuses = fc.array(fc.constantFrom<Bar['status'][]>('ok', 'failed', 'interrupted'), {
+      maxLength: 80,
+    })
+    fc.assert(
+      fc.property(statuses, fc.integer({ min: 1, max: 5_000 }), (given, whole) => {
+        const bars = given.map((status, i) => bar(i + 1, i, i + 1, status))
+        const seen = see(bars, Math.max(whole, bars.length))
+        const stoodFor = seen.flatMap(({ bar: first, merged }) => merged ?? [first])
+        expect(stoodFor.map(({ id }) => id).toSorted((a, b) => a - b)).toEqual(bars.map(({ id }) => id))
+        for (const { bar: first, merged } of seen)
+          expect(new Set((merged ?? [first]).map(({ status }) => status))).toEqual(new Set([first.status]))
+      }),
+    )
+  })
 })

@@ -5,13 +5,15 @@ import { parseJsonOr } from '../../core/base/parse-json.js'
 
 interface ActionsProps {
   moment: MomentView
+  /** Whether the run is paused until a date. */
+  isAsleep: boolean
   /** Why nothing can be done here; null where something can. */
   readOnly: string | null
   onAnswer: (answer: Answer) => Promise<void>
 }
 
 /** The actions of a user: pending calls, messages, and control of the run. */
-export function Actions({ moment, readOnly, onAnswer }: ActionsProps) {
+export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) {
   const { pending, actions } = moment
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
@@ -58,7 +60,7 @@ export function Actions({ moment, readOnly, onAnswer }: ActionsProps) {
               class={type === 'cancel' ? 'danger' : ''}
               onClick={() => send({ type })}
             >
-              {type === 'pause' ? 'Pause' : type === 'resume' ? 'Resume' : 'Cancel the run'}
+              {type === 'resume' && isAsleep ? 'Wake it now' : actionWords[type]}
             </button>
           ))}
         </div>
@@ -66,6 +68,8 @@ export function Actions({ moment, readOnly, onAnswer }: ActionsProps) {
     </section>
   )
 }
+
+const actionWords = { pause: 'Pause', resume: 'Resume', cancel: 'Cancel the run' }
 
 interface PendingProps {
   call: PendingView

@@ -86,7 +86,7 @@ function SessionHead({ letter, view: { session, rows } }: { letter: string; view
           {session.title || session.name || session.id}
         </a>
         <p>
-          <StatePill state={session.state} />
+          <StatePill state={session.state} isAsleep={session.reason === 'sleeping'} />
           {session.steps !== null && <span>{formatCount(session.steps, 'step')}</span>}
           <span>{formatShort(session.tokens)} tokens</span>
           <span>{formatMoney(session.cost)}</span>
@@ -143,10 +143,10 @@ function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
           <tr>
             <th scope="row">State</th>
             <td>
-              <StatePill state={view.a.verdict.state} />
+              <StatePill state={view.a.verdict.state} isAsleep={view.a.verdict.reason === 'sleeping'} />
             </td>
             <td>
-              <StatePill state={view.b.verdict.state} />
+              <StatePill state={view.b.verdict.state} isAsleep={view.b.verdict.reason === 'sleeping'} />
             </td>
             <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
           </tr>

@@ -68,6 +68,7 @@ export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait'
       return 'bad'
     case 'WAITING_FOR_INPUT':
     case 'PAUSED':
+    case 'SLEEPING':
       return 'wait'
     case 'CANCELLED':
     case null:

@@ -24,7 +24,7 @@ export function RunHead({
           {session.standing === 'damaged' ? (
             <span class="pill tone-bad">damaged</span>
           ) : (
-            <StatePill state={row.state} />
+            <StatePill state={row.state} isAsleep={row.wakeAt !== undefined} />
           )}
           <span>
             {row.step > 0 ? `step ${row.step}` : 'before the first step'}
@@ -60,10 +60,8 @@ export function mayResume({ session }: SessionView): boolean {
   return session.state === 'PAUSED' || session.standing === 'interrupted'
 }
 
-export function StatePill({ state }: { state: string | null }) {
-  return (
-    <span class={`pill tone-${getTone(state)}`}>
-      {(state ?? 'not begun').replaceAll('_', ' ').toLowerCase()}
-    </span>
-  )
+/** `isAsleep`: it is paused until a date. */
+export function StatePill({ state, isAsleep }: { state: string | null; isAsleep: boolean }) {
+  const word = isAsleep ? 'sleeping' : (state ?? 'not begun').replaceAll('_', ' ').toLowerCase()
+  return <span class={`pill tone-${getTone(state)}`}>{word}</span>
 }

@@ -102,7 +102,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const at = startSeq === null ? -1 : rows.findIndex(({ seq }) => seq === startSeq)
     return at === -1 ? last : at
   })
-  const isOpen = session.standing === 'running' || session.standing === 'waiting'
+  const isOpen = ['running', 'waiting', 'sleeping'].includes(session.standing)
   const [isLive, setLive] = useState(startSeq === null && !source.isFile)
   const [isPlaying, setPlaying] = useState(false)
   const [ms, setMs] = useState(0)
@@ -309,6 +309,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           <Actions
             key={id}
             moment={moment}
+            isAsleep={row.wakeAt !== undefined}
             readOnly={session.isAttached ? null : readOnly}
             onAnswer={answer}
           />

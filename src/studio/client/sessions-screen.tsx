@@ -8,11 +8,12 @@ import { RunScreen } from './run-screen.js'
 import type { Source } from './data-source.js'
 import { formatAgo, formatCount, formatMoney, formatNumber, formatShort } from './format.js'
 
-const standings = ['waiting', 'running', 'interrupted', 'ended', 'damaged'] as const
+const standings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 const titles: Record<SessionRow['standing'], string> = {
   waiting: 'Waiting for you',
   running: 'Running',
   interrupted: 'Interrupted',
+  sleeping: 'Sleeping',
   ended: 'Ended',
   damaged: 'Damaged',
 }
@@ -214,9 +215,9 @@ function Row({
         {row.standing === 'damaged' ? (
           <span class="pill tone-bad">damaged</span>
         ) : (
-          <StatePill state={state} />
+          <StatePill state={state} isAsleep={reason === 'sleeping'} />
         )}
-        {reason !== null && <small>{reason.replaceAll('_', ' ')}</small>}
+        {reason !== null && reason !== 'sleeping' && <small>{reason.replaceAll('_', ' ')}</small>}
         {wakeAt !== null && <small>until {formatWakeTime(wakeAt)}</small>}
       </span>
       <span class="session-number">

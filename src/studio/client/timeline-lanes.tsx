@@ -4,7 +4,7 @@ import type { Bar, RecordRow, SessionView } from '../protocol.js'
 import { formatDuration, formatMoney, getLastPart, getTone } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
 import { type Axis, isAtEnd } from './timeline-axis.js'
-import { listStretches, placeBars } from './timeline-layout.js'
+import { grain, listSeenBars, listStretches, placeBars } from './timeline-layout.js'
 
 const lanes: Record<Bar['lane'], string> = {
   model: 'Model',
@@ -15,8 +15,6 @@ const lanes: Record<Bar['lane'], string> = {
   children: 'Sub-agents',
 }
 
-/** The width of what can be told apart: bars that are narrower and lie on one another are drawn once. */
-const grain = 1 / 1600
 /** How many marks there is room for. */
 const markSlots = 80
 
@@ -98,15 +96,17 @@ export function TimelineLanes(props: LanesProps) {
                 <span class="lane-name">{lanes[lane]}</span>
               )}
               <div class="track" aria-hidden="true">
-                {listSeenBars(placed, axis).map(({ bar, from, line, left, right }) => (
+                {listSeenBars(placed, axis).map(({ bar, from, line, left, right, merged }) => (
                   <div
                     key={bar.id}
                     class={`bar ${bar.status} line-${line}`}
                     style={toSpan(left, right)}
-                    data-place={from}
-                    data-bar={bar.id}
+                    // A click on several leads to the record at the pointer.
+                    {...(merged === null
+                      ? { 'data-place': from, 'data-bar': bar.id }
+                      : { title: formatMerged(merged) })}
                   >
-                    {right - left > 0.03 ? formatBar(bar) : ''}
+                    {right - left > 0.03 ? (merged === null ? formatBar(bar) : formatMerged(merged)) : ''}
                   </div>
                 ))}
               </div>
@@ -159,6 +159,14 @@ function formatBar({ label, from, to }: Bar): string {
   return to === null ? label : `${label} ${formatDuration(to - from)}`
 }
 
+/** `12 look_up, 3 read_file · 40 ms`: the bars that are drawn as one. */
+function formatMerged(bars: readonly Bar[]): string {
+  const counts = new Map<string, number>()
+  for (const { label } of bars) counts.set(label, (counts.get(label) ?? 0) + 1)
+  const names = [...counts].map(([label, count]) => `${count} ${label}`).join(', ')
+  return `${names} · ${formatDuration(bars.reduce((sum, { from, to }) => sum + ((to ?? from) - from), 0))}`
+}
+
 /** Stretches in sight that can be told apart. */
 function listSeenStretches(rows: readonly RecordRow[], axis: Axis) {
   let drawnTo = -Infinity
@@ -167,19 +175,6 @@ function listSeenStretches(rows: readonly RecordRow[], axis: Axis) {
     if (right < 0 || left > 1 || (right - left < grain && right < drawnTo + grain)) return false
     drawnTo = right
     return true
-  })
-}
-
-/** Bars in sight that can be told apart; one that has failed hides behind no other. */
-function listSeenBars(placed: ReturnType<typeof placeBars>, axis: Axis) {
-  const taken = new Set<string>()
-  return placed.flatMap((one) => {
-    const [left, right] = axis.span(one)
-    if (right < 0 || left > 1) return []
-    const key = `${one.line} ${Math.floor(left / grain)} ${one.bar.status === 'failed'}`
-    if (right - left < grain && taken.has(key)) return []
-    taken.add(key)
-    return [{ ...one, left, right }]
   })
 }
 

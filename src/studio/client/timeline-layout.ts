@@ -1,8 +1,9 @@
 import type { Bar, ChartTransition, RecordRow } from '../protocol.js'
+import type { Axis } from './timeline-axis.js'
 
 /** Consecutive records in one state. */
 export interface Stretch {
-  /** `RUNNING.asking`: two parts at most. */
+  /** `RUNNING.asking`: two parts at most. `SLEEPING` for a run that is paused until a date. */
   state: string
   /** Record indexes, `to` excluded. */
   from: number
@@ -14,7 +15,8 @@ export function listStretches(rows: readonly RecordRow[]): Stretch[] {
   const stretches: Stretch[] = []
   for (const [index, row] of rows.entries()) {
     const state = (row.to[0] ?? row.state).split('.').slice(0, 2).join('.')
-    const name = state.startsWith('RUNNING') ? state : (state.split('.')[0] ?? state)
+    const isAsleep = row.wakeAt !== undefined
+    const name = isAsleep ? 'SLEEPING' : state.startsWith('RUNNING') ? state : (state.split('.')[0] ?? state)
     const last = stretches.at(-1)
     if (last?.state === name) last.to = index + 1
     else stretches.push({ state: name, from: index, to: index + 1 })
@@ -52,6 +54,46 @@ export function placeBars(
       ends[line] = Math.max(ends[line] ?? 0, placed.to)
       return { ...placed, line }
     })
+}
+
+/** The width of what can be told apart, as a share of the timeline. */
+export const grain = 1 / 1600
+
+/** Bars that are narrower have no room for a word. */
+const narrow = 6 / 1000
+
+/** A bar as it is drawn. `merged`: the bars that it stands for; null for one. */
+export interface SeenBar extends PlacedBar {
+  left: number
+  right: number
+  merged: Bar[] | null
+}
+
+/**
+ * The bars in sight. Narrow ones that touch on a line are drawn as one: they cannot be told apart. Those that have failed merge
+ * with one another only.
+ */
+export function listSeenBars(placed: readonly PlacedBar[], { span }: Pick<Axis, 'span'>): SeenBar[] {
+  const seen: SeenBar[] = []
+  const lastOf = new Map<string, SeenBar>()
+  for (const one of placed) {
+    const [left, right] = span(one)
+    if (right < 0 || left > 1) continue
+    const isNarrow = right - left < narrow
+    const kind = `${one.line} ${one.bar.status}`
+    const last = lastOf.get(kind)
+    if (isNarrow && last && left <= last.right + grain) {
+      last.right = Math.max(last.right, right)
+      last.merged ??= [last.bar]
+      last.merged.push(one.bar)
+      continue
+    }
+    const bar: SeenBar = { ...one, left, right, merged: null }
+    seen.push(bar)
+    if (isNarrow) lastOf.set(kind, bar)
+    else lastOf.delete(kind)
+  }
+  return seen
 }
 
 /** The index of the first record of the next or previous step. */

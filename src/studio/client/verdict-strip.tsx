@@ -21,11 +21,12 @@ export function VerdictStrip({ view, steps, onFork, onResume, onPlace }: Verdict
   const [trouble, setTrouble] = useState('')
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
   const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
+  const isAsleep = verdict.reason === 'sleeping'
   const hasStopped = tone !== 'busy' && session.standing !== 'damaged'
   return (
     <section class={`verdict tone-${tone}`} aria-label="Verdict">
       <div class="verdict-line">
-        <Icon name={icons[tone]} size={20} />
+        <Icon name={isAsleep ? 'time' : icons[tone]} size={20} />
         <p class="verdict-text">{markKeys(describeStanding(view))}</p>
         <div class="verdict-buttons">
           {decided !== -1 && (
@@ -48,7 +49,7 @@ export function VerdictStrip({ view, steps, onFork, onResume, onPlace }: Verdict
                 )
               }}
             >
-              Resume
+              {isAsleep ? 'Wake it now' : 'Resume'}
             </button>
           )}
         </div>
