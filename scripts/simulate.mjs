@@ -3,7 +3,7 @@
 //                         (--into FILE: in another list than test/simulation/regressions.json)
 //   --seeds COUNT         plays so many seeds, from --from N (default 1), on --workers N (default 2); the regressions first
 //   --planted             plants each defect of test/simulation/planted.mjs, and looks for it in up to 2,000 seeds
-//   --planted known       plays only the seed that is known to find it
+//   --planted known       plays only the seed that is known to find it, which has to be one of the first 2,000
 //   --defect NAME         with --seed or --seeds: plants this one
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -203,11 +203,11 @@ async function playMany({ seeds, from = 1, workers = 2, defect }) {
   return areKept && broken.length === 0
 }
 
-/** The first seed that finds a defect; null where none does. */
+/** The first seed that finds a defect, or the one that is known to; null where none does. */
 async function findDefect(file, { seed, isKnown, most }) {
-  const [known] = await ask(file, ['seeds', seed, 1, 1])
-  if (isKnown || known.broken === undefined) {
-    if (known.broken !== undefined || isKnown) return known.broken === undefined ? null : known
+  if (isKnown) {
+    const [known] = await ask(file, ['seeds', seed, 1, 1])
+    return known.broken === undefined || seed > mostSeeds ? null : known
   }
   const found = []
   await Promise.all(
