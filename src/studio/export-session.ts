@@ -26,6 +26,6 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
   const ignore = (): void => undefined
   const runs = new AttachedRuns(ignore, ignore)
   const library = new SessionLibrary(store, () => false)
-  const actions = new SessionActions(undefined, undefined, library, runs)
+  const actions = new SessionActions({ library, runs })
   return new StudioViews(library, actions, { store: '', machine: undefined }).exportSession(id)
 }

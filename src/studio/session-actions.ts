@@ -10,9 +10,11 @@ import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { getAwaitedCall } from '../core/run/awaited-call.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
+import type { ToolSet } from '../core/tools/tool-set.js'
 import { parseEditedArguments } from '../core/run/edited-arguments.js'
 import type { ForkEdit as Edit } from '../core/sessions/fork-edit.js'
 import type { AttachableRun, AttachedRuns } from './attached-runs.js'
+import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
 import type { SessionLibrary } from './session-library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
 import { findGap } from './shown-values.js'
@@ -25,19 +27,30 @@ export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
   tell?: Agent['tell']
 }
 
+/** The parts of the studio that act on sessions. */
+interface ActionParts {
+  agent?: StudioAgent | undefined
+  /** The app's own object. */
+  context?: unknown
+  library: SessionLibrary
+  runs: AttachedRuns
+  embedded?: EmbeddedActors
+}
+
 /** Actions of users on sessions, through the agent. Every refusal is a StatewrightError. */
 export class SessionActions {
   readonly #agent: StudioAgent | undefined
   readonly #library: SessionLibrary
   readonly #runs: AttachedRuns
-
+  readonly #embedded: EmbeddedActors
   readonly #context: unknown
 
-  constructor(agent: StudioAgent | undefined, context: unknown, library: SessionLibrary, runs: AttachedRuns) {
+  constructor({ agent, context, library, runs, embedded = new EmbeddedActors() }: ActionParts) {
     this.#agent = agent
     this.#context = context
     this.#library = library
     this.#runs = runs
+    this.#embedded = embedded
   }
 
   /** Why actions are not possible; null when they are. */
@@ -49,8 +62,17 @@ export class SessionActions {
       : `Live runs of this program can be answered here, others only with an agent: ${how}`
   }
 
-  get tools() {
-    return this.#agent && internalsByAgent.get(this.#agent)?.tools
+  /** Why one session can be neither forked nor, unless it is attached, answered; null when it can. */
+  findRefusal(id: string): string | null {
+    return this.#embedded.has(id) ? embeddedNote : this.readOnly
+  }
+
+  /** The tools of the run, as far as its agent is the one of the studio. */
+  findTools(id: string): ToolSet | undefined {
+    const agent: (StudioAgent & { machine?: unknown }) | undefined = this.#agent
+    if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
+      return undefined
+    return internalsByAgent.get(agent)?.tools
   }
 
   /** The actions that are possible for a run in this state. `isHeld`: a process holds its session. */
@@ -59,7 +81,8 @@ export class SessionActions {
     { id, isHeld }: { id: string; isHeld: boolean },
   ): MomentView['actions'] {
     const context = run?.context ?? null
-    if (context === null || (!this.#agent && !this.#runs.has(id))) return []
+    const isReadOnly = !this.#agent || this.#embedded.has(id)
+    if (context === null || (isReadOnly && !this.#runs.has(id))) return []
     // Another agent than the one that began the run can only cancel it.
     const isStranded = !isHeld && !this.#runs.has(id) && !acceptsDefinition(this.#label, definition)
     if (isStranded) return hasEnded(context) || !this.#canTell ? [] : ['cancel']
@@ -88,8 +111,8 @@ export class SessionActions {
     const isHeld = !this.#runs.get(id) && (await this.#library.readRow(id))?.holder != null
     const isRemote = isHeld && this.#canTell
     // Checked before the run is resumed: a late answer must not start it.
-    this.#checkAnswer(context, answer, isRemote)
-    await this.#checkEdit(context, answer)
+    this.#checkAnswer(context, answer, isRemote || this.#runs.has(id))
+    await this.#checkEdit(id, context, answer)
     // Cancelling needs only the store: the run is not resumed for it.
     const isTold = isRemote || (answer.type === 'cancel' && !this.#runs.get(id) && this.#canTell)
     if (isTold && (await this.#tellOtherProcess(await this.#checkOwnStore(id), answer)))
@@ -119,7 +142,7 @@ export class SessionActions {
     return agent?.tell !== undefined && internalsByAgent.get(agent)?.store?.inbox !== undefined
   }
 
-  #checkAnswer(context: AgentContext | undefined, answer: Answer, isRemote: boolean): void {
+  #checkAnswer(context: AgentContext | undefined, answer: Answer, isWorkedOn: boolean): void {
     switch (answer.type) {
       case 'approve':
       case 'reject':
@@ -137,7 +160,7 @@ export class SessionActions {
         if ((context?.state !== 'WAITING_FOR_INPUT' || context.pausing) && !hasEnded(context)) return
         throw wrongStateError('there is nothing to resume', context)
       case 'pause':
-        if (context && (isRemote || this.#runs.has(context.sessionId)) && !hasEnded(context)) return
+        if (isWorkedOn && !hasEnded(context)) return
         throw wrongStateError('only a run that some process works on can be paused', context)
       default:
         if (hasEnded(context)) throw wrongStateError('it has ended', context)
@@ -145,9 +168,16 @@ export class SessionActions {
   }
 
   /** Checks edited arguments against the schema, so that the user sees the problem. */
-  async #checkEdit(context: AgentContext | undefined, answer: Answer): Promise<void> {
-    const { tools } = this
-    if (answer.type !== 'approve' || answer.arguments === undefined || !tools) return
+  async #checkEdit(id: string, context: AgentContext | undefined, answer: Answer): Promise<void> {
+    if (answer.type !== 'approve' || answer.arguments === undefined) return
+    const tools = this.findTools(id)
+    if (!tools && this.#embedded.has(id)) {
+      const text =
+        'The arguments cannot be checked: the studio does not know the tools of this actor. Approve the call as it is, or ' +
+        'start the studio with the agent whose machine it is: startStudio({ agent }).'
+      throw new UsageError('invalid_input', text, answer.callId)
+    }
+    if (!tools) return
     const call = getAwaitedCall(context, answer.callId, 'approval', answer)
     checkGaps(answer.arguments, call.arguments, call.callId)
     const problem = await parseEditedArguments(answer.arguments, call, tools).problem
@@ -178,6 +208,7 @@ export class SessionActions {
    * @throws {StoreError} `unknown_session`
    */
   async #checkOwnStore(id: string): Promise<string> {
+    if (this.#embedded.has(id)) throw new StatewrightError('read_only', embeddedNote, id)
     const store = this.#agent && internalsByAgent.get(this.#agent)?.store
     const [shown, own] = await Promise.all([this.#library.readRow(id), store?.get(id)])
     if (store === undefined || shown === null || own?.createdAt === shown.createdAt) return id

@@ -5,10 +5,11 @@ import { describeError } from '../core/base/describe-error.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
-import type { ListedSession, LogRecord, SessionStore } from '../core/sessions/store/store.js'
+import type { ListedSession, LogRecord } from '../core/sessions/store/store.js'
 import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
 import { openRecord } from '../core/sessions/log/log-record.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
+import type { ReadableStore } from './embedded-actors.js'
 import { type Origin, SessionFold } from './session-fold.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
@@ -24,7 +25,7 @@ type LogSummary = Pick<
 
 /** The sessions of a store for display. Never writes. */
 export class SessionLibrary {
-  readonly #store: SessionStore
+  readonly #store: ReadableStore
   readonly #isAttached: (id: string) => boolean
   readonly #folds = new Map<string, SessionFold>()
   /** Logs that are being read, by session. */
@@ -32,7 +33,7 @@ export class SessionLibrary {
   /** Log summaries, with the head that they are for. */
   readonly #summaries = new Map<string, { key: string; told: LogSummary }>()
 
-  constructor(store: SessionStore, isAttached: (id: string) => boolean) {
+  constructor(store: ReadableStore, isAttached: (id: string) => boolean) {
     this.#store = store
     this.#isAttached = isAttached
   }

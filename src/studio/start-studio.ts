@@ -1,4 +1,4 @@
-import type { AnyStateMachine } from 'xstate'
+import type { AnyActorRef, AnyStateMachine } from 'xstate'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
 import { ConfigError, UsageError } from '../core/base/errors.js'
 import { checkStore } from '../core/sessions/store/checked-store.js'
@@ -8,6 +8,7 @@ import type { SessionStore } from '../core/sessions/store/store.js'
 import { SessionActions, type StudioAgent } from './session-actions.js'
 import { Prefetcher } from './prefetch.js'
 import { type AttachableRun, AttachedRuns } from './attached-runs.js'
+import { EmbeddedActors } from './embedded-actors.js'
 import { SessionLibrary } from './session-library.js'
 import { LiveFeed } from './live-feed.js'
 import { serveStudio } from './studio-server.js'
@@ -40,13 +41,17 @@ export interface Studio {
   readonly url: string
   /**
    * Shows a run of this process live, including its text. Returns at once; a run that has ended is shown from its log.
+   * An actor of `agent.machine` is shown under the id of its run, from its start or from its present state. Its records
+   * are in memory, until the studio closes. It is not started.
    *
    * @example
    * const studio = await startStudio({ store: memoryStore() })
    * studio.attach(agent.run('What changed?'))
+   * studio.attach(createActor(agent.machine, { input: 'What changed?' }).start())
    * await studio.close()
+   * @throws {UsageError} `invalid_input` for anything else, an actor of another machine included
    */
-  attach(run: AttachableRun): void
+  attach(run: AttachableRun | AnyActorRef): void
   /** Stops listening. Runs go on. May be called more than once. */
   close(): Promise<void>
 }
@@ -94,9 +99,10 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
       feed.pollSoon()
     },
   )
-  const library = new SessionLibrary(store, (id) => runs.has(id))
+  const embedded = new EmbeddedActors()
+  const library = new SessionLibrary(embedded.addTo(store), (id) => runs.has(id))
   const feed = new LiveFeed(library, runs)
-  const actions = new SessionActions(agent, context, library, runs)
+  const actions = new SessionActions({ agent, context, library, runs, embedded })
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
   const views = new StudioViews(library, actions, { store: title ?? 'sessions', machine, editor })
   const prefetcher = new Prefetcher(library)
@@ -109,10 +115,12 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
       return server.url()
     },
     attach: (run) => {
-      checkRun(run)
-      runs.attach(run)
+      runs.attach(isActor(run) ? embedded.attach(run) : checkRun(run))
     },
-    close: () => (closing ??= server.close()),
+    close: () => {
+      embedded.close()
+      return (closing ??= server.close())
+    },
   }
 }
 
@@ -144,9 +152,14 @@ function checkOptions(options: StudioOptions | null | undefined): StudioOptions 
   return options ?? {}
 }
 
-function checkRun(run: AttachableRun | null | undefined): void {
-  if (isMethod(run?.events$, 'subscribe')) return
-  throw new UsageError('invalid_input', 'attach() takes a run: what agent.run() returns.', 'run')
+function isActor(run: AttachableRun | AnyActorRef): run is AnyActorRef {
+  return isMethod(run, 'getSnapshot')
+}
+
+function checkRun(run: AttachableRun | null | undefined): AttachableRun {
+  if (run && isMethod(run.events$, 'subscribe')) return run
+  const text = 'attach() takes a run, which agent.run() returns, or an actor of agent.machine.'
+  throw new UsageError('invalid_input', text, 'run')
 }
 
 const isMethod = (value: unknown, name: string): boolean =>

@@ -92,7 +92,7 @@ export class StudioViews {
     const isLost = session.standing === 'interrupted'
     return {
       session: { ...session, problem: session.problem ?? fold.problem?.message ?? null },
-      readOnly: this.#actions.readOnly,
+      readOnly: this.#actions.findRefusal(id),
       isPart: fold.base > 0,
       verdict: createVerdict(fold),
       parent: await this.#findParent(id),
@@ -145,7 +145,12 @@ export class StudioViews {
     const step = fold.findStep(seq)
     if (step === null) return null
     const { durations, origin } = fold
-    const sight: MomentOptions = { tools: this.#actions.tools, edit: origin?.edit, durations, actions: [] }
+    const sight: MomentOptions = {
+      tools: this.#actions.findTools(id),
+      edit: origin?.edit,
+      durations,
+      actions: [],
+    }
     if (seq === fold.head && !fold.problem) {
       const isHeld = (await this.#library.readRow(id, fold))?.holder != null
       sight.actions = this.#actions.listPossible(step.after.standing, { id, isHeld })

@@ -129,6 +129,23 @@ test('run --studio shows the run, keeps it open when it has ended, and ends with
   expect(err).toContain('The studio stays open: Ctrl-C ends it.')
 })
 
+test('the address of run --studio leads to the run itself, and Enter repeats where', async () => {
+  const cwd = await folder({ 'one.json': { turns: [{ text: 'Hello.' }] } })
+  const interrupt = new AbortController()
+  const addresses: string[] = []
+  await cli(['run', '--studio', '--rehearsal=one.json', '--session', 'a:b', '--store', 'memory:', 'Hello?'], {
+    cwd,
+    tty: true,
+    input: '\n',
+    signal: interrupt.signal,
+    onError: (text) => {
+      addresses.push(...(text.match(/http:\/\/127\.0\.0\.1\S+/g) ?? []))
+      if (addresses.length === 2) interrupt.abort(new Error('Ctrl-C'))
+    },
+  })
+  expect(addresses.map((address) => new URL(address).hash)).toEqual(['#/session/a%3Ab', '#/session/a%3Ab'])
+})
+
 describe('run --studio of a run that waits for somebody', () => {
   const turns = (...ids: string[]) => [
     ...ids.map((id) => ({ toolCalls: [{ id, name: 'send_mail', arguments: { to: id } }] })),

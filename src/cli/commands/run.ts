@@ -3,7 +3,7 @@ import { choosePrompt } from '../prompt.js'
 import { exitCodes, type ExitCode } from '../exit-codes.js'
 import { followRun } from '../follow-run.js'
 import { loadConfig } from '../load-config.js'
-import { waitForInterrupt, openStudio } from '../open-studio.js'
+import { announceStudio, loadStudio, waitForInterrupt } from '../open-studio.js'
 import { type OpenedStore, openStoreForRun } from '../open-session-store.js'
 import { isRehearsal, rejectImplicitRehearsal } from '../model-setup.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
@@ -102,12 +102,15 @@ function runAgent(
   const overrides = { limits, ...(!stream && { stream }) }
   return withAgent({ options, file, store, overrides }, io, async (agent, setup) => {
     const prompt = await choosePrompt(options.prompt, setup.prompt, io)
-    const studio = options.studio ? await openStudio({ store, agent }, io) : undefined
+    const studio = options.studio ? await loadStudio({ store, agent }) : undefined
+    let shown: string | undefined
     try {
       const code = await followRun({
         start: (given) => {
           const run = agent.run(prompt, { ...given, ...(session !== undefined && { session }) })
+          shown = run.sessionId
           studio?.attach(run)
+          if (studio) announceStudio(studio, io, shown)
           return run
         },
         limits: agent.config.limits,
@@ -123,7 +126,7 @@ function runAgent(
       }
       if (studio && !io.signal.aborted && !io.sigterm.hasArrived) {
         io.stderr.write('\nThe studio stays open: Ctrl-C ends it.\n')
-        await waitForInterrupt(io, studio)
+        await waitForInterrupt(io, studio, shown)
       }
       return code
     } finally {

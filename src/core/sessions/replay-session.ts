@@ -83,7 +83,7 @@ function describeBranches(tree: BranchTree, branch: number): SessionBranches {
  * @throws {UsageError} `invalid_option` for a record that the log does not have
  */
 export async function readSessionAt(
-  store: SessionStore,
+  store: Pick<SessionStore, 'read'>,
   sessionId: string,
   to?: number,
 ): Promise<FoldedSession> {

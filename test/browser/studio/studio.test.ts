@@ -6,9 +6,12 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { createActor, setup } from 'xstate'
+import { createAgent, defineTool } from '../../../src/index.js'
 import { startStudio } from '../../../src/studio/index.js'
 import type { MomentView, SessionView } from '../../../src/studio/protocol.js'
 import { paths } from '../../../src/studio/routes.js'
+import { createOneCallModel } from '../../support/manual-model.js'
 import { openStage, type Stage } from './stage.js'
 
 jest.setTimeout(90_000)
@@ -520,6 +523,35 @@ describe('a long session', () => {
     } finally {
       await studio.close()
     }
+  })
+})
+
+describe('an embedded actor', () => {
+  it('is shown as it works, and approved in the page, from its own machine', async () => {
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input: { type: 'object' },
+      needsApproval: true,
+      execute: () => 'Paid.',
+    })
+    const agent = createAgent({ model: createOneCallModel('pay'), tools: [pay] })
+    const desk = setup({ actors: { agent: agent.machine } }).createMachine({
+      invoke: { id: 'agent', src: 'agent', input: () => agent.createInput('Pay what is due.') },
+    })
+    const { agent: child } = createActor(desk).start().getSnapshot().children
+    if (!child) throw new Error('The machine has no child.')
+    stage.studio.attach(child)
+    await page.click('.session a:has-text("Pay what is due.")')
+    await page.waitForSelector('.pending')
+    expect((await shown()).active).toEqual(['WAITING_FOR_INPUT.approval'])
+    await page.click('.pending button:has-text("Approve")')
+    await page.waitForSelector('.run-title .pill.tone-good')
+    expect((await shown()).active).toEqual(['COMPLETED'])
+    expect(await page.locator('.message:has-text("Done.")').count()).toBe(1)
+    expect(child.getSnapshot().status).toBe('done')
+    // Nothing on the page offers a fork that the studio would refuse.
+    expect(await page.locator('.message .edit').count()).toBe(0)
   })
 })
 

@@ -83,7 +83,7 @@ const size = { from: 122, atMost: 488 }
 function studioOf(store: SessionStore): StudioViews {
   const nobody = (): void => undefined
   const library = new SessionLibrary(store, () => false)
-  const actions = new SessionActions(undefined, undefined, library, new AttachedRuns(nobody, nobody))
+  const actions = new SessionActions({ library, runs: new AttachedRuns(nobody, nobody) })
   return new StudioViews(library, actions, { store: '', machine: undefined })
 }
 

@@ -1,0 +1,258 @@
+import type { AnyActorRef } from 'xstate'
+import type { AgentEvent } from '../../machines/agent/announcements.js'
+import type { AgentContext } from '../../machines/agent/context.js'
+import type { ControlEvent } from '../../machines/agent/machine-events.js'
+import type { AgentState } from '../../machines/agent/run-result.js'
+import { UsageError } from '../core/base/errors.js'
+import { type ActorFollower, followRuntime } from '../core/live/follow-runtime.js'
+import { type AgentRuntime, findRuntime } from '../core/live/runtime.js'
+import { toToolOutputEvent } from '../core/run/tool-output-event.js'
+import { getAwaitedCall, parseAnswerTarget } from '../core/run/awaited-call.js'
+import { type FoldedRun, toMachineState } from '../core/sessions/fold-session.js'
+import type { JournalEntry } from '../core/sessions/journal.js'
+import { createOpening, createSnapshot, toStartInput } from '../core/sessions/log/create-records.js'
+import { sealRecord } from '../core/sessions/log/log-record.js'
+import type { RecordContent } from '../core/sessions/log/record-content.js'
+import { memoryStore } from '../core/sessions/store/memory-store.js'
+import type { Lease, SessionStore } from '../core/sessions/store/store.js'
+import { toMessages } from '../core/sessions/user-input.js'
+import type { AttachableRun } from './attached-runs.js'
+
+/** The part of a store that is shown. */
+export type ReadableStore = Pick<SessionStore, 'list' | 'get' | 'read'>
+
+/** How many embedded actors that have ended are kept, the last ones. */
+const maxEnded = 100
+
+/** What keeps it from being forked, and from being answered once it is over. */
+export const embeddedNote =
+  'This is an embedded actor, which no store has: it can be answered while it is attached, and it cannot be forked.'
+
+/**
+ * The actors of agents' machines that are attached: each has a log in memory, as a session in a store would have, from its
+ * start, or from the state in which it was attached.
+ */
+export class EmbeddedActors {
+  readonly #logs = memoryStore()
+  readonly #runs = new Map<string, EmbeddedRun>()
+  readonly #ended = new Set<string>()
+
+  has(id: string): boolean {
+    return this.#runs.has(id)
+  }
+
+  /** Whether this is an actor of exactly this machine. */
+  isOf(id: string, machine: unknown): boolean {
+    return machine !== undefined && this.#runs.get(id)?.machine === machine
+  }
+
+  /**
+   * The actor as a run that can be shown and answered. The same actor is the same run.
+   * @throws {UsageError} `invalid_input` for an actor of another machine
+   */
+  attach(actor: AnyActorRef): AttachableRun {
+    const runtime = findRuntime(actor)
+    if (runtime === undefined) throw notAnAgentError()
+    const id = getContext(actor).runId
+    const known = this.#runs.get(id)
+    if (known?.actor === actor) return known
+    known?.stop()
+    this.#ended.delete(id)
+    const run = new EmbeddedRun(actor, runtime, this.#logs)
+    this.#runs.set(id, run)
+    const end = (): void => {
+      run.stop()
+      if (this.#runs.get(id) === run) this.#markEnded(id)
+    }
+    actor.subscribe({ complete: end, error: end })
+    return run
+  }
+
+  /** The sessions of a store, and the embedded actors besides. */
+  addTo(store: SessionStore): ReadableStore {
+    return {
+      list: async (options) => [...(await store.list(options)), ...this.#logs.list(options)],
+      get: (id) => (this.has(id) ? this.#logs.get(id) : store.get(id)),
+      read: (id, range) => (this.has(id) ? this.#logs.read(id, range) : store.read(id, range)),
+    }
+  }
+
+  /** Follows no actor any more. */
+  close(): void {
+    for (const run of this.#runs.values()) run.stop()
+  }
+
+  #markEnded(id: string): void {
+    this.#ended.add(id)
+    if (this.#ended.size <= maxEnded) return
+    const [oldest = id] = this.#ended
+    this.#ended.delete(oldest)
+    this.#runs.delete(oldest)
+    this.#logs.delete(oldest)
+  }
+}
+
+const getContext = (actor: AnyActorRef): AgentContext => (actor.getSnapshot() as FoldedRun).context
+
+/** An embedded actor, with the methods of a run. Its id stands for its session, whose id a store may know, too. */
+class EmbeddedRun implements AttachableRun {
+  readonly actor: AnyActorRef
+  readonly sessionId: string
+  readonly started = Promise.resolve()
+  readonly #unfollow: () => void
+  readonly #log: ActorLog
+
+  constructor(actor: AnyActorRef, runtime: AgentRuntime, logs: ReturnType<typeof memoryStore>) {
+    this.actor = actor
+    this.sessionId = getContext(actor).runId
+    this.#log = new ActorLog(logs, this.sessionId, () => runtime.clock.now())
+    if (runtime.started || runtime.isRestored) this.#log.writeState(actor.getSnapshot() as FoldedRun)
+    this.#unfollow = followRuntime(runtime, this.#log)
+  }
+
+  get machine(): unknown {
+    return (this.actor as AnyActorRef & { logic?: unknown }).logic
+  }
+
+  get state(): AgentState {
+    return this.#context.state ?? 'RUNNING'
+  }
+
+  get events$(): AttachableRun['events$'] {
+    return { subscribe: (observer: EventObserver) => this.#subscribe(observer) } as AttachableRun['events$']
+  }
+
+  stop(): void {
+    this.#unfollow()
+    this.#log.close()
+  }
+
+  approve(...[call, edited]: Parameters<AttachableRun['approve']>): void {
+    const { callId, fingerprint } = this.#getAwaitedCall(call, 'approval')
+    const text = edited === undefined ? undefined : JSON.stringify(edited)
+    this.#send({ type: 'APPROVE', callId, fingerprint, ...(text !== undefined && { arguments: text }) })
+  }
+
+  reject(...[call, why = '']: Parameters<AttachableRun['reject']>): void {
+    const { callId, fingerprint } = this.#getAwaitedCall(call, 'approval')
+    this.#send({ type: 'REJECT', callId, why, fingerprint })
+  }
+
+  addToolOutput(...[call, value]: Parameters<AttachableRun['addToolOutput']>): void {
+    const maxChars = this.#context.config.toolCalls.maxResultChars ?? Infinity
+    this.#send(toToolOutputEvent(this.#getAwaitedCall(call, 'client'), value, { maxChars }))
+  }
+
+  reply(...[input]: Parameters<AttachableRun['reply']>): void {
+    this.#send({ type: 'REPLY', messages: toMessages(input) })
+  }
+
+  steer(text: string): void {
+    const [message] = toMessages(text)
+    this.#send({ type: 'STEER', text: String(message?.content) })
+  }
+
+  pause(): void {
+    this.#send({ type: 'PAUSE' })
+  }
+
+  resume(): void {
+    this.#send({ type: 'RESUME' })
+  }
+
+  cancel(why?: string): void {
+    this.#send({ type: 'CANCEL', ...(why !== undefined && { why }) })
+  }
+
+  get #context(): AgentContext {
+    return getContext(this.actor)
+  }
+
+  #getAwaitedCall(
+    call: Parameters<AttachableRun['approve']>[0],
+    needs: Parameters<typeof getAwaitedCall>[2],
+  ): ReturnType<typeof getAwaitedCall> {
+    const { callId, ...meant } = parseAnswerTarget(call)
+    return getAwaitedCall(this.#context, callId, needs, meant)
+  }
+
+  #send(event: ControlEvent): void {
+    this.actor.send(event)
+  }
+
+  #subscribe({ next, complete, error }: EventObserver): { unsubscribe: () => void } {
+    const events = this.actor.on('*', (event) => {
+      next(event as AgentEvent)
+    })
+    const end = this.actor.subscribe({ complete, error })
+    return {
+      unsubscribe: () => {
+        events.unsubscribe()
+        end.unsubscribe()
+      },
+    }
+  }
+}
+
+interface EventObserver {
+  next: (event: AgentEvent) => void
+  complete: () => void
+  error: (error: unknown) => void
+}
+
+/** The log of one embedded actor. */
+class ActorLog implements ActorFollower {
+  readonly #logs: ReturnType<typeof memoryStore>
+  readonly #lease: Lease
+  readonly #now: () => number
+  #head = 0
+
+  constructor(logs: ReturnType<typeof memoryStore>, id: string, now: () => number) {
+    this.#logs = logs
+    this.#now = now
+    logs.delete(id)
+    this.#lease = logs.acquire(id, { holder: 'an actor of this program', ttlMs: Number.MAX_SAFE_INTEGER })
+  }
+
+  /** The log of an actor that is under way begins with its state. */
+  writeState(reached: FoldedRun): void {
+    this.#write(createSnapshot(toMachineState(reached), { ...identity, runs: 1, definition: null }))
+  }
+
+  onEntry(entry: JournalEntry): void {
+    if (entry.type === 'event') {
+      this.#write(entry, entry.event.now)
+      return
+    }
+    const { messages, usage, guardrails, warnedOfBudget, fit = null, loaded, now } = entry.input
+    const isNew = messages.length === 0 && usage.totalTokens === 0
+    const state = { messages, usage, guardrails, warnedOfBudget, fit, ...(loaded && { loaded }) }
+    this.#write(createOpening(identity, isNew ? undefined : state), now)
+    this.#write({ type: 'start', input: toStartInput(entry.input) }, now)
+  }
+
+  onReached(reached: FoldedRun): void {
+    // No entry came before: the actor was attached in the middle of a transition, and its state was the one before.
+    if (this.#head === 1) this.writeState(reached)
+  }
+
+  close(): void {
+    this.#logs.release(this.#lease)
+  }
+
+  #write(entry: RecordContent, at = this.#now()): void {
+    this.#head += 1
+    this.#logs.append(this.#lease, [sealRecord(this.#head, at, entry)])
+  }
+}
+
+const identity = { name: undefined, tags: {}, parent: undefined }
+
+function notAnAgentError(): UsageError {
+  return new UsageError(
+    'invalid_input',
+    'attach() takes a run, or an actor of agent.machine. Of a machine that invokes one, attach the child: ' +
+      'actor.getSnapshot().children.NAME.',
+    'run',
+  )
+}
