@@ -148,8 +148,9 @@ class EmbeddedRun implements AttachableRun {
   }
 
   steer(text: string): void {
-    const [message] = toMessages(text)
-    this.#send({ type: 'STEER', text: String(message?.content) })
+    // Refuses an empty text.
+    toMessages(text)
+    this.#send({ type: 'STEER', text })
   }
 
   pause(): void {

@@ -1,4 +1,4 @@
-import { createActor, sendTo, setup, toPromise } from 'xstate'
+import { type AnyActorRef, createActor, sendTo, setup, toPromise } from 'xstate'
 import { createAgent, defineTool, memoryJournal, memoryStore } from '../../src/index.js'
 import { foldRecords } from '../../src/core/sessions/fold-session.js'
 import { EmbeddedActors } from '../../src/studio/embedded-actors.js'
@@ -142,7 +142,7 @@ test('the child of a machine is attached; its parent, another machine and nothin
     },
   })
   const parent = createActor(desk).start()
-  const { attach } = visitor.studio
+  const attach = (actor: AnyActorRef) => visitor.studio.attach(actor)
   expect(() => attach(parent)).toThrow('actor.getSnapshot().children.NAME')
   expect(() => attach(undefined as never)).toThrow('attach() takes a run')
   expect(() => attach({} as never)).toThrow('attach() takes a run')
