@@ -812,6 +812,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       await (values.studio as { close(): Promise<void> }).close()
     },
   },
+  'docs/studio.md › Embedded actors': {
+    turns: [says('Nothing.')],
+    shows: ['actor', 'studio'],
+    expect: async ({ values }) => {
+      expect(await toPromise(values.actor as AnyActorRef)).toMatchObject({ output: 'Nothing.' })
+      await (values.studio as { close(): Promise<void> }).close()
+    },
+  },
   'docs/sub-agents.md › Sub-agents': {
     turns: [call('research', { task: 'Herons.' }), says('They wade.'), says('Herons wade.')],
     shows: ['output', 'usage'],
