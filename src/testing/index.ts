@@ -78,6 +78,25 @@ export {
   type StoreReport,
 } from './store/check-store.js'
 export {
+  checkAgent,
+  type AgentCheck,
+  type AgentReport,
+  type CheckAgentOptions,
+} from './check-agent/check-agent.js'
+export type { AgentCheckClass } from './check-agent/agent-check.js'
+export { formatAgentReport } from './check-agent/format-agent-report.js'
+export {
+  type Chaos,
+  ChaosError,
+  type ChaosErrorCode,
+  type FaultPlan,
+  type PlannedFault,
+  type RandomFaults,
+} from './chaos/chaos.js'
+export { chaosModel, type ModelFault } from './chaos/chaos-model.js'
+export { chaosStore, type StoreFault } from './chaos/chaos-store.js'
+export { chaosTool, type ToolFault } from './chaos/chaos-tool.js'
+export {
   replay,
   type ReplayClock,
   type ReplayHarness,

@@ -180,6 +180,20 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.page).toMatchObject({ state: 'COMPLETED', items: [{}, { text: 'Nothing did.' }] })
     },
   },
+  'docs/check-an-agent.md › Check an agent': {
+    shows: ['report'],
+    expect: ({ said, values }) => {
+      expect(said).toContain('0 broken')
+      expect(values.report).toMatchObject({ broken: [] })
+    },
+  },
+  'docs/check-an-agent.md › In your tests': { because: 'test/testing/check-agent/check-agent.test.ts' },
+  'docs/check-an-agent.md › Faults of your own': {
+    turns: [says('Hello.')],
+    expect: ({ said }) => {
+      expect(said).toBe("store_error [ { at: 1, fault: 'overloaded' } ]\n")
+    },
+  },
   'docs/compare-machines.md › Compare two versions of a machine': {
     expect: ({ said }) => {
       const page = readFileSync(`${root}docs/compare-machines.md`, 'utf8')

@@ -12,6 +12,7 @@ export const documents = [
   'docs/agui.md',
   'docs/architecture.md',
   'docs/chat.md',
+  'docs/check-an-agent.md',
   'docs/command-line.md',
   'docs/compare-machines.md',
   'docs/configuration.md',

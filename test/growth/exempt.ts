@@ -115,10 +115,15 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/testing formatPath',
     'statewright/testing replay',
   ],
-  'It checks a provider or a store with inputs of its own.': [
+  'It checks an agent, a provider or a store with inputs of its own.': [
     'statewright/testing checkProvider',
     'statewright/testing formatProviderReports',
     'statewright/testing checkStore',
+    'statewright/testing checkAgent',
+    'statewright/testing formatAgentReport',
+    'statewright/testing chaosModel',
+    'statewright/testing chaosTool',
+    'statewright/testing chaosStore',
   ],
   'It draws a chart, which the app declares.': [
     'statewright/diagram toChart',

@@ -2,9 +2,8 @@ import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { parseArguments } from '../../core/tools/parse-arguments.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { ToolContent } from '../../core/tools/tool-content.js'
-import type { Tool, ToolExecution, ToolSearch } from '../../core/tools/tool.js'
-import type { ToolSet } from '../../core/tools/tool-set.js'
-import type { ToolSpec } from '../../core/models/provider.js'
+import type { Tool, ToolExecution } from '../../core/tools/tool.js'
+import { WrappedTools } from '../wrapped-tools.js'
 import { toCanonicalJson } from '../play/record-agent.js'
 import type { RecordedResult } from './evaluation-case.js'
 import type { EvaluatedRun } from './evaluation-report.js'
@@ -21,14 +20,8 @@ export interface PlayedSession {
  * recorded result, another runs only if its tool changes nothing, and any other ends the session. No person, client or
  * sub-agent is asked.
  */
-export class PlayedTools implements ToolSet {
-  readonly #tools: ToolSet
-  readonly #played = new WeakMap<Tool, Tool>()
+export class PlayedTools extends WrappedTools {
   readonly #sessions = new Map<string, SessionCalls>()
-
-  constructor(tools: ToolSet) {
-    this.#tools = tools
-  }
 
   begin(session: string, calls: readonly RecordedResult[]): PlayedSession {
     const begun = new SessionCalls(calls)
@@ -40,39 +33,9 @@ export class PlayedTools implements ToolSet {
     this.#sessions.delete(session)
   }
 
-  get(name: string): Tool | undefined {
-    const tool = this.#tools.get(name)
-    if (!tool) return undefined
-    const known = this.#played.get(tool)
-    if (known) return known
-    const played = this.#createPlayedTool(tool)
-    this.#played.set(tool, played)
-    return played
-  }
-
-  get names(): readonly string[] {
-    return this.#tools.names
-  }
-
-  get specs(): readonly ToolSpec[] {
-    return this.#tools.specs
-  }
-
-  get offered(): readonly ToolSpec[] {
-    return this.#tools.offered
-  }
-
-  get deferred(): readonly Tool[] {
-    return this.#tools.deferred
-  }
-
-  get search(): ToolSearch | undefined {
-    return this.#tools.search
-  }
-
-  get traits(): Record<string, ToolTraits> {
+  override get traits(): Record<string, ToolTraits> {
     return Object.fromEntries(
-      Object.entries(this.#tools.traits).map(
+      Object.entries(super.traits).map(
         ([name, { readOnly, idempotent, polling, endsRun, deferred, loads }]) => [
           name,
           {
@@ -88,10 +51,9 @@ export class PlayedTools implements ToolSet {
     )
   }
 
-  #createPlayedTool(tool: Tool): Tool {
-    const { delegate: _delegate, ...others } = tool
+  protected override wrap(tool: Tool): Tool {
     return {
-      ...others,
+      ...tool,
       client: false,
       needsApproval: false,
       execute: async (input: unknown, execution: ToolExecution) => {

@@ -1,0 +1,172 @@
+import { StatewrightError } from '../../core/base/errors.js'
+import { createRandomChoices } from '../store/random-choices.js'
+
+/** A fault at a place that is known beforehand. */
+export interface PlannedFault<Fault extends string> {
+  /** The number of the request, call or write that it hits, from 1. */
+  at: number
+  fault: Fault
+}
+
+/** Faults at random, the same for the same seed. */
+export interface RandomFaults<Fault extends string> {
+  seed: number
+  /** How likely a fault is at each request, call or write, from 0 to 1. */
+  rate: number
+  /** Which faults are drawn. Default: those after which the program can go on. */
+  faults?: readonly Fault[]
+}
+
+/** Which faults happen where. */
+export type FaultPlan<Fault extends string> = readonly PlannedFault<Fault>[] | RandomFaults<Fault>
+
+/**
+ * What has become of the faults of a `chaosModel`, `chaosTool` or `chaosStore`: a test whose fault did not land has shown nothing.
+ *
+ * @example
+ * const model = chaosModel(inner, [{ at: 1, fault: 'cut' }])
+ * await createAgent({ model }).run('Go.').result
+ * model.certify()
+ */
+export interface Chaos<Fault extends string> {
+  /** The faults that have happened so far, in their order. The list grows. */
+  readonly landed: readonly PlannedFault<Fault>[]
+  /**
+   * Returns when every planned fault has happened; of faults at random, at least one.
+   *
+   * @throws {ChaosError} `not_landed`, with the faults that have not happened
+   */
+  certify(): void
+}
+
+/** `not_landed`: a fault has not happened, so the test shows nothing · `bad_option`: a plan that makes no sense. */
+export type ChaosErrorCode = 'not_landed' | 'bad_option'
+
+/**
+ * What is wrong with faults that a test has planned. `subject` is the function that made them.
+ *
+ * @example
+ * try {
+ *   store.certify()
+ * } catch (error) {
+ *   if (error instanceof ChaosError) console.log(error.message) // the fault 'refused' at write 9 did not land: …
+ * }
+ */
+export class ChaosError extends StatewrightError {
+  override readonly name = 'ChaosError'
+  declare readonly code: ChaosErrorCode
+
+  // oxlint-disable-next-line no-useless-constructor -- narrows the code
+  constructor(code: ChaosErrorCode, message: string, subject?: string) {
+    super(code, message, subject)
+  }
+}
+
+/** Whose faults they are, in the words of its errors. */
+export interface FaultKind<Fault extends string> {
+  /** `chaosModel` */
+  of: string
+  /** What is counted: `request`, `call`, `write`. */
+  unit: string
+  faults: readonly Fault[]
+  /** Those that are drawn where the plan names none. */
+  passing: readonly Fault[]
+}
+
+/** The faults of one model, tool or store: which comes next, and which have happened. */
+export class Faults<Fault extends string> implements Chaos<Fault> {
+  readonly landed: PlannedFault<Fault>[] = []
+  readonly certify: () => void
+  readonly #kind: FaultKind<Fault>
+  readonly #plan: FaultPlan<Fault>
+  readonly #draw: () => Fault | undefined
+  #count = 0
+
+  constructor(kind: FaultKind<Fault>, plan: FaultPlan<Fault>) {
+    checkPlan(kind, plan)
+    this.#kind = kind
+    this.#plan = plan
+    this.#draw = isPlanned(plan) ? () => undefined : createDraw(kind, plan)
+    this.certify = () => this.#certify()
+  }
+
+  /** Counts one more request, call or write, and returns the fault that hits it. */
+  next(): { at: number; fault: Fault | undefined } {
+    const at = ++this.#count
+    const drawn = this.#draw()
+    const planned = isPlanned(this.#plan) ? this.#plan.find((one) => one.at === at)?.fault : drawn
+    return { at, fault: planned }
+  }
+
+  land(at: number, fault: Fault): void {
+    this.landed.push({ at, fault })
+  }
+
+  #certify(): void {
+    const { of, unit } = this.#kind
+    const times = this.#count === 1 ? `1 ${unit}` : `${this.#count} ${unit}s`
+    if (!isPlanned(this.#plan)) {
+      if (this.landed.length > 0) return
+      const { seed, rate } = this.#plan
+      const why = `no fault has landed in ${times} (seed ${seed}, rate ${rate})`
+      throw new ChaosError('not_landed', `${of}: ${why}. Raise the rate, or take another seed.`, of)
+    }
+    const missing = this.#plan.filter(
+      ({ at, fault }) => !this.landed.some((one) => one.at === at && one.fault === fault),
+    )
+    if (missing.length === 0) return
+    const list = missing.map(({ at, fault }) => `'${fault}' at ${unit} ${at}`).join(', ')
+    const what = missing.length === 1 ? `the fault ${list} did not land` : `the faults ${list} did not land`
+    throw new ChaosError(
+      'not_landed',
+      `${of}: ${what}, there have been ${times}. What the test has shown, it has shown without them.`,
+      of,
+    )
+  }
+}
+
+function isPlanned<Fault extends string>(plan: FaultPlan<Fault>): plan is readonly PlannedFault<Fault>[] {
+  return Array.isArray(plan)
+}
+
+function createDraw<Fault extends string>(
+  { passing }: FaultKind<Fault>,
+  { seed, rate, faults = passing }: RandomFaults<Fault>,
+): () => Fault | undefined {
+  const { whole } = createRandomChoices(seed)
+  return () => {
+    const isHit = whole(999_999) < rate * 1_000_000
+    const fault = faults[whole(faults.length - 1)]
+    return isHit ? fault : undefined
+  }
+}
+
+function checkPlan<Fault extends string>({ of, unit, faults }: FaultKind<Fault>, plan: unknown): void {
+  const refuse = (what: string): never => {
+    throw new ChaosError('bad_option', `${of}: ${what}`, of)
+  }
+  const checkFault = (fault: unknown): void => {
+    if (!(faults as readonly unknown[]).includes(fault))
+      refuse(`there is no fault '${String(fault)}'. There are: ${faults.join(', ')}.`)
+  }
+  if (typeof plan !== 'object' || plan === null)
+    refuse('the faults are a list of { at, fault }, or { seed, rate } for faults at random.')
+  if (Array.isArray(plan)) {
+    if (plan.length === 0)
+      refuse(`the list of faults is empty: name at least one, { at: 1, fault: '${faults[0]}' }.`)
+    for (const planned of plan as readonly unknown[]) {
+      const { at, fault } = (planned ?? {}) as Partial<PlannedFault<string>>
+      if (!Number.isSafeInteger(at) || Number(at) < 1)
+        refuse(`at is the number of a ${unit}, a whole number from 1 (is ${String(at)}).`)
+      checkFault(fault)
+    }
+    return
+  }
+  const { seed, rate, faults: drawn } = plan as Partial<RandomFaults<string>>
+  if (!Number.isSafeInteger(seed)) refuse(`seed is a whole number (is ${String(seed)}).`)
+  if (typeof rate !== 'number' || !(rate >= 0 && rate <= 1))
+    refuse(`rate is a number from 0 to 1 (is ${String(rate)}).`)
+  if (drawn === undefined) return
+  if (!Array.isArray(drawn) || drawn.length === 0) refuse('faults is a list of at least one fault.')
+  for (const fault of drawn as readonly unknown[]) checkFault(fault)
+}

@@ -1,0 +1,284 @@
+import type { Message } from '../../../machines/agent/messages.js'
+import type { RunResult } from '../../../machines/agent/run-result.js'
+import type { Agent, RunOptions } from '../../core/agent/agent-options.js'
+import { systemClock, wait } from '../../core/base/clock.js'
+import type { AnyAgent } from '../../core/drive/define-agents.js'
+import type { AgentParts } from '../../core/live/agent-parts.js'
+import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
+import type { Run } from '../../core/run/run.js'
+import { memoryStore } from '../../core/sessions/store/memory-store.js'
+import type { SessionStore } from '../../core/sessions/store/store.js'
+import type { Tool, ToolExecution } from '../../core/tools/tool.js'
+import { findHistoryProblem } from '../agent/history-problem.js'
+import type { Chaos, FaultPlan } from '../chaos/chaos.js'
+import { chaosModel, type ModelFault, untilAborted } from '../chaos/chaos-model.js'
+import { chaosStore, type StoreFault } from '../chaos/chaos-store.js'
+import { chaosTool, type ToolFault } from '../chaos/chaos-tool.js'
+import { CheckFailure } from '../check-assertions.js'
+import { checkSessionLog } from '../check-session-log.js'
+import { getInternals, rebindAgent } from '../evaluate/rebind-agent.js'
+import { WrappedTools } from '../wrapped-tools.js'
+import type { AgentFacts } from './agent-facts.js'
+import { LeapingClock, type SceneTime } from './leaping-clock.js'
+import { createScriptedModel, type Script } from './scripted-model.js'
+
+/** A call that a stand-in has executed. */
+export interface Execution {
+  tool: string
+  input: unknown
+  /** Of the call: the same when it is executed again. */
+  key: string
+}
+
+/** What a stand-in does in place of the tool. */
+export type Behavior = (execution: Execution, signal: AbortSignal) => unknown
+
+export interface SceneGiven {
+  make: (model: ModelProvider) => AnyAgent
+  facts: AgentFacts
+  seed: number
+  input: string
+  context: unknown
+}
+
+/** The faults of one process, each certified at the end of its check. */
+export interface SceneFaults {
+  model?: FaultPlan<ModelFault>
+  tool?: FaultPlan<ToolFault>
+  store?: FaultPlan<StoreFault>
+}
+
+/** The session of every scene. */
+export const sessionId = 'checked'
+
+/** One check's own place: a store, a time, and the processes that run the agent there. */
+export class AgentScene {
+  readonly facts: AgentFacts
+  readonly input: string
+  readonly context: unknown
+  readonly seed: number
+  readonly requests: ModelRequest[] = []
+  readonly executions: Execution[] = []
+  readonly time: SceneTime = { aheadMs: 0 }
+  readonly store: SessionStore
+  /** What the stand-ins do. */
+  behave: Behavior = ({ tool }) => `The result of ${tool}.`
+  readonly #given: SceneGiven
+  readonly #processes: AgentProcess[] = []
+
+  constructor(given: SceneGiven) {
+    const { facts, seed, input, context } = given
+    this.#given = given
+    this.facts = facts
+    this.input = input
+    this.context = context
+    this.seed = seed
+    this.store = memoryStore({ now: () => systemClock.now() + this.time.aheadMs })
+  }
+
+  /** Another place, for a check that needs several. */
+  another(): AgentScene {
+    return new AgentScene(this.#given)
+  }
+
+  /** A process with an agent of its own, on the store of the scene. */
+  open(script: Script, faults: SceneFaults = {}, store: SessionStore = this.store): AgentProcess {
+    const process = new AgentProcess(this, { make: this.#given.make, script, faults, store })
+    this.#processes.push(process)
+    return process
+  }
+
+  /** What a strict provider, the reference model and the plans of faults say at the end. */
+  async judge(): Promise<void> {
+    for (const [at, { messages }] of this.requests.entries()) {
+      const problem = findHistoryProblem(messages)
+      if (problem !== null)
+        throw new CheckFailure(`a strict provider refuses request ${at + 1} (${problem.replace(/\.$/, '')})`)
+    }
+    const records = await this.store.read(sessionId)
+    const violation = records.length > 0 ? checkSessionLog(records, sessionId) : null
+    if (violation) throw new CheckFailure(`record ${violation.seq} of the log: ${violation.message}`)
+    for (const { chaos } of this.#processes) for (const one of chaos) one.certify()
+  }
+
+  close(): void {
+    for (const process of this.#processes) process.stop()
+  }
+}
+
+interface ProcessGiven {
+  make: SceneGiven['make']
+  script: Script
+  faults: SceneFaults
+  store: SessionStore
+}
+
+/** One process that runs the agent: with its own model, tools and timers. */
+export class AgentProcess {
+  readonly agent: Agent
+  readonly chaos: Chaos<string>[] = []
+  readonly clock: LeapingClock
+  readonly #scene: AgentScene
+  /** Resolves when the store of this process answers no more. */
+  readonly #storeChaos: Chaos<StoreFault> | undefined
+  readonly #modelChaos: Chaos<ModelFault> | undefined
+  /** The last request has failed, or hangs: the run waits for time to pass. */
+  #isModelStill = false
+  #hungCalls = 0
+  #isStopped = false
+
+  constructor(scene: AgentScene, { make, script, faults, store }: ProcessGiven) {
+    this.#scene = scene
+    this.clock = new LeapingClock(scene.time)
+    const scripted = createScriptedModel(script, scene.seed, scene.facts)
+    const troubled = faults.model ? this.#keep(chaosModel(scripted, faults.model)) : undefined
+    this.#modelChaos = troubled
+    const model = this.#observe(troubled ?? scripted)
+    const { parts } = getInternals(make(model))
+    const tools = new StandIns(parts.tools, (tool) => this.#createStandIn(tool, faults.tool))
+    // A tool is made when it is first looked up; a fault that nothing looks up has to be missed.
+    if (faults.tool && scene.facts.tool) tools.get(scene.facts.tool.name)
+    const kept = faults.store ? this.#keep(chaosStore(store, faults.store)) : undefined
+    this.#storeChaos = kept
+    // Nothing of the agent's reaches the outside: no budget that others share, no telemetry.
+    const changes: Partial<AgentParts> = {
+      tools,
+      clock: this.clock,
+      budgets: undefined,
+      telemetry: undefined,
+    }
+    this.agent = rebindAgent(parts, kept ?? store, changes)
+  }
+
+  /** Runs the agent until it rests. */
+  say(text: string, options: Pick<RunOptions, 'signal' | 'limits'> = {}): Promise<RunResult> {
+    return this.rest(this.start(text, options))
+  }
+
+  start(text: string, options: Pick<RunOptions, 'signal' | 'limits'> = {}): Run {
+    return this.agent.run(text, { ...options, session: sessionId, context: this.#scene.context }) as Run
+  }
+
+  async resume(): Promise<Run> {
+    return this.settle(this.agent.resume(sessionId, { context: this.#scene.context })) as Promise<Run>
+  }
+
+  rest(run: Run): Promise<RunResult> {
+    return this.settle(run.result)
+  }
+
+  /** The result of a run; null: its process has died. */
+  async restOrDeath(run: Run): Promise<RunResult | null> {
+    const isDead = (): boolean => (this.#storeChaos?.landed.length ?? 0) > 0
+    let rested: RunResult | undefined
+    const rest = run.result.then((result) => (rested = result))
+    rest.catch(() => undefined)
+    await this.#until(() => rested !== undefined || isDead(), rest)
+    // What has been written is told in the same moment.
+    for (let i = 0; i < 5; i++) await nextTask()
+    return isDead() ? null : (rested ?? null)
+  }
+
+  /** Waits for work, and lets time leap where nothing but time can bring it on. */
+  async settle<Value>(work: Promise<Value>): Promise<Value> {
+    let isOver = false
+    const end = (): void => {
+      isOver = true
+    }
+    work.then(end, end)
+    await this.#until(() => isOver, work)
+    return work
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.clock.stop()
+  }
+
+  async #until(isSo: () => boolean, work: Promise<unknown>): Promise<void> {
+    const ended = { badly: false }
+    work.catch(() => {
+      ended.badly = true
+    })
+    while (!isSo() && !ended.badly) {
+      // oxlint-disable-next-line no-await-in-loop -- until it is so
+      await nextTask()
+      if (this.#isStopped) throw new CheckFailure('the process was stopped')
+      const stalls = this.#modelChaos?.landed.some(({ fault }) => fault === 'stalled') === true
+      if (!isSo() && (this.#isModelStill || stalls || this.#hungCalls > 0)) this.clock.leap()
+    }
+  }
+
+  #keep<Faulty extends Chaos<string>>(faulty: Faulty): Faulty {
+    this.chaos.push(faulty)
+    return faulty
+  }
+
+  #observe(model: ModelProvider): ModelProvider {
+    return {
+      ...model,
+      request: async (request, options) => {
+        this.#scene.requests.push(request)
+        this.#isModelStill = false
+        try {
+          return await model.request(request, options)
+        } catch (error) {
+          this.#isModelStill = true
+          throw error
+        }
+      },
+    }
+  }
+
+  #createStandIn(tool: Tool, plan: FaultPlan<ToolFault> | undefined): Tool {
+    const execute = async (input: unknown, { idempotencyKey, signal }: ToolExecution): Promise<unknown> => {
+      this.#isModelStill = false
+      const execution: Execution = { tool: tool.name, input, key: idempotencyKey }
+      this.#scene.executions.push(execution)
+      return this.#scene.behave(execution, signal)
+    }
+    const standIn: Tool = tool.client ? tool : { ...tool, execute }
+    if (!plan || tool.name !== this.#scene.facts.tool?.name) return standIn
+    const faulty = this.#keep(chaosTool(standIn, plan))
+    return {
+      ...faulty,
+      execute: async (input: unknown, execution: ToolExecution) => {
+        this.#hungCalls += 1
+        try {
+          return await faulty.execute?.(input, execution)
+        } finally {
+          this.#hungCalls -= 1
+        }
+      },
+    }
+  }
+}
+
+/** The agent's tools, none of which is executed. */
+class StandIns extends WrappedTools {
+  readonly #create: (tool: Tool) => Tool
+
+  constructor(tools: AgentParts['tools'], create: (tool: Tool) => Tool) {
+    super(tools)
+    this.#create = create
+  }
+
+  protected override wrap(tool: Tool): Tool {
+    return this.#create(tool)
+  }
+}
+
+/** Until everything has happened that is ready. */
+export function nextTask(): Promise<void> {
+  return wait(systemClock, 0)
+}
+
+/** A call that waits until its signal aborts. */
+export const hang: Behavior = (_execution, signal) => untilAborted(signal)
+
+/** The texts of the user and of tools in a request. */
+export function textsOf(messages: readonly Message[], role: 'user' | 'tool'): string[] {
+  return messages
+    .filter((message) => message.role === role)
+    .map(({ content }) => (typeof content === 'string' ? content : JSON.stringify(content)))
+}

@@ -1,0 +1,216 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { StatewrightError } from '../../core/base/errors.js'
+import { expectArgument, functionRule, optionsRule } from '../../core/base/expect-argument.js'
+import { limitTime } from '../../core/base/time-limit.js'
+import { expectKnownOptions } from '../../core/config/known-options.js'
+import type { AnyAgent } from '../../core/drive/define-agents.js'
+import type { ModelProvider } from '../../core/models/provider.js'
+import type { WithContext } from '../../core/tools/tool-types.js'
+import { ChaosError } from '../chaos/chaos.js'
+import { CheckFailure } from '../check-assertions.js'
+import { getInternals } from '../evaluate/rebind-agent.js'
+import {
+  type AgentCheckClass,
+  agentCheckClasses,
+  type AgentCheckSpec,
+  askingToolOf,
+  NotAsked,
+  toolOf,
+} from './agent-check.js'
+import { readAgentFacts } from './agent-facts.js'
+import { AgentScene, type SceneGiven } from './agent-scene.js'
+import { approvalChecks } from './approval-checks.js'
+import { basicChecks } from './basic-checks.js'
+import { cancelChecks } from './cancel-checks.js'
+import { faultChecks } from './fault-checks.js'
+import { historyChecks } from './history-checks.js'
+import { limitChecks, loopChecks } from './limit-checks.js'
+import { resumeChecks } from './resume-checks.js'
+import { createScriptedModel } from './scripted-model.js'
+import { truncationChecks } from './truncation-checks.js'
+
+/** How an agent is checked. */
+export interface CheckAgentOptions {
+  /** Classes (`cancel`) and checks (`cancel/in-call`) to run. Default: all. */
+  only?: readonly string[] | undefined
+  /** Checks by name that make no sense for the agent, and why. */
+  skip?: Readonly<Record<string, string>> | undefined
+  /** In which pieces the model tells its answers: the same seed gives the same pieces. Default: 1. */
+  seed?: number | undefined
+  /** An input for each tool that none can be made up for, by the tool's name. */
+  inputs?: Readonly<Record<string, JsonObject>> | undefined
+  /** What the user says. Default: `Go.` */
+  input?: string | undefined
+  /** The app's own object, for approvals, shields and guards. Needed where a tool wants one. */
+  context?: unknown
+  /** How long a check may take, in milliseconds. Default: 30 000. */
+  withinMs?: number | undefined
+}
+
+const optionNames = [
+  'only',
+  'skip',
+  'seed',
+  'inputs',
+  'input',
+  'context',
+  'withinMs',
+] as const satisfies (keyof CheckAgentOptions)[]
+
+/** What came of one check. */
+export interface AgentCheck {
+  class: AgentCheckClass
+  /** `cancel/in-call` */
+  name: string
+  /** What was tried, in a sentence. */
+  tried: string
+  /** `unproven`: its fault did not land, so that it shows nothing. */
+  outcome: 'kept' | 'broken' | 'skipped' | 'unproven'
+  /** What was seen of what is kept: how the run ended, and after how much. Empty: nothing to tell. */
+  seen: string
+  /** What is wrong, or why it was skipped; null for what is kept. */
+  problem: string | null
+  /** The call that runs this check alone, in the same way. */
+  repeat: string
+}
+
+/** What an agent keeps of what its users count on. */
+export interface AgentReport {
+  seed: number
+  checks: AgentCheck[]
+  /** Those of them that are broken or unproven, each as a sentence: what a test expects to be empty. */
+  broken: string[]
+}
+
+/** All that is asked, in its order. */
+const agentChecks: readonly AgentCheckSpec[] = [
+  ...basicChecks,
+  ...truncationChecks,
+  ...historyChecks,
+  ...cancelChecks,
+  ...limitChecks,
+  ...loopChecks,
+  ...approvalChecks,
+  ...faultChecks,
+  ...resumeChecks,
+]
+
+const nameOf = ({ class: of, name }: Pick<AgentCheckSpec, 'class' | 'name'>): string => `${of}/${name}`
+
+/**
+ * Checks an agent of yours as the conformance suite checks agent loops: truncated answers, the history after every way to stop,
+ * cancels, limits, loops, approvals, faults of models, tools and stores, and processes that die at each write.
+ *
+ * `make` is given a scripted model and makes the agent with it; it is called several times. The tools of the agent are not executed:
+ * stand-ins take their place, with the same schemas and approvals. Its store, shared budgets and telemetry are left alone. Shields,
+ * guards and memory are its own.
+ *
+ * @example
+ * const { broken } = await checkAgent((model) => createAgent({ model, tools: [tool] }))
+ * if (broken.length > 0) throw new Error(broken.join('\n'))
+ *
+ * @throws {StatewrightError} `bad_option` for a name that no check has, an input that its tool does not take, or options that make no
+ * sense
+ * @throws {EvaluationError} `not_an_agent`
+ */
+export async function checkAgent<Context = unknown>(
+  make: (model: ModelProvider) => AnyAgent<Context>,
+  options?: WithContext<CheckAgentOptions, NoInfer<Context>>,
+): Promise<AgentReport> {
+  expectArgument(
+    'checkAgent(make)',
+    make,
+    functionRule('a function that makes the agent with the model that it is given'),
+  )
+  expectArgument('checkAgent(make, options)', options, optionsRule)
+  const {
+    only,
+    skip = {},
+    seed = 1,
+    inputs = {},
+    input = 'Go.',
+    context,
+    withinMs = 30_000,
+  } = checkOptions(options ?? {})
+  const silent = createScriptedModel(() => ({ text: '' }), seed, { output: null })
+  const { parts } = getInternals(make(silent) as AnyAgent)
+  const facts = await readAgentFacts(parts, inputs, context)
+  const given: SceneGiven = { make: make as unknown as SceneGiven['make'], facts, seed, input, context }
+  const report: AgentReport = { seed, checks: [], broken: [] }
+  let stopped: string | undefined
+  for (const spec of agentChecks) {
+    const name = nameOf(spec)
+    const isBasic = spec.class === 'basics'
+    if (only && !isBasic && !only.includes(name) && !only.includes(spec.class)) continue
+    const why = skip[name] ?? skip[spec.class] ?? stopped
+    // oxlint-disable-next-line no-await-in-loop -- one check after the other, each with the time to itself
+    const came = why === undefined ? await runCheck(spec, given, withinMs) : skipped(why)
+    if (isBasic && (came.outcome === 'broken' || came.outcome === 'unproven')) stopped = `${name} is broken`
+    const repeat = `checkAgent(make, { only: ['${name}'], seed: ${seed} })`
+    report.checks.push({ class: spec.class, name, tried: spec.title, ...came, repeat })
+    if (came.outcome === 'broken' || came.outcome === 'unproven')
+      report.broken.push(`${name}: ${came.problem?.replace(/\.$/, '')}. Repeat it: ${repeat}`)
+  }
+  return report
+}
+
+type Came = Pick<AgentCheck, 'outcome' | 'seen' | 'problem'>
+
+const skipped = (problem: string): Came => ({ outcome: 'skipped', seen: '', problem })
+
+async function runCheck(spec: AgentCheckSpec, given: SceneGiven, withinMs: number): Promise<Came> {
+  const scene = new AgentScene(given)
+  const late = (): Error => new CheckFailure(`it took longer than ${withinMs} ms`)
+  try {
+    checkNeeds(spec, scene)
+    const seen = await limitTime({ ms: withinMs, late }, spec.run(scene))
+    await scene.judge()
+    return { outcome: 'kept', seen: seen ?? '', problem: null }
+  } catch (error) {
+    if (error instanceof NotAsked) return skipped(error.message)
+    if (error instanceof ChaosError) return { outcome: 'unproven', seen: '', problem: error.message }
+    const problem = error instanceof CheckFailure ? error.message : `it failed: ${describeError(error)}`
+    return { outcome: 'broken', seen: '', problem }
+  } finally {
+    scene.close()
+  }
+}
+
+/** @throws NotAsked */
+function checkNeeds({ needs = [] }: AgentCheckSpec, scene: AgentScene): void {
+  if (needs.includes('tool')) toolOf(scene)
+  if (needs.includes('askingTool')) askingToolOf(scene)
+  if (needs.includes('words') && scene.facts.output)
+    throw new NotAsked('the answers of the agent are objects')
+  if (needs.includes('variety') && !toolOf(scene).varies)
+    throw new NotAsked(`every input of ${toolOf(scene).name} is the same`)
+}
+
+function checkOptions(options: CheckAgentOptions): CheckAgentOptions {
+  expectKnownOptions('checkAgent', options, optionNames)
+  const { only, skip, seed, inputs, input, withinMs } = options
+  const refuse = (key: string, what: string): never => {
+    throw new StatewrightError('bad_option', `checkAgent: ${key} ${what}.`, key)
+  }
+  if (only !== undefined && !(Array.isArray(only) && only.length > 0))
+    refuse('only', 'is a list of at least one name')
+  for (const [key, list] of Object.entries({ only: only ?? [], skip: Object.keys(skip ?? {}) })) {
+    const unknown = list.find(
+      (name) => !agentChecks.some((spec) => nameOf(spec) === name || spec.class === name),
+    )
+    if (unknown !== undefined)
+      refuse(
+        key,
+        `names '${unknown}', which is no check. The classes are ${agentCheckClasses.join(', ')}; a report has the names`,
+      )
+  }
+  if (seed !== undefined && !Number.isSafeInteger(seed)) refuse('seed', 'is a whole number')
+  if (input !== undefined && (typeof input !== 'string' || input.trim() === ''))
+    refuse('input', 'is a text that is not empty')
+  if (withinMs !== undefined && !(Number.isFinite(withinMs) && withinMs > 0))
+    refuse('withinMs', 'is a number of milliseconds above 0')
+  if (inputs !== undefined && (typeof inputs !== 'object' || inputs === null))
+    refuse('inputs', 'is an object of inputs by the names of their tools')
+  return options
+}

@@ -1,0 +1,104 @@
+import type { ModelResponse } from '../../../machines/agent/model-response.js'
+import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../../core/models/provider.js'
+import { createRandomChoices } from '../store/random-choices.js'
+import type { AgentFacts } from './agent-facts.js'
+import { sampleValue } from './sample-input.js'
+
+/** A call that the scripted model makes. `text`: its arguments as the model wrote them. */
+export interface ScriptedCall {
+  name: string
+  input?: unknown
+  text?: string
+  id?: string
+}
+
+/** One answer of the scripted model. */
+export interface Turn {
+  text?: string
+  calls?: readonly ScriptedCall[]
+  finishReason?: string
+}
+
+/** What the model says to its request number `at`, from 1. */
+export type Script = (at: number, request: ModelRequest) => Turn
+
+/** What every answer of the scripted model uses. */
+export const tokensOfTurn = { input: 30, output: 10 } as const
+
+/** A model that says what a script says, in pieces that the seed decides. Where answers have to be objects, words become one. */
+export function createScriptedModel(
+  script: Script,
+  seed: number,
+  { output }: Pick<AgentFacts, 'output'>,
+): ModelProvider {
+  const random = createRandomChoices(seed)
+  let count = 0
+  return {
+    provider: 'scripted',
+    model: 'scripted-1',
+    structuredOutput: 'beside_tools',
+    request: async (request, options) => {
+      options.signal.throwIfAborted()
+      const at = ++count
+      const turn = script(at, request)
+      const answer = toResponse(turn.calls || !output ? turn : toObjectTurn(turn, output, request), at)
+      options.onSent?.()
+      if (request.stream) await tellPieces(answer, options, random.whole)
+      return answer
+    },
+  }
+}
+
+function toObjectTurn(
+  turn: Turn,
+  { name, schema }: NonNullable<AgentFacts['output']>,
+  { responseFormat, tools }: ModelRequest,
+): Turn {
+  const value = sampleValue(schema)
+  if (responseFormat) return { ...turn, text: JSON.stringify(value) }
+  return tools.some((tool) => tool.name === name) ? { ...turn, calls: [{ name, input: value }] } : turn
+}
+
+function toResponse({ text = '', calls = [], finishReason }: Turn, at: number): ModelResponse {
+  const { input, output } = tokensOfTurn
+  return {
+    text,
+    reasoning: '',
+    refusal: null,
+    toolCalls: calls.map(({ name, input: given = {}, text: written, id }, index) => ({
+      id: id ?? `call_${at}_${index}`,
+      type: 'function',
+      function: { name, arguments: written ?? JSON.stringify(given) },
+    })),
+    finishReason: finishReason ?? (calls.length > 0 ? 'tool_calls' : 'stop'),
+    complete: true,
+    usage: {
+      inputTokens: input,
+      outputTokens: output,
+      totalTokens: input + output,
+      cachedInputTokens: 0,
+      reasoningTokens: 0,
+    },
+    model: 'scripted-1',
+  }
+}
+
+async function tellPieces(
+  { text, toolCalls }: ModelResponse,
+  { signal, onDelta, onActivity, onToolCallDelta }: ModelRequestOptions,
+  whole: (most: number) => number,
+): Promise<void> {
+  for (let from = 0; from < text.length; ) {
+    const size = 1 + whole(11)
+    onActivity('content')
+    onDelta(text.slice(from, from + size), '')
+    from += size
+    // oxlint-disable-next-line no-await-in-loop -- one piece after the other
+    await Promise.resolve()
+    signal.throwIfAborted()
+  }
+  for (const [index, { id, function: named }] of toolCalls.entries()) {
+    onActivity('content')
+    onToolCallDelta?.({ index, id, name: named.name, arguments: named.arguments })
+  }
+}

@@ -1,0 +1,288 @@
+import fc from 'fast-check'
+import { z } from 'zod'
+import {
+  type AgentConfigInput,
+  createAgent,
+  defineShield,
+  defineTool,
+  memoryStore,
+  type Message,
+  type ModelProvider,
+  type ModelRequest,
+  type ModelResponse,
+} from '../../../src/index.js'
+import { createBudget } from '../../../src/fleet/index.js'
+import { checkAgent, type CheckAgentOptions, formatAgentReport } from '../../../src/testing/index.js'
+import { sampleValue } from '../../../src/testing/check-agent/sample-input.js'
+
+const executed: string[] = []
+
+const read = defineTool({
+  name: 'read',
+  description: 'Reads a file.',
+  input: z.object({ path: z.string() }),
+  execute: ({ path }) => void executed.push(path),
+})
+
+const remove = defineTool({
+  name: 'remove',
+  description: 'Removes a file.',
+  input: z.object({ path: z.string() }),
+  needsApproval: true,
+  execute: ({ path }) => void executed.push(path),
+})
+
+const sound = (model: ModelProvider) => createAgent({ model, tools: [read, remove] })
+const withConfig = (config: AgentConfigInput) => (model: ModelProvider) =>
+  createAgent({ model, tools: [read], ...config })
+
+/** An agent whose author has put something between it and the model. */
+const between =
+  (change: {
+    request?: (request: ModelRequest) => ModelRequest
+    response?: (response: ModelResponse) => ModelResponse
+  }) =>
+  (model: ModelProvider) =>
+    createAgent({
+      tools: [read],
+      model: {
+        provider: model.provider,
+        model: model.model,
+        request: async (asked, options) => {
+          const { request = (same) => same, response = (same) => same } = change
+          return response(await model.request(request(asked), options))
+        },
+      },
+    })
+
+const check = (make: Parameters<typeof checkAgent>[0], options?: CheckAgentOptions) =>
+  checkAgent(make, options)
+
+test('an agent with the defaults keeps everything, and none of its tools is executed', async () => {
+  const report = await check(sound)
+  expect(report.broken).toEqual([])
+  expect(report.checks.filter(({ outcome }) => outcome !== 'kept')).toEqual([])
+  expect(report.checks.find(({ name }) => name === 'resume/after-each-write')?.seen).toMatch(/^\d+ writes/)
+  expect(executed).toEqual([])
+})
+
+test('the store, the budgets and the telemetry of the agent are left alone', async () => {
+  const store = memoryStore()
+  const budget = createBudget({ id: 'shared', store, tokens: 1_000 })
+  const telemetry = {
+    begin: () => {
+      throw new Error('Measured.')
+    },
+  }
+  const make = (model: ModelProvider) =>
+    createAgent({ model, tools: [read], store, budgets: [budget], telemetry })
+  expect((await check(make, { only: ['basics', 'history/end'] })).broken).toEqual([])
+  expect([store.list(), (await budget.status()).left]).toEqual([[], { tokens: 1_000 }])
+})
+
+test('a sub-agent is a tool like any other, and does not run', async () => {
+  const below = createAgent({ model: { ...silent, request: () => Promise.reject(new Error('Asked.')) } })
+  const make = (model: ModelProvider) =>
+    createAgent({ model, tools: [below.asTool({ name: 'research', description: 'Finds out.' })] })
+  const { broken, checks } = await check(make, { only: ['basics', 'history/tool-throws'] })
+  expect(broken).toEqual([])
+  expect(checks[1]?.seen).toContain('research')
+})
+
+test('the shields and guards of the agent are asked', async () => {
+  const shield = defineShield({ name: 'mine', check: () => ({ action: 'block', message: 'No.' }) })
+  const { broken } = await check((model) => createAgent({ model, shields: { output: [shield] } }))
+  expect(broken).toEqual([expect.stringContaining('basics/answer: it ended BLOCKED')])
+})
+
+describe('what is wrong with an agent is found:', () => {
+  const isLoose = { guardrails: { progress: null }, limits: { maxSteps: 1000 } } as const
+
+  test.each<[string, Parameters<typeof checkAgent>[0], string]>([
+    ['a model of its own', () => sound({ ...silent }), 'basics/answer'],
+    ['no limit that stops a loop', withConfig(isLoose), 'loops/new-arguments'],
+    ['no limit of its own', withConfig(isLoose), 'limits/own-limit'],
+    ['no time limit for tools', withConfig({ toolCalls: { timeoutMs: 0 } }), 'faults/tool-deaf'],
+    ['no time limit for silence', withConfig({ streamIdleMs: 0, contentIdleMs: 0 }), 'faults/stalled'],
+    [
+      'streams without an end that count',
+      withConfig({ completion: { onMissingEnd: 'accept' } }),
+      'truncation/unfinished-stream',
+    ],
+    [
+      'a model wrapper that hides the reason of an end',
+      between({
+        response: (one) => ({ ...one, finishReason: one.toolCalls.length > 0 ? 'tool_calls' : 'stop' }),
+      }),
+      'truncation/whole-looking-call',
+    ],
+    [
+      'a model wrapper that hides half an answer',
+      between({
+        response: (one) => ({ ...one, finishReason: one.toolCalls.length > 0 ? 'tool_calls' : 'stop' }),
+      }),
+      'truncation/cut-text',
+    ],
+    [
+      'a model wrapper that loses what the user says first',
+      between({ request: (one) => ({ ...one, messages: one.messages.filter(isNoResult) }) }),
+      'history/end',
+    ],
+    [
+      'a model wrapper that fills empty answers',
+      between({ response: (one) => ({ ...one, text: one.text || '…' }) }),
+      'faults/empty',
+    ],
+    [
+      'usage that is not counted',
+      between({ response: (one) => ({ ...one, usage: noUsage }) }),
+      'limits/paid-usage',
+    ],
+  ])('%s', async (_, make, name) => {
+    const { checks, broken } = await check(make, { only: [name], withinMs: 3000 })
+    const found = checks.find((one) => one.name === name || one.outcome === 'broken')
+    expect(found?.outcome).toBe('broken')
+    expect(broken.length).toBeGreaterThan(0)
+  })
+})
+
+const isNoResult = ({ role }: Message) => role !== 'tool'
+const noUsage = { inputTokens: 0, outputTokens: 0, totalTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 }
+const silent: ModelProvider = {
+  provider: 'other',
+  model: 'other-1',
+  request: async () => ({
+    text: 'Hello.',
+    reasoning: '',
+    refusal: null,
+    toolCalls: [],
+    finishReason: 'stop',
+    complete: true,
+    usage: noUsage,
+    model: null,
+  }),
+}
+
+describe('the report', () => {
+  test('says what was tried, what broke and how to repeat it', async () => {
+    const report = await check(withConfig({ completion: { onMissingEnd: 'accept' } }), {
+      only: ['truncation'],
+      seed: 7,
+    })
+    const text = formatAgentReport(report)
+    const repeat = "checkAgent(make, { only: ['truncation/unfinished-stream'], seed: 7 })"
+    expect(text).toContain('9 checks with seed 7: 8 kept, 1 broken')
+    expect(text).toContain(
+      '✗ unfinished-stream: A call is not executed when the stream closes without an end',
+    )
+    expect(text).toContain('the call was executed with {"path":"sample-0"}')
+    expect(text).toContain(`repeat: ${repeat}`)
+    expect(report.broken).toEqual([expect.stringMatching(/^truncation\/unfinished-stream: .*Repeat it: /)])
+  })
+
+  test('says of each check that was skipped why', async () => {
+    const make = (model: ModelProvider) => createAgent({ model })
+    const report = await check(make, { skip: { faults: 'tried elsewhere' } })
+    expect(report.broken).toEqual([])
+    const reasons = new Set(report.checks.map(({ problem }) => problem))
+    expect([...reasons]).toEqual([
+      null,
+      'the agent has no tool that runs without a person',
+      'the agent has no tool that asks a person',
+      'tried elsewhere',
+    ])
+    expect(formatAgentReport(report)).toContain('Skipped: tried elsewhere')
+  })
+
+  test('of an agent that does not work has one failure, and not fifty', async () => {
+    const { broken, checks } = await check(() => sound({ ...silent }))
+    expect(broken).toEqual([expect.stringContaining('was not asked: hand it to createAgent')])
+    expect(checks.at(-1)).toMatchObject({ outcome: 'skipped', problem: 'basics/answer is broken' })
+  })
+})
+
+describe('the inputs of tools', () => {
+  const exact = defineTool({
+    name: 'exact',
+    description: 'Takes one path.',
+    input: z.object({ path: z.string().regex(/^\/home\//) }),
+    execute: () => 'text',
+  })
+  const make = (model: ModelProvider) => createAgent({ model, tools: [exact] })
+
+  test('are asked for where none can be made up', async () => {
+    const { checks } = await check(make, { only: ['basics'] })
+    expect(checks[1]?.problem).toBe('the agent has no tool that runs without a person; give inputs for exact')
+    const given = await check(make, { only: ['basics'], inputs: { exact: { path: '/home/ada' } } })
+    expect(given.checks[1]?.outcome).toBe('kept')
+  })
+
+  test('are made up of any schema that asks for no more than types', () => {
+    const leaf = fc.constantFrom<object>(
+      { type: 'string', minLength: 3, maxLength: 5 },
+      { type: 'integer', minimum: 4, maximum: 9 },
+      { type: 'number', exclusiveMinimum: 0 },
+      { type: 'boolean' },
+      { enum: ['a', 'b'] },
+      { const: 7 },
+      { type: 'array', items: { type: 'string', format: 'date' }, minItems: 2 },
+    )
+    fc.assert(
+      fc.property(fc.dictionary(fc.stringMatching(/^[a-z]{1,5}$/), leaf), fc.nat(50), (properties, n) => {
+        const schema = { type: 'object', properties, required: Object.keys(properties) }
+        const parsed = z.fromJSONSchema(schema as never).safeParse(sampleValue(schema as never, n))
+        expect(parsed.success).toBe(true)
+      }),
+    )
+  })
+
+  test('differ by their number', () => {
+    const schema = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] }
+    expect([sampleValue(schema, 0), sampleValue(schema, 1)]).toEqual([
+      { path: 'sample-0' },
+      { path: 'sample-1' },
+    ])
+  })
+})
+
+test('an agent whose answers are objects is given objects', async () => {
+  const make = (model: ModelProvider) =>
+    createAgent({ model, tools: [read], output: z.object({ title: z.string(), pages: z.int().min(1) }) })
+  const { broken, checks } = await check(make, { only: ['truncation', 'history', 'cancel'] })
+  expect(broken).toEqual([])
+  expect(checks.find(({ name }) => name === 'truncation/cut-text')?.problem).toBe(
+    'the answers of the agent are objects',
+  )
+})
+
+describe('checkAgent refuses', () => {
+  test.each<[string, CheckAgentOptions, string]>([
+    [
+      'a check that is not there',
+      { only: ['cancel/nothing'] },
+      "only names 'cancel/nothing', which is no check",
+    ],
+    ['an empty list', { only: [] }, 'only is a list of at least one name'],
+    ['a seed that is no number', { seed: 0.5 }, 'seed is a whole number'],
+    ['an input of a tool that is not there', { inputs: { nothing: {} } }, "the agent has no tool 'nothing'"],
+    [
+      'an input that the tool does not take',
+      { inputs: { read: { path: 7 } } },
+      "tool 'read' does not take it",
+    ],
+    ['an empty message', { input: ' ' }, 'input is a text that is not empty'],
+    ['no time', { withinMs: 0 }, 'withinMs is a number of milliseconds above 0'],
+    [
+      'an option that it does not know',
+      { onl: ['cancel'] } as never,
+      "checkAgent has no option 'onl'. Did you mean only?",
+    ],
+  ])('%s', async (_, options, why) => {
+    await expect(check(sound, options)).rejects.toThrow(why)
+  })
+
+  test('what makes no agent', async () => {
+    await expect(check(() => ({}) as never)).rejects.toMatchObject({ code: 'not_an_agent' })
+    await expect(checkAgent(undefined as never)).rejects.toThrow('checkAgent(make) must be a function')
+  })
+})
