@@ -14,29 +14,50 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Entries that are used without the core, in pages too: these bring no more of it than they need. */
 const light = new Set(
-  ['agui', 'ai-sdk', 'diagram', 'memory', 'otel', 'stores', 'ui', 'ui/client'].map(
-    (name) => `src/${name}/index.ts`,
-  ),
+  ['agui', 'ai-sdk', 'diagram', 'otel', 'ui', 'ui/client'].map((name) => `src/${name}/index.ts`),
 )
+/** So are these, but what any of them shares with the core is one file: apart, they would have the core in seven more. */
+const small = new Set([
+  'src/memory/index.ts',
+  'src/skills/elsewhere.ts',
+  'src/skills/index.ts',
+  'src/stores/index.ts',
+  'src/stores/file/index.ts',
+  'src/stores/postgres/index.ts',
+])
 /** Files that importing the core opens: each costs a third of a millisecond. */
 const mostFiles = 24
 
 /**
  * The bundler puts modules together that are needed by the very same entries, of which there are so many that the core
  * would be in eighty files. Whatever is used with the core anyway is told to need all of it, so that they are few.
+ * `needs`: of each entry the modules that it is told to need.
  */
-function withCore(entries) {
+function withNeeds(needs) {
   return {
-    name: 'core',
+    name: 'needs',
     setup({ onResolve, onLoad }) {
-      const core = fileURLToPath(new URL('../src/index.ts', import.meta.url))
-      onResolve({ filter: /^statewright:core$/ }, () => ({ path: core, sideEffects: true }))
+      onResolve({ filter: /^statewright:/ }, ({ path }) => ({
+        path: fileURLToPath(new URL(`../${path.slice('statewright:'.length)}`, import.meta.url)),
+        sideEffects: true,
+      }))
       onLoad({ filter: /\.ts$/ }, ({ path }) => {
-        if (path === core || !entries.has(relative(root, path).replaceAll('\\', '/'))) return undefined
-        return { contents: `${readFileSync(path, 'utf8')}\nimport 'statewright:core'\n`, loader: 'ts' }
+        const entry = relative(root, path).replaceAll('\\', '/')
+        const lines = (needs.get(entry) ?? []).map((need) => `import 'statewright:${need}'\n`)
+        if (lines.length === 0) return undefined
+        return { contents: `${readFileSync(path, 'utf8')}\n${lines.join('')}`, loader: 'ts' }
       })
     },
   }
+}
+
+/** The modules that are loaded with one. */
+function modulesOf(path, inputs, modules = new Set([path])) {
+  for (const { path: next, kind, external } of inputs[path].imports) {
+    if (kind !== 'import-statement' || external || modules.has(next)) continue
+    modulesOf(next, inputs, modules.add(next))
+  }
+  return modules
 }
 
 /** What is opened when a file is imported. */
@@ -100,16 +121,21 @@ const code = {
 }
 const { metafile } = await build({ ...code, metafile: true, write: false })
 // What is loaded first or by itself, as the bundler has found it.
-const loaded = new Set(
-  Object.values(metafile.outputs).flatMap(({ entryPoint }) =>
-    entryPoint && !light.has(entryPoint) ? [entryPoint] : [],
-  ),
+const loaded = Object.values(metafile.outputs).flatMap(({ entryPoint }) =>
+  entryPoint && !light.has(entryPoint) && !small.has(entryPoint) ? [entryPoint] : [],
 )
+const ofCore = modulesOf('src/index.ts', metafile.inputs)
+const ofSmall = [...small].flatMap((path) => [...modulesOf(path, metafile.inputs)])
+const shared = new Set(ofSmall.filter((path) => ofCore.has(path)))
+const needs = new Map([
+  ...loaded.filter((path) => path !== 'src/index.ts').map((path) => [path, ['src/index.ts']]),
+  ...[...small].map((path) => [path, [...shared]]),
+])
 
 const built = await build({
   ...code,
   metafile: true,
-  plugins: [withCore(loaded)],
+  plugins: [withNeeds(needs)],
   // It counts where modules are put together, and brings no code.
   logOverride: { 'ignored-bare-import': 'silent' },
 })
