@@ -234,17 +234,27 @@ export interface ExportedSession {
   moments: PackedMoments
 }
 
+/** A picture, sound or document. */
+export interface ShownMedia {
+  /** What it is, in words. */
+  words: string
+  /** A `data:` address of a picture that the page may show; null where it shows the words. */
+  picture: string | null
+}
+
 export interface ShownMessage {
   role: Message['role']
   id: string
   at: number
   text: string
+  media: ShownMedia[]
   reasoning: string
   calls: {
     id: string
     name: string
     arguments: string
     result: string | null
+    media: ShownMedia[]
     status: string | null
     durationMs: number | null
   }[]

@@ -17,7 +17,7 @@ import type { AttachableRun, AttachedRuns } from './attached-runs.js'
 import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
 import type { SessionLibrary } from './session-library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
-import { findGap } from './shown-values.js'
+import { findGap, getWords } from './shown-values.js'
 
 /** An agent of any output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
@@ -239,7 +239,7 @@ export class SessionActions {
       return edit
     }
     const message = messages.find((one) => one.id === edit.message)
-    if (message) checkGaps(edit.text, formatMessageText(message), edit.message)
+    if (message) checkGaps(edit.text, getWords(message), edit.message)
     const parts = message?.role === 'user' && Array.isArray(message.content) ? message.content : []
     const others = parts.filter((part) => part.type !== 'text')
     const content = others.length === 0 ? edit.text : [{ type: 'text' as const, text: edit.text }, ...others]

@@ -1,14 +1,14 @@
 import { truncate } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { Message } from '../../machines/agent/messages.js'
+import type { MediaPart, Message } from '../../machines/agent/messages.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
 import { withheldResult } from '../../machines/agent/screening.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
-import { formatMessageText } from '../core/format/message-text.js'
+import { describeMedia } from '../core/models/media.js'
 import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
-import type { ShownMessage } from './protocol.js'
+import type { ShownMedia, ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
 /** The longest text of a view, in characters: a tool result may have megabytes. */
@@ -81,18 +81,20 @@ function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessa
     ...(refusal === '' ? [] : ['refusal']),
     ...(typeof data['reason'] === 'string' ? [data['reason']] : []),
   ]
-  const text = formatMessageText({ content: message.content ?? '' } as Message)
+  const text = getWords(message)
   const shown: ShownMessage = {
     role,
     id,
     at,
     text: toShownText(text === '' ? refusal : text),
+    media: listMedia(message).map(toShownMedia),
     reasoning: toShownText(said?.reasoning ?? ''),
     calls: (said?.tool_calls ?? []).map((call) => ({
       id: call.id,
       name: toShownText(call.function.name, 200),
       arguments: toShownText(call.function.arguments),
       result: null,
+      media: [],
       status: null,
       durationMs: null,
     })),
@@ -100,6 +102,29 @@ function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessa
   }
   shownByMessage.set(message, shown)
   return shown
+}
+
+/** The words of a message, without what is no text in it. */
+export function getWords({ content }: Pick<Message, 'content'>): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+}
+
+function listMedia(message: Exclude<Message, { role: 'tool' }>): MediaPart[] {
+  if (message.role === 'assistant') return message.media ?? []
+  const parts = Array.isArray(message.content) ? message.content : []
+  return parts.filter((part): part is MediaPart => part.type !== 'text')
+}
+
+/** Larger pictures are told of in words: a page has all those of a session. */
+const longestPicture = 300_000
+/** The formats that are nothing but points: an SVG is a document. */
+const pictureAddress = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
+
+function toShownMedia(part: MediaPart): ShownMedia {
+  const address = part.type === 'image_url' ? part.image_url.url : ''
+  const isShown = address.length <= longestPicture && pictureAddress.test(address)
+  return { words: toShownText(describeMedia(part), 300), picture: isShown ? address : null }
 }
 
 function addEditMark(message: ShownMessage, edit: LoggedEdit | undefined): ShownMessage {
@@ -130,6 +155,7 @@ function addResult(
   const isEdited = edit !== undefined && 'call' in edit && edit.call === message.tool_call_id
   const outcome = {
     result: getResultText(message, message.content),
+    media: (message.media ?? []).map(toShownMedia),
     status: typeof status === 'string' ? status : 'ok',
     durationMs: durations.get(message.id) ?? null,
   }
@@ -168,6 +194,7 @@ function toOutcome({
   return {
     status: result.status,
     result: getResultText(result, result.content),
+    media: (result.media ?? []).map(toShownMedia),
     durationMs: result.durationMs,
   }
 }

@@ -264,6 +264,33 @@ test('who follows a log is told to begin anew only where it is another one', asy
   await close()
 })
 
+test('a picture is shown where it is one of points and no longer than a page can hold', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'I see.' }])
+  const picture = (data: string, type = 'png') => ({
+    type: 'image_url' as const,
+    image_url: { url: `data:image/${type};base64,${data}` },
+  })
+  const said = [
+    { type: 'text' as const, text: 'Look.' },
+    picture('iVBORw0KGgo='),
+    picture('A'.repeat(400_000)),
+    picture('PHN2Zy8+', 'svg+xml'),
+    { type: 'image_url' as const, image_url: { url: 'https://example.com/heron.png' } },
+  ]
+  await agent.run(said, { session: 's' }).result
+  await close()
+  const visitor = await visit({ store })
+  const { transcript } = await visitor.get<MomentView>(paths.moment('s', 3))
+  expect(transcript[0]?.text).toBe('Look.')
+  expect(transcript[0]?.media.map(({ picture, words }) => [picture, words.split(',')[0]])).toEqual([
+    ['data:image/png;base64,iVBORw0KGgo=', '[image: image/png'],
+    [null, '[image: image/png'],
+    [null, '[image: image/svg+xml'],
+    [null, '[image: https://example.com/heron.png]'],
+  ])
+})
+
 test('what a tool returned is cut, secrets are scrubbed, and what shields have not cleared is not there', async () => {
   const store = memoryStore()
   const key = 'sk-abcdefghijklmnopqrstuvwx'

@@ -55,7 +55,7 @@ it('what several moments have in common is sent once', () => {
   } as const
   const moment = (seq: number): MomentView => ({
     seq,
-    transcript: [{ ...message, calls: [], marks: [] }],
+    transcript: [{ ...message, media: [], calls: [], marks: [] }],
     record: { type: 'event', seq },
     context: { steps: seq, config: { limits: { maxSteps: 20 } } },
     changed: ['steps'],

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { showControls } from './format.js'
 
 interface JsonProps {
   value: unknown
@@ -88,12 +89,13 @@ export function LongText({
   class?: string
   first?: number
 }) {
-  const [limit, setLimit] = useState(first)
+  const [more, setMore] = useState(0)
+  const limit = Math.max(more, first)
   return (
-    <span class={kind}>
-      {text.slice(0, limit)}
+    <span class={kind} dir="auto">
+      {showControls(text.slice(0, limit))}
       {text.length > limit && (
-        <button type="button" class="quiet-button" onClick={() => setLimit(limit + 20_000)}>
+        <button type="button" class="quiet-button" onClick={() => setMore(limit + 20_000)}>
           … {(text.length - limit).toLocaleString('en')} more characters
         </button>
       )}

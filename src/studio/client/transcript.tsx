@@ -1,18 +1,12 @@
-import type { ComponentChildren, VNode } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import type { VNode } from 'preact'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ShownMessage } from '../protocol.js'
-import { Icon } from './icons.js'
-import { LongText } from './json-tree.js'
-import { formatDuration, formatJson } from './format.js'
+import { Message, type ShownAs } from './message.js'
+import { Markdown } from './markdown.js'
+import { formatCount } from './format.js'
 import type { WantedEdit } from './what-if.js'
 
 const shownMessages = 60
-const names: Record<ShownMessage['role'], string> = {
-  user: 'User',
-  assistant: 'Agent',
-  tool: 'Tool',
-  system: 'Loop',
-}
 
 interface TranscriptProps {
   messages: readonly ShownMessage[]
@@ -25,150 +19,162 @@ interface TranscriptProps {
 /** The transcript at this record, calls with their results. */
 export function Transcript({ messages, streaming, onEdit }: TranscriptProps) {
   const [limit, setLimit] = useState(shownMessages)
-  const end = useRef<HTMLDivElement>(null)
+  const [words, setWords] = useState('')
+  const [isRaw, setRaw] = useState(false)
+  const [chosen, setChosen] = useState<string | null>(null)
+  const box = useRef<HTMLDivElement>(null)
   const last = messages.at(-1)
   useEffect(() => {
-    const panel = end.current?.closest('.panel')
-    if (panel) panel.scrollTop = panel.scrollHeight
+    const panel = box.current?.closest('.panel')
+    if (panel && words === '') panel.scrollTop = panel.scrollHeight
   }, [last, streaming])
-  const hidden = Math.max(0, messages.length - limit)
+  const found = useMemo(() => findMessages(messages, words), [messages, words])
+  const current = found.findIndex(({ id }) => id === chosen)
+  // What is found is shown, however far up it is.
+  const oldest = found[0] === undefined ? messages.length : messages.indexOf(found[0])
+  const hidden = Math.min(Math.max(0, messages.length - limit), oldest)
+  useLayoutEffect(() => {
+    paintFound(box.current, words)
+  })
+  useEffect(() => () => paintFound(null, ''), [])
+  useEffect(() => {
+    box.current?.querySelector('.message.current')?.scrollIntoView({ block: 'nearest' })
+  }, [chosen])
+  const go = (by: 1 | -1): void => {
+    const next = current === -1 ? (by > 0 ? 0 : found.length - 1) : current + by
+    setChosen(found[(next + found.length) % found.length]?.id ?? null)
+  }
   if (messages.length === 0 && streaming === '') {
     return <p class="empty">There are no messages yet.</p>
   }
+  const isFound = new Set(found)
   return (
-    <div class="transcript">
+    <div class="transcript" ref={box}>
+      <form
+        class="transcript-bar"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault()
+          go(1)
+        }}
+      >
+        <label class="sr" for="find-messages">
+          Search the transcript
+        </label>
+        <input
+          id="find-messages"
+          type="search"
+          placeholder="Search the transcript"
+          value={words}
+          onInput={(event) => {
+            setWords(event.currentTarget.value)
+            setChosen(null)
+          }}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter' || !event.shiftKey) return
+            event.preventDefault()
+            go(-1)
+          }}
+        />
+        {words !== '' && (
+          <output>
+            {current === -1 ? formatCount(found.length, 'message') : `${current + 1} of ${found.length}`}
+          </output>
+        )}
+        {found.length > 0 && (
+          <>
+            <button type="button" class="quiet-button" onClick={() => go(-1)}>
+              Before
+            </button>
+            <button type="submit" class="quiet-button">
+              Next
+            </button>
+          </>
+        )}
+        <button type="button" class="quiet-button" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
+          As written
+        </button>
+      </form>
       {hidden > 0 && (
         <button type="button" class="quiet-button" onClick={() => setLimit(limit + 200)}>
           {hidden} earlier messages
         </button>
       )}
-      {messages.slice(hidden).map((message) => renderMessage(message, message === last, onEdit))}
+      {messages.slice(hidden).map((message) =>
+        renderMessage(
+          message,
+          {
+            isLast: message === last,
+            isRaw,
+            isFound: isFound.has(message),
+            isCurrent: message.id === chosen,
+          },
+          onEdit,
+        ),
+      )}
       {streaming !== '' && (
         <article class="message assistant streaming" aria-busy="true">
           <header>Agent</header>
-          <div class="said">{streaming}</div>
+          <div class="said">
+            <Markdown text={streaming} />
+          </div>
         </article>
       )}
-      <div ref={end} />
     </div>
   )
+}
+
+/** The messages that have these words, in what was said, called or returned. */
+function findMessages(messages: readonly ShownMessage[], words: string): ShownMessage[] {
+  const wanted = words.trim().toLowerCase()
+  if (wanted === '') return []
+  const has = (text: string | null): boolean => text !== null && text.toLowerCase().includes(wanted)
+  return messages.filter(
+    ({ text, reasoning, calls }) =>
+      has(text) ||
+      has(reasoning) ||
+      calls.some((call) => has(call.name) || has(call.arguments) || has(call.result)),
+  )
+}
+
+/** Marks the words in all that is shown. Browsers without highlights show the messages alone. */
+function paintFound(box: HTMLElement | null, words: string): void {
+  if (!('highlights' in CSS)) return
+  CSS.highlights.delete('found')
+  const wanted = words.trim().toLowerCase()
+  if (box === null || wanted === '') return
+  const ranges: Range[] = []
+  for (const article of box.querySelectorAll('.message.found')) {
+    const texts = document.createTreeWalker(article, NodeFilter.SHOW_TEXT)
+    for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+      const text = node.nodeValue?.toLowerCase() ?? ''
+      for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + wanted.length)) {
+        const range = document.createRange()
+        range.setStart(node, at)
+        range.setEnd(node, Math.min(at + wanted.length, node.nodeValue?.length ?? 0))
+        ranges.push(range)
+      }
+    }
+  }
+  CSS.highlights.set('found', new Highlight(...ranges))
 }
 
 const renderedMessages = new WeakMap<
   ShownMessage,
-  { isLast: boolean; onEdit: TranscriptProps['onEdit']; node: VNode }
+  { as: ShownAs; onEdit: TranscriptProps['onEdit']; node: VNode }
 >()
 
 /** Reuses the node of an unchanged message: a step of the slider changes few of them. */
-function renderMessage(message: ShownMessage, isLast: boolean, onEdit: TranscriptProps['onEdit']): VNode {
+function renderMessage(message: ShownMessage, as: ShownAs, onEdit: TranscriptProps['onEdit']): VNode {
   const known = renderedMessages.get(message)
-  if (known?.isLast === isLast && known.onEdit === onEdit) return known.node
-  const node = <Message key={message.id} message={message} isLast={isLast} onEdit={onEdit} />
-  renderedMessages.set(message, { isLast, onEdit, node })
+  const isSame =
+    known?.onEdit === onEdit &&
+    known.as.isLast === as.isLast &&
+    known.as.isRaw === as.isRaw &&
+    known.as.isFound === as.isFound &&
+    known.as.isCurrent === as.isCurrent
+  if (isSame) return known.node
+  const node = <Message key={message.id} message={message} as={as} onEdit={onEdit} />
+  renderedMessages.set(message, { as, onEdit, node })
   return node
-}
-
-function Message({
-  message,
-  isLast,
-  onEdit,
-}: {
-  message: ShownMessage
-  isLast: boolean
-  onEdit: TranscriptProps['onEdit']
-}) {
-  const { role, text, reasoning, calls, marks, id } = message
-  return (
-    <article class={`message ${role}${isLast ? ' newest' : ''}`}>
-      <header>
-        {names[role]}
-        {marks.map((mark) => (
-          <span key={mark} class={`mark mark-${mark}`}>
-            {mark}
-          </span>
-        ))}
-        {role === 'user' && onEdit && (
-          <Pencil
-            label="What if the user had said something else"
-            onClick={() => onEdit({ edit: { message: id, text }, message })}
-          />
-        )}
-      </header>
-      {reasoning !== '' && (
-        <details class="reasoning">
-          <summary>Reasoning</summary>
-          <LongText text={reasoning} />
-        </details>
-      )}
-      {text !== '' && (
-        <div class="said">
-          <LongText text={text} first={6000} />
-        </div>
-      )}
-      {calls.map((call) => (
-        <Call key={call.id} call={call} message={message} onEdit={onEdit} />
-      ))}
-    </article>
-  )
-}
-
-/** Opens a fork with something else in this place. */
-function Pencil({ label, onClick }: { label: string; onClick: () => void }) {
-  return (
-    <button type="button" class="edit" aria-label={label} title={label} onClick={onClick}>
-      <Icon name="edit" size={18} />
-    </button>
-  )
-}
-
-function Call({
-  call,
-  message,
-  onEdit,
-}: {
-  call: ShownMessage['calls'][number]
-  message: ShownMessage
-  onEdit: TranscriptProps['onEdit']
-}) {
-  const { name, result, status, durationMs } = call
-  return (
-    <div class={`call ${status ?? 'open'}`}>
-      <div class="call-head">
-        <span class="call-name">{name}</span>
-        <span class="call-status">
-          {status ?? 'no result yet'}
-          {durationMs !== null && ` · ${formatDuration(durationMs)}`}
-        </span>
-      </div>
-      <Block text={formatJson(call.arguments)}>
-        {onEdit && (
-          <Pencil
-            label={`What if ${name} were called with something else`}
-            onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, message })}
-          />
-        )}
-      </Block>
-      {result !== null && (
-        <Block text={formatJson(result)} kind="result">
-          {onEdit && (
-            <Pencil
-              label={`What if ${name} had another result`}
-              onClick={() => onEdit({ edit: { call: call.id, result }, message })}
-            />
-          )}
-        </Block>
-      )}
-    </div>
-  )
-}
-
-function Block({ text, kind = '', children }: { text: string; kind?: string; children?: ComponentChildren }) {
-  return (
-    <div class={`block ${kind}`}>
-      <pre tabIndex={0}>
-        <LongText text={text} first={1200} />
-      </pre>
-      {children}
-    </div>
-  )
 }

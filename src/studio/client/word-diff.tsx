@@ -1,5 +1,6 @@
 import { diffWordsWithSpace } from 'diff'
 import { useMemo } from 'preact/hooks'
+import { showControls } from './format.js'
 
 /** Longer comparisons than this are given up, and shown as one text in place of the other. */
 const longestMs = 120
@@ -18,7 +19,13 @@ export function WordDiff({ a, b }: { a: string; b: string }) {
   return (
     <div class="word-diff" tabIndex={0} role="group" aria-label="Differences">
       {parts.map(({ value, added, removed }, index) =>
-        removed ? <del key={index}>{value}</del> : added ? <ins key={index}>{value}</ins> : value,
+        removed ? (
+          <del key={index}>{showControls(value)}</del>
+        ) : added ? (
+          <ins key={index}>{showControls(value)}</ins>
+        ) : (
+          showControls(value)
+        ),
       )}
     </div>
   )

@@ -1,0 +1,201 @@
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import type { ShownMedia, ShownMessage } from '../protocol.js'
+import { formatDuration, formatJson, formatNumber, showControls } from './format.js'
+import { Icon } from './icons.js'
+import { LongText } from './json-tree.js'
+import { Markdown } from './markdown.js'
+import type { WantedEdit } from './what-if.js'
+
+/** How a message is shown. */
+export interface ShownAs {
+  isLast: boolean
+  /** As it was written, without its Markdown. */
+  isRaw: boolean
+  /** Has the words that are searched for: all of it is open. */
+  isFound: boolean
+  isCurrent: boolean
+}
+
+interface MessageProps {
+  message: ShownMessage
+  as: ShownAs
+  /** Null when forks are not possible. */
+  onEdit: ((wanted: WantedEdit) => void) | null
+}
+
+const names: Record<ShownMessage['role'], string> = {
+  user: 'User',
+  assistant: 'Agent',
+  tool: 'Tool',
+  system: 'Loop',
+}
+
+/** Why the loop itself says something to the model. */
+const loopReasons: Readonly<Record<string, string>> = {
+  max_tokens_recovery: 'asks for the rest of an answer that was cut off',
+  output_repair: 'asks for an answer that fits the schema',
+  empty_response: 'asks again after an empty answer',
+  resumed: 'says that the run goes on',
+}
+
+export function Message({ message, as, onEdit }: MessageProps) {
+  const { role, text, media, reasoning, calls, marks, id } = message
+  const isLoop = role === 'system' || marks.includes('internal')
+  const why = marks.find((mark) => Object.hasOwn(loopReasons, mark))
+  const shownMarks = isLoop ? marks.filter((mark) => mark !== 'internal' && mark !== why) : marks
+  const state = `${as.isLast ? ' newest' : ''}${as.isFound ? ' found' : ''}${as.isCurrent ? ' current' : ''}`
+  return (
+    <article class={`message ${isLoop ? 'loop' : role}${state}`}>
+      <header>
+        {isLoop ? 'Loop' : names[role]}
+        {isLoop && why !== undefined && <span class="why">{loopReasons[why]}</span>}
+        {shownMarks.map((mark) => (
+          <span key={mark} class={`mark mark-${mark}`}>
+            {mark}
+          </span>
+        ))}
+        {role === 'user' && !isLoop && onEdit && (
+          <Pencil
+            label="What if the user had said something else"
+            onClick={() => onEdit({ edit: { message: id, text }, message })}
+          />
+        )}
+      </header>
+      {reasoning !== '' && (
+        <details class="reasoning" open={as.isFound || undefined}>
+          <summary>Reasoning</summary>
+          <LongText text={reasoning} />
+        </details>
+      )}
+      {text !== '' && (
+        <div class="said">
+          <Said text={text} as={as} />
+        </div>
+      )}
+      <Pictures media={media} />
+      {calls.map((call) => (
+        <Call key={call.id} call={call} message={message} isOpen={as.isFound} onEdit={onEdit} />
+      ))}
+    </article>
+  )
+}
+
+const firstChars = 6000
+
+function Said({ text, as }: { text: string; as: ShownAs }) {
+  const [isOpen, open] = useState(false)
+  if (as.isRaw) return <LongText text={text} first={as.isFound ? Infinity : firstChars} class="as-written" />
+  const isCut = !isOpen && !as.isFound && text.length > firstChars
+  return (
+    <>
+      <Markdown text={isCut ? text.slice(0, firstChars) : text} />
+      {isCut && (
+        <button type="button" class="quiet-button" onClick={() => open(true)}>
+          … {formatNumber(text.length - firstChars)} more characters
+        </button>
+      )}
+    </>
+  )
+}
+
+function Pictures({ media }: { media: readonly ShownMedia[] }) {
+  if (media.length === 0) return null
+  return (
+    <div class="media">
+      {media.map(({ words, picture }, at) =>
+        picture === null ? (
+          <p key={at}>{showControls(words)}</p>
+        ) : (
+          <img key={at} src={picture} alt={words} title={words} />
+        ),
+      )}
+    </div>
+  )
+}
+
+/** Opens a fork with something else in this place. */
+function Pencil({ label, onClick }: { label: string; onClick: () => void }) {
+  return (
+    <button type="button" class="edit" aria-label={label} title={label} onClick={onClick}>
+      <Icon name="edit" size={18} />
+    </button>
+  )
+}
+
+interface CallProps {
+  call: ShownMessage['calls'][number]
+  message: ShownMessage
+  isOpen: boolean
+  onEdit: MessageProps['onEdit']
+}
+
+function Call({ call, message, isOpen, onEdit }: CallProps) {
+  const { name, result, media, status, durationMs } = call
+  return (
+    <div class={`call ${status ?? 'open'}`}>
+      <div class="call-head">
+        <span class="call-name">{showControls(name)}</span>
+        <span class="call-status">
+          {status ?? 'no result yet'}
+          {durationMs !== null && ` · ${formatDuration(durationMs)}`}
+        </span>
+      </div>
+      <Block text={formatJson(call.arguments)} isOpen={isOpen}>
+        {onEdit && (
+          <Pencil
+            label={`What if ${name} were called with something else`}
+            onClick={() => onEdit({ edit: { call: call.id, arguments: call.arguments }, message })}
+          />
+        )}
+      </Block>
+      {result !== null && (
+        <Block text={formatJson(result)} kind="result" isOpen={isOpen}>
+          {onEdit && (
+            <Pencil
+              label={`What if ${name} had another result`}
+              onClick={() => onEdit({ edit: { call: call.id, result }, message })}
+            />
+          )}
+        </Block>
+      )}
+      {/* The text of a result has a line for each of them. */}
+      <Pictures media={media.filter(({ picture }) => picture !== null)} />
+    </div>
+  )
+}
+
+const firstLines = 10
+const mostChars = 700
+
+/** Arguments or a result: the beginning of a long one, until it is opened. */
+function Block({
+  text,
+  kind = '',
+  isOpen,
+  children,
+}: {
+  text: string
+  kind?: string
+  isOpen: boolean
+  children?: ComponentChildren
+}) {
+  const [wants, want] = useState(false)
+  const beginning = text.split('\n', firstLines).join('\n').slice(0, mostChars)
+  // A button for the last few letters would be longer than they are.
+  const isLong = text.length > beginning.length + 60
+  const isWhole = !isLong || wants || isOpen
+  return (
+    <div class={`block ${kind}`}>
+      <pre tabIndex={0}>
+        {isWhole ? <LongText text={text} first={isOpen ? Infinity : firstChars} /> : showControls(beginning)}
+      </pre>
+      {isLong && !isOpen && (
+        <button type="button" class="quiet-button" aria-expanded={isWhole} onClick={() => want(!isWhole)}>
+          {isWhole ? 'Show less' : `Show all ${formatNumber(text.length)} characters`}
+        </button>
+      )}
+      {children}
+    </div>
+  )
+}

@@ -1,0 +1,82 @@
+import { startStudio } from '../../../src/studio/index.js'
+import { forgive, openPageForEach, page, shown, stage } from './visit.js'
+
+export function describeAbsences(): void {
+  describe('a long session', () => {
+    openPageForEach()
+
+    it('is there at its end first, and whole in a moment', async () => {
+      // A studio that has read nothing yet, and whose whole log keeps somebody waiting.
+      const studio = await startStudio({ store: stage.store })
+      try {
+        await page.goto(studio.url)
+        await page.waitForSelector('.sessions')
+        let release = (): void => undefined
+        const held = new Promise<void>((resolve) => {
+          release = resolve
+        })
+        await page.route(/sessions\/long$/, async (route) => {
+          await held
+          await route.continue()
+        })
+        await page.evaluate(() => {
+          location.hash = '#/session/long'
+        })
+        await page.waitForSelector('.panel .message')
+        const count = (await stage.store.read('long')).length
+        expect((await shown()).value).toMatch(new RegExp(`^Record ${count} of ${count}: `))
+        expect((await shown()).active).toEqual(['COMPLETED'])
+        await page.keyboard.press('Home')
+        expect((await shown()).value).toMatch(/^Record 1 of \d+: …/)
+        release()
+        await page.waitForFunction(() =>
+          document.querySelector('.slider input')?.getAttribute('aria-valuetext')?.includes(': opened'),
+        )
+        await page.keyboard.press('ArrowRight')
+        expect((await shown()).active).toEqual(['RUNNING.asking.requesting'])
+        await page.goto('about:blank')
+        forgive('asked elsewhere')
+      } finally {
+        await studio.close()
+      }
+    })
+  })
+
+  describe('when something is not there', () => {
+    openPageForEach()
+
+    it('says that the store is away, keeps what it shows, and goes on when it is back', async () => {
+      stage.setAway(true)
+      await page.waitForSelector('.problem')
+      expect(await page.locator('.session').count()).toBeGreaterThan(4)
+      stage.setAway(false)
+      await page.waitForSelector('.problem', { state: 'detached' })
+    })
+
+    it('shows a damaged session as damaged, and the others as they are', async () => {
+      const row = page.locator('.group-damaged .session')
+      expect(await row.textContent()).toContain('damaged')
+      await row.locator('a').click()
+      // What stands before the damage can still be walked.
+      expect(await page.locator('.verdict-text').textContent()).toMatch(/^Damaged: .*record/)
+      expect(await page.locator('.run-title .pill').textContent()).toBe('damaged')
+      expect((await shown()).value).toContain('Record 2 of 2')
+    })
+
+    it('is read-only without an agent, and says how to get the actions', async () => {
+      const studio = await startStudio({ store: stage.store })
+      try {
+        await page.goto(studio.url)
+        await page.waitForSelector('.sessions .read-only')
+        await page.goto(`${page.url().replace(/#.*/, '')}#/session/stuck`)
+        await page.waitForSelector('.panel .message')
+        expect(await page.locator('.actions button, .edit, .run-head button').count()).toBe(0)
+        // It would ask again and again when nobody listens any more.
+        await page.goto('about:blank')
+        forgive('asked elsewhere')
+      } finally {
+        await studio.close()
+      }
+    })
+  })
+}

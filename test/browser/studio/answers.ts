@@ -1,0 +1,35 @@
+import { forgive, open, openPageForEach, page, shown, stage } from './visit.js'
+
+export function describeAnswers(): void {
+  describe('what a person does', () => {
+    openPageForEach()
+
+    it('approves as edited in the page, and the run completes with the tool carried out once', async () => {
+      const before = stage.paid().length
+      await open('expenses')
+      await page.fill('.pending textarea', '{ "to": "Casa Lisboa", "amount": "much" }')
+      await page.click('text=Approve as edited')
+      await page.waitForSelector('.actions .refusal')
+      forgive('400')
+      await page.fill('.pending textarea', '{ "to": "Casa Lisboa", "amount": 3800 }')
+      await page.click('text=Approve as edited')
+      await page.waitForSelector('.run-title .pill.tone-good')
+      expect(stage.paid().slice(before)).toEqual([3800])
+      expect((await shown()).active).toEqual(['COMPLETED'])
+    })
+
+    it('forks with other words, and the other session stays as it is', async () => {
+      const log = await stage.store.read('html')
+      await open('html', 3)
+      await page.locator('.message.user').hover()
+      await page.click('.message.user .edit')
+      await page.fill('.fork textarea', 'Look up nothing.')
+      await page.uncheck('.fork [type=checkbox]')
+      await page.click('.fork [type=submit]')
+      await page.waitForSelector('.run-title h1:has-text("Look up nothing.")')
+      expect(await stage.store.read('html')).toEqual(log)
+      await page.click('text=compare')
+      await page.waitForSelector('.compare-chart .both')
+    })
+  })
+}

@@ -1,0 +1,267 @@
+import type { MomentView, SessionView } from '../../../src/studio/protocol.js'
+import { paths } from '../../../src/studio/routes.js'
+import { get, open, openPageForEach, page, shown } from './visit.js'
+
+export function describeRun(): void {
+  describe('a run', () => {
+    openPageForEach()
+
+    it.each(['expenses', 'paid', 'stuck'])(
+      'of %s is lit at every record as it stood then',
+      async (session) => {
+        const { rows } = await get<SessionView>(paths.session(session))
+        await open(session)
+        const drawn = new Set(
+          await page.evaluate(() =>
+            [...document.querySelectorAll('.picture [data-state]')].map((one) =>
+              one.getAttribute('data-state'),
+            ),
+          ),
+        )
+        await page.keyboard.press('Home')
+        for (const [place, row] of rows.entries()) {
+          const now = await shown()
+          expect(now.value).toContain(`Record ${row.seq} of ${rows.length}`)
+          expect(new Set(now.active)).toEqual(new Set(row.to))
+          expect(row.to.every((path) => drawn.has(path))).toBe(true)
+          const around = row.to.flatMap((path) =>
+            path.split('.').map((_, at, parts) => parts.slice(0, at + 1).join('.')),
+          )
+          expect(new Set(now.around)).toEqual(new Set(around))
+          // What is lit was taken, and what was taken and is drawn is lit.
+          expect(now.taken.filter((ids) => !ids.some((id) => row.taken.includes(id)))).toEqual([])
+          const lit = new Set(now.taken.flat())
+          expect(row.taken.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
+          const moment = await get<MomentView>(paths.moment(session, row.seq))
+          // The transcript of a moment is fetched when the moment is shown.
+          await page.waitForFunction(
+            (count) => document.querySelectorAll('.message').length === count,
+            moment.transcript.length,
+          )
+          if (place < rows.length - 1) await page.keyboard.press('ArrowRight')
+        }
+      },
+    )
+
+    it('is walked with the keyboard: records, steps, the ends, and the tabs', async () => {
+      const { rows } = await get<SessionView>(paths.session('expenses'))
+      await open('expenses')
+      const at = async (): Promise<number> => Number((await shown()).value.match(/Record (\d+)/)?.[1])
+      await page.keyboard.press('Home')
+      expect(await at()).toBe(rows[0]?.seq)
+      await page.keyboard.press('Shift+ArrowRight')
+      const second = await at()
+      expect(rows.find(({ seq }) => seq === second)?.step).not.toBe(rows[0]?.step)
+      await page.keyboard.press('Shift+ArrowLeft')
+      expect(await at()).toBe(rows[0]?.seq)
+      await page.keyboard.press('End')
+      expect(await at()).toBe(rows.at(-1)?.seq)
+      const button = page.locator('.play')
+      await page.keyboard.press(' ')
+      expect(await button.getAttribute('aria-label')).toBe('Stop playing')
+      await page.waitForFunction(() =>
+        document.querySelector('.slider input')?.getAttribute('aria-valuetext')?.startsWith('Record 2 '),
+      )
+      await page.keyboard.press(' ')
+      expect(await button.getAttribute('aria-label')).toBe('Play')
+      for (const [key, name] of [
+        ['2', 'Record'],
+        ['3', 'State'],
+        ['4', 'Guards'],
+        ['5', 'Budget'],
+        ['1', 'Transcript'],
+      ] as const) {
+        await page.keyboard.press(key)
+        expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe(name)
+      }
+    })
+
+    it('lets the token walk to where the machine goes, and jump where less motion is asked for', async () => {
+      await open('expenses')
+      const token = () => page.evaluate(() => document.querySelector('.token')?.getAttribute('transform'))
+      await page.keyboard.press('Home')
+      await page.keyboard.press('ArrowRight')
+      const [second, third] = [await token(), (await page.keyboard.press('ArrowRight'), await token())]
+      expect(third).not.toBe(second)
+      await page.emulateMedia({ reducedMotion: 'no-preference' })
+      await page.keyboard.press('ArrowLeft')
+      expect(await token()).toBe(second)
+      await page.keyboard.press('ArrowRight')
+      const walking = new Set<unknown>([second, third])
+      for (let at = await token(); at !== third; at = await token()) walking.add(at)
+      expect(walking.size).toBeGreaterThan(2)
+    })
+
+    it('has lanes of what was done when, and in them what a sub-agent did meanwhile', async () => {
+      await open('paid')
+      // They are there at 1280 × 800, and can be put away.
+      await page.click('.lanes-button')
+      expect(await page.locator('.lane-name:has-text("Model")').count()).toBe(0)
+      await page.click('.lanes-button')
+      for (const lane of ['Model', 'Tools', 'Waits'])
+        await page.waitForSelector(`.lane-name:has-text("${lane}")`)
+      expect(await page.locator('.lane-model .bar.failed').count()).toBe(1)
+      // Three notes were read at once.
+      expect(await page.locator('.lane-tools.lines-3 .line-2').count()).toBe(1)
+      await page.click('.lane .folds')
+      await page.waitForSelector('.inner-lane .bar.of-model')
+      // By the keyboard, too, which goes on playing elsewhere.
+      await page.keyboard.press(' ')
+      expect(await page.locator('.inner-lane').count()).toBe(0)
+      await page.locator('.lane .folds').press('Enter')
+      expect(await page.locator('.lane .folds[aria-expanded=true]').count()).toBe(1)
+      await page.click('.lane .folds')
+      await page.locator('.lane-children .bar').click()
+      await page.keyboard.press('2')
+      await page.click('.panel a:has-text("check_price")')
+      await page.waitForSelector('h1:has-text("check_price")')
+    })
+
+    it('has its records spaced alike, or by time', async () => {
+      await open('expenses')
+      const left = () =>
+        page.evaluate(() =>
+          [...document.querySelectorAll<HTMLElement>('.stretch')].map((one) =>
+            Number.parseFloat(one.style.left),
+          ),
+        )
+      const { rows } = await get<SessionView>(paths.session('expenses'))
+      expect(await page.locator('.spaces').getAttribute('aria-pressed')).toBe('true')
+      expect(await page.locator('.tick').first().textContent()).toBe('+0 ms')
+      await page.keyboard.press('t')
+      expect(await page.locator('.spaces').getAttribute('aria-pressed')).toBe('false')
+      const byRecord = await left()
+      await page.locator('.spaces').press('Enter')
+      const byTime = await left()
+      expect(byTime).not.toEqual(byRecord)
+      expect(byTime).toEqual(byTime.toSorted((a, b) => a - b))
+      // What is pointed at is the record that lies there.
+      await page
+        .locator('.stretch')
+        .nth(1)
+        .click({ position: { x: 1, y: 4 } })
+      const at = Number((await shown()).value.match(/Record (\d+)/)?.[1])
+      expect(rows.find(({ seq }) => seq === at)?.to[0]).toMatch(/^RUNNING\.asking/)
+      const cursor = await page.evaluate(() =>
+        Number.parseFloat(document.querySelector<HTMLElement>('.cursor')?.style.left ?? ''),
+      )
+      expect(cursor).toBeCloseTo(byTime[1] ?? 0, 6)
+    })
+
+    it('shows a part of its time that is dragged over, and the whole again', async () => {
+      await open('paid')
+      const ticks = () => page.locator('.tick').allTextContents()
+      const before = await ticks()
+      const { x = 0, y = 0, width = 0 } = (await page.locator('.lane-model .track').boundingBox()) ?? {}
+      await page.mouse.move(x + width * 0.5, y + 8)
+      await page.mouse.down()
+      await page.mouse.move(x + width * 0.9, y + 8, { steps: 4 })
+      await page.mouse.up()
+      await page.waitForSelector('.whole')
+      expect(await ticks()).not.toEqual(before)
+      expect(await ticks()).not.toContain('+0 ms')
+      await page.click('.whole')
+      expect(await ticks()).toEqual(before)
+      // By the keyboard, around the record that is shown.
+      await page.keyboard.press('+')
+      await page.waitForSelector('.whole')
+      expect(await page.locator('.cursor:not([hidden])').count()).toBe(1)
+      await page.keyboard.press('0')
+      expect(await ticks()).toEqual(before)
+      // On the band the drag moves through the records: there is one scrubber.
+      const band = (await page.locator('.band .track').boundingBox()) ?? { x: 0, y: 0, width: 0 }
+      await page.mouse.move(band.x + band.width * 0.9, band.y + 4)
+      await page.mouse.down()
+      await page.mouse.move(band.x + 1, band.y + 4, { steps: 4 })
+      await page.mouse.up()
+      expect((await shown()).value).toMatch(/^Record [12] of/)
+      expect(await page.locator('.whole').count()).toBe(0)
+    })
+
+    it('says of a bar with what a tool was called and what it returned, as text', async () => {
+      await open('html')
+      await page.locator('.lane-tools .bar').hover()
+      await page.waitForSelector('.hover-card:has-text("<img src=x onerror=")')
+      expect(await page.locator('.hover-card').textContent()).toContain('"word": "html"')
+      expect(await page.locator('.hover-card img').count()).toBe(0)
+      expect(await page.locator('.lane-cost path').count()).toBe(1)
+    })
+
+    it('shows at 400 pixels what waits, where the run is, and the way back to its end', async () => {
+      await page.setViewportSize({ width: 400, height: 800 })
+      await open('paid')
+      await page.keyboard.press('Home')
+      await page.keyboard.press('ArrowRight')
+      const isSeen = (selector: string) =>
+        page.evaluate((selector) => {
+          const { left, right, top, bottom, width } =
+            document.querySelector(selector)?.getBoundingClientRect() ?? new DOMRect()
+          return width > 0 && left >= 0 && right <= innerWidth && top >= 0 && bottom <= innerHeight
+        }, selector)
+      for (const scroll of [0, 400, 4_000]) {
+        await page.evaluate((top) => scrollTo(0, top), scroll)
+        expect([await isSeen('.dock-now'), await isSeen('.live')]).toEqual([true, true])
+      }
+      expect(await page.locator('.dock-now').textContent()).toContain('RUNNING › asking › requesting')
+      // In the picture, as far as it is wider than the page.
+      for (const key of ['ArrowRight', 'End']) {
+        await page.keyboard.press(key)
+        await page.evaluate(() => document.querySelector('.picture')?.scrollIntoView())
+        expect(await isSeen('.picture .active > rect')).toBe(true)
+      }
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(400)
+      await page.keyboard.press('ArrowLeft')
+      // Nothing is live any more: the way back is to the end.
+      expect(await page.locator('.live').textContent()).toBe('End')
+      await page.click('.live')
+      expect((await shown()).active).toEqual(['COMPLETED'])
+      // What waits for somebody is what is seen first.
+      await page.evaluate(() => scrollTo(0, 0))
+      await open('expenses')
+      expect(await isSeen('.pending .primary')).toBe(true)
+    })
+
+    it('marks on a sheet what stored sessions took, row by row', async () => {
+      await open('paid')
+      await page.selectOption('.chart-bar select', 'WAITING_FOR_TOOL')
+      const marked = () => page.locator('.picture .row[class*=heat] text').count()
+      expect(await marked()).toBe(0)
+      await page.click('.segments button:has-text("All sessions")')
+      await page.waitForSelector('.picture .row[class*=heat]')
+      const [plain, hot] = await page.evaluate(() =>
+        ['.picture .row:not([class*=heat]) text', '.picture .row[class*=heat] text'].map((one) => {
+          const text = document.querySelector(one)
+          return text ? getComputedStyle(text).fill : ''
+        }),
+      )
+      expect(hot).not.toBe(plain)
+      await page.click('.segments button:has-text("Never")')
+      await page.waitForSelector('.picture .row.never')
+    })
+
+    it('takes what a tool or a model wrote for text', async () => {
+      await open('html')
+      await page.waitForSelector('text=<img src=x onerror=')
+      for (const key of ['2', '3']) await page.keyboard.press(key)
+      expect(await page.evaluate(() => 'hit' in window)).toBe(false)
+      expect(await page.locator('main img, main script').count()).toBe(0)
+    })
+
+    it('is jumped in by a state of the chart and by the outline', async () => {
+      await open('expenses')
+      await page.locator('.picture [data-state="RUNNING.asking.backingOff"]').click()
+      expect((await shown()).active).toEqual(['RUNNING.asking.backingOff'])
+      await page.locator('.word:has-text("a call needs a person")').click()
+      expect((await shown()).active).toEqual(['WAITING_FOR_INPUT.approval'])
+      await page.locator('.picture [data-state="RUNNING.asking.backingOff"]').click()
+      await page.selectOption('.chart-bar select', 'outline')
+      const item = page.locator('[role=treeitem][aria-selected=true]').last()
+      expect(await item.getAttribute('aria-label')).toBe('backingOff, active')
+      await page.locator('[data-path="WAITING_FOR_TOOL.executing"]').focus()
+      await page.keyboard.press('ArrowUp')
+      await page.keyboard.press('ArrowDown')
+      await page.keyboard.press('Enter')
+      await page.waitForSelector('[aria-label="executing, active"]')
+    })
+  })
+}
