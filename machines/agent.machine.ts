@@ -449,6 +449,7 @@ export const agentMachine = setup({
               { guard: 'isOpenCall', actions: 'noteChildRest' },
             ],
             SKILL_CHANGED: { guard: 'isOpenCall', actions: 'noteSkillChange' },
+            HANDLE_KEPT: { guard: 'isOpenCall', actions: 'noteHandle' },
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
           },
         },

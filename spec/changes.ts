@@ -6,6 +6,7 @@ function change({ calls }: Run, isMeant: Json, patch: Partial<Call>): { calls: C
 }
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
 const fresh = { started: false, done: false, failed: false, unscreened: false, perhaps: false, questions: [] }
+const mayRepeat = ({ readOnly, idempotent, delegate }: Json) => readOnly || idempotent || delegate
 const ends: Json = { truncated: 'max_tokens', filtered: 'content_filter', refusal: 'refusal' }
 const cuts = ['length', 'max_tokens', 'model_length', 'max_output_tokens']
 const filters =
@@ -39,7 +40,7 @@ export const changes: Record<string, Change> = {
     const unchecked = run.setup.features.callShields
     const calls = output.response.toolCalls.map(({ id, function: { name }, hosted }: Json, i: number) => {
       const unloaded = !hosted && run.setup.tools[name]?.deferred === true && !run.loaded.includes(name)
-      return { ...fresh, id, name, needs: output.calls[i].needs, unchecked, unloaded }
+      return { ...fresh, id, name, needs: output.calls[i].needs, unchecked, unloaded, kept: false }
     })
     return { steps: run.steps + 1, attempt: 1, rateLimits: 0, response: classify(output.response), calls }
   },
@@ -48,6 +49,7 @@ export const changes: Record<string, Change> = {
   },
   load: ({ loaded }, { event }) => ({ loaded: [...new Set([...loaded, ...event.names])] }),
   start: (run) => change(run, due['runnable'], { started: true }),
+  keep: (run, { event: e }) => change(run, (it: Call) => it.id === e.callId && 'handle' in e, { kept: true }),
   refuse: (run, _moment, what) => change(run, due[what], refusal),
   noteFailures: ({ calls }) => {
     const found = calls.map(({ failed, unloaded }) => !unloaded && failed)
@@ -96,16 +98,14 @@ export const changes: Record<string, Change> = {
   /** A process leaves a run: calls that it has not begun are to be started by another one. */
   leave: (run, { event: { unbegun } }) =>
     change(run, ({ id, done }: Call) => unbegun?.includes(id) && !done, { started: false }),
-  /** A call that ran as the process died runs again only where its tool may run twice. */
+  /** A call that ran as the process died runs again only where its tool may run twice, or goes on from a handle. */
   goOnElsewhere: (run, { event }) => {
     const { tools, config } = run.setup
     const after = event.tools ?? tools
-    const isSafe = ({ name }: Call): boolean =>
-      [tools[name], after[name]].every((tool) => tool && (tool.readOnly || tool.idempotent || tool.delegate))
-    const isInDoubt = (call: Call) =>
-      due['running']?.(call) && !call.unloaded && call.name in tools && !isSafe(call)
-    const isAsked = config.toolCalls.onInterrupted === 'approval'
-    const fate = isAsked ? { started: false, needs: 'approval' } : refusal
-    return { ...change(run, isInDoubt, fate), setup: { ...run.setup, tools: after } }
+    const isSafe = ({ name, kept }: Call): boolean =>
+      [tools[name], after[name]].every((tool) => tool && (mayRepeat(tool) || (kept && tool.keepsHandle)))
+    const isInDoubt = (it: Call) => due['running']?.(it) && !it.unloaded && it.name in tools && !isSafe(it)
+    const asked = config.toolCalls.onInterrupted === 'approval' && { started: false, needs: 'approval' }
+    return { ...change(run, isInDoubt, asked || refusal), setup: { ...run.setup, tools: after } }
   },
 }

@@ -14,8 +14,8 @@ export interface Call extends Record<'started' | 'done' | 'unchecked' | 'unscree
   questions: Json[]
   /** It may have been refused: logs do not hold the verdicts of guards. */
   perhaps: boolean
+  kept: boolean
 }
-
 const counts = { steps: 0, attempt: 1, rateLimits: 0 }
 const repairs = { recoveries: 0, reprompts: 0, emptyRetries: 0, outputRepairs: 0 }
 const none = null as string | null | undefined

@@ -6,6 +6,7 @@ export {
   closeInterruptedCalls,
   closeStartedCalls,
   markStarted,
+  noteHandle,
   noteSkillChange,
   noteTools,
   recordResult,

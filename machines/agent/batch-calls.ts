@@ -1,6 +1,7 @@
 import { digest, fingerprintCall } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
 import type { MediaPart } from './messages.js'
+import type { Json } from './json.js'
 import type { PendingCall, Reason } from './run-result.js'
 import type { CallNeeds } from './model-response.js'
 import type { SkillChange } from './skills.js'
@@ -97,6 +98,8 @@ export interface BatchCall {
   wakeAt?: number
   /** What it changes of the session's skills, once its result is a success. */
   skill?: SkillChange
+  /** What its tool goes on from in another process: the id of a job at a service, for example. */
+  handle?: Json
   result?: ToolResult
   /** True while the result is uncleared: it is not shown or sent. */
   unscreened?: true
@@ -118,6 +121,8 @@ export interface ToolTraits {
   endsRun?: true
   /** The model is not told of it in full until it is loaded. */
   deferred?: true
+  /** It goes on from the handle that a call has kept, so that such a call may be executed again. */
+  keepsHandle?: true
   /** It loads deferred tools: into the request (`append`), or into its results (`dispatch`). */
   loads?: 'append' | 'dispatch'
   /** It belongs to the skills: no skill forbids it. */

@@ -13,7 +13,7 @@ export function isInDoubt({ tools }: AgentContext, call: BatchCall, now: Tools =
   if (!isUnderWay(call) || call.unloaded) return false
   // What did not exist had no effect.
   if (!Object.hasOwn(tools, call.name)) return false
-  return !canRunTwice(tools, call.name) || !canRunTwice(now, call.name)
+  return !canRunTwice(tools, call) || !canRunTwice(now, call)
 }
 
 export function isUnderWay({ started, result }: BatchCall): boolean {
@@ -25,7 +25,9 @@ export function findResumedTools(event: AgentMachineEvent): Tools | undefined {
   return event.type === 'RESUMED' ? event.tools : undefined
 }
 
-function canRunTwice(tools: Tools, name: string): boolean {
+/** A call that has kept a handle goes on from it. */
+function canRunTwice(tools: Tools, { name, handle }: BatchCall): boolean {
   const traits = Object.hasOwn(tools, name) ? tools[name] : undefined
-  return traits?.readOnly === true || traits?.idempotent === true || traits?.delegate === true
+  const goesOn = traits?.keepsHandle === true && handle !== undefined
+  return goesOn || traits?.readOnly === true || traits?.idempotent === true || traits?.delegate === true
 }

@@ -2,6 +2,7 @@ import type { DoneActorEvent, ErrorActorEvent } from 'xstate'
 import type { UserGuardsOutput } from './consultation.js'
 import type { NewMessage } from './context.js'
 import type { CompactionOutput } from './fit.js'
+import type { Json } from './json.js'
 import type { PendingCall } from './run-result.js'
 import type { ModelActorError, ModelOutput } from './model-response.js'
 import type { ToolResult, ToolTraits } from './batch-calls.js'
@@ -79,6 +80,8 @@ export type ActorEvent = EventBase &
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
     /** A running call loads a skill, or takes one back; it counts when the call succeeds. */
     | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
+    /** A running call keeps what its tool goes on from in another process. */
+    | { type: 'HANDLE_KEPT'; callId: string; handle: Json }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**

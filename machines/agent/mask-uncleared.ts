@@ -20,6 +20,7 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
       return features.callShields && event.arguments !== undefined
     case 'TOOL_RESULT':
     case 'TOOL_OUTPUT':
+    case 'HANDLE_KEPT':
       return features.resultShields
     case 'REJECT':
       return (features.inputShields || features.resultShields) && event.why !== ''
@@ -33,7 +34,7 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
 
 /** The state of a run as it may be shown: uncleared content is masked. A run cannot be resumed from it. */
 export function maskContext(context: AgentContext): AgentContext {
-  const { features, inbox, steering, held, spoken, pieces, calls, tools } = context
+  const { features, inbox, steering, held, spoken, pieces, calls } = context
   return {
     ...context,
     messages: maskMessages(context),
@@ -41,13 +42,14 @@ export function maskContext(context: AgentContext): AgentContext {
     steering: features.inputShields ? steering.map(() => unclearedInput) : steering,
     held: held && { ...held, text: withheldAnswer, outputProblem: null },
     spoken: spoken && { ...spoken, text: pieces },
-    calls: calls.map((call) => maskBatchCall(call, tools)),
+    calls: calls.map((call) => maskBatchCall(call, context)),
   }
 }
 
-function maskBatchCall(call: BatchCall, tools: AgentContext['tools']): BatchCall {
+function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): BatchCall {
   const name = call.unchecked && !Object.hasOwn(tools, call.name) ? withheldName : call.name
-  const shown = call.unchecked ? { ...call, name, arguments: withheldArguments } : call
+  const seen = features.resultShields && call.handle !== undefined ? { ...call, handle: null } : call
+  const shown = call.unchecked ? { ...seen, name, arguments: withheldArguments } : seen
   if (!shown.unscreened || shown.result === undefined) return shown
   const { media: _media, ...result } = shown.result
   return { ...shown, result: { ...result, content: withheldResult } }

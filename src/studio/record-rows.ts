@@ -103,6 +103,8 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       return `skill ${shorten(event.change.name, 60)} ${event.change.action}ed`
     case 'RESUME':
       return findLaterResume(event) === null ? 'resumed' : `sleeps until ${formatWakeTime(event.at ?? 0)}`
+    case 'HANDLE_KEPT':
+      return `${getCallName(event.callId, context)} keeps a handle`
     case 'APPROVE':
       return `approved ${getCallName(event.callId, context)}${event.arguments === undefined ? '' : ', edited'}`
     case 'REJECT':

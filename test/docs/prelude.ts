@@ -46,6 +46,7 @@ var prices: NonNullable<sw.AgentOptions['prices']>
 var machine: import('xstate').AnyStateMachine
 var reports: Record<string, import('statewright/testing').PropertyReport>
 var bank: { transfer(to: string, amount: number, options: object): Promise<string> }
+var exporter: { begin(year: number): Promise<string>; wait(job: unknown, signal: AbortSignal): Promise<string> }
 function myStore(options: { schema: string; now: () => number }): sw.SessionStore
 function blocked(name: string): boolean
 function askSomebody(name: string, text: string): Promise<boolean>

@@ -923,6 +923,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     turns: [says('Somebody.')],
     own: () => ({ db: { find: () => Promise.resolve('Ann') } }),
   },
+  'docs/tools.md › Jobs that outlive the process': {
+    own: () => ({ exporter: { begin: () => Promise.resolve('job 1'), wait: () => Promise.resolve('ok') } }),
+  },
   'docs/tools.md › Tools of the AI SDK': {
     turns: [{ toolCalls: [{ name: 'weather', arguments: { city: 'Lisbon' } }] }, says('Sunny.')],
     shows: ['agent'],

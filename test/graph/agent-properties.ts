@@ -106,6 +106,7 @@ const disturbances = new Set([
   'CHILD_RESTS',
   'TOOLS_LOADED',
   'SKILL_CHANGED',
+  'HANDLE_KEPT',
 ])
 
 /** The same space without what disturbs a run. */

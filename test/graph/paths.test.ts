@@ -162,6 +162,7 @@ wholeTest('nearly everything was caused in its world: few events were handed to 
     'BATCH_DONE',
     'CHILD_RESTS',
     'CHILD_USAGE',
+    'HANDLE_KEPT',
     'SKILL_CHANGED',
     'STORE_FAILED',
     'TOOLS_LOADED',

@@ -134,7 +134,7 @@ describe('a server that lies about its tools', () => {
         `Its tool "properties" is left out: it has an input schema that has properties that are not schemas.`,
         `Its tool "required" is left out: it has an input schema that has a list of required properties that is no list of names.`,
         `Its tool "deep" is left out: it has an input schema that is nested more than 100 levels deep.`,
-        `Its tool "task" is left out: it runs only as a task, which is not supported.`,
+        `Its tool "task" is left out: it runs only as a task, and the server has none.`,
         `A second tool named "twice" is left out.`,
         `A tool without a name is left out.`,
         `A tool without a name is left out.`,

@@ -56,7 +56,8 @@ export async function use(
   {
     signal = new AbortController().signal,
     progress = ignore,
-  }: Partial<Pick<ToolExecution, 'signal' | 'progress'>> = {},
+    ...more
+  }: Partial<Pick<ToolExecution, 'signal' | 'progress' | 'handle' | 'keepHandle'>> = {},
 ): Promise<unknown> {
   return toolNamed(server, name).execute?.(args, {
     signal,
@@ -66,6 +67,7 @@ export async function use(
     sessionId: 'session',
     idempotencyKey: 'key',
     context: undefined,
+    ...more,
   })
 }
 

@@ -178,6 +178,14 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
       return { calls: context.calls.map((call) => (call.id === callId ? { ...call, result } : call)) }
     }),
   },
+  'forgets what a call goes on from': { noteHandle: toAction(() => undefined) },
+  'takes the handle of a call for one of all calls': {
+    noteHandle: toAction(({ calls }, event) =>
+      event.type === 'HANDLE_KEPT'
+        ? { calls: calls.map((call) => ({ ...call, handle: event.handle })) }
+        : undefined,
+    ),
+  },
   'replaces results that it has': {
     closeStartedCalls: toAction((context) => ({
       calls: context.calls.map((call) => ({

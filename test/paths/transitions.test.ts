@@ -13,6 +13,7 @@ const inputs = {
   ['with guards of its own']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with guards of its own and shields']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":true,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with an output schema']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":1},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":true},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
+  ['asking about interrupted calls']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":1,"maxToolCalls":null,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"approval"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false,"keepsHandle":true},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with one call']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":3,"maxToolCalls":1,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":500,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":true,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with one call, concluding']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":1,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"conclude"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":false,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
   ['with deferred tools']: {"now":1000,"runId":"run","sessionId":"session","config":{"limits":{"maxSteps":2,"maxToolCalls":1,"maxToolCallsPerResponse":null,"timeoutMs":0,"tokenBudget":0,"outputTokens":0,"costLimit":0,"onLimit":"stop"},"budget":{"scope":"session","countCached":true,"onOvershoot":"exceeded","finishBatch":false,"preflight":false,"onUnknownPrice":"error","onMissingUsage":"estimate"},"retry":{"maxAttempts":1,"rateLimitAttempts":1,"baseDelayMs":1000,"maxDelayMs":60000,"maxRetryAfterMs":600000},"stream":true,"streamIdleMs":120000,"storeTimeoutMs":60000,"contentIdleMs":600000,"completion":{"onMissingEnd":"retry","maxOutputRepairs":2},"context":{"window":0,"strategy":"compact"},"toolCalls":{"concurrency":8,"timeoutMs":600000,"maxResultChars":50000,"onInterrupted":"result"},"interactive":false,"guardrails":{"maxTokensRecoveries":0,"maxRepeatedToolSteps":3,"reserveTokens":512,"reserveCostFraction":0.1,"terminalDelegation":null,"failing":null,"repeatedCall":null,"repeatedOutput":null,"cycle":null,"progress":null,"emptyAnswer":null}},"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false,"deferred":true,"maxCalls":1},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false}},"features":{"inputShields":false,"outputShields":false,"callShields":false,"resultShields":false,"retrieval":false,"fitting":false,"userGuards":true,"structuredOutput":false},"messages":[],"input":[{"content":"Go."}],"usage":{"inputTokens":0,"outputTokens":0,"totalTokens":0,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false},"guardrails":{"version":2,"terminalDelegation":{"due":null},"failing":{"identical":[],"any":0,"transientAny":0,"refused":[],"due":null},"repeatedCall":{"batch":null,"outcome":null,"count":0,"refused":[],"due":null},"repeatedOutput":{"output":null,"rounds":0,"due":null},"cycle":{"rounds":[],"matches":[],"strangers":0,"due":null},"progress":{"similar":0,"likes":[],"landmarks":[],"every":1,"tour":0,"pairs":[],"stale":0,"batch":null,"waits":false,"recent":"","beside":[],"newsAt":-1,"changedAt":-1,"failing":0,"unknownTools":0,"refused":0,"transient":0,"tools":[],"said":null,"due":null},"duplicates":{"due":null},"user":{}},"warnedOfBudget":false},
@@ -31,7 +32,7 @@ const inputs = {
 }
 
 describe('every transition, on the live agent', () => {
-  test('1. with plain: pause, model: recoverable error, …, tool runner ended, model: recoverable error, back-off failed → ERROR (done)', async () => {
+  test('1. with plain: pause, model: recoverable error, …, tool runner gave up, model: recoverable error, back-off failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -49,8 +50,8 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"APPROVE","callId":"a","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // reject
       { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner ended
-      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // tool runner gave up
+      { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: recoverable error
       { event: {"type":"xstate.error.actor.model","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"transient","code":"http_503","message":"It failed: http_503.","jitter":1},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"backingOff"}},"status":"active"} },
       // back-off failed
@@ -59,7 +60,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('2. with plain: model: calls of every kind, resumed in time, hand in output, pause, reject → PAUSED', async () => {
+  test('2. with plain: model: calls of every kind, resumed in time, hand in output → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -69,12 +70,8 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"RESUMED","now":1000,"tools":{"read":{"readOnly":false,"idempotent":false,"polling":false},"look":{"readOnly":true,"idempotent":true,"polling":false},"transfer":{"readOnly":false,"idempotent":false,"polling":false},"pick":{"readOnly":false,"idempotent":false,"polling":false},"write":{"readOnly":false,"idempotent":false,"polling":false}}}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
       // hand in output
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // pause
-      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
-      // reject
-      { event: {"type":"REJECT","callId":"b","why":"No.","now":1000}, state: {"value":"PAUSED","status":"active"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
   test('3. with plain: model: call, resumed in time, model: empty → MAX_STEPS (done)', async () => {
@@ -91,21 +88,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('4. with plain: model: call, tool runner gave up, model: truncated → MAX_STEPS (done)', async () => {
-    const steps = [
-      // start
-      { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: call
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner gave up
-      { event: {"type":"BATCH_DONE","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
-      // model: truncated
-      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
-    ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
-  })
-
-  test('5. with plain: model: calls of every kind, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
+  test('4. with plain: model: calls of every kind, reject meanwhile, hand in output meanwhile → WAITING_FOR_TOOL.executing', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -119,7 +102,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('6. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
+  test('5. with plain: model: two approvals, reject → WAITING_FOR_INPUT.approval', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -131,7 +114,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('7. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('6. with plain: model: two client calls, hand in output → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -143,7 +126,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('8. with plain: model: empty, model: empty → ERROR (done)', async () => {
+  test('7. with plain: model: empty, model: empty → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -155,17 +138,19 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('9. with plain: model: text over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('8. with plain: model: truncated, model: text over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: truncated
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Do","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"length","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
       // model: text over budget
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":999,"outputTokens":1,"totalTokens":1000,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[]},"actorId":"model","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('10. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('9. with plain: model: incomplete answer over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['plain']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -175,7 +160,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('11. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
+  test('10. with with a deadline: steer, model: text too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -187,7 +172,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('12. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
+  test('11. with with a deadline: model: call, resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -199,7 +184,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('13. with with a deadline: deadline → TIMED_OUT (done)', async () => {
+  test('12. with with a deadline: deadline → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -209,7 +194,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('14. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
+  test('13. with with a deadline: resumed too late → TIMED_OUT (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with a deadline']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -219,7 +204,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('15. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
+  test('14. with with every shield: input allowed, retrieved, …, model: filtered call, conclusion: text, output cleared → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
@@ -241,7 +226,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
-  test('16. with with every shield: input allowed, retrieved, all of it fits, model: call, store failed → ERROR (done)', async () => {
+  test('15. with with every shield: input allowed, retrieved, all of it fits, model: call, store failed → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with every shield']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
@@ -259,7 +244,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 6 })
   })
 
-  test('17. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, results allowed → WAITING_FOR_INPUT.toolOutput', async () => {
+  test('16. with with result shields: model: calls of every kind, tool: ok, reject meanwhile, results allowed → WAITING_FOR_INPUT.toolOutput', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -275,7 +260,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('18. with with result shields: model: calls of every kind, tool: ok, hand in output meanwhile, approve meanwhile, results allowed, tool runner failed → MAX_STEPS (done)', async () => {
+  test('17. with with result shields: model: calls of every kind, tool: ok, hand in output meanwhile, approve meanwhile → WAITING_FOR_TOOL.screeningResults', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with result shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -287,15 +272,11 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
       // approve meanwhile
       { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"screeningResults"},"status":"active"} },
-      // results allowed
-      { event: {"type":"xstate.done.actor.resultShields","output":[{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"a"},{"action":"allow","message":null,"content":"What it may say.","findings":[{"shield":"own","action":"allow","message":null,"durationMs":1}],"callId":"c"}],"actorId":"resultShields","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
-      // tool runner failed
-      { event: {"type":"xstate.error.actor.tools","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"tools","now":1000}, state: {"value":"MAX_STEPS","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 7 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('19. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
+  test('18. with with input shields: steer, input allowed, input blocked → BLOCKED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with input shields']}, state: {"value":{"RUNNING":{"preparing":"screeningInput"}},"status":"active"} },
@@ -309,7 +290,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('20. with with retrieval: start → RUNNING.preparing.retrieving', async () => {
+  test('19. with with retrieval: start → RUNNING.preparing.retrieving', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
@@ -317,7 +298,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 1 })
   })
 
-  test('21. with summing up, nearly spent: pause, all of it fits, …, resume, resumed in time, cancel → CANCELLED (done)', async () => {
+  test('20. with summing up, nearly spent: pause, all of it fits, …, resume, resumed in time, cancel → CANCELLED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
@@ -345,7 +326,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('22. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
+  test('21. with summing up, nearly spent: fitted by a summary over budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['summing up, nearly spent']}, state: {"value":{"RUNNING":{"preparing":"fittingContext"}},"status":"active"} },
@@ -355,7 +336,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
-  test('23. with with guards of its own: model: call, an own guard refuses the calls, own guards let the results pass, model: text → COMPLETED (done)', async () => {
+  test('22. with with guards of its own: model: call, an own guard refuses the calls, own guards let the results pass, model: text → COMPLETED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -371,7 +352,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 5 })
   })
 
-  test('24. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
+  test('23. with with guards of its own: model: call, an own guard halts on the calls → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -383,7 +364,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
   })
 
-  test('25. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, hand in output, an own guard halts on the results, steer → MAX_STEPS (done)', async () => {
+  test('24. with with guards of its own and shields: model: calls of every kind, own guards let the calls pass, …, hand in output, an own guard halts on the results, steer → MAX_STEPS (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with guards of its own and shields']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -411,7 +392,7 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 11 })
   })
 
-  test('26. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
+  test('25. with with an output schema: model: no object, model: no object → ERROR (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with an output schema']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
@@ -421,6 +402,28 @@ describe('every transition, on the live agent', () => {
       { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Done.","reasoning":"","refusal":null,"toolCalls":[],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[],"outputProblem":"The answer is not a JSON object."},"actorId":"model","now":1000}, state: {"value":"ERROR","status":"done"} },
     ]
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 3 })
+  })
+
+  test('26. with asking about interrupted calls: model: calls of every kind, tool runner ended, …, tool runner failed, pause, hand in output → PAUSED', async () => {
+    const steps = [
+      // start
+      { event: {"type":"xstate.init","input":inputs['asking about interrupted calls']}, state: {"value":{"RUNNING":{"asking":"requesting"}},"status":"active"} },
+      // model: calls of every kind
+      { event: {"type":"xstate.done.actor.model","output":{"response":{"text":"Working.","reasoning":"","refusal":null,"toolCalls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"n\":1}"}},{"id":"b","type":"function","function":{"name":"transfer","arguments":"{\"n\":1}"}},{"id":"c","type":"function","function":{"name":"pick","arguments":"{\"n\":1}"}}],"finishReason":"stop","complete":true,"model":"m","usage":{"inputTokens":9,"outputTokens":1,"totalTokens":10,"cachedInputTokens":0,"reasoningTokens":0,"cost":0,"estimated":false}},"calls":[{"id":"a","needs":"nobody"},{"id":"b","needs":"approval"},{"id":"c","needs":"client"}]},"actorId":"model","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner ended
+      { event: {"type":"xstate.done.actor.tools","actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"approval"},"status":"active"} },
+      // approve
+      { event: {"type":"APPROVE","callId":"b","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool: keeps a handle
+      { event: {"type":"HANDLE_KEPT","callId":"b","handle":"job","now":1000}, state: {"value":{"WAITING_FOR_TOOL":"executing"},"status":"active"} },
+      // tool runner failed
+      { event: {"type":"xstate.error.actor.tools","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"internal","message":"It failed: internal.","jitter":1},"actorId":"tools","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // pause
+      { event: {"type":"PAUSE","now":1000}, state: {"value":{"WAITING_FOR_INPUT":"toolOutput"},"status":"active"} },
+      // hand in output
+      { event: {"type":"TOOL_OUTPUT","callId":"c","content":"Picked.","now":1000}, state: {"value":"PAUSED","status":"active"} },
+    ]
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 8 })
   })
 
   test('27. with with one call: model: calls of every kind, resumed in time → MAX_STEPS (done)', async () => {

@@ -31,6 +31,12 @@ export function buildServing(): { url: string; remove: () => void } {
   return buildModule('serving', exported.map((path) => `export * from '${path}'`).join('\n'))
 }
 
+/** All that a process needs for agents with tools of MCP servers. */
+export function buildMcpAgents(): { url: string; remove: () => void } {
+  const exported = ['./src/stores/file/index.js', './src/index.js', './src/mcp/index.js']
+  return buildModule('mcp-agents', exported.map((path) => `export * from '${path}'`).join('\n'))
+}
+
 function buildModule(name: string, contents: string): { url: string; remove: () => void } {
   const folder = join(root, 'node_modules/.cache')
   mkdirSync(folder, { recursive: true })

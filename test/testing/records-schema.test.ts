@@ -25,6 +25,7 @@ const events: Record<AgentMachineEvent['type'], true> = {
   TOOLS_LOADED: true,
   CHILD_RESTS: true,
   SKILL_CHANGED: true,
+  HANDLE_KEPT: true,
   BATCH_DONE: true,
   DEADLINE: true,
   RESUMED: true,

@@ -1,10 +1,11 @@
 import { extendObject } from '../../../guards/lib/extended.js'
+import type { AgentContext } from '../context.js'
 import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
 import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
 import { isInDoubt, findResumedTools } from '../in-doubt.js'
 import { listApprovalRequests } from '../approval-requests.js'
-import { isRunnable } from '../batch-calls.js'
+import { type BatchCall, isRunnable } from '../batch-calls.js'
 import { rejectionPrefix } from '../screening.js'
 import { spendForChild } from './sub-agent-usage.js'
 import {
@@ -58,15 +59,26 @@ export const closeInterruptedCalls = toAction((context, event, emit) => {
 })
 
 /** What a call changes of the skills counts once it has a result that is a success. */
-export const noteSkillChange = toAction((context, event) => {
-  if (event.type !== 'SKILL_CHANGED') return undefined
-  const { callId, change } = event
+export const noteSkillChange = toAction((context, event) =>
+  event.type === 'SKILL_CHANGED' ? noteOnCall(context, event.callId, { skill: event.change }) : undefined,
+)
+
+/** A call that has a handle goes on from it in another process. */
+export const noteHandle = toAction((context, event) =>
+  event.type === 'HANDLE_KEPT' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
+)
+
+function noteOnCall(
+  { calls }: AgentContext,
+  callId: string,
+  note: Pick<BatchCall, 'skill' | 'handle'>,
+): Pick<AgentContext, 'calls'> {
   return {
-    calls: context.calls.map((call) =>
-      call.id === callId && call.result === undefined ? extendObject(call, { skill: change }) : call,
+    calls: calls.map((call) =>
+      call.id === callId && call.result === undefined ? extendObject(call, note) : call,
     ),
   }
-})
+}
 
 /** The program that resumes the run may have other tools than the one that started it. */
 export const noteTools = toAction((_context, event) => {

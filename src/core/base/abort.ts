@@ -50,6 +50,10 @@ export class CallAbort {
   }
 }
 
+/** Why a call stops that another process goes on with: what it has begun elsewhere is still needed. */
+export const createLeftReason = (): DOMException =>
+  new DOMException('Another process goes on with the run.', 'LeftError')
+
 const abortKey = Symbol('abort')
 
 interface AbortHolder {

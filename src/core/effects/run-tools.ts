@@ -6,7 +6,7 @@ import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ToolResult } from '../../../machines/agent/batch-calls.js'
 import { type RunBatchOptions, RunningBatch } from '../tools/running-batch.js'
 import type { ToolSet } from '../tools/tool-set.js'
-import type { CallAbort } from '../base/abort.js'
+import { type CallAbort, createLeftReason } from '../base/abort.js'
 import type { Clock } from '../base/clock.js'
 import { type BatchScope, SubAgentBatch } from './sub-agent-batch.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -53,8 +53,9 @@ class ToolBatch implements RunBatchOptions {
   stop(): void {
     this.#subAgentBatch?.stop()
     if (this.#ended === this.#calls.length) return
-    this.#running?.stop()
-    this.abort.abort()
+    const reason = this.#scope.runtime.isLeft ? createLeftReason() : undefined
+    this.#running?.stop(reason)
+    this.abort.abort(reason)
   }
 
   /**
@@ -136,6 +137,14 @@ class ToolBatch implements RunBatchOptions {
 
   onSkillChange(callId: string, change: SkillChange): void {
     this.#scope.sendBack({ type: 'SKILL_CHANGED', callId, change })
+  }
+
+  async onHandle(callId: string, handle: Json): Promise<void> {
+    const { runtime, sendBack } = this.#scope
+    sendBack({ type: 'HANDLE_KEPT', callId, handle })
+    // In the middle of a transition, the event is taken right after it.
+    await Promise.resolve()
+    await runtime.waitUntilDurable()
   }
 
   ready(): Promise<void> | undefined {

@@ -160,6 +160,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       const text = isOver ? runtime.closeStream(scope.defer) : ''
       runtime.endSteps(event, scope.defer)
       if ((event.type as string) === 'xstate.stop') {
+        runtime.isLeft = runtime.isHalted
         runtime.endChildren([], () => undefined)
         if (snapshot.status === 'active') scope.defer(() => runtime.telemetry?.end())
         return transition(snapshot, event, scope)
@@ -170,6 +171,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       // At a rest the run's clock is stopped: set it anew.
       if (isRestState(snapshot.context.state) && snapshot.context.attempt === 1) runtime.time.resetToClock()
       const sealed = sealEvent(event, snapshot.context.features, runtime.time.now(), cut)
+      runtime.isLeft = runtime.hasLostRun(sealed)
       const link =
         runtime.telemetry &&
         startsWork(sealed, snapshot.context, () => look(plain, snapshot, sealed)[0].context)

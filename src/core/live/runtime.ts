@@ -99,6 +99,8 @@ export class AgentRuntime {
   /** The request that a model is asked at the moment: what it has cost so far is paid when it is stopped. */
   openBill: { getUsageSoFar(): Usage | null } | null = null
   #isHalted = false
+  /** This process stops, and another one goes on with the run: what calls have begun elsewhere is still needed. */
+  isLeft = false
   #onHalt: (() => void) | undefined
 
   constructor(

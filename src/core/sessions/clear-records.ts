@@ -180,6 +180,8 @@ class RecordClearer {
         const kept = content === output.content && cleared?.hasMedia !== false
         return { ...output, content, ...(kept && media && { media }) }
       }
+      case 'HANDLE_KEPT':
+        return { ...event, handle: null }
       case 'REJECT':
         return {
           ...event,

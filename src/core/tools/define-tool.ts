@@ -37,6 +37,11 @@ interface CommonDefinition<Schema, Name extends string> {
    * not asked again. Default false.
    */
   endsRun?: boolean
+  /**
+   * It keeps a handle of what it has begun elsewhere (`keepHandle`), and goes on from it (`handle`): a call that has one is
+   * executed again after a crash. Default false.
+   */
+  keepsHandle?: boolean
   /** Calls a run, from 1; the calls beyond it get a result that says so, and the run goes on. Default: no cap. */
   maxCalls?: number
 }
@@ -106,6 +111,7 @@ export function defineTool<
     polling: definition.polling ?? false,
     ...(maxCalls !== undefined && { maxCalls }),
     ...(definition.endsRun === true && { endsRun: true as const }),
+    ...(definition.keepsHandle === true && { keepsHandle: true as const }),
     ...(definition.defer === true && { defer: true as const }),
   })
 }

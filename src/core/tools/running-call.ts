@@ -25,7 +25,10 @@ import type { ToolSet } from './tool-set.js'
 import { timeoutError } from '../base/time-limit.js'
 import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
 
-export type RunnableCall = Pick<BatchCall, 'id' | 'name' | 'arguments' | 'undecided' | 'hosted' | 'unloaded'>
+export type RunnableCall = Pick<
+  BatchCall,
+  'id' | 'name' | 'arguments' | 'undecided' | 'hosted' | 'unloaded' | 'handle'
+>
 
 /** What calls are carried out with; those of a batch share it. */
 export interface RunCallOptions {
@@ -46,6 +49,8 @@ export interface RunCallOptions {
   onLoad?: (callId: string, names: readonly string[]) => void
   /** Told what the call of a skill's tool changes, before its result. */
   onSkillChange?: (callId: string, change: SkillChange) => void
+  /** A call keeps what its tool goes on from in another process. Settles once that is durable. */
+  onHandle?: (callId: string, handle: Json) => Promise<void>
   /** What measures the run. */
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
   /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
@@ -147,7 +152,7 @@ export class RunningCall {
             maxChars: this.#options.maxResultChars,
             load: (names) => this.#load(names),
           })
-        : tool.execute?.(input, this.#createExecution())
+        : tool.execute?.(input, this.#createExecution(tool))
     return telemetry === undefined ? execute() : telemetry.around(toMeasuredStep(tool, this.call.id), execute)
   }
 
@@ -164,9 +169,9 @@ export class RunningCall {
   }
 
   /** What the tool is told besides its input. */
-  #createExecution(): ToolExecution {
+  #createExecution({ keepsHandle }: Tool): ToolExecution {
     const { runId, sessionId, batchId, context } = this.#options
-    const { id: callId } = this.call
+    const { id: callId, handle } = this.call
     const execution: Omit<ToolExecution, 'signal'> = {
       callId,
       runId,
@@ -174,6 +179,10 @@ export class RunningCall {
       idempotencyKey: `${batchId}:${callId}`,
       context,
       progress: (progress) => this.#reportProgress(progress),
+      ...(keepsHandle && {
+        ...(handle !== undefined && { handle }),
+        keepHandle: (kept: unknown) => this.#keepHandle(kept),
+      }),
     }
     return attachSignal(execution, this.#abort)
   }
@@ -185,6 +194,10 @@ export class RunningCall {
     } catch {
       // A listener's mistake must not become the tool's.
     }
+  }
+
+  async #keepHandle(handle: unknown): Promise<void> {
+    if (!this.#isOver) await this.#options.onHandle?.(this.call.id, toJson(handle))
   }
 
   #endWithValue(value: unknown): void {

@@ -9,7 +9,15 @@ export const toolFlaws = {
   execute: 'add execute: (input) => …, or client: true when the caller of the run executes it',
 } as const
 
-export const toolFlags = ['client', 'idempotent', 'readOnly', 'polling', 'defer', 'endsRun'] as const
+export const toolFlags = [
+  'client',
+  'idempotent',
+  'readOnly',
+  'polling',
+  'defer',
+  'endsRun',
+  'keepsHandle',
+] as const
 export const toolKeys = [
   'name',
   'description',

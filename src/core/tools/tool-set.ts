@@ -74,6 +74,7 @@ function createFixedSet(tools: readonly Tool[]): ToolSet {
           maxCalls,
           endsRun,
           skill,
+          keepsHandle,
           defer,
           search: finds,
         }) => [
@@ -87,6 +88,7 @@ function createFixedSet(tools: readonly Tool[]): ToolSet {
             ...(defer && search && { deferred: true as const }),
             ...(finds && { loads: finds.loading }),
             ...(skill && { skill }),
+            ...(keepsHandle && { keepsHandle }),
             ...(delegate && { delegate: true as const, nested: true as const }),
           },
         ],

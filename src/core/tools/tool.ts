@@ -2,7 +2,7 @@ import type { AnyActorRef } from 'xstate'
 import type { BudgetRemaining } from '../../../guards/budget.js'
 import type { AgentEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { JsonObject } from '../../../machines/agent/json.js'
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import type { AgentState, RunResult } from '../../../machines/agent/run-result.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
@@ -32,6 +32,13 @@ export interface ToolExecution<Context = unknown> {
   readonly context: Context
   /** Emits `tool_progress`. What is not JSON is described. Ignored once the call has ended. */
   readonly progress: (value: unknown) => void
+  /** What this call has kept before its process died. Undefined: nothing, or the tool has no `keepsHandle`. */
+  readonly handle?: Json
+  /**
+   * Writes what the call goes on from in another process into the log, as JSON: the id of a job, for example. Settles once it
+   * is there; the last handle counts. Only for tools with `keepsHandle: true`.
+   */
+  readonly keepHandle?: (handle: unknown) => Promise<void>
 }
 
 /**

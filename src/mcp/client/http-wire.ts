@@ -2,7 +2,6 @@ import type {
   JSONRPCMessage,
   RequestId,
   StreamableHTTPClientTransport as HttpTransport,
-  Transport,
 } from '@modelcontextprotocol/client'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/describe-error.js'
@@ -16,6 +15,7 @@ import { quoteText } from './plain-text.js'
 import { createSignInFetch } from './sign-in/sign-in-fetch.js'
 import type { SignIn } from './sign-in/sign-in.js'
 import type { ServerWire, WireEvents } from './server-wire.js'
+import { watchAnswers } from './task-wire.js'
 
 /** How the SDK takes up a stream that broke off. */
 const reconnectionOptions = {
@@ -164,23 +164,6 @@ export function addHeaders(
   const headers = new Headers(given)
   for (const [name, value] of Object.entries(more)) if (!headers.has(name)) headers.set(name, value)
   return headers
-}
-
-/** Tells of each answer before its reader does: the one that the SDK sets, at the greeting and after it. */
-function watchAnswers(transport: Transport, onAnswer: (id: RequestId) => void): void {
-  let reader: Transport['onmessage']
-  Object.defineProperty(transport, 'onmessage', {
-    configurable: true,
-    get: () => reader,
-    set: (next: Transport['onmessage']) => {
-      reader =
-        next &&
-        ((message, extra) => {
-          if (!('method' in message) && message.id !== undefined) onAnswer(message.id)
-          next(message, extra)
-        })
-    },
-  })
 }
 
 /** JSON-RPC's code for a server error of no other kind. */

@@ -5,7 +5,7 @@ import type {
   StandardSchemaV1,
   Tool,
 } from '@modelcontextprotocol/client'
-import type { JsonObject } from '../../../machines/agent/json.js'
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { describeError, listCauses } from '../../core/base/describe-error.js'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { limitTime } from '../../core/base/time-limit.js'
@@ -25,6 +25,10 @@ import type { SignIn } from './sign-in/sign-in.js'
 import { createSseWire } from './sse-wire.js'
 import { createStdioWire } from './stdio-wire.js'
 import type { ServerLoss, ServerWire, WireEvents } from './server-wire.js'
+import { tasksExtension } from './task-wire.js'
+
+/** By which our own servers know a call that is made again. */
+const keyName = 'statewright/key'
 
 export interface McpCall {
   /** The server's own name of the tool. */
@@ -34,6 +38,14 @@ export interface McpCall {
   args: JsonObject
   signal: AbortSignal
   onProgress: (progress: JsonObject) => void
+  /** The server makes a task of it, as the older form wants to be asked for. */
+  isTask: boolean
+  /** The same when this call is made again after a crash. */
+  key: string
+  /** What the call has kept before its process died. */
+  handle: unknown
+  /** Writes what it goes on from into the log; undefined where there is none. */
+  keepHandle: ((handle: Json) => Promise<void>) | undefined
 }
 
 export interface McpConnection {
@@ -42,6 +54,8 @@ export interface McpConnection {
   readonly hasTools: boolean
   /** Whether arguments travel as headers, too, where a tool's schema says so. */
   readonly hasHeaders: boolean
+  /** Whether it makes tasks of calls: of its own accord (`extension`), or of those of tools that need it (`asked`). */
+  readonly tasks: 'extension' | 'asked' | 'none'
   /** Whether the server is gone. */
   readonly isLost: boolean
   /** One page of the list, as the server sent it. */
@@ -51,6 +65,8 @@ export interface McpConnection {
    * @throws {SessionExpiredError} and an Error, perhaps a ToolError, that tells the model what happened
    */
   callTool(call: McpCall): Promise<JsonObject>
+  /** The answer to a method of tasks. Throws as `callTool`. */
+  askTask(method: string, taskId: string, signal: AbortSignal): Promise<JsonObject>
   close(): Promise<void>
 }
 
@@ -149,7 +165,10 @@ async function beginConnection(
   const probe = { timeoutMs: wire.probeTimeoutMs }
   const client = new sdk.Client(
     { name: 'statewright', version: '1' },
-    { versionNegotiation: { mode: way.mode, probe } },
+    {
+      versionNegotiation: { mode: way.mode, probe },
+      capabilities: { extensions: { [tasksExtension]: {} } },
+    },
   )
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has this only
   client.onerror = onComplaint
@@ -196,11 +215,23 @@ async function beginConnection(
   const isModern = client.getProtocolEra() === 'modern'
   const listener = createChangeListener(client, startTimeoutMs, events.onToolsChanged)
   if (isModern) listener.listen()
+  const request = async (work: () => Promise<JsonObject>): Promise<JsonObject> => {
+    try {
+      return await afterSignIn(signIn, () => orLoss(work()))
+    } catch (error) {
+      if (transport.sessionId !== undefined && expiredStatuses.includes(findHttpStatus(error))) {
+        onLost({ reason: 'has ended the session', transient: true })
+        throw new SessionExpiredError('The session has expired.', { cause: error })
+      }
+      throw toCallError(error, options.name ?? serverName, wire, options.timeoutMs)
+    }
+  }
   const serverName = cutText(stripInvisible(client.getServerVersion()?.name ?? '').trim(), 100)
   return {
     serverName,
     hasTools: client.getServerCapabilities()?.tools !== undefined,
     hasHeaders: isModern && wire.hasHeaders,
+    tasks: findTasks(client, isModern),
     get isLost() {
       return loss !== undefined
     },
@@ -208,19 +239,14 @@ async function beginConnection(
       const params = cursor === undefined ? {} : { cursor }
       return orLoss(client.request({ method: 'tools/list', params }, anyResult, { timeout: startTimeoutMs }))
     },
-    callTool: async (call) => {
-      const { timeoutMs } = options
+    callTool: (call) => {
       if (isModern) listener.listen()
-      try {
-        const requestOptions = toRequestOptions(call, timeoutMs)
-        return await afterSignIn(signIn, () => orLoss(requestCall(client, call, requestOptions, isModern)))
-      } catch (error) {
-        if (transport.sessionId !== undefined && expiredStatuses.includes(findHttpStatus(error))) {
-          onLost({ reason: 'has ended the session', transient: true })
-          throw new SessionExpiredError('The session has expired.', { cause: error })
-        }
-        throw toCallError(error, options.name ?? serverName, wire, timeoutMs)
-      }
+      const requestOptions = toRequestOptions(call, options.timeoutMs)
+      return request(() => requestCall(client, call, requestOptions, isModern))
+    },
+    askTask: (method, taskId, signal) => {
+      const timeout = limitTimer(options.timeoutMs)
+      return request(() => client.request({ method, params: { taskId } }, anyResult, { signal, timeout }))
     },
     close,
   }
@@ -229,7 +255,7 @@ async function beginConnection(
 function toRequestOptions({ signal, onProgress }: McpCall, timeoutMs: number): RequestOptions {
   return {
     signal,
-    timeout: timeoutMs === 0 ? maxTimerMs : Math.min(timeoutMs, maxTimerMs),
+    timeout: limitTimer(timeoutMs),
     resetTimeoutOnProgress: true,
     onprogress: ({ progress, total, message }) => {
       onProgress({
@@ -241,14 +267,23 @@ function toRequestOptions({ signal, onProgress }: McpCall, timeoutMs: number): R
   }
 }
 
+/** Milliseconds as a timer takes them; 0 is no limit. */
+const limitTimer = (ms: number): number => (ms === 0 ? maxTimerMs : Math.min(ms, maxTimerMs))
+
+function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
+  const { extensions, tasks } = client.getServerCapabilities() ?? {}
+  if (isModern) return extensions?.[tasksExtension] === undefined ? 'none' : 'extension'
+  return tasks?.requests?.tools?.call === undefined ? 'none' : 'asked'
+}
+
 /** By the older revisions a result is read as it is, whatever it has; the SDK insists on those of the newer one. */
 async function requestCall(
   client: Client,
-  { name, args, inputSchema }: McpCall,
+  { name, args, inputSchema, isTask, key }: McpCall,
   options: RequestOptions,
   isModern: boolean,
 ): Promise<JsonObject> {
-  const params = { name, arguments: args }
+  const params = { name, arguments: args, _meta: { [keyName]: key }, ...(isTask && { task: {} }) }
   if (!isModern) return client.request({ method: 'tools/call', params }, anyResult, options)
   // By the schema the SDK knows which arguments travel as headers, too.
   const toolDefinition = { name, inputSchema } as Tool

@@ -74,7 +74,7 @@ export function findHttpStatus(error: unknown): number | undefined {
   return isOfTransport && typeof status === 'number' && status >= 400 && status < 600 ? status : undefined
 }
 
-const doubtHint = 'It may have taken effect all the same: check before you call it again.'
+export const doubtHint = 'It may have taken effect all the same: check before you call it again.'
 
 /** Code of the SDK for a request that took too long, or was cancelled. */
 const requestTimeoutCode = 'REQUEST_TIMEOUT'

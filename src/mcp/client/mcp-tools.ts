@@ -10,6 +10,8 @@ import { SessionExpiredError } from './mcp-errors.js'
 import { listTools } from './list-tools.js'
 import { type CheckedMcpOptions, checkMcpOptions, type McpOptions } from './mcp-options.js'
 import { createOfferedTools } from './offered-tools.js'
+import { followTask, type TaskFollowing } from './follow-task.js'
+import { findTask, readHandle, toHandle } from './task-wire.js'
 import { createSignIn, type SignIn } from './sign-in/sign-in.js'
 import { ToolNames } from './mcp-tool-names.js'
 
@@ -70,6 +72,8 @@ class ReconnectingServer implements McpServer {
   #listed = ''
   #refreshing: Promise<void> | undefined
   #hasChanged = false
+  /** What goes on after calls have ended: their tasks are cancelled. */
+  readonly #ending = new Set<Promise<unknown>>()
 
   constructor(options: CheckedMcpOptions) {
     this.#options = options
@@ -114,16 +118,38 @@ class ReconnectingServer implements McpServer {
   async #close(): Promise<void> {
     // One that is just being started anew must not be left behind.
     await this.#opening?.catch(() => undefined)
+    await Promise.all(this.#ending)
     await this.#connection?.close()
   }
 
   async #call(call: McpCall): Promise<JsonObject> {
+    const following: TaskFollowing = {
+      server: this.#name,
+      call,
+      connect: () => this.#getConnection(),
+      keep: (work) => this.#keep(work),
+    }
+    const taskId = readHandle(call.handle)
+    if (taskId !== undefined) return followTask(taskId, following)
+    const result = await this.#callAgain(call)
+    const task = findTask(result)
+    if (task === undefined) return result
+    await call.keepHandle?.(toHandle(task))
+    return followTask(task.id, following, task)
+  }
+
+  async #callAgain(call: McpCall): Promise<JsonObject> {
     try {
       return await this.#callOnce(call)
     } catch (error) {
       if (!(error instanceof SessionExpiredError)) throw error
       return await this.#callOnce(call)
     }
+  }
+
+  #keep(work: Promise<unknown>): void {
+    const settled = work.catch(() => undefined).finally(() => this.#ending.delete(settled))
+    this.#ending.add(settled)
   }
 
   async #callOnce(call: McpCall): Promise<JsonObject> {
@@ -189,8 +215,8 @@ class ReconnectingServer implements McpServer {
     if (json === this.#listed) return
     this.#listed = json
     const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)
-    const { hasHeaders } = connection
-    const maker = { server: this.#name, options: this.#options, call, hasHeaders }
+    const { hasHeaders, tasks } = connection
+    const maker = { server: this.#name, options: this.#options, call, hasHeaders, tasks }
     this.#tools = Object.freeze(createOfferedTools(listed, this.#names, maker, warn))
   }
 

@@ -25,7 +25,7 @@ export function createOfferedTools(
     } else {
       seen.add(toolName)
       if (except.includes(toolName) || only?.includes(toolName) === false) continue
-      const fault = findToolFault(entry, maker.hasHeaders)
+      const fault = findToolFault(entry, maker)
       const name = fault === undefined ? names.findName(toolName) : undefined
       if (name !== undefined) tools.push(toTool(entry, toolName, name, maker))
       else warn(`Its tool ${quoteText(toolName)} is left out: it ${fault ?? 'comes after too many others'}.`)

@@ -2,6 +2,7 @@ import { readProperty } from '../../core/base/to-json.js'
 import type { McpCommand } from './mcp-options.js'
 import { loadStdioSdk } from './mcp-sdk.js'
 import type { ServerWire, WireEvents } from './server-wire.js'
+import { watchAnswers } from './task-wire.js'
 
 /** Characters of the child's stderr that are kept. */
 const maxStderrChars = 4096
@@ -32,6 +33,7 @@ export async function createStdioWire(
     stderr: 'pipe',
     maxBufferSize: maxMessageBytes,
   })
+  watchAnswers(transport)
   const tail = new TextTail(maxStderrChars)
   transport.stderr?.on('data', (chunk: Uint8Array) => {
     tail.add(chunk)

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { defineTool } from '../../core/tools/define-tool.js'
 import { readProperty } from '../../core/base/to-json.js'
 import type { Tool } from '../../core/tools/tool.js'
-import type { McpCall } from './mcp-connection.js'
+import type { McpCall, McpConnection } from './mcp-connection.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
 import { readResult } from './read-result.js'
@@ -23,16 +23,22 @@ export interface McpToolParts {
   call: (call: McpCall) => Promise<JsonObject>
   /** Whether arguments travel as headers, too, where a tool's schema says so. */
   hasHeaders: boolean
+  tasks: McpConnection['tasks']
 }
 
 /** Why a listed tool cannot be offered; completes a sentence that begins with the tool. */
-export function findToolFault(listed: Json, hasHeaders: boolean): string | undefined {
-  if (readProperty(readProperty(listed, 'execution'), 'taskSupport') === 'required') {
-    return 'runs only as a task, which is not supported'
-  }
+export function findToolFault(
+  listed: Json,
+  { hasHeaders, tasks }: Pick<McpToolParts, 'hasHeaders' | 'tasks'>,
+): string | undefined {
+  if (needsTask(listed) && tasks === 'none') return 'runs only as a task, and the server has none'
   const schema = readProperty(listed, 'inputSchema')
   const fault = findSchemaFault(schema) ?? (hasHeaders ? findHeaderFault(schema) : undefined)
   return fault === undefined ? undefined : `has an input schema that ${fault}`
+}
+
+function needsTask(listed: Json): boolean {
+  return readProperty(readProperty(listed, 'execution'), 'taskSupport') === 'required'
 }
 
 /** A tool that passed `findToolFault`, as agents take it. `name` is what the model calls it by. */
@@ -40,9 +46,10 @@ export function toTool(
   listed: Json,
   toolName: string,
   name: string,
-  { server, options, call }: McpToolParts,
+  { server, options, call, tasks }: McpToolParts,
 ): Tool {
   const { needsApproval, trustAnnotations, defer } = options
+  const isTask = tasks === 'asked' && needsTask(listed)
   const inputSchema = readProperty(listed, 'inputSchema') as JsonObject & { type: 'object' }
   const hint = (key: string): boolean =>
     trustAnnotations && readProperty(readProperty(listed, 'annotations'), key) === true
@@ -52,6 +59,7 @@ export function toTool(
     input: inputSchema,
     readOnly: hint('readOnlyHint') && !hint('destructiveHint'),
     idempotent: hint('idempotentHint'),
+    keepsHandle: tasks === 'extension' || isTask,
     defer: typeof defer === 'function' ? defer(toolName) : defer,
     // The connection keeps the time itself, for only it sees that the server makes progress.
     timeoutMs: 0,
@@ -59,13 +67,14 @@ export function toTool(
       typeof needsApproval === 'function'
         ? (args: JsonObject) => needsApproval(toolName, args)
         : needsApproval,
-    execute: async (args, { signal, progress }) => {
+    execute: async (args, { signal, progress, idempotencyKey: key, handle, keepHandle }) => {
       let reports = 0
       const onProgress = (report: JsonObject): void => {
         reports += 1
         if (reports <= maxProgress) progress(report)
       }
-      return readResult(await call({ name: toolName, inputSchema, args, signal, onProgress }))
+      const asked = { name: toolName, inputSchema, args, signal, onProgress, isTask, key, handle, keepHandle }
+      return readResult(await call(asked))
     },
   }) as Tool
 }

@@ -26,6 +26,7 @@ import { agentSnapshot } from './agent-state-key.js'
 import {
   allOutcomes,
   listChildEnd,
+  listHandleEvents,
   listLeftEvents,
   listLoadEvents,
   listChildEvents,
@@ -143,6 +144,7 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
     ...(isEnding(context) && context.features.structuredOutput && endingResults),
     ...listShieldEvents(context),
     ...(isExecuting(value) && listToolEvents(context, allOutcomes)),
+    ...(isExecuting(value) && keepsHandles(context) && listHandleEvents(context)),
     ...(canAnswer(value) && listAnswerEvents(context)),
     ...((state === 'PAUSED' || context.pausing) && { resume }),
   }
@@ -282,6 +284,10 @@ function isSleepy({ tools }: AgentContext): boolean {
 }
 
 /** Skills are explored alone, too. */
+function keepsHandles({ tools }: AgentContext): boolean {
+  return Object.values(tools).some(({ keepsHandle }) => keepsHandle)
+}
+
 function isSkilled({ tools }: AgentContext): boolean {
   return tools['load_skill']?.skill === true
 }

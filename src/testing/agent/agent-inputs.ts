@@ -87,11 +87,14 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { ...noRetries, limits: { maxSteps: 2, tokenBudget }, completion: { maxOutputRepairs: 1 } },
     { structuredOutput: true },
   ),
-  'asking about interrupted calls': createInput({
-    ...noRetries,
-    limits: { maxSteps: 1 },
-    toolCalls: { onInterrupted: 'approval' },
-  }),
+  'asking about interrupted calls': {
+    ...createInput({
+      ...noRetries,
+      limits: { maxSteps: 1 },
+      toolCalls: { onInterrupted: 'approval' },
+    }),
+    tools: { ...tools, transfer: { ...createTraits(false), keepsHandle: true } },
+  },
   'with capped calls': {
     ...createInput({ ...noRetries, limits: { maxSteps: 2, maxToolCallsPerResponse: 2 } }),
     tools: { ...tools, read: { ...createTraits(false), maxCalls: 1 } },

@@ -71,6 +71,14 @@ export function listSkillEvents({ calls, skills }: AgentContext): Events {
   }
 }
 
+/** A call keeps what it goes on from: once, once more, or after its end. */
+export function listHandleEvents({ calls, tools }: AgentContext): Events {
+  const callId = calls.find((call) => tools[call.name]?.keepsHandle && isUnderWay(call))?.id
+  return {
+    'tool: keeps a handle': stampEvent({ type: 'HANDLE_KEPT', callId: callId ?? 'nobody', handle: 'job' }),
+  }
+}
+
 /** A tool lets its run sleep, or has done so until a time that is over; and a sub-agent sleeps. */
 export function listSleepEvents({ calls }: AgentContext): Events {
   const open = calls.find(({ started, result }) => started && !result)

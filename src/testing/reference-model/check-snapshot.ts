@@ -32,6 +32,7 @@ const readCall = ({ id, name, needs, questions, result, started, ...marks }: Jso
   unchecked: marks.unchecked === true,
   unscreened: marks.unscreened === true,
   unloaded: marks.unloaded === true,
+  kept: marks.handle !== undefined,
   perhaps: false,
 })
 
@@ -55,10 +56,10 @@ export function checkSnapshot(run: Run, seen: Run, status: string, details?: Det
 /** What is compared. What is told, or looked up, before the next request has no meaning after the end. */
 function sketch(run: Run, seen: Run, details?: Details): Record<string, unknown> {
   const { setup: _, details: __, ...compared } = run
-  const calls = run.calls.map(({ id, done, perhaps, unscreened, needs, started, unchecked }, i) => {
+  const calls = run.calls.map(({ id, done, perhaps, unscreened, needs, started, unchecked, kept }, i) => {
     // Whether a guard has refused a call is known now.
     const isDone = done || (perhaps && seen.calls[i]?.done === true)
-    return isDone ? { id, isDone, unscreened } : { id, isDone, unscreened, needs, started, unchecked }
+    return isDone ? { id, isDone, unscreened } : { id, isDone, unscreened, needs, started, unchecked, kept }
   })
   const over = isEnd(run.place) && { steering: 0, recalled: false }
   return { ...compared, calls, ...over, ...details?.sketch(run) }

@@ -160,8 +160,9 @@ export class AgentHarness implements ReplayHarness {
       case 'CHILD_USAGE':
       case 'CHILD_RESTS':
         return this.#tellOfChild(event)
-      // The tool of the bench is no skill's.
+      // The tool of the bench is no skill's, and keeps no handle.
       case 'SKILL_CHANGED':
+      case 'HANDLE_KEPT':
         await until(() => event['callId'] === 'nobody' || this.#bench.isRunning(event['callId'] as string))
         return this.#send(event)
       case 'STORE_FAILED':

@@ -57,10 +57,10 @@ export const callRules: readonly AgentInvariant[] = [
   createRule('a resumed run starts no call again that may not run twice', (change) => {
     const { event, before, after } = change
     if (!hasStarted(change, 'runTools') || event.type !== 'RESUMED') return null
-    const again = after.calls.find(({ id, name, result, started, unloaded }) => {
+    const again = after.calls.find(({ id, name, result, started, unloaded, handle }) => {
       const isAgain = started && !result && !unloaded && findCall(before?.calls, id)?.started
-      const { readOnly, idempotent, delegate } = after.tools[name] ?? {}
-      return isAgain && !readOnly && !idempotent && !delegate
+      const { readOnly, idempotent, delegate, keepsHandle } = after.tools[name] ?? {}
+      return isAgain && !readOnly && !idempotent && !delegate && !(keepsHandle && handle !== undefined)
     })
     return again && `'${again.id}' is started again`
   }),
@@ -91,6 +91,29 @@ export const callRules: readonly AgentInvariant[] = [
     const call = findCall(before?.calls, event.callId)
     if (!call?.started || call.result) return null
     return findCall(after.calls, event.callId)?.skill !== event.change && `'${call.id}' forgets it`
+  }),
+  createRule('a handle that a call keeps stays with it until its result', (change) => {
+    const { event, before, after } = change
+    const lost = before?.calls.find(({ id, handle, result }) => {
+      const now = findCall(after.calls, id)
+      const isKept = event.type === 'HANDLE_KEPT' && event.callId === id
+      return now && !result && !isKept && JSON.stringify(now.handle) !== JSON.stringify(handle)
+    })
+    if (lost) return !isNewBatch(event.type) && `'${lost.id}' loses it`
+    const call = event.type === 'HANDLE_KEPT' ? findCall(before?.calls, event.callId) : undefined
+    if (event.type !== 'HANDLE_KEPT' || !call?.started || call.result) return null
+    return findCall(after.calls, call.id)?.handle !== event.handle && `'${call.id}' forgets it`
+  }),
+  createRule('a call with a handle goes on in another process', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'RESUMED' || !before) return null
+    const stopped = before.calls.find(({ id, name, started, result, handle }) => {
+      const goesOn = [before.tools, after.tools].every((tools) => tools[name]?.keepsHandle)
+      const now = findCall(after.calls, id)
+      const isOpen = started && !result && handle !== undefined && goesOn
+      return isOpen && now && (now.result !== undefined || now.needs !== 'nobody')
+    })
+    return stopped && after.state === 'WAITING_FOR_TOOL' && `'${stopped.id}' does not`
   }),
   createRule('the skills that hold are those that the results in the transcript note', ({ after }) => {
     const noted = findActiveSkills(after.messages)

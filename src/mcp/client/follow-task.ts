@@ -1,0 +1,134 @@
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { whenAborted } from '../../core/base/abort.js'
+import { systemClock } from '../../core/base/clock.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { limitTime } from '../../core/base/time-limit.js'
+import { readProperty } from '../../core/base/to-json.js'
+import { ToolError } from '../../core/tools/tool-error.js'
+import type { McpCall, McpConnection } from './mcp-connection.js'
+import { doubtHint, SessionExpiredError } from './mcp-errors.js'
+import { quoteText } from './plain-text.js'
+import { readTask, type TaskState } from './task-wire.js'
+
+/** Requests in a row that find the server away. */
+const maxFailures = 6
+
+/** Milliseconds for taking a task back. */
+const cancelMs = 5_000
+
+export interface TaskFollowing {
+  /** The server's, for people. */
+  server: string
+  call: McpCall
+  /** The connection; a new one when the old one is lost. */
+  connect: () => Promise<McpConnection>
+  /** Given what goes on after the call has ended. */
+  keep: (work: Promise<unknown>) => void
+}
+
+/**
+ * Asks for a task until it has ended, also over connections that come after this one. It is cancelled with its call, but not
+ * when another process goes on with the run.
+ * @throws what tells the model that there is no result
+ */
+export async function followTask(
+  taskId: string,
+  following: TaskFollowing,
+  first?: TaskState,
+): Promise<JsonObject> {
+  const { server, call } = following
+  const { signal, onProgress } = call
+  const name = `The MCP server '${server}'`
+  let told = ''
+  const tell = ({ status, message }: TaskState): void => {
+    const report = { status, ...(message !== undefined && { message }) }
+    if (JSON.stringify(report) !== told) onProgress(report)
+    told = JSON.stringify(report)
+  }
+  const stop = whenAborted(signal, () => {
+    if (readProperty(signal.reason, 'name') !== 'LeftError') following.keep(cancelTask(taskId, following))
+  })
+  try {
+    if (first) tell(first)
+    // What has made the task does not have its result.
+    if (first?.status === 'working') await wait(first.pollMs, signal)
+    /* oxlint-disable no-await-in-loop -- one question after the other */
+    for (;;) {
+      signal.throwIfAborted()
+      const state = readTask(await ask('tasks/get', taskId, following))
+      const { status } = state
+      tell(state)
+      if (status === 'completed' || status === 'failed') return await readOutcome(name, state, following)
+      if (status === 'cancelled') throw new ToolError('failed', `${name} has cancelled the task.`)
+      if (status === 'input_required') {
+        following.keep(cancelTask(taskId, following))
+        throw new ToolError('failed', `${name} asks for what nobody can answer. The task was cancelled.`)
+      }
+      await wait(state.pollMs, signal)
+    }
+    /* oxlint-enable no-await-in-loop */
+  } finally {
+    stop()
+  }
+}
+
+/** Of the extension the task has it; by the older form it is asked for. */
+async function readOutcome(
+  name: string,
+  { id, status, result, error }: TaskState,
+  following: TaskFollowing,
+): Promise<JsonObject> {
+  if (result !== undefined) return result
+  const words = readProperty(error, 'message')
+  if (status === 'failed' && error !== undefined)
+    throw new ToolError(
+      'failed',
+      `${name}: the task failed. ${typeof words === 'string' ? quoteText(words) : ''}`,
+    )
+  return ask('tasks/result', id, following)
+}
+
+/** A server that is away is reached anew: the task is where it was. */
+async function ask(
+  method: string,
+  taskId: string,
+  { call: { signal }, connect }: TaskFollowing,
+): Promise<JsonObject> {
+  /* oxlint-disable no-await-in-loop -- one try after the other */
+  for (let failures = 1; ; failures += 1) {
+    try {
+      const connection = await connect()
+      return await connection.askTask(method, taskId, signal)
+    } catch (error) {
+      if (signal.aborted) throw error
+      if (!isAway(error) || failures === maxFailures)
+        throw new ToolError('failed', `${describeError(error)} ${doubtHint}`, { cause: error })
+    }
+    await wait(200 * 2 ** failures, signal)
+  }
+  /* oxlint-enable no-await-in-loop */
+}
+
+function isAway(error: unknown): boolean {
+  const status = Number(readProperty(error, 'status') ?? 0)
+  const isRefused = status === 429 || status >= 500
+  return isRefused || error instanceof SessionExpiredError || readProperty(error, 'kind') === 'transient'
+}
+
+async function cancelTask(taskId: string, { connect }: TaskFollowing): Promise<void> {
+  const connection = await connect()
+  await limitTime({ ms: cancelMs }, connection.askTask('tasks/cancel', taskId, new AbortController().signal))
+}
+
+function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = systemClock.setTimeout(() => {
+      stop()
+      resolve()
+    }, ms)
+    const stop = whenAborted(signal, () => {
+      systemClock.clearTimeout(timer)
+      reject(signal.reason as Error)
+    })
+  })
+}

@@ -1,0 +1,91 @@
+import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/client'
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import { readProperty } from '../../core/base/to-json.js'
+
+/** The extension of the revision 2026-07-28 by which a server makes a task of a call. */
+export const tasksExtension = 'io.modelcontextprotocol/tasks'
+
+/** Where a task stands in a result that the SDK lets through. */
+const taskKey = 'statewright/task'
+
+/**
+ * Tells of each answer before its reader does: the one that the SDK sets, at the greeting and after it. The SDK refuses an answer
+ * that is a task, so it is given a result with the task in `_meta`.
+ */
+export function watchAnswers(
+  transport: Transport,
+  onAnswer: (id: RequestId) => void = () => undefined,
+): void {
+  let reader: Transport['onmessage']
+  Object.defineProperty(transport, 'onmessage', {
+    configurable: true,
+    get: () => reader,
+    set: (next: Transport['onmessage']) => {
+      reader =
+        next &&
+        ((message, extra) => {
+          if (!('method' in message) && message.id !== undefined) onAnswer(message.id)
+          next(toReadable(message), extra)
+        })
+    },
+  })
+}
+
+function toReadable(message: JSONRPCMessage): JSONRPCMessage {
+  if (!('result' in message) || message.result['resultType'] !== 'task') return message
+  const { _meta: meta, resultType: _type, ...task } = message.result
+  return { ...message, result: { resultType: 'complete', content: [], _meta: { ...meta, [taskKey]: task } } }
+}
+
+/** A task as the server tells of it, in either form. */
+export interface TaskState {
+  id: string
+  status: string
+  /** For people. */
+  message: string | undefined
+  /** Milliseconds until it is asked for again. */
+  pollMs: number
+  /** Of the extension: what it came to, or asks. */
+  result: JsonObject | undefined
+  error: unknown
+  inputRequests: JsonObject | undefined
+}
+
+/** The task that a call has become; undefined for its result. */
+export function findTask(result: JsonObject): TaskState | undefined {
+  const task = readProperty(readProperty(result, '_meta'), taskKey) ?? result['task']
+  const state = readTask(task)
+  return state.id === '' ? undefined : state
+}
+
+/** Milliseconds between two questions, whatever a server wishes. */
+const [leastPollMs, mostPollMs, usualPollMs] = [50, 60_000, 1_000]
+
+export function readTask(task: unknown): TaskState {
+  const text = (key: string): string | undefined => {
+    const value = readProperty(task, key)
+    return typeof value === 'string' ? value : undefined
+  }
+  const object = (key: string): JsonObject | undefined => {
+    const value = readProperty(task, key)
+    return typeof value === 'object' && value !== null ? (value as JsonObject) : undefined
+  }
+  const poll = readProperty(task, 'pollIntervalMs') ?? readProperty(task, 'pollInterval')
+  return {
+    id: text('taskId') ?? '',
+    status: text('status') ?? '',
+    message: text('statusMessage'),
+    pollMs: typeof poll === 'number' ? Math.min(mostPollMs, Math.max(leastPollMs, poll)) : usualPollMs,
+    result: object('result'),
+    error: readProperty(task, 'error'),
+    inputRequests: object('inputRequests'),
+  }
+}
+
+/** What a call keeps of its task, and what it goes on from. */
+export const toHandle = ({ id }: TaskState): Json => ({ task: id })
+
+export function readHandle(handle: unknown): string | undefined {
+  const id = readProperty(handle, 'task')
+  return typeof id === 'string' ? id : undefined
+}

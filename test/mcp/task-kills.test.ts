@@ -1,0 +1,69 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fileStore } from '../../src/stores/file/index.js'
+import { buildMcpAgents } from '../stores/child.js'
+import { taskForms, taskServer } from './task-server.js'
+
+const script = fileURLToPath(new URL('task-client.mjs', import.meta.url))
+const built = buildMcpAgents()
+const dir = mkdtempSync(join(tmpdir(), 'mcp-tasks-'))
+
+afterAll(() => {
+  rmSync(dir, { recursive: true, force: true })
+  built.remove()
+})
+
+interface Rest {
+  state: string
+  output?: string
+  reason?: string
+}
+
+/** Plays the session in a process of its own, which is killed at a record; null: it was. */
+function play(url: string, session: string, records: number | 'none'): Promise<Rest | null> {
+  const args = [script, built.url, dir, url, session, String(records)]
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, args, (error, said) => {
+      if (error?.signal === 'SIGKILL') resolve(null)
+      else if (error) reject(error)
+      else resolve(JSON.parse(said) as Rest)
+    })
+  })
+}
+
+test.each(taskForms)(
+  'a process that is killed at any record of a run with a task, by the %s, repeats no call and loses no answer',
+  async (form) => {
+    const isWhole = process.env['STATEWRIGHT_TESTS'] === 'all' || form === 'extension'
+    const store = fileStore({ dir })
+    const first = await taskServer(form)
+    const name = form.replace(' ', '-')
+    const whole = await play(first.url, name, 'none')
+    expect(whole).toMatchObject({ state: 'COMPLETED', output: 'The answer of task-1.' })
+    const { head = 0 } = store.get(name) ?? {}
+    store.close()
+    const table: string[] = []
+    /* oxlint-disable no-await-in-loop -- one kill after the other */
+    for (let records = 1; records <= head; records += isWhole ? 1 : 3) {
+      const { url, keys } = await taskServer(form)
+      const session = `${name}-${records}`
+      const killed = await play(url, session, records)
+      const rest = await play(url, session, 'none')
+      const came = rest?.output ?? rest?.reason
+      table.push(`${records}: ${killed === null ? 'killed' : 'whole'}, ${keys.length} calls, ${came}`)
+    }
+    /* oxlint-enable no-await-in-loop */
+    // Record 3 is the answer with the call. Whether it was made is not known before its handle is kept, so a person is asked.
+    const expected = table.map((_, i) => i * (isWhole ? 1 : 3) + 1)
+    expect(table).toEqual(
+      expected.map((n) =>
+        n === 3 ? '3: killed, 0 calls, approval' : `${n}: killed, 1 calls, The answer of task-1.`,
+      ),
+    )
+    expect(head).toBe(6)
+  },
+  120_000,
+)

@@ -1,0 +1,121 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createRequestListener } from '@remix-run/node-fetch-server'
+import { createAgent, defineAgents, memoryStore } from '../../src/index.js'
+import { mcpServer } from '../../src/mcp/server/index.js'
+import { played } from '../support/play.js'
+import { call, text } from '../support/tools.js'
+import { scriptedModel } from './server/support.js'
+import { failureOf, open, reference, use } from './support.js'
+import { taskForms, taskServer } from './task-server.js'
+
+describe.each(taskForms)('a call that becomes a task, by the %s', (form) => {
+  it('is asked for until it has its result, and its handle is kept before', async () => {
+    const { url, keys, tasks } = await taskServer(form)
+    const kept: unknown[] = []
+    const told: unknown[] = []
+    const keepHandle = (handle: unknown): Promise<void> => {
+      kept.push([handle, tasks.get('task-1')?.polls])
+      return Promise.resolve()
+    }
+    const server = await open({ url })
+    const answer = await use(server, 'web_go', {}, { keepHandle, progress: (value) => told.push(value) })
+    expect(answer).toBe('The answer of task-1.')
+    expect(kept).toEqual([[{ task: 'task-1' }, 0]])
+    expect(keys).toEqual(['key'])
+    expect(told).toEqual([
+      { status: 'working', message: 'Question 0.' },
+      { status: 'working', message: 'Question 1.' },
+      { status: 'completed', message: 'Question 2.' },
+    ])
+  })
+
+  it('goes on from its handle, and is not made again', async () => {
+    const { url, keys, tasks } = await taskServer(form)
+    tasks.set('before', { polls: 0 })
+    const answer = await use(await open({ url }), 'web_go', {}, { handle: { task: 'before' } })
+    expect([answer, keys]).toEqual(['The answer of before.', []])
+  })
+
+  it('is cancelled with its call, and left alone when another process goes on', async () => {
+    const { url, cancelled } = await taskServer(form, { polls: Infinity })
+    const server = await open({ url })
+    const stop = async (reason: DOMException): Promise<void> => {
+      const controller = new AbortController()
+      const progress = (): void => controller.abort(reason)
+      await expect(use(server, 'web_go', {}, { signal: controller.signal, progress })).rejects.toBe(reason)
+    }
+    await stop(new DOMException('Another process goes on.', 'LeftError'))
+    await stop(new DOMException('Cancelled.', 'AbortError'))
+    await server.close()
+    expect(cancelled).toEqual(['task-2'])
+  })
+
+  it('is asked for again when the server was away', async () => {
+    const { url, keys, hooks } = await taskServer(form)
+    const server = await open({ url })
+    hooks.away = 1
+    expect(await use(server, 'web_go')).toBe('The answer of task-1.')
+    expect(keys).toHaveLength(1)
+  })
+
+  it('fails with its task, and says when it may have had its effect', async () => {
+    const { url, keys, hooks } = await taskServer(form)
+    const server = await open({ url })
+    hooks.end = 'cancelled'
+    expect(await failureOf(use(server, 'web_go'))).toMatchObject({
+      kind: 'failed',
+      message: "The MCP server 'web' has cancelled the task.",
+    })
+    const lost = await failureOf(use(server, 'web_go', {}, { handle: { task: 'of another server' } }))
+    expect(lost).toMatchObject({ kind: 'failed' })
+    expect(lost.message).toMatch(/There is no such task\. It may have taken effect all the same/)
+    expect(keys).toHaveLength(1)
+  })
+})
+
+it('a task of the extension that fails says why', async () => {
+  const { url, hooks } = await taskServer('extension')
+  hooks.end = 'failed'
+  const failure = await failureOf(use(await open({ url }), 'web_go'))
+  expect(failure.message).toBe(`The MCP server 'web': the task failed. "Out of paper."`)
+})
+
+it('the reference server of everything runs a tool that is a task', async () => {
+  const everything = await open({ ...reference('everything'), name: 'all' })
+  const turns = [call('all_simulate-research-query', { topic: 'tea' }), text('Done.')]
+  const { result, of } = await played(turns, { tools: [everything] })
+  expect(result.output).toBe('Done.')
+  expect(of('tool_result').map(({ content }) => content)).toEqual([
+    expect.stringContaining('# Research Report: tea'),
+  ])
+  expect(of('tool_progress').map(({ progress }) => progress)).toContainEqual({
+    status: 'working',
+    message: 'Generating report...',
+  })
+}, 30_000)
+
+it('an agent calls the agents of a server of ours, as tasks', async () => {
+  const inner = createAgent({ model: scriptedModel(() => 'The bill is paid.'), store: memoryStore() })
+  const handler = mcpServer({ agents: defineAgents({ clerk: inner }), authorize: 'none', pollMs: 50 })
+  const server = createServer(createRequestListener((request) => handler(request)))
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
+    const clerk = await open({ url, name: 'office' })
+    const turns = [call('office_clerk', { message: 'Is it paid?' }), text('Yes.')]
+    const { result, of } = await played(turns, { tools: [clerk] })
+    expect(result.output).toBe('Yes.')
+    expect(of('tool_result')[0]?.content).toBe('The bill is paid.')
+    expect(of('tool_progress').map(({ progress }) => progress)).toContainEqual({
+      status: 'completed',
+      message: 'Completed.',
+    })
+    await clerk.close()
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+})
