@@ -100,6 +100,7 @@ const code = {
     'src/stores/index.ts',
     'src/stores/file/index.ts',
     'src/stores/postgres/index.ts',
+    'src/stores/durable-object/index.ts',
     'src/studio/index.ts',
     'src/ui/index.ts',
     'src/ui/client/index.ts',

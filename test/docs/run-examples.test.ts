@@ -20,6 +20,7 @@ import * as rehearsing from '../../src/rehearsal/index.js'
 import * as stores from '../../src/stores/index.js'
 import * as fileStores from '../../src/stores/file/index.js'
 import * as postgresStores from '../../src/stores/postgres/index.js'
+import * as objectStores from '../../src/stores/durable-object/index.js'
 import * as studio from '../../src/studio/index.js'
 import * as testing from '../../src/testing/index.js'
 import * as ui from '../../src/ui/index.js'
@@ -46,6 +47,7 @@ const modules = {
   'statewright/stores': stores,
   'statewright/stores/file': fileStores,
   'statewright/stores/postgres': postgresStores,
+  'statewright/stores/durable-object': objectStores,
   'statewright/studio': studio,
   'statewright/testing': testing,
   'statewright/ui': ui,

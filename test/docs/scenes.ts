@@ -395,6 +395,10 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     because: 'test/hosts/random.mjs',
   },
   'docs/hosts.md › Restate': { partOf: 'examples/hosts/restate.mjs', because: 'test/hosts/random.mjs' },
+  'docs/hosts.md › Cloudflare Durable Objects': {
+    partOf: 'examples/hosts/durable-object.mjs',
+    because: 'test/runtimes/main.mjs',
+  },
   'docs/hosts.md › Recipes for other engines': { because: 'the server of Temporal is not here' },
   'docs/hosts.md › Recipes for other engines (2)': { because: 'the server of Inngest is not here' },
   'docs/hosts.md › Recipes for other engines (3)': { because: 'the runtime of Workflow DevKit is not here' },

@@ -162,6 +162,7 @@ const reasons: Record<string, string[]> = {
     'openStore',
     'fileStore',
     'postgresStore',
+    'durableObjectStore',
     'checkStore',
   ],
   'it shows what a run or a transcript in hand says': [
@@ -259,6 +260,7 @@ const reasons: Record<string, string[]> = {
     'evaluate',
   ],
   'it reads sessions, and writes nothing': ['readSessionCases'],
+  'it runs runSession for the sessions whose time has come': ['wakeSessions'],
   'it runs evaluate, with the agent of a module': ['statewright eval'],
   'it runs runAll, with the agent of a module': ['statewright batch'],
   'it stores when work begins, and no more: createScheduler begins it': [

@@ -1,5 +1,5 @@
 // What is played in every runtime: each feature is a function that throws when it does not work. `loadFileStore` is missing where there
-// are no files.
+// are no files, `objects` where there are no Durable Objects.
 import { createAgent, defineTool, memoryStore, openaiChat } from 'statewright'
 import { chatHandler } from 'statewright/ui'
 
@@ -25,16 +25,22 @@ function createAdder(url, scenario, more = {}) {
   return createAgent({ model, tools: [add], ...more })
 }
 
-async function keepsSession(url, store, reopen) {
-  await createAdder(url, 'session', { store }).run('My name is Ann.', { session: 'ann' }).result
-  const later = await reopen(store)
-  const agent = createAdder(url, 'session', { store: later })
-  const { state, messages } = await agent.run('Who am I?', { session: 'ann' }).result
-  await later.close?.()
-  expect(state === 'COMPLETED' && messages.length === 4, `${state} with ${messages.length} messages`)
+/** One run of Ann's session. */
+export async function playSession(url, store, words) {
+  const { state, messages } = await createAdder(url, 'session', { store }).run(words, { session: 'ann' })
+    .result
+  return { state, messages: messages.length }
 }
 
-export function listFeatures(url, loadFileStore) {
+async function keepsSession(url, store, reopen) {
+  await playSession(url, store, 'My name is Ann.')
+  const later = await reopen(store)
+  const { state, messages } = await playSession(url, later, 'Who am I?')
+  await later.close?.()
+  expect(state === 'COMPLETED' && messages === 4, `${state} with ${messages} messages`)
+}
+
+function listFeatures(url, { loadFileStore, objects }) {
   return {
     'run, call a tool': async () => {
       const { state, output, error } = await createAdder(url, 'call').run('What is 19 + 23?').result
@@ -70,6 +76,7 @@ export function listFeatures(url, loadFileStore) {
         })
       },
     }),
+    ...objects?.(expect),
     'answer a chat page': async () => {
       const agent = createAdder(url, 'call', { store: memoryStore() })
       const answer = chatHandler({ agent, authorize: 'none' })
@@ -90,9 +97,9 @@ export function listFeatures(url, loadFileStore) {
 }
 
 /** Plays all of them, one after the other: by name, null for one that works, else what was wrong. */
-export async function playAll(url, loadFileStore) {
+export async function playAll(url, stores) {
   const played = {}
-  for (const [name, play] of Object.entries(listFeatures(url, loadFileStore))) {
+  for (const [name, play] of Object.entries(listFeatures(url, stores))) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other, so that an error stands alone
     played[name] = await play().then(
       () => null,

@@ -63,6 +63,7 @@ const scenarios = {
   cut: { turns: [{ text, cutAfter: 2 }, { text: 'Whole.' }], onExhausted: 'loop' },
   hang: { turns: [{ text, chunkSize: 4, hang: 2 }], onExhausted: 'loop' },
   session: { turns: [{ text: 'You are Ann.' }], onExhausted: 'loop' },
+  order: { turns: [{ toolCalls: [{ name: 'wait_for_payment' }] }, { text: 'Sent.' }] },
 }
 
 function install() {
@@ -79,6 +80,7 @@ function createApp() {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module", "private": true }')
   for (const name of ['features.mjs', 'process.mjs', 'worker.mjs'])
     copyFileSync(here(name), join(folder, name))
+  copyFileSync(join(root, 'examples/hosts/durable-object.mjs'), join(folder, 'durable-object.mjs'))
   const packages = [join(folder, filename), 'zod', 'libsql']
   execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', ...packages], { cwd: folder })
   return folder
@@ -103,7 +105,7 @@ function playProcess({ program: [command, ...args] }, cwd, url) {
 /** The same in workerd: the program as one module, which answers a request. */
 async function playWorker({ program: [command] }, folder, url) {
   const place = join(folder, 'worker')
-  mkdirSync(place)
+  mkdirSync(join(place, 'objects'), { recursive: true })
   await build({
     entryPoints: [join(folder, 'worker.mjs')],
     outfile: join(place, 'bundle.mjs'),
@@ -126,7 +128,20 @@ const config :Workerd.Config = (
       compatibilityDate = "2026-11-01",
       compatibilityFlags = ["nodejs_compat"],
       globalOutbound = "loopback",
+      durableObjectNamespaces = [
+        (className = "StoreObject", uniqueKey = "stores", enableSql = true),
+        (className = "SessionObject", uniqueKey = "sessions", enableSql = true),
+      ],
+      durableObjectStorage = (localDisk = "objects"),
+      bindings = [
+        (name = "STORES", durableObjectNamespace = "StoreObject"),
+        (name = "SESSIONS", durableObjectNamespace = "SessionObject"),
+        (name = "MODEL", text = "rehearsal/order"),
+        (name = "BASE_URL", text = "${url}"),
+        (name = "API_KEY", text = "none"),
+      ],
     )),
+    (name = "objects", disk = (path = "${join(place, 'objects')}", writable = true)),
     (name = "loopback", network = (allow = ["private"])),
   ],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],

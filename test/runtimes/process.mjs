@@ -6,5 +6,5 @@ const loadFileStore = async () => {
   const { fileStore } = await import('statewright/stores/file')
   return () => fileStore({ dir: folder })
 }
-console.log(JSON.stringify(await playAll(url, loadFileStore)))
+console.log(JSON.stringify(await playAll(url, { loadFileStore })))
 process.exit(0)

@@ -21,6 +21,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/stores': 'src/stores/index.ts',
   'statewright/stores/file': 'src/stores/file/index.ts',
   'statewright/stores/postgres': 'src/stores/postgres/index.ts',
+  'statewright/stores/durable-object': 'src/stores/durable-object/index.ts',
   'statewright/memory': 'src/memory/index.ts',
   'statewright/skills': 'src/skills/index.ts',
   'statewright/fleet': 'src/fleet/index.ts',

@@ -1,0 +1,267 @@
+import { createId } from '../../core/base/create-id.js'
+import { systemClock } from '../../core/base/clock.js'
+import { ConfigError, StatewrightError } from '../../core/base/errors.js'
+import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
+import { checkListOptions, isListed } from '../../core/sessions/store/list-options.js'
+import { resolveRange } from '../../core/sessions/store/read-range.js'
+import { checkSessionId } from '../../core/sessions/store/session-id.js'
+import { withTitle } from '../../core/sessions/store/session-title.js'
+import type { Lease, ListedSession, LogRecord, SyncSessionStore } from '../../core/sessions/store/store.js'
+import { StoreError } from '../../core/sessions/store/store-error.js'
+import {
+  checkFollows,
+  checkRecords,
+  getExpiry,
+  leaseLostError,
+  sessionBusyError,
+  unknownSessionError,
+} from '../../core/sessions/store/store-refusals.js'
+import { parseSummary } from '../../core/sessions/store/summary-text.js'
+import { type ObjectSession, type ObjectStorage, openTables } from './object-tables.js'
+
+/** Where the sessions are. */
+export interface DurableObjectStoreOptions {
+  /** `ctx.storage` of an object whose class is in `new_sqlite_classes`. Its alarm is the store's. */
+  storage: ObjectStorage
+  /** Milliseconds since the epoch. Default: `Date.now`. */
+  now?: () => number
+}
+
+/** Cloudflare runs one instance of an object at a time, so that leases of another one are void. */
+const instances = new WeakMap<ObjectStorage, string>()
+
+/**
+ * Sessions in the storage of a Durable Object. Give each session an object of its own, which has its sub-agents' sessions, too.
+ * Nothing leaves an object, requests to models included, before what it has written is durable. Its alarm rings when a session is
+ * to be woken: see `wakeSessions`.
+ *
+ * @example
+ * const openStore = (ctx: { storage: ObjectStorage }) => durableObjectStore({ storage: ctx.storage }) // in the object's constructor
+ * @throws {ConfigError} `invalid_config` for a storage without SQLite
+ */
+export function durableObjectStore(options: DurableObjectStoreOptions): SyncSessionStore {
+  const { storage, now = () => systemClock.now() } = checkOptions(options)
+  const instance = instances.get(storage) ?? createId()
+  instances.set(storage, instance)
+  const tables = translateErrors(() => openTables(storage))
+  let isClosed = false
+
+  const use = <Value>(work: () => Value): Value => {
+    if (isClosed) throw new StoreError('store_unavailable', 'The store is closed. Open it again.')
+    return translateErrors(work)
+  }
+  const write = <Value>(work: () => Value): Value => use(() => storage.transactionSync(work))
+
+  /** Changes timers, and sets the alarm to the first. An object whose alarm cannot be set is reset by Cloudflare. */
+  const writeTimers = <Value>(work: () => Value): Value => {
+    const value = write(work)
+    const [first] = use(() => tables.timers())
+    void (first ? storage.setAlarm(first.at) : storage.deleteAlarm()).catch(() => undefined)
+    return value
+  }
+
+  const findHolder = ({ lease }: ObjectSession): string | null =>
+    lease?.instance === instance && lease.expiresAt > now() ? lease.holder : null
+
+  /** The session of a lease that is its latest, whether or not it has run out. */
+  const findOwned = ({ sessionId, token }: Lease): ObjectSession | null => {
+    const row = tables.session(sessionId)
+    return row?.lease?.token === token ? row : null
+  }
+
+  const getLastMessage = (id: string): number => tables.items(id, 'message', 0).at(-1)?.seq ?? 0
+
+  const toListed = (row: ObjectSession): ListedSession => {
+    const { id, createdAt, updatedAt, head, summary, title } = row
+    const told = withTitle(parseSummary(summary), title)
+    return { id, createdAt, updatedAt, head, summary: told, holder: findHolder(row) }
+  }
+
+  return {
+    acquire(id, { holder, ttlMs }) {
+      const sessionId = checkSessionId(id)
+      return write(() => {
+        const row = tables.session(sessionId) ?? { ...newSession, id: sessionId }
+        const busy = findHolder(row)
+        if (busy !== null) throw sessionBusyError(sessionId, busy)
+        const lease = { token: createId(), holder, expiresAt: getExpiry(now(), ttlMs) }
+        tables.putSession({ ...row, lease: { ...lease, instance } })
+        return { ...lease, sessionId, inbox: getLastMessage(sessionId), head: row.head }
+      })
+    },
+
+    renew: (lease, ttlMs) =>
+      write(() => {
+        const expiresAt = getExpiry(now(), ttlMs)
+        const row = findOwned(lease)
+        if (!row?.lease) throw leaseLostError(lease)
+        tables.putSession({ ...row, lease: { ...row.lease, expiresAt } })
+        return { ...lease, expiresAt }
+      }),
+
+    release: (lease) =>
+      write(() => {
+        const row = findOwned(lease)
+        if (row === null) return { inbox: 0 }
+        const inbox = getLastMessage(row.id)
+        if (row.head === 0) tables.removeSession(row.id)
+        else tables.putSession({ ...row, lease: null })
+        return { inbox }
+      }),
+
+    append(lease, records, summary, { release = false } = {}) {
+      const { sessionId } = lease
+      checkRecords(sessionId, records)
+      return write(() => {
+        const time = now()
+        const row = findOwned(lease)
+        if (!row?.lease || row.lease.expiresAt <= time) throw leaseLostError(lease)
+        checkFollows(sessionId, records, row.head)
+        for (const record of records) tables.addItem(sessionId, 'record', record)
+        const head = row.head + records.length
+        const released = release && head > 0
+        tables.putSession({
+          ...row,
+          createdAt: row.head === 0 ? time : row.createdAt,
+          updatedAt: time,
+          head,
+          ...(summary && { summary: JSON.stringify(summary) }),
+          ...(released && { lease: null }),
+        })
+        return { inbox: getLastMessage(sessionId), ...(released && { released }) }
+      })
+    },
+
+    read(sessionId, range) {
+      const whole = resolveRange(range)
+      if (whole === null) return []
+      const { from, to } = whole
+      return use(() => {
+        const first = from === 'snapshot' ? tables.findSnapshot(sessionId, to) : from
+        return tables.items(sessionId, 'record', first, to) as LogRecord[]
+      })
+    },
+
+    get(sessionId) {
+      const row = use(() => tables.session(sessionId))
+      return row && row.head > 0 ? toListed(row) : null
+    },
+
+    list(options) {
+      const listing = checkListOptions(options)
+      return use(() => tables.sessions())
+        .filter(({ head }) => head > 0)
+        .map(toListed)
+        .filter((listed) => isListed(listing, listed))
+        .sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
+        .slice(0, listing.limit)
+    },
+
+    delete: (sessionId) =>
+      write(() => {
+        const row = tables.session(sessionId)
+        if (row === null) return false
+        const busy = findHolder(row)
+        if (busy !== null) throw sessionBusyError(sessionId, busy)
+        tables.removeSession(sessionId)
+        return row.head > 0
+      }),
+
+    setTitle: (sessionId, title) =>
+      write(() => {
+        const row = tables.session(sessionId)
+        if (row === null || row.head === 0) return false
+        tables.putSession({ ...row, title })
+        return true
+      }),
+
+    close() {
+      isClosed = true
+    },
+
+    inbox: {
+      put: (sessionId, text) =>
+        write(() => {
+          const row = tables.session(sessionId)
+          if (row === null || row.head === 0) throw unknownSessionError(sessionId)
+          const message = row.told + 1
+          tables.putSession({ ...row, told: message })
+          tables.addItem(sessionId, 'message', { seq: message, at: now(), type: '', data: text, check: '' })
+          return { message, holder: findHolder(row) }
+        }),
+
+      read: (sessionId, after = 0) =>
+        use(() => tables.items(sessionId, 'message', after + 1)).map(({ seq, at, data }) => ({
+          message: seq,
+          at,
+          text: data,
+        })),
+
+      remove: (sessionId, messages) =>
+        write(() => {
+          for (const message of messages) tables.removeMessage(sessionId, message)
+        }),
+    },
+
+    timers: {
+      get: (id) => use(() => tables.timers()).find((timer) => timer.id === id) ?? null,
+
+      set: (timers) =>
+        writeTimers(() => {
+          for (const timer of timers) tables.putTimer(timer)
+        }),
+
+      listDue: ({ limit, after = { at: -Infinity, id: '' } }) => {
+        const time = now()
+        const due = use(() => tables.timers()).filter(
+          ({ at, id }) => at <= time && (at > after.at || (at === after.at && id > after.id)),
+        )
+        return { now: time, timers: due.slice(0, limit) }
+      },
+
+      list: ({ prefix, limit, after }) =>
+        use(() => tables.timers())
+          .filter(({ id }) => id.startsWith(prefix) && (after === undefined || id > after))
+          .sort((a, b) => (a.id < b.id ? -1 : 1))
+          .slice(0, limit),
+
+      move: ({ id, from, to, add = [] }) =>
+        writeTimers(() => {
+          const timers = tables.timers()
+          const timer = timers.find((one) => one.id === id)
+          if (timer?.at !== from) return false
+          if (to === null) tables.removeTimer(id)
+          else tables.putTimer({ ...timer, at: to })
+          for (const one of add) if (!timers.some((known) => known.id === one.id)) tables.putTimer(one)
+          return true
+        }),
+    },
+  }
+}
+
+const newSession = { createdAt: 0, updatedAt: 0, head: 0, told: 0, summary: null, title: null, lease: null }
+
+function checkOptions(options: DurableObjectStoreOptions): DurableObjectStoreOptions {
+  const rule = objectRule([], 'an object with the storage: { storage: ctx.storage }')
+  expectArgument('durableObjectStore(options)', options, rule)
+  const { sql, transactionSync, setAlarm } = (options.storage ?? {}) as Partial<ObjectStorage>
+  if (![sql?.exec, transactionSync, setAlarm].every((method) => typeof method === 'function')) {
+    throw new ConfigError(
+      'invalid_config',
+      'storage must be ctx.storage of a Durable Object with SQLite: list its class in new_sqlite_classes.',
+      'storage',
+    )
+  }
+  return options
+}
+
+function translateErrors<Value>(work: () => Value): Value {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof StatewrightError) throw error
+    const why = error instanceof Error ? error.message : String(error)
+    const text = `The storage of the Durable Object cannot be used: ${why}.`
+    throw new StoreError('store_unavailable', text, 'storage', { cause: error })
+  }
+}
