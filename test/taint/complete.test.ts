@@ -204,6 +204,7 @@ const rowOfEntryPoint: Rows<string> = {
   './stores': 'exit: records',
   './stores/file': 'other: the command line',
   './stores/postgres': 'exit: records',
+  './stores/durable-object': 'exit: records',
   './restate': 'exit: driven',
   './dbos': 'exit: driven',
   './records.schema.json': 'no: it says what records are',
