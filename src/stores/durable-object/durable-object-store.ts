@@ -244,8 +244,9 @@ const newSession = { createdAt: 0, updatedAt: 0, head: 0, told: 0, summary: null
 function checkOptions(options: DurableObjectStoreOptions): DurableObjectStoreOptions {
   const rule = objectRule([], 'an object with the storage: { storage: ctx.storage }')
   expectArgument('durableObjectStore(options)', options, rule)
-  const { sql, transactionSync, setAlarm } = (options.storage ?? {}) as Partial<ObjectStorage>
-  if (![sql?.exec, transactionSync, setAlarm].every((method) => typeof method === 'function')) {
+  const storage = (options.storage ?? {}) as { [Name in keyof ObjectStorage]?: unknown }
+  const exec = (storage.sql as { exec?: unknown } | undefined)?.exec
+  if (![exec, storage.transactionSync, storage.setAlarm].every((method) => typeof method === 'function')) {
     throw new ConfigError(
       'invalid_config',
       'storage must be ctx.storage of a Durable Object with SQLite: list its class in new_sqlite_classes.',

@@ -73,7 +73,10 @@ export function openTables({ sql }: ObjectStorage) {
       const rows = run<Item & { part: number }>(
         `SELECT seq, part, at, type, data, checksum AS "check" FROM statewright_items
          WHERE session = ? AND kind = ? AND seq BETWEEN ? AND ? ORDER BY seq, part`,
-        ...[session, kind, from, to],
+        session,
+        kind,
+        from,
+        to,
       )
       for (const { part, ...item } of rows) {
         const last = items.at(-1)
