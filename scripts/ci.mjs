@@ -1,4 +1,4 @@
-// Everything that main must pass, after `npm ci`: two steps at a time, because most use one core; then the hosts. A step prints when it
+// Everything that main must pass, after `npm ci`: two steps at a time, because most use one core; then the test run. A step prints when it
 // ends. One that fails does not keep the next ones from running. The last lines name those and count the test run.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync } from 'node:fs'
@@ -13,6 +13,7 @@ const lanes = [
   'test:mutation',
   'test:pairs',
   'test:crash',
+  'test:hosts',
   'test:taint',
   'test:browser',
   'test:simulation',
@@ -77,8 +78,6 @@ async function runLane(steps, variables) {
 await runStep(['npm', 'run', '--silent', 'build'])
 const queue = lanes.values()
 await Promise.all([1, 2].map(() => runLane(queue, { STATEWRIGHT_BUILT: 'yes' })))
-// Alone: its processes are killed and taken over by the clock.
-await runStep(['npm', 'run', '--silent', 'test:hosts'], { STATEWRIGHT_BUILT: 'yes' })
 // Whole, where a user's `npm test` takes a sample.
 await runStep(['npm', 'test', '--', '--ci', '--json', `--outputFile=${report}`], { STATEWRIGHT_TESTS: 'all' })
 
