@@ -2,6 +2,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { SessionActions } from './session-actions.js'
 import { AttachedRuns } from './attached-runs.js'
+import { SessionCatalogue } from './session-catalogue.js'
 import { SessionLibrary } from './session-library.js'
 import { createExportedPage, readClient } from './studio-page.js'
 import type { ExportedSession } from './protocol.js'
@@ -27,5 +28,6 @@ export function createSessionData(store: SessionStore, id: string): Promise<Expo
   const runs = new AttachedRuns(ignore, ignore)
   const library = new SessionLibrary(store, () => false)
   const actions = new SessionActions({ library, runs })
-  return new StudioViews(library, actions, { store: '', machine: undefined }).exportSession(id)
+  const catalogue = new SessionCatalogue(library)
+  return new StudioViews(catalogue, actions, { store: '', machine: undefined }).exportSession(id)
 }

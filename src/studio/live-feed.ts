@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { AttachedRuns } from './attached-runs.js'
+import type { CatalogueChange, SessionCatalogue } from './session-catalogue.js'
 import { type SessionLibrary, describeProblem } from './session-library.js'
 import type { LiveMessage, SessionRow } from './protocol.js'
 import { createVerdict } from './verdict.js'
@@ -27,11 +28,12 @@ interface Viewer {
 
 /** Sends changes of the store to every open page: rows of the list, records, text. */
 export class LiveFeed {
+  readonly #catalogue: SessionCatalogue
   readonly #library: SessionLibrary
   readonly #runs: AttachedRuns
   readonly #viewers = new Set<Viewer>()
-  /** The last sent rows, with the time. */
-  readonly #rows = new Map<string, { text: string; at: number }>()
+  /** Rows that have changed in the last seconds, and when. */
+  readonly #recent = new Map<string, { row: SessionRow; at: number }>()
   #problem: string | null = null
   #timer: ReturnType<typeof setTimeout> | undefined
   #isPolling = false
@@ -41,9 +43,11 @@ export class LiveFeed {
   #nextAt = Infinity
   #isClosed = false
 
-  constructor(library: SessionLibrary, runs: AttachedRuns) {
-    this.#library = library
+  constructor(catalogue: SessionCatalogue, runs: AttachedRuns) {
+    this.#catalogue = catalogue
+    this.#library = catalogue.library
     this.#runs = runs
+    catalogue.onChange = (change) => this.#emitChange(change)
   }
 
   /** Adds a connected page. `after`: the last record that it has. */
@@ -55,7 +59,8 @@ export class LiveFeed {
     response.on('close', () => this.#viewers.delete(viewer))
     this.#viewers.add(viewer)
     // Send again what changed between its list request and now.
-    for (const [id, { at }] of this.#rows) if (at > performance.now() - overlapMs) this.#rows.delete(id)
+    for (const { row, at } of this.#recent.values())
+      if (at > performance.now() - overlapMs) writeMessage(viewer, { type: 'session', row })
     if (this.#problem !== null) writeMessage(viewer, { type: 'store', problem: this.#problem })
     const text = session === null ? null : this.#runs.findText(session)
     if (text) writeMessage(viewer, text)
@@ -96,7 +101,7 @@ export class LiveFeed {
     this.#nextAt = Infinity
     const began = performance.now()
     try {
-      await this.#emitRows()
+      await this.#catalogue.refresh(readingMs)
       await this.#emitRecords()
       this.#emitProblem(null)
     } catch (error) {
@@ -109,33 +114,24 @@ export class LiveFeed {
     this.#schedule(this.#isDue ? this.#restMs : Math.max(pollMs, 4 * took))
   }
 
-  async #emitRows(): Promise<void> {
-    const rows = await this.#library.listRows(readingMs)
-    const ids = new Set(rows.map(({ id }) => id))
-    for (const id of this.#rows.keys()) {
-      if (ids.has(id)) continue
-      this.#rows.delete(id)
-      this.emit({ type: 'gone', sessionId: id })
+  #emitChange({ changed, gone, isMore }: CatalogueChange): void {
+    const now = performance.now()
+    for (const [id, { at }] of this.#recent) if (at < now - overlapMs) this.#recent.delete(id)
+    for (const row of changed) {
+      this.#recent.set(row.id, { row, at: now })
+      this.emit({ type: 'session', row })
     }
-    for (const row of rows) this.#emitRow(row)
-  }
-
-  /** Notes rows that a page got as a list, so that they are not sent again. */
-  noteListed(rows: readonly SessionRow[]): void {
-    for (const row of rows) this.#emitRow(row, 0)
-  }
-
-  #emitRow(row: SessionRow, at = performance.now()): void {
-    const text = JSON.stringify(row)
-    if (this.#rows.get(row.id)?.text === text) return
-    this.#rows.set(row.id, { text, at })
-    this.emit({ type: 'session', row })
+    for (const sessionId of gone) {
+      this.#recent.delete(sessionId)
+      this.emit({ type: 'gone', sessionId })
+    }
+    if (isMore) this.emit({ type: 'list', known: this.#catalogue.known, unread: this.#catalogue.unread })
   }
 
   async #emitRecords(): Promise<void> {
     for (const viewer of this.#viewers) {
       const { session: sessionId } = viewer
-      if (sessionId === null || !this.#rows.has(sessionId)) continue
+      if (sessionId === null || !this.#catalogue.has(sessionId)) continue
       // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
       const fold = await this.#library.readFold(sessionId).catch(ignoreUnknownSession)
       if (fold === null) continue

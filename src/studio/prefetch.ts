@@ -1,3 +1,4 @@
+import type { SessionCatalogue } from './session-catalogue.js'
 import type { SessionLibrary } from './session-library.js'
 import type { SessionRow } from './protocol.js'
 
@@ -15,12 +16,15 @@ const maxWaitMs = 10_000
  */
 export class Prefetcher {
   readonly #library: SessionLibrary
+  readonly #catalogue: SessionCatalogue | undefined
   #busyUntil = 0
   #isReading = false
   #isClosed = false
 
-  constructor(library: SessionLibrary) {
+  /** `catalogue`: what is then to be read for searches. */
+  constructor(library: SessionLibrary, catalogue?: SessionCatalogue) {
     this.#library = library
+    this.#catalogue = catalogue
   }
 
   /** Notes a request: prefetching pauses. */
@@ -39,6 +43,7 @@ export class Prefetcher {
         if (!(await this.#waitForQuiet()) || !(await this.#library.prefetch(id, () => this.#waitForQuiet())))
           return
       }
+      await this.#catalogue?.readLogs(() => this.#waitForQuiet())
     } catch {
       // The store is unavailable: the next request reports it.
     } finally {

@@ -1,4 +1,5 @@
 import type { Message } from '../../machines/agent/messages.js'
+import type { QueryKey } from './session-query.js'
 
 /**
  * The protocol between the page and its server. Everything is JSON. Texts of models and tools are shown as text, never as
@@ -6,7 +7,7 @@ import type { Message } from '../../machines/agent/messages.js'
  *
  * GET  /api/chart                       → ChartView
  * GET  /api/visits                      → VisitsView
- * GET  /api/sessions                    → SessionsView
+ * GET  /api/sessions?q=&sort=&offset=   → SessionsView: a part of the list, as the query asks
  * GET  /api/sessions/ID                 → SessionView
  * GET  /api/sessions/ID/end             → EndView: what is to be seen first of a long one
  * GET  /api/sessions/ID/moments/SEQ     → MomentView
@@ -29,7 +30,29 @@ export interface SessionsView {
   store: string
   /** Why actions are not possible; null when they are. */
   readOnly: string | null
+  /** A part of what was found, in the order that was asked for. Sub-agents are below the session that they work for. */
   sessions: SessionRow[]
+  /** How many were found, and how many of them there are by standing. */
+  total: number
+  counts: Partial<Record<SessionRow['standing'], number>>
+  /** How many the store has, as far as it has been listed, and how many of them are still to be listed or read for a search. */
+  known: number
+  unread: number
+  /** The values to filter by, with how many of the found sessions have each; the most frequent. */
+  facets: Partial<Record<QueryKey, [value: string, count: number][]>>
+  /** What the found sessions did by day, the oldest first. */
+  days: DayView[]
+}
+
+/** The sessions that were last written on a day. */
+export interface DayView {
+  /** `2026-11-26`, in UTC. */
+  day: string
+  sessions: number
+  /** USD, as far as it is known. */
+  cost: number
+  /** How many failed, by reason. */
+  failures: Record<string, number>
 }
 
 export interface SessionRow {
@@ -57,6 +80,13 @@ export interface SessionRow {
   /** Whether its run is attached to this studio, and streams live. */
   isAttached: boolean
   forkedFrom: { sessionId: string; seq: number } | null
+  tags: Record<string, string>
+  /** The agent that began its latest run, as `defineAgents` calls it. */
+  agent: string | null
+  /** The session whose call this sub-agent works for; null for every other session. */
+  parent: string | null
+  /** How many sub-agents' sessions lie below it. */
+  children: number
   /** Why it cannot be read. */
   problem: string | null
 }
@@ -292,6 +322,8 @@ export interface Done {
 export type LiveMessage =
   | { type: 'session'; row: SessionRow }
   | { type: 'gone'; sessionId: string }
+  /** More of the store was listed or read: a search may find more. */
+  | { type: 'list'; known: number; unread: number }
   /** New rows, and new or changed bars. `reset`: the session was replaced, drop all others. */
   | { type: 'rows'; sessionId: string; rows: RecordRow[]; bars: Bar[]; verdict: VerdictView; reset?: true }
   /** Streamed text of an answer. `reset`: it replaces the text before. */

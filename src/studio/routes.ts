@@ -3,6 +3,8 @@ export const paths = {
   chart: '/api/chart',
   visits: '/api/visits',
   sessions: '/api/sessions',
+  found: ({ q = '', sort = 'standing', offset = 0, limit }: Partial<ListRequest>): string =>
+    `/api/sessions?${new URLSearchParams({ q, sort, offset: String(offset), ...(limit !== undefined && { limit: String(limit) }) }).toString()}`,
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
@@ -18,9 +20,21 @@ export const paths = {
       : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
 
+/** Which part of the list of sessions is asked for. */
+export interface ListRequest {
+  /** As `readQuery` takes it. */
+  q: string
+  sort: string
+  offset: number
+  limit: number
+}
+
+const defaultLimit = 60
+
 /** A parsed address. */
 export type Route =
-  | { method: 'GET'; to: 'chart' | 'visits' | 'sessions' }
+  | { method: 'GET'; to: 'chart' | 'visits' }
+  | { method: 'GET'; to: 'sessions'; list: ListRequest }
   | { method: 'GET'; to: 'session' | 'end'; id: string }
   | { method: 'GET'; to: 'moment'; id: string; seq: number }
   | { method: 'GET'; to: 'moments'; id: string; first: number; last: number }
@@ -46,8 +60,9 @@ function parseCommonRoute(subject: string | undefined, given: URLSearchParams): 
   switch (subject) {
     case 'chart':
     case 'visits':
-    case 'sessions':
       return { method: 'GET', to: subject }
+    case 'sessions':
+      return { method: 'GET', to: subject, list: parseListRequest(given) }
     case 'compare': {
       const [a, b] = [given.get('a'), given.get('b')]
       return a === null || b === null ? null : { method: 'GET', to: 'compare', a, b }
@@ -61,6 +76,16 @@ function parseCommonRoute(subject: string | undefined, given: URLSearchParams): 
       }
     default:
       return null
+  }
+}
+
+function parseListRequest(given: URLSearchParams): ListRequest {
+  const [offset = '', limit = ''] = ['offset', 'limit'].map((name) => given.get(name) ?? '')
+  return {
+    q: given.get('q') ?? '',
+    sort: given.get('sort') ?? 'standing',
+    offset: isNumber(offset) ? Number(offset) : 0,
+    limit: isNumber(limit) ? Number(limit) : defaultLimit,
   }
 }
 

@@ -18,6 +18,7 @@ import {
 import { TimelineBars } from './timeline-bars.js'
 import type { Bar, RecordRow } from './protocol.js'
 import { createRow } from './record-rows.js'
+import { formatGuardName } from './verdict.js'
 import type { Moment, SessionStep } from './session-step.js'
 
 /** The state is kept every so many records, so that any moment is near a kept one. */
@@ -37,6 +38,9 @@ export class SessionFold {
   #last: { seq: number; moment: Moment } | undefined
   /** Durations of calls, by the message id of their result. */
   readonly durations = new Map<string, number>()
+  /** The models that answered, and the guards that halted. */
+  readonly models = new Set<string>()
+  readonly guards = new Set<string>()
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
   #received = { count: 0, check: '' }
@@ -137,6 +141,7 @@ export class SessionFold {
       this.rows.push(createRow(done))
       this.#bars.addStep(done)
       this.#recordDuration(done)
+      this.#recordNames(done)
     } catch (error) {
       this.#problem = toStoreError(error, this.#id)
     }
@@ -156,6 +161,16 @@ export class SessionFold {
     const { calls = [], batchNumber = 0 } = standing.run?.context ?? {}
     const place = calls.findIndex(({ id }) => id === callId)
     if (place >= 0) this.durations.set(`m${batchNumber + 1 + place}`, result.durationMs)
+  }
+
+  #recordNames({ entry, after: { standing } }: SessionStep): void {
+    const verdict = standing.run?.context.verdict
+    if (verdict) this.guards.add(formatGuardName(verdict))
+    if (entry.type !== 'event') return
+    const { event } = entry
+    if (event.type !== 'xstate.done.actor.model' && event.type !== 'xstate.done.actor.conclusion') return
+    const { model } = event.output.response
+    if (model !== null) this.models.add(model)
   }
 
   /** Record `seq` with the session before and after it; null when there is no such record here. */

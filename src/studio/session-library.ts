@@ -1,8 +1,9 @@
 import type { AgentState } from '../../machines/agent/run-result.js'
-import { maskMessages } from '../../machines/agent/uncleared-input.js'
-import { createTitle } from '../core/sessions/session-summary.js'
+import { getListedTitle } from '../core/sessions/listed-title.js'
 import { describeError } from '../core/base/describe-error.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
+import type { ListOptions } from '../core/sessions/store/list-options.js'
+import type { SessionTags } from '../core/sessions/store/session-tags.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import type { ListedSession, LogRecord } from '../core/sessions/store/store.js'
@@ -11,6 +12,7 @@ import { openRecord } from '../core/sessions/log/log-record.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ReadableStore } from './embedded-actors.js'
 import { type Origin, SessionFold } from './session-fold.js'
+import { listLogFacts, type LogFacts, noFacts } from './log-facts.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
 
@@ -32,30 +34,17 @@ export class SessionLibrary {
   readonly #pendingFolds = new Map<string, Promise<void>>()
   /** Log summaries, with the head that they are for. */
   readonly #summaries = new Map<string, { key: string; told: LogSummary }>()
+  readonly #facts = new Map<string, LogFacts & { key: string }>()
 
   constructor(store: ReadableStore, isAttached: (id: string) => boolean) {
     this.#store = store
     this.#isAttached = isAttached
   }
 
-  /**
-   * All sessions of the store, waiting ones first. Logs of changed sessions are read in this order for at most `readingMs`; the
-   * other rows show what was known before.
-   */
-  async listRows(readingMs = 0): Promise<SessionRow[]> {
-    const listed = await this.#store.list({ children: true })
-    const ids = new Set(listed.map(({ id }) => id))
-    for (const id of this.#summaries.keys()) if (!ids.has(id)) this.#summaries.delete(id)
-    const rows = (): SessionRow[] => listed.map((entry) => this.#toRow(entry)).sort(compareStanding)
-    const known = rows()
-    let isRead = false
-    const until = performance.now() + readingMs
-    for (const { id, records: head, createdAt } of known) {
-      if (performance.now() >= until) break
-      // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
-      if (await this.#refreshRow({ id, head, createdAt })) isRead = true
-    }
-    return isRead ? rows() : known
+  /** A part of the list of the store, the last written first, as far as it is known without reading logs. */
+  async listPage(options: ListOptions): Promise<SessionRow[]> {
+    const listed = await this.#store.list({ ...options, children: true })
+    return listed.map((entry) => this.#toRow(entry))
   }
 
   /** The known forks of a session. */
@@ -73,6 +62,33 @@ export class SessionLibrary {
       this.#summaries.set(id, { key: toKey(entry.head, entry.createdAt), told: summarizeFold(fold) })
     await this.#refreshRow(entry)
     return this.#toRow(entry)
+  }
+
+  /** One row as far as it is known without reading its log; null when the session is deleted. */
+  async findRow(id: string): Promise<SessionRow | null> {
+    const entry = isSessionId(id) ? await this.#store.get(id) : null
+    return entry && this.#toRow(entry)
+  }
+
+  /** What a log tells for searching, as it was read last, with the state of the log then; null: not yet. */
+  findFacts(id: string): (LogFacts & { key: string }) | null {
+    return this.#facts.get(id) ?? null
+  }
+
+  /** Reads what a log tells for searching; null when the session is deleted. */
+  async readFacts(id: string): Promise<SessionRow | null> {
+    const row = await this.findRow(id)
+    if (row === null) return null
+    const fold = await this.readForCounting(id)
+    const facts = fold ? listLogFacts(fold) : noFacts
+    this.#facts.set(id, { ...facts, key: toKey(row.records, row.createdAt) })
+    return this.readRow(id, fold?.head === row.records ? fold : undefined)
+  }
+
+  /** Forgets a session that is gone. */
+  forget(id: string): void {
+    this.#summaries.delete(id)
+    this.#facts.delete(id)
   }
 
   /** Reads the summary of a log, unless it is known. */
@@ -198,6 +214,10 @@ export class SessionLibrary {
       ...told,
       // What a rename gives is in no log.
       title: summary ? toShownText(summary.title, 200) : told.title,
+      tags: toShownTags(summary?.tags),
+      agent: summary?.agent === undefined ? null : toShownText(summary.agent, 200),
+      parent: summary?.parent ?? findParentId(id),
+      children: 0,
       createdAt,
       updatedAt,
       records: head,
@@ -247,13 +267,12 @@ const ignore = (): void => undefined
 /** Summarizes a log. */
 function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSummary {
   const context = standing.run?.context ?? null
-  const messages = context ? maskMessages(context) : standing.state.messages
   const usage = context?.usage.session ?? standing.state.usage
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
     wakeAt: context?.reason === 'sleeping' ? context.wakeAt : null,
-    title: toShownText(standing.name ?? createTitle(messages), 200),
+    title: toShownText(getListedTitle(null, standing), 200),
     steps: context?.steps ?? 0,
     tokens: usage.totalTokens,
     cost: usage.cost,
@@ -280,18 +299,15 @@ function toStanding(
   }
 }
 
-const standingOrder: readonly SessionRow['standing'][] = [
-  'waiting',
-  'running',
-  'interrupted',
-  'sleeping',
-  'ended',
-  'damaged',
-]
+function toShownTags(tags: SessionTags = {}): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(tags).map(([name, value]) => [toShownText(name, 64), toShownText(value, 200)]),
+  )
+}
 
-/** Waiting sessions first, then the last written. */
-function compareStanding(a: SessionRow, b: SessionRow): number {
-  return standingOrder.indexOf(a.standing) - standingOrder.indexOf(b.standing) || b.updatedAt - a.updatedAt
+/** The session that a sub-agent's begins with the id of; null for every other session. */
+export function findParentId(id: string): string | null {
+  return /^(.+):[\da-f]{12}\.\d+\.\d+$/.exec(id)?.[1] ?? null
 }
 
 /** The problem of a store as a sentence. */

@@ -9,6 +9,7 @@ import { SessionActions, type StudioAgent } from './session-actions.js'
 import { Prefetcher } from './prefetch.js'
 import { type AttachableRun, AttachedRuns } from './attached-runs.js'
 import { EmbeddedActors } from './embedded-actors.js'
+import { SessionCatalogue } from './session-catalogue.js'
 import { SessionLibrary } from './session-library.js'
 import { LiveFeed } from './live-feed.js'
 import { serveStudio } from './studio-server.js'
@@ -101,11 +102,12 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   )
   const embedded = new EmbeddedActors()
   const library = new SessionLibrary(embedded.addTo(store), (id) => runs.has(id))
-  const feed = new LiveFeed(library, runs)
+  const catalogue = new SessionCatalogue(library)
+  const feed = new LiveFeed(catalogue, runs)
   const actions = new SessionActions({ agent, context, library, runs, embedded })
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
-  const views = new StudioViews(library, actions, { store: title ?? 'sessions', machine, editor })
-  const prefetcher = new Prefetcher(library)
+  const views = new StudioViews(catalogue, actions, { store: title ?? 'sessions', machine, editor })
+  const prefetcher = new Prefetcher(library, catalogue)
   const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
   // Draw the chart in advance; the request for it reports errors.
   views.getChart().catch(() => undefined)

@@ -108,7 +108,7 @@ export async function serveStudio(parts: ServerParts, wanted: number): Promise<S
 }
 
 function resolveRoute(
-  { views, actions, feed, prefetcher }: ServerParts,
+  { views, actions, prefetcher }: ServerParts,
   route: Exclude<Route, { to: 'live' }>,
   body: unknown,
 ): Promise<object> {
@@ -118,8 +118,7 @@ function resolveRoute(
     case 'visits':
       return views.getVisits()
     case 'sessions':
-      return views.getSessions().then((view) => {
-        feed.noteListed(view.sessions)
+      return views.getSessions(route.list).then((view) => {
         void prefetcher.prefetch(view.sessions)
         return view
       })

@@ -5,6 +5,8 @@ import { toMachineJson } from '../diagram/index.js'
 import { UsageError } from '../core/base/errors.js'
 import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
 import type { SessionActions } from './session-actions.js'
+import type { SessionCatalogue } from './session-catalogue.js'
+import type { ListRequest } from './routes.js'
 import { createChartView, countVisits, drawChart, type DrawnChart } from './chart-view.js'
 import { createCompareView } from './compare-sessions.js'
 import type { SessionFold } from './session-fold.js'
@@ -18,6 +20,7 @@ import type {
   ExportedSession,
   MomentView,
   PackedMoments,
+  SessionRow,
   SessionsView,
   SessionView,
   VisitsView,
@@ -41,6 +44,7 @@ const countingMs = 2_000
 /** Answers the requests of the page. */
 export class StudioViews {
   readonly #library: SessionLibrary
+  readonly #catalogue: SessionCatalogue
   readonly #actions: SessionActions
   readonly #store: string
   readonly #machine: AnyMachine | undefined
@@ -50,7 +54,7 @@ export class StudioViews {
   #counting: Promise<VisitsView> | undefined
 
   constructor(
-    library: SessionLibrary,
+    catalogue: SessionCatalogue,
     actions: SessionActions,
     {
       store,
@@ -58,19 +62,18 @@ export class StudioViews {
       editor,
     }: { store: string; machine: AnyMachine | undefined; editor?: Editor | undefined },
   ) {
-    this.#library = library
+    this.#catalogue = catalogue
+    this.#library = catalogue.library
     this.#actions = actions
     this.#store = store
     this.#machine = machine
     this.#editor = editor
   }
 
-  async getSessions(): Promise<SessionsView> {
-    return {
-      store: this.#store,
-      readOnly: this.#actions.readOnly,
-      sessions: await this.#library.listRows(readingMs),
-    }
+  /** @throws {UsageError} `invalid_option` for a query or an order that there is not */
+  async getSessions(list: ListRequest): Promise<SessionsView> {
+    await this.#catalogue.refreshSoon(readingMs)
+    return { store: this.#store, readOnly: this.#actions.readOnly, ...this.#catalogue.find(list) }
   }
 
   async getSession(id: string): Promise<SessionView> {
@@ -95,7 +98,7 @@ export class StudioViews {
       readOnly: this.#actions.findRefusal(id),
       isPart: fold.base > 0,
       verdict: createVerdict(fold),
-      parent: await this.#findParent(id),
+      parent: await this.#findParent(session),
       rows: fold.rows,
       bars: fold.bars.map((bar) =>
         isLost && bar.to === null && bar.status === 'running' ? { ...bar, status: 'interrupted' } : bar,
@@ -105,10 +108,9 @@ export class StudioViews {
     }
   }
 
-  /** The session that a sub-agent's begins with the id of, where the store has it. */
-  async #findParent(id: string): Promise<string | null> {
-    const [, parent] = /^(.+):[\da-f]{12}\.\d+\.\d+$/.exec(id) ?? []
-    return parent !== undefined && (await this.#library.readRow(parent)) !== null ? parent : null
+  /** The session of the run that called this sub-agent, where the store has it. */
+  async #findParent({ parent }: SessionRow): Promise<string | null> {
+    return parent !== null && (await this.#library.findRow(parent)) !== null ? parent : null
   }
 
   /** @throws {UsageError} `invalid_option` for a record that does not exist */
@@ -183,9 +185,8 @@ export class StudioViews {
   }
 
   async #countVisits(): Promise<VisitsView> {
-    const rows = await this.#library.listRows()
+    const latest = await this.#library.listPage({ limit: maxCounted })
     const until = performance.now() + countingMs
-    const latest = rows.toSorted((a, b) => b.updatedAt - a.updatedAt).slice(0, maxCounted)
     const sum = new Map<string, number>()
     let sessions = 0
     for (const { id, records } of latest) {

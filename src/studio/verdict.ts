@@ -1,4 +1,4 @@
-import type { AgentContext } from '../../machines/agent/context.js'
+import type { AgentContext, GuardrailVerdict } from '../../machines/agent/context.js'
 import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
@@ -50,8 +50,12 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   if (state === 'CANCELLED') return 'It was cancelled.'
   const why = explainEnd(context, reason ?? 'internal').message
   if (verdict === null) return why
-  const named = verdict.rule === undefined ? verdict.guard : `progress.${verdict.rule}`
-  return `Stopped by ${verdict.userGuard ?? named}. ${why}${formatToll(rows)}`
+  return `Stopped by ${formatGuardName(verdict)}. ${why}${formatToll(rows)}`
+}
+
+/** `repeated_call`, `progress.stale`, or the name of one of the user's own. */
+export function formatGuardName({ guard, rule, userGuard }: GuardrailVerdict): string {
+  return userGuard ?? (rule === undefined ? guard : `progress.${rule}`)
 }
 
 function formatSleep(wakeAt: number, { config }: AgentContext): string {

@@ -235,9 +235,10 @@ describe("a stored session in Stately's editor", () => {
       (page) => page.clock.install(),
     )
     const note = page.locator('.stately-note')
-    await page.locator('iframe').waitFor()
-    expect(await note.count()).toBe(0)
-    expect(await page.locator('.picture svg').count()).toBe(0)
+    // From the beginning: the frame shows an error of the browser where the editor cannot be reached.
+    await page.locator('.picture svg').waitFor()
+    expect(await note.textContent()).toMatch(/is being asked. Until it answers, this is our own chart.$/)
+    expect(await page.locator('iframe').isVisible()).toBe(false)
     await page.clock.runFor(9100)
     expect(await note.textContent()).toMatch(/^Stately's editor \(http.*\) has not answered for 9 seconds/)
     await page.locator('.picture svg').waitFor()
@@ -258,7 +259,7 @@ describe("a stored session in Stately's editor", () => {
     const { page } = await openPage(
       await stately('--session', 'work', '--store', url, '--editor', `${editor.url}?silent`),
     )
-    await page.locator('iframe').waitFor()
+    await page.locator('iframe').waitFor({ state: 'attached' })
     await page.evaluate(() => window.postMessage({ type: '@statelyai.ready' }, '*'))
     await page.locator('body').press('ArrowRight')
     await page.locator('.now-label', { hasText: 'run 1' }).waitFor()

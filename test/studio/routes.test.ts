@@ -7,7 +7,14 @@ describe('the addresses of the studio', () => {
 
   it.each<[string, Route]>([
     [paths.chart, { method: 'GET', to: 'chart' }],
-    [paths.sessions, { method: 'GET', to: 'sessions' }],
+    [
+      paths.sessions,
+      { method: 'GET', to: 'sessions', list: { q: '', sort: 'standing', offset: 0, limit: 60 } },
+    ],
+    [
+      paths.found({ q: 'a&b tool:pay', sort: 'cost', offset: 60, limit: 10 }),
+      { method: 'GET', to: 'sessions', list: { q: 'a&b tool:pay', sort: 'cost', offset: 60, limit: 10 } },
+    ],
     [paths.session(id), { method: 'GET', to: 'session', id }],
     [paths.moment(id, 7), { method: 'GET', to: 'moment', id, seq: 7 }],
     [paths.moments(id, 1, 64), { method: 'GET', to: 'moments', id, first: 1, last: 64 }],

@@ -24,8 +24,8 @@ export const statelyCommand: Command = {
   options,
   notes: [
     "The studio listens on 127.0.0.1 and holds Stately's editor in a frame. Of each record it sends the editor the state, the\n" +
-      "event's name, the reason, and how many steps, tokens and USD; text of the conversation only with --context. Where the\n" +
-      'editor does not answer within 9 seconds, the studio shows its own chart. Ctrl-C ends it.',
+      "event's name, the reason, and how many steps, tokens and USD; text of the conversation only with --context. Until the\n" +
+      'editor answers, the studio shows its own chart. Ctrl-C ends it.',
     'Examples:\n  statewright stately --session work\n  statewright stately --live',
   ],
   execute: async (args, io) => {

@@ -11,7 +11,7 @@ import { type Highlights, Picture } from './picture.js'
 import { useKeys } from './run-hooks.js'
 import { StatelyEditor } from './stately.js'
 import { formatStatePath, getLastPart } from './format.js'
-import { drawVisitedChart } from './visited-chart.js'
+import { drawVisitedChart } from '../visited-chart.js'
 
 export type Overlay = 'run' | 'stored' | 'tests' | 'never'
 
@@ -47,7 +47,7 @@ export function ChartPane(props: ChartProps) {
   const { editor } = chart
   const canEdit = editor !== undefined && props.moment !== undefined
   const [sheet, setSheet] = useState(canEdit ? 'stately' : row ? 'visited' : 'overview')
-  const [isSilent, setSilent] = useState(false)
+  const [isEditorReady, setEditorReady] = useState(false)
   const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
   const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
   const active = row?.to ?? []
@@ -115,10 +115,10 @@ export function ChartPane(props: ChartProps) {
           row={row}
           moment={props.moment}
           isDone={chart.states.some(({ path, type }) => path === row.to[0] && type === 'final')}
-          onSilent={setSilent}
+          onReady={setEditorReady}
         />
       )}
-      {canEdit && sheet === 'stately' && !isSilent ? null : sheet === 'outline' || !shown ? (
+      {canEdit && sheet === 'stately' && isEditorReady ? null : sheet === 'outline' || !shown ? (
         <Outline chart={chart} active={active} markOf={markOf} onState={onState} />
       ) : (
         <Sheet

@@ -14,14 +14,14 @@ import type {
   VisitsView,
 } from '../protocol.js'
 import { loadOnce } from '../../core/base/lazy-load.js'
-import { paths } from '../routes.js'
+import { type ListRequest, paths } from '../routes.js'
 
 /** The page's data source: a server, or the file itself. */
 export interface Source {
   /** Whether this is an exported file: one session, read-only. */
   isFile: boolean
   chart(): Promise<ChartView>
-  sessions(): Promise<SessionsView>
+  sessions: (list: Partial<ListRequest>) => Promise<SessionsView>
   visits(): Promise<VisitsView>
   /** The end of the session, which is shown first. */
   end(id: string): Promise<EndView>
@@ -49,7 +49,7 @@ export function createServerSource(): Source {
   return {
     isFile: false,
     chart: loadOnce(() => getJson<ChartView>(paths.chart)),
-    sessions: () => getJson(paths.sessions),
+    sessions: (list) => getJson(paths.found(list)),
     visits: () => getJson(paths.visits),
     end: (id) => getJson(paths.end(id)),
     session: (id) => getJson(paths.session(id)),
@@ -91,7 +91,17 @@ export function createFileSource(island: { textContent: string | null } | null):
     isFile: true,
     chart: () => Promise.resolve(chart),
     sessions: () =>
-      Promise.resolve({ store: 'this file', readOnly: 'This is a file.', sessions: [session.session] }),
+      Promise.resolve({
+        store: 'this file',
+        readOnly: 'This is a file.',
+        sessions: [session.session],
+        total: 1,
+        counts: {},
+        known: 1,
+        unread: 0,
+        facets: {},
+        days: [],
+      }),
     visits: () => Promise.resolve(visits),
     end: (id) => (id === session.session.id ? Promise.resolve({ view: session, moment: null }) : refuse()),
     session: (id) => (id === session.session.id ? Promise.resolve(session) : refuse()),

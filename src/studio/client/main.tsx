@@ -75,7 +75,7 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
         ) : screen === 'compare' ? (
           <CompareScreen source={source} a={a} b={b} />
         ) : (
-          <SessionsScreen source={source} onProblem={setProblem} />
+          <SessionsScreen source={source} query={screen === 'find' ? a : ''} onProblem={setProblem} />
         )}
       </ErrorBoundary>
     </>
@@ -111,7 +111,7 @@ async function startPage(): Promise<void> {
   const file = createFileSource(document.querySelector('#statewright[type="application/json"]'))
   const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'))
   root.id = 'app'
-  const held = file ? await file.sessions() : null
+  const held = file ? await file.sessions({}) : null
   render(
     <App source={file ?? createServerSource()} onlySession={held ? (held.sessions[0]?.id ?? '') : null} />,
     root,

@@ -1,12 +1,15 @@
-import { formatWakeTime } from '../../core/base/wake-time.js'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { LiveMessage, SessionRow, SessionsView } from '../protocol.js'
-import { Loading, Trouble, useLoaded } from './loading.js'
-import { useKeys } from './run-hooks.js'
-import { StatePill } from './run-head.js'
-import { RunScreen } from './run-screen.js'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { SessionRow, SessionsView } from '../protocol.js'
+import { findTerm, longestQuery, replaceTerm, type SessionSort } from '../session-query.js'
 import type { Source } from './data-source.js'
-import { formatAgo, formatCount, formatMoney, formatNumber, formatShort } from './format.js'
+import { formatCount, formatNumber } from './format.js'
+import { Loading, Trouble } from './loading.js'
+import { useKeys } from './run-hooks.js'
+import { RunScreen } from './run-screen.js'
+import { SessionDays } from './session-days.js'
+import { SessionFilters } from './session-filters.js'
+import { SessionList } from './session-list.js'
+import { useFoundSessions } from './use-found-sessions.js'
 
 const standings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 const titles: Record<SessionRow['standing'], string> = {
@@ -17,7 +20,6 @@ const titles: Record<SessionRow['standing'], string> = {
   ended: 'Ended',
   damaged: 'Damaged',
 }
-const pageSize = 60
 
 interface ScreenProps {
   source: Source
@@ -26,12 +28,11 @@ interface ScreenProps {
 
 /** The session that a process writes to; when none does, the one written last. */
 export function LatestScreen({ source, onProblem }: ScreenProps) {
-  const list = useLoaded('sessions', () => source.sessions())
+  const { view, error, reload } = useFoundSessions(source, { q: '', sort: 'updated' }, onProblem)
   const shown = useRef<string | null>(null)
-  useLiveList(source, list.set, onProblem)
-  if (list.error !== null && !list.value) return <Trouble error={list.error} onRetry={list.reload} />
-  if (!list.value) return <Loading what="Reading the sessions" />
-  const { sessions } = list.value
+  if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
+  if (!view) return <Loading what="Reading the sessions" />
+  const { sessions } = view
   const before = sessions.find(({ id }) => id === shown.current)
   const [latest] = sessions.toSorted((a, b) => b.updatedAt - a.updatedAt)
   const row = before?.holder == null ? latest : before
@@ -40,27 +41,29 @@ export function LatestScreen({ source, onProblem }: ScreenProps) {
   return <RunScreen key={row.id} source={source} id={row.id} seq={null} onProblem={onProblem} />
 }
 
-/** All sessions of the store: those that wait for a person first. */
-export function SessionsScreen({ source, onProblem }: ScreenProps) {
-  const list = useLoaded('sessions', () => source.sessions())
-  const [search, setSearch] = useState('')
-  const [only, setOnly] = useState<SessionRow['standing'] | null>(null)
+/** The sessions of the store: those that wait for a person first. `query`: what is searched for at the beginning. */
+export function SessionsScreen({ source, query, onProblem }: ScreenProps & { query: string }) {
+  const [q, setQuery] = useState(query)
+  const [sort, setSort] = useState<SessionSort>('standing')
   const [chosen, choose] = useState<readonly string[]>([])
   const field = useRef<HTMLInputElement>(null)
-  useLiveList(source, list.set, onProblem)
+  const { view, error, reload, loadMore } = useFoundSessions(source, { q, sort }, onProblem)
   useKeys(({ key }) => {
     if (key !== '/') return false
     field.current?.focus()
     return true
   })
-  const found = useMemo(() => filterSessions(list.value?.sessions ?? [], search), [list.value, search])
-  if (list.error !== null && !list.value) return <Trouble error={list.error} onRetry={list.reload} />
-  if (!list.value) return <Loading what="Reading the sessions" />
-  const { sessions, store, readOnly } = list.value
-  const groups = standings
-    .filter((standing) => only === null || only === standing)
-    .map((standing) => ({ standing, rows: found.filter((row) => row.standing === standing) }))
-    .filter(({ rows }) => rows.length > 0)
+  useEffect(() => {
+    // So that the way back from a session leads to what was found.
+    const timer = setTimeout(
+      () => history.replaceState(null, '', q.trim() === '' ? '#/' : `#/find/${encodeURIComponent(q)}`),
+      250,
+    )
+    return () => clearTimeout(timer)
+  }, [q])
+  if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
+  if (!view) return <Loading what="Reading the sessions" />
+  const { sessions, total, store, readOnly } = view
   const toggle = (id: string): void =>
     choose((before) => (before.includes(id) ? before.filter((one) => one !== id) : [...before.slice(-1), id]))
   const [a, b] = chosen
@@ -68,8 +71,8 @@ export function SessionsScreen({ source, onProblem }: ScreenProps) {
     <main class="sessions">
       <header class="sessions-head">
         <h1>Sessions</h1>
-        <p class="lead">
-          {formatCount(sessions.length, 'session')}
+        <p class="lead" role="status">
+          {describeCount(view, q)}
           {store !== 'sessions' && ` · ${store}`}
         </p>
         <div class="sessions-tools">
@@ -79,46 +82,92 @@ export function SessionsScreen({ source, onProblem }: ScreenProps) {
               ref={field}
               type="search"
               placeholder="Search  /"
-              value={search}
-              onInput={(event) => setSearch(event.currentTarget.value)}
+              title="Words of messages, titles and tags, and tool:pay, state:paused, reason:timeout, tag:user=ann, cost>0.01, >1m, since:2026-11-01"
+              maxLength={longestQuery}
+              value={q}
+              onInput={(event) => setQuery(event.currentTarget.value)}
             />
           </label>
-          <div class="segments" role="group" aria-label="Which are shown">
-            <button type="button" aria-pressed={only === null} onClick={() => setOnly(null)}>
-              All
-            </button>
-            {standings
-              .filter((standing) => sessions.some((row) => row.standing === standing))
-              .map((standing) => (
-                <button
-                  key={standing}
-                  type="button"
-                  aria-pressed={only === standing}
-                  onClick={() => setOnly(standing)}
-                >
-                  {titles[standing]}{' '}
-                  <small>{formatNumber(sessions.filter((row) => row.standing === standing).length)}</small>
-                </button>
-              ))}
-          </div>
+          <Standings view={view} q={q} onQuery={setQuery} />
           {a !== undefined && b !== undefined && (
             <a class="button primary" href={`#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`}>
               Compare the two
             </a>
           )}
         </div>
+        <SessionFilters facets={view.facets} q={q} sort={sort} onQuery={setQuery} onSort={setSort} />
+        <SessionDays
+          days={view.days}
+          onReason={(reason) => setQuery(replaceTerm(q, 'reason:', `reason:${reason}`))}
+        />
         {readOnly !== null && <p class="read-only">{readOnly}</p>}
       </header>
-      {groups.length === 0 && <EmptyList isEmpty={sessions.length === 0} store={store} />}
-      {groups.map(({ standing, rows }) => (
-        <Group key={standing} standing={standing} rows={rows} chosen={chosen} onToggle={toggle} />
-      ))}
+      {error !== null && (
+        <p class="refusal" role="alert">
+          {error instanceof Error ? error.message : String(error)}
+        </p>
+      )}
+      {total === 0 && <EmptyList view={view} q={q} />}
+      {sort === 'standing' ? (
+        standings
+          .map((standing) => ({ standing, rows: sessions.filter((row) => row.standing === standing) }))
+          .filter(({ rows }) => rows.length > 0)
+          .map(({ standing, rows }) => (
+            <section key={standing} class={`group group-${standing}`} aria-labelledby={`group-${standing}`}>
+              <h2 id={`group-${standing}`}>
+                {titles[standing]} <small>{formatNumber(view.counts[standing] ?? rows.length)}</small>
+              </h2>
+              <SessionList rows={rows} source={source} chosen={chosen} onToggle={toggle} />
+            </section>
+          ))
+      ) : (
+        <section class="group" aria-label="Sessions">
+          <SessionList rows={sessions} source={source} chosen={chosen} onToggle={toggle} />
+        </section>
+      )}
+      {total > sessions.length && sessions.length > 0 && (
+        <More count={total - sessions.length} shown={sessions.length} onMore={loadMore} />
+      )}
     </main>
   )
 }
 
-function EmptyList({ isEmpty, store }: { isEmpty: boolean; store: string }) {
-  return isEmpty ? (
+function describeCount({ total, known, unread }: SessionsView, q: string): string {
+  const all =
+    q.trim() === ''
+      ? formatCount(total, 'session')
+      : `${formatNumber(total)} of ${formatCount(known, 'session')}`
+  return q.trim() !== '' && unread > 0 ? `${all}, and ${formatNumber(unread)} are still being read` : all
+}
+
+/** How many sessions stand how, each as a filter. */
+function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuery: (q: string) => void }) {
+  const only = findTerm(q, 'is:')
+  const choose = (standing: string | null): void =>
+    onQuery(replaceTerm(q, 'is:', standing === null ? null : `is:${standing}`))
+  return (
+    <div class="segments" role="group" aria-label="Which are shown">
+      <button type="button" aria-pressed={only === null} onClick={() => choose(null)}>
+        All
+      </button>
+      {standings
+        .filter((standing) => (view.counts[standing] ?? 0) > 0 || only === standing)
+        .map((standing) => (
+          <button
+            key={standing}
+            type="button"
+            aria-pressed={only === standing}
+            onClick={() => choose(standing)}
+          >
+            {titles[standing]} <small>{formatNumber(view.counts[standing] ?? 0)}</small>
+          </button>
+        ))}
+    </div>
+  )
+}
+
+function EmptyList({ view: { known, store }, q }: { view: SessionsView; q: string }) {
+  return known === 0 && q.trim() === '' ? (
     <div class="trouble">
       <h2>No session yet</h2>
       <p>
@@ -131,160 +180,20 @@ function EmptyList({ isEmpty, store }: { isEmpty: boolean; store: string }) {
   )
 }
 
-interface GroupProps {
-  standing: SessionRow['standing']
-  rows: readonly SessionRow[]
-  chosen: readonly string[]
-  onToggle: (id: string) => void
-}
-
-function Group({ standing, rows, chosen, onToggle }: GroupProps) {
-  const [limit, setLimit] = useState(pageSize)
-  const more = useRef<HTMLButtonElement>(null)
-  const hidden = rows.length - limit
+/** The rest of a long list, which comes when the end is in sight. */
+function More({ count, shown, onMore }: { count: number; shown: number; onMore: () => void }) {
+  const button = useRef<HTMLButtonElement>(null)
   useEffect(() => {
-    if (!more.current) return undefined
+    if (!button.current) return undefined
     const seen = new IntersectionObserver((entries) => {
-      if (entries.some(({ isIntersecting }) => isIntersecting)) setLimit((before) => before + pageSize)
+      if (entries.some(({ isIntersecting }) => isIntersecting)) onMore()
     })
-    seen.observe(more.current)
+    seen.observe(button.current)
     return () => seen.disconnect()
-  }, [limit, hidden > 0])
+  }, [shown])
   return (
-    <section class={`group group-${standing}`} aria-labelledby={`group-${standing}`}>
-      <h2 id={`group-${standing}`}>
-        {titles[standing]} <small>{formatNumber(rows.length)}</small>
-      </h2>
-      <ul class="session-list">
-        {rows.slice(0, limit).map((row) => (
-          <Row key={row.id} row={row} isChosen={chosen.includes(row.id)} onToggle={onToggle} />
-        ))}
-      </ul>
-      {hidden > 0 && (
-        <button ref={more} type="button" class="quiet-button" onClick={() => setLimit(limit + pageSize)}>
-          {formatNumber(hidden)} more
-        </button>
-      )}
-    </section>
+    <button ref={button} type="button" class="quiet-button" onClick={onMore}>
+      {formatNumber(count)} more
+    </button>
   )
-}
-
-function Row({
-  row,
-  isChosen,
-  onToggle,
-}: {
-  row: SessionRow
-  isChosen: boolean
-  onToggle: (id: string) => void
-}) {
-  const {
-    id,
-    name,
-    title,
-    state,
-    reason,
-    wakeAt,
-    steps,
-    tokens,
-    cost,
-    updatedAt,
-    problem,
-    holder,
-    isAttached,
-    forkedFrom,
-  } = row
-  return (
-    <li class="session">
-      <input
-        type="checkbox"
-        checked={isChosen}
-        aria-label={`Choose ${title || id} to compare`}
-        onChange={() => onToggle(id)}
-      />
-      <a href={`#/session/${encodeURIComponent(id)}`} class="session-link">
-        <span class="session-title">{title || name || id}</span>
-        <span class="session-sub">
-          {name ?? id}
-          {forkedFrom && ` · fork of ${forkedFrom.sessionId}`}
-          {isAttached ? ' · live' : holder === null ? '' : ` · ${holder}`}
-          {problem !== null && ` · ${problem}`}
-        </span>
-      </a>
-      <span class="session-state">
-        {row.standing === 'damaged' ? (
-          <span class="pill tone-bad">damaged</span>
-        ) : (
-          <StatePill state={state} isAsleep={reason === 'sleeping'} />
-        )}
-        {reason !== null && reason !== 'sleeping' && <small>{reason.replaceAll('_', ' ')}</small>}
-        {wakeAt !== null && <small>until {formatWakeTime(wakeAt)}</small>}
-      </span>
-      <span class="session-number">
-        {steps === null ? '—' : formatNumber(steps)}
-        <small>{steps === 1 ? 'step' : 'steps'}</small>
-      </span>
-      <span class="session-number">
-        {formatShort(tokens)}
-        <small>tokens</small>
-      </span>
-      <span class="session-number">
-        {formatMoney(cost)}
-        <small>cost</small>
-      </span>
-      <time class="session-time" dateTime={new Date(updatedAt).toISOString()}>
-        {formatAgo(updatedAt, Date.now())}
-      </time>
-    </li>
-  )
-}
-
-function filterSessions(sessions: readonly SessionRow[], search: string): SessionRow[] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = sessions.filter(({ id, name, title, state, reason }) => {
-    const text = `${id} ${name ?? ''} ${title} ${state ?? ''} ${reason ?? ''}`.toLowerCase()
-    return words.every((word) => text.includes(word))
-  })
-  return found.toSorted((one, other) => other.updatedAt - one.updatedAt)
-}
-
-/** Applies live changes once a frame, so that many runs cost no more than one. */
-function useLiveList(
-  source: Source,
-  set: (change: (view: SessionsView) => SessionsView) => void,
-  onProblem: (problem: string | null) => void,
-): void {
-  useEffect(() => {
-    const changed = new Map<string, SessionRow | null>()
-    let frame = 0
-    const put = (): void => {
-      frame = 0
-      const now = new Map(changed)
-      changed.clear()
-      set((view) => ({
-        ...view,
-        sessions: [
-          ...view.sessions.flatMap((row) => {
-            const other = now.get(row.id)
-            now.delete(row.id)
-            return other === null ? [] : [other ?? row]
-          }),
-          ...[...now.values()].filter((row) => row !== null),
-        ],
-      }))
-    }
-    const hear = (message: LiveMessage): void => {
-      if (message.type === 'store') return onProblem(message.problem)
-      if (message.type === 'session') changed.set(message.row.id, message.row)
-      else if (message.type === 'gone') changed.set(message.sessionId, null)
-      else return undefined
-      frame ||= requestAnimationFrame(put)
-      return undefined
-    }
-    const stop = source.live(null, hear)
-    return () => {
-      stop()
-      cancelAnimationFrame(frame)
-    }
-  }, [source])
 }

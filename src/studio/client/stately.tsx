@@ -11,12 +11,12 @@ interface Props {
   moment: MomentView
   /** Whether the run has ended in this record. */
   isDone: boolean
-  /** Told when the editor has not answered in time, and when it has after all. */
-  onSilent: (isSilent: boolean) => void
+  /** Told when the editor answers. Until then the studio's own chart is shown. */
+  onReady: (isReady: boolean) => void
 }
 
 /** Stately's editor in a frame, which gets the machine once and then one snapshot for each record that is looked at. */
-export function StatelyEditor({ editor, row, moment, isDone, onSilent }: Props) {
+export function StatelyEditor({ editor, row, moment, isDone, onReady }: Props) {
   const { url, machine, withContext } = editor
   const { origin } = new URL(url)
   const frame = useRef<HTMLIFrameElement>(null)
@@ -35,10 +35,10 @@ export function StatelyEditor({ editor, row, moment, isDone, onSilent }: Props) 
     return () => {
       removeEventListener('message', listen)
       clearTimeout(timer)
-      onSilent(false)
+      onReady(false)
     }
   }, [])
-  useEffect(() => onSilent(isSilent && !isReady), [isSilent, isReady])
+  useEffect(() => onReady(isReady), [isReady])
   useEffect(() => {
     if (!isReady) return
     post({
@@ -60,10 +60,14 @@ export function StatelyEditor({ editor, row, moment, isDone, onSilent }: Props) 
     post({ type: '@statelyai.inspectSnapshot', snapshot, event: event ?? { type: typeOf(row) } })
   }, [isReady, row, moment])
 
-  const isAlone = isSilent && !isReady
   return (
     <>
-      {isAlone && (
+      {!isReady && !isSilent && (
+        <p class="stately-note" role="status">
+          Stately's editor ({origin}) is being asked. Until it answers, this is our own chart.
+        </p>
+      )}
+      {!isReady && isSilent && (
         <p class="stately-note" role="status">
           Stately's editor ({origin}) has not answered for {patienceMs / 1000} seconds: it cannot be reached
           from here, or needs something else by now. This is our own chart; the editor has been told nothing
@@ -73,7 +77,7 @@ export function StatelyEditor({ editor, row, moment, isDone, onSilent }: Props) 
       <iframe
         ref={frame}
         class="stately"
-        hidden={isAlone}
+        hidden={!isReady}
         title="Stately's editor"
         src={url}
         referrerpolicy="no-referrer"

@@ -10,6 +10,7 @@ import { type Row, row } from '../measure.js'
 import { agentOf, scripted, stepping } from '../scripted.js'
 import { SessionActions } from '../../../src/studio/session-actions.js'
 import { AttachedRuns } from '../../../src/studio/attached-runs.js'
+import { SessionCatalogue } from '../../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../../src/studio/session-library.js'
 import { StudioViews } from '../../../src/studio/studio-views.js'
 import { chatHandler } from '../../../src/ui/index.js'
@@ -84,7 +85,7 @@ function studioOf(store: SessionStore): StudioViews {
   const nobody = (): void => undefined
   const library = new SessionLibrary(store, () => false)
   const actions = new SessionActions({ library, runs: new AttachedRuns(nobody, nobody) })
-  return new StudioViews(library, actions, { store: '', machine: undefined })
+  return new StudioViews(new SessionCatalogue(library), actions, { store: '', machine: undefined })
 }
 
 const createDelta = (seq: number): AgentEvent => ({
@@ -255,7 +256,10 @@ export const recordRows: readonly Row[] = [
     from: 50,
     atMost: 400,
     prepare: shelf,
-    run: async ({ store }) => [await studioOf(store).getSessions(), await studioOf(store).getVisits()],
+    run: async ({ store }) => [
+      await studioOf(store).getSessions({ q: 'one', sort: 'standing', offset: 0, limit: 60 }),
+      await studioOf(store).getVisits(),
+    ],
   }),
   row({
     name: 'the studio: a session',

@@ -5,6 +5,7 @@ import type { Paint, Style } from '../../../core/format/paint.js'
 import { getStateStyle } from '../../../core/format/run-summary.js'
 import { formatCount, formatMoney, shorten } from '../../../core/format/format-words.js'
 import { readSessionAt } from '../../../core/sessions/replay-session.js'
+import { getListedTitle } from '../../../core/sessions/listed-title.js'
 import { createSummary } from '../../../core/sessions/session-summary.js'
 import { StoreError, type StoreErrorCode } from '../../../core/sessions/store/store-error.js'
 import type { ListedSession, SessionStore, SessionSummary } from '../../../core/sessions/store/store.js'
@@ -147,14 +148,15 @@ interface SessionInList extends Omit<SessionSummary, 'state'> {
 async function readSessionRow(store: SessionStore, entry: ListedSession): Promise<SessionInList | null> {
   const { summary, ...place } = entry
   try {
-    const { run, name, tags, parent, runs, state, definition } = await readSessionAt(store, entry.id)
+    const folded = await readSessionAt(store, entry.id)
+    const { run, name, tags, parent, runs, state, definition } = folded
+    const title = getListedTitle(summary, folded)
     if (run !== null) {
       const now = createSummary(run.context, { name, tags, parent, runs, definition })
-      const title = summary?.title ?? now.title
       return { ...now, ...place, title, state: toListedState(now.state, entry.holder) }
     }
     const [messages, { totalTokens, cost }] = [state.messages.length, state.usage]
-    const named = { ...(name !== undefined && { name }), title: summary?.title ?? name ?? '' }
+    const named = { ...(name !== undefined && { name }), title }
     return { ...emptySummary, ...place, ...named, messages, totalTokens, cost, state: 'new' }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error

@@ -1,4 +1,4 @@
-import type { ChartTransition, ChartView } from '../protocol.js'
+import type { ChartTransition, ChartView } from './protocol.js'
 
 /**
  * Draws the part of the chart that a run visited, narrow enough that its letters keep their size: the outer states one below

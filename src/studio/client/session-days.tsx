@@ -1,0 +1,105 @@
+import type { DayView } from '../protocol.js'
+import { formatCount, formatMoney } from './format.js'
+
+const height = 36
+/** The frequent reasons have a colour of their own; the others share the last. */
+const colours = 4
+
+/** What the found sessions cost by day, and why some of them failed. */
+export function SessionDays({
+  days,
+  onReason,
+}: {
+  days: readonly DayView[]
+  onReason: (reason: string) => void
+}) {
+  const cost = days.reduce((sum, day) => sum + day.cost, 0)
+  const totals = new Map<string, number>()
+  for (const { failures } of days)
+    for (const [reason, count] of Object.entries(failures))
+      totals.set(reason, (totals.get(reason) ?? 0) + count)
+  const reasons = [...totals].toSorted((a, b) => b[1] - a[1])
+  if (days.length === 0 || (cost === 0 && reasons.length === 0)) return null
+  const classOf = new Map(reasons.map(([reason], index) => [reason, `part-${Math.min(index, colours - 1)}`]))
+  return (
+    <div class="days">
+      {cost > 0 && (
+        <figure>
+          <figcaption>
+            Cost by day <strong>{formatMoney(cost)}</strong>
+          </figcaption>
+          <Columns
+            label={`Cost by day, from ${days[0]?.day} to ${days.at(-1)?.day}`}
+            days={days.map((day) => ({
+              day: day.day,
+              text: `${day.day}: ${formatMoney(day.cost)}, ${formatCount(day.sessions, 'session')}`,
+              parts: [{ name: 'part-cost', size: day.cost }],
+            }))}
+          />
+        </figure>
+      )}
+      {reasons.length > 0 && (
+        <figure>
+          <figcaption>
+            Failed
+            {reasons.slice(0, 6).map(([reason, count]) => (
+              <button key={reason} type="button" class="reason" onClick={() => onReason(reason)}>
+                <i class={classOf.get(reason)} /> {reason.replaceAll('_', ' ')} <strong>{count}</strong>
+              </button>
+            ))}
+          </figcaption>
+          <Columns
+            label={`Failed sessions by day: ${reasons.map(([reason, count]) => `${reason} ${count}`).join(', ')}`}
+            days={days.map(({ day, failures }) => ({
+              day,
+              text: `${day}: ${
+                Object.entries(failures)
+                  .map(([reason, count]) => `${reason} ${count}`)
+                  .join(', ') || 'none failed'
+              }`,
+              parts: reasons.flatMap(([reason]) =>
+                failures[reason] === undefined
+                  ? []
+                  : [{ name: classOf.get(reason) ?? '', size: failures[reason] }],
+              ),
+            }))}
+          />
+        </figure>
+      )}
+    </div>
+  )
+}
+
+interface Column {
+  day: string
+  text: string
+  parts: { name: string; size: number }[]
+}
+
+function Columns({ label, days }: { label: string; days: readonly Column[] }) {
+  const sizeOf = ({ parts }: Column): number => parts.reduce((sum, { size }) => sum + size, 0)
+  const most = Math.max(...days.map(sizeOf), Number.EPSILON)
+  return (
+    <svg
+      viewBox={`0 0 ${days.length * 10} ${height}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
+      {days.map((column, index) => {
+        let top = height
+        return (
+          <g key={column.day}>
+            <title>{column.text}</title>
+            <rect x={index * 10} y={0} width={10} height={height} class="part-none" />
+            {column.parts.map(({ name, size }) => {
+              const tall = size > 0 ? Math.max(1, (size / most) * (height - 2)) : 0
+              top -= tall
+              return <rect key={name} x={index * 10 + 1} y={top} width={8} height={tall} class={name} />
+            })}
+          </g>
+        )
+      })}
+    </svg>
+  )
+}

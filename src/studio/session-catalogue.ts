@@ -1,0 +1,374 @@
+import { UsageError } from '../core/base/errors.js'
+import { yieldToEventLoop } from '../core/base/event-loop.js'
+import type { LogFacts } from './log-facts.js'
+import type { DayView, SessionRow, SessionsView } from './protocol.js'
+import type { ListRequest } from './routes.js'
+import type { SessionLibrary } from './session-library.js'
+import {
+  type Findable,
+  normalizeText,
+  type QueryKey,
+  readQuery,
+  type SessionQuery,
+  type SessionSort,
+  sessionSorts,
+} from './session-query.js'
+
+/** Up to so many sessions, a refresh lists them all. */
+const maxListed = 3_000
+/** A larger store is listed whole every so many milliseconds, to find what is gone or has another title. */
+const sweepMs = 60_000
+/** How long a request waits for a large store. */
+const patienceMs = 150
+/** More changes at once are told as one. */
+const maxTold = 200
+/** How long logs are read in the background before requests may come in between, and how often that is told. */
+const [readingStretchMs, tellingMs] = [40, 1_000]
+/** How many sessions are listed at once. */
+const pageSize = 5_000
+/** The most sessions in one response. */
+const maxRows = 500
+const maxFacets = 50
+const maxDays = 30
+
+interface Entry extends Findable {
+  row: SessionRow
+  /** What its log was read at for searching; null: not yet. */
+  readKey: string | null
+}
+
+/** What has changed in a list. `isMore`: so much that the list is to be asked for anew. */
+export interface CatalogueChange {
+  changed: readonly SessionRow[]
+  gone: readonly string[]
+  isMore: boolean
+}
+
+type Found = Omit<SessionsView, 'store' | 'readOnly'>
+
+/**
+ * The sessions of a store, to be searched, filtered and counted without asking the store for all of them each time. What the
+ * store lists is known at once; what only a log tells (words of messages, tools, models, guards) as soon as it has been read.
+ */
+export class SessionCatalogue {
+  readonly library: SessionLibrary
+  /** Is told what has changed, and after how much more was listed or read. */
+  onChange: (change: CatalogueChange) => void = () => undefined
+  readonly #entries = new Map<string, Entry>()
+  readonly #childCounts = new Map<string, number>()
+  #sorted: Entry[] | null = null
+  #newest = 0
+  #sweptAt = -Infinity
+  #isWhole = false
+  #refreshing: Promise<void> | undefined
+
+  constructor(library: SessionLibrary) {
+    this.library = library
+  }
+
+  has(id: string): boolean {
+    return this.#entries.has(id)
+  }
+
+  /** How many have been listed. */
+  get known(): number {
+    return this.#entries.size
+  }
+
+  /** How many are still to be read; while the store has not been listed whole, at least one. */
+  get unread(): number {
+    let count = this.#isWhole ? 0 : 1
+    for (const entry of this.#entries.values()) if (isUnread(entry)) count += 1
+    return count
+  }
+
+  /**
+   * Lists what has changed in the store. Logs of changed sessions are read for at most `readingMs`, those first that stand first
+   * in the list. A refresh that is under way is waited for.
+   */
+  refresh(readingMs: number): Promise<void> {
+    this.#refreshing ??= this.#refresh(readingMs).finally(() => {
+      this.#refreshing = undefined
+    })
+    return this.#refreshing
+  }
+
+  /** The same, but of a large store what it has not told in a moment follows later. */
+  async refreshSoon(readingMs: number): Promise<void> {
+    const refreshed = this.refresh(readingMs)
+    if (this.#isWhole && this.#entries.size <= maxListed) return refreshed
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, patienceMs)
+    })
+    await Promise.race([refreshed, patience]).finally(() => clearTimeout(timer))
+  }
+
+  async #refresh(readingMs: number): Promise<void> {
+    const isSweep = this.#entries.size <= maxListed || performance.now() - this.#sweptAt > sweepMs
+    const changed = new Map<string, SessionRow>()
+    const note = (row: SessionRow): void => {
+      if (this.#put(row)) changed.set(row.id, row)
+    }
+    const gone = isSweep ? await this.#sweep(note) : await this.#listNews(note)
+    for (const id of gone) this.#remove(id)
+    const until = performance.now() + readingMs
+    for (const { id } of [...changed.values()].sort(compareStanding)) {
+      if (performance.now() >= until) break
+      // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
+      const row = await this.library.readRow(id)
+      if (row === null) continue
+      this.#put(row)
+      changed.set(id, row)
+    }
+    this.#tell([...changed.values()], gone)
+  }
+
+  /** What changes at once in great number is not told one by one. */
+  #tell(changed: readonly SessionRow[], gone: readonly string[]): void {
+    if (changed.length + gone.length === 0) return
+    const isMuch = changed.length + gone.length > maxTold
+    this.onChange(isMuch ? { changed: [], gone: [], isMore: true } : { changed, gone, isMore: false })
+  }
+
+  /** Lists the whole store, page by page; returns those that are gone. */
+  async #sweep(note: (row: SessionRow) => void): Promise<string[]> {
+    const before = new Set(this.#entries.keys())
+    let after: { updatedAt: number; id: string } | undefined
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- one page after the other
+      const page = await this.library.listPage({ limit: pageSize, ...(after && { after }) })
+      for (const row of page) {
+        before.delete(row.id)
+        note(row)
+      }
+      const last = page.at(-1)
+      if (page.length < pageSize || last === undefined) break
+      after = { updatedAt: last.updatedAt, id: last.id }
+      // oxlint-disable-next-line no-await-in-loop -- yields to requests
+      await yieldToEventLoop()
+    }
+    this.#sweptAt = performance.now()
+    this.#isWhole = true
+    // What was written during the sweep may have moved to a page that was read already.
+    const gone: string[] = []
+    for (const id of before) {
+      // oxlint-disable-next-line no-await-in-loop -- there are few
+      const row = await this.library.readRow(id)
+      if (row) note(row)
+      else gone.push(id)
+    }
+    return gone
+  }
+
+  /** Lists what was written since, and looks at those at work, whose holder may be gone without a word. */
+  async #listNews(note: (row: SessionRow) => void): Promise<string[]> {
+    for (const row of await this.library.listPage({ since: this.#newest })) note(row)
+    const gone: string[] = []
+    for (const { row } of [...this.#entries.values()]) {
+      if (row.holder === null && !row.isAttached) continue
+      // oxlint-disable-next-line no-await-in-loop -- as many as there are runs at work
+      const now = await this.library.findRow(row.id)
+      if (now) note(now)
+      else gone.push(row.id)
+    }
+    return gone
+  }
+
+  /** Whether it is new or differs. `isRead`: what its log tells was read again. */
+  #put(row: SessionRow, isRead = false): boolean {
+    const before = this.#entries.get(row.id)
+    this.#newest = Math.max(this.#newest, row.updatedAt)
+    row.children = this.#childCounts.get(row.id) ?? 0
+    const isSame = before !== undefined && JSON.stringify(before.row) === JSON.stringify(row)
+    if (isSame && !isRead) return false
+    if (before === undefined && row.parent !== null) this.#countChild(row.parent, 1)
+    this.#entries.set(row.id, createEntry(row, this.library.findFacts(row.id)))
+    this.#sorted = null
+    return !isSame
+  }
+
+  #remove(id: string): void {
+    const entry = this.#entries.get(id)
+    if (!entry) return
+    this.#entries.delete(id)
+    this.library.forget(id)
+    if (entry.row.parent !== null) this.#countChild(entry.row.parent, -1)
+    this.#sorted = null
+  }
+
+  #countChild(parent: string, by: number): void {
+    const count = (this.#childCounts.get(parent) ?? 0) + by
+    this.#childCounts.set(parent, count)
+    const entry = this.#entries.get(parent)
+    if (entry) entry.row = { ...entry.row, children: count }
+  }
+
+  /** Reads the logs of sessions that were not read yet, the last written first, for as long as `rest` allows. */
+  async readLogs(rest: () => Promise<boolean>): Promise<void> {
+    const due = [...this.#entries.values()].filter(isUnread).sort((a, b) => b.updatedAt - a.updatedAt)
+    const isSmall = this.#entries.size <= maxListed
+    let until = 0
+    let toldAt = performance.now()
+    for (const { row } of due) {
+      if (performance.now() > until) {
+        // oxlint-disable-next-line no-await-in-loop -- requests come first
+        if (!(await rest())) return
+        until = performance.now() + readingStretchMs
+      }
+      // oxlint-disable-next-line no-await-in-loop -- one after the other, in the background
+      const now = await this.library.readFacts(row.id)
+      if (now === null || !this.#entries.has(row.id)) continue
+      const hasChanged = this.#put(now, true)
+      if (hasChanged && isSmall) this.#tell([now], [])
+      if (performance.now() - toldAt < tellingMs) continue
+      toldAt = performance.now()
+      this.onChange({ changed: [], gone: [], isMore: true })
+    }
+    if (due.length > 0) this.onChange({ changed: [], gone: [], isMore: true })
+  }
+
+  /** @throws {UsageError} `invalid_option` for a query or an order that there is not */
+  find({ q, sort, offset, limit }: ListRequest): Found {
+    const query = readQuery(q)
+    const order = sessionSorts.find((one) => one === sort)
+    if (order === undefined) {
+      const what = `The order must be one of ${sessionSorts.join(', ')}; '${sort.slice(0, 50)}' is none.`
+      throw new UsageError('invalid_option', what, 'sort')
+    }
+    this.#sorted ??= [...this.#entries.values()].sort((a, b) => compareStanding(a.row, b.row))
+    const counts: Found['counts'] = {}
+    const found: Entry[] = []
+    for (const entry of this.#sorted) {
+      if (!this.#isShown(entry, query) || !query.matchesAnyStanding(entry)) continue
+      const { standing } = entry.row
+      counts[standing] = (counts[standing] ?? 0) + 1
+      if (query.matches(entry)) found.push(entry)
+    }
+    const whole = order === 'standing' ? found : found.sort(comparators[order])
+    return {
+      sessions: whole.slice(offset, offset + Math.min(limit, maxRows)).map(({ row }) => row),
+      total: whole.length,
+      counts,
+      known: this.known,
+      unread: this.unread,
+      facets: countFacets(whole),
+      days: countDays(whole),
+    }
+  }
+
+  /** Sub-agents stand below their session: they are found by themselves only where that session is not. */
+  #isShown({ row }: Entry, query: SessionQuery): boolean {
+    if (query.parent !== null || row.parent === null) return true
+    const parent = this.#entries.get(row.parent)
+    return parent === undefined || (!query.isEmpty && !query.matchesAnyStanding(parent))
+  }
+}
+
+/** A session that a process writes to is read when it rests, or when it has never been. */
+const isUnread = ({ row, readKey }: Entry): boolean =>
+  readKey === null || (row.holder === null && readKey !== toReadKey(row))
+
+const toReadKey = ({ records, createdAt }: SessionRow): string => `${records} ${createdAt}`
+
+function createEntry(row: SessionRow, facts: (LogFacts & { key: string }) | null): Entry {
+  const lower = (values: readonly (string | null)[]): string[] =>
+    values.flatMap((value) => (value === null ? [] : [value.toLowerCase()]))
+  const tags = Object.entries(row.tags)
+  const words = [row.id, row.name ?? '', row.title, ...tags.flat(), row.state ?? '', row.reason ?? '']
+  return {
+    row,
+    readKey: facts?.key ?? null,
+    text: normalizeText([...words, facts?.text ?? ''].join('\n')),
+    terms: {
+      state: lower([row.state]),
+      reason: lower([row.reason]),
+      agent: lower([row.agent]),
+      is: [row.standing],
+      parent: lower([row.parent]),
+      tag: lower(tags.map(([name, value]) => `${name}=${value}`)),
+      tool: lower(facts?.tools ?? []),
+      model: lower(facts?.models ?? []),
+      guard: lower(facts?.guards ?? []),
+    },
+    cost: row.cost,
+    tokens: row.tokens,
+    steps: row.steps,
+    duration: Math.max(0, row.updatedAt - row.createdAt),
+    updatedAt: row.updatedAt,
+  }
+}
+
+const comparators: Record<Exclude<SessionSort, 'standing'>, (a: Entry, b: Entry) => number> = {
+  updated: (a, b) => b.updatedAt - a.updatedAt,
+  created: (a, b) => b.row.createdAt - a.row.createdAt,
+  cost: (a, b) => (b.cost ?? -1) - (a.cost ?? -1) || b.updatedAt - a.updatedAt,
+  tokens: (a, b) => b.tokens - a.tokens || b.updatedAt - a.updatedAt,
+  steps: (a, b) => (b.steps ?? -1) - (a.steps ?? -1) || b.updatedAt - a.updatedAt,
+  duration: (a, b) => b.duration - a.duration || b.updatedAt - a.updatedAt,
+}
+
+const standingOrder: readonly SessionRow['standing'][] = [
+  'waiting',
+  'running',
+  'interrupted',
+  'sleeping',
+  'ended',
+  'damaged',
+]
+
+/** Waiting sessions first, then the last written. */
+export function compareStanding(a: SessionRow, b: SessionRow): number {
+  return standingOrder.indexOf(a.standing) - standingOrder.indexOf(b.standing) || b.updatedAt - a.updatedAt
+}
+
+const facetKeys: readonly QueryKey[] = ['state', 'reason', 'tool', 'guard', 'model', 'agent', 'tag']
+
+function countFacets(found: readonly Entry[]): Found['facets'] {
+  const facets: Found['facets'] = {}
+  for (const key of facetKeys) {
+    const counts = new Map<string, number>()
+    for (const { terms } of found)
+      for (const term of terms[key] ?? []) counts.set(term, (counts.get(term) ?? 0) + 1)
+    if (counts.size > 0) facets[key] = [...counts].sort((a, b) => b[1] - a[1]).slice(0, maxFacets)
+  }
+  return facets
+}
+
+const failedStates = new Set(['ERROR', 'BLOCKED', 'TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'])
+
+/** Why a session failed: it ended without an answer, a guard halted it, or its log is damaged. */
+function findFailure({ state, reason, standing }: SessionRow): string | null {
+  if (standing === 'damaged') return 'damaged'
+  const isHalted = state === 'PAUSED' && reason !== 'paused' && reason !== 'sleeping'
+  return isHalted || failedStates.has(state ?? '') ? (reason ?? 'unknown') : null
+}
+
+function countDays(found: readonly Entry[]): DayView[] {
+  const dayMs = 86_400_000
+  const days = new Map<number, DayView>()
+  let newest = -Infinity
+  for (const { updatedAt } of found) newest = Math.max(newest, Math.floor(updatedAt / dayMs))
+  if (newest === -Infinity) return []
+  for (const { row, updatedAt } of found) {
+    const number = Math.floor(updatedAt / dayMs)
+    // What a sub-agent costs is in what its session costs.
+    if (number <= newest - maxDays || row.parent !== null) continue
+    const day = days.get(number) ?? createDay(number * dayMs)
+    days.set(number, day)
+    day.sessions += 1
+    day.cost += row.cost ?? 0
+    const failure = findFailure(row)
+    if (failure !== null) day.failures[failure] = (day.failures[failure] ?? 0) + 1
+  }
+  if (days.size === 0) return []
+  const first = newest - maxDays + 1
+  return Array.from({ length: maxDays }, (_, i) => days.get(first + i) ?? createDay((first + i) * dayMs))
+}
+
+const createDay = (at: number): DayView => ({
+  day: new Date(at).toISOString().slice(0, 10),
+  sessions: 0,
+  cost: 0,
+  failures: {},
+})

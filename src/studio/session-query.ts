@@ -1,0 +1,165 @@
+import { UsageError } from '../core/base/errors.js'
+
+/** What sessions are sorted by, the greatest first. `standing`: those that wait for a person first, then the last written. */
+export const sessionSorts = ['standing', 'updated', 'created', 'cost', 'tokens', 'steps', 'duration'] as const
+export type SessionSort = (typeof sessionSorts)[number]
+
+/** Names that a word of a query can have before a colon. */
+export const queryKeys = [
+  'state',
+  'reason',
+  'tool',
+  'guard',
+  'model',
+  'agent',
+  'tag',
+  'is',
+  'parent',
+] as const
+export type QueryKey = (typeof queryKeys)[number]
+
+/** What a query looks at. */
+export interface Findable {
+  /** Everything that plain words are looked for in, as `normalizeText` returns it. */
+  text: string
+  /** Values by key, in lower case. */
+  terms: Partial<Record<QueryKey, readonly string[]>>
+  /** USD; null where it is not known. */
+  cost: number | null
+  tokens: number
+  steps: number | null
+  /** Milliseconds from the first record to the last. */
+  duration: number
+  updatedAt: number
+}
+
+/** A query that was read. */
+export interface SessionQuery {
+  matches: (session: Findable) => boolean
+  /** The same without `is:…`, for counting what each would find. */
+  matchesAnyStanding: (session: Findable) => boolean
+  /** Whether it asks for anything. */
+  isEmpty: boolean
+  /** The session whose sub-agents it asks for. */
+  parent: string | null
+}
+
+/** Enough for every filter at once. */
+export const longestQuery = 1_000
+
+/** A word, or a key with a value that is in quotes if it has spaces: `tag:"city=New York"`. */
+const wordPattern = /[^\s":]+:"[^"]*"|"[^"]*"|\S+/g
+
+export function splitQuery(text: string): string[] {
+  return text.match(wordPattern) ?? []
+}
+
+/**
+ * Reads a query such as `lisbon tool:pay state:paused cost>0.01 >1m since:2026-11-01`. Plain words are looked for as they are: no
+ * sign has a meaning, but for `*` at the end of a value. All words have to fit.
+ *
+ * @throws {UsageError} `invalid_option` for one that is too long, or has a wrong date
+ */
+export function readQuery(text: string): SessionQuery {
+  if (text.length > longestQuery) {
+    const what = `A search may have ${longestQuery} characters; this one has ${text.length}.`
+    throw new UsageError('invalid_option', what, 'q')
+  }
+  const words = splitQuery(text).map(readWord)
+  const [others, standings] = [
+    words.filter(({ key }) => key !== 'is'),
+    words.filter(({ key }) => key === 'is'),
+  ]
+  const matchesAnyStanding = (session: Findable): boolean => others.every(({ test }) => test(session))
+  return {
+    isEmpty: words.length === 0,
+    parent: words.find(({ key }) => key === 'parent')?.value ?? null,
+    matchesAnyStanding,
+    matches: (session) =>
+      matchesAnyStanding(session) && (standings.length === 0 || standings.some(({ test }) => test(session))),
+  }
+}
+
+interface Word {
+  test: (session: Findable) => boolean
+  key?: QueryKey
+  value?: string
+}
+
+function readWord(word: string): Word {
+  const [, name = '', quoted, plain = ''] = /^([a-z]+):(?:"([^"]*)"|(.+))$/.exec(word) ?? []
+  const value = quoted ?? plain
+  if (name === 'since' || name === 'before') return readDate(name, value)
+  const key = queryKeys.find((one) => one === name)
+  if (key !== undefined && value !== '') return { key, value, test: createTermTest(key, value) }
+  const [, of = '', sign = '', number = '', unit = ''] =
+    /^(cost|tokens|steps|duration)?([<>]=?)\$?(\d+(?:\.\d+)?)(ms|s|m|h|d|k)?$/.exec(word) ?? []
+  if (sign !== '') {
+    const measure = of === '' ? 'duration' : (of as 'cost' | 'tokens' | 'steps' | 'duration')
+    const limit = Number(number) * (units[unit] ?? (measure === 'duration' ? 1_000 : 1))
+    return { test: (session) => compare(session[measure], sign, limit) }
+  }
+  const wanted = normalizeText(word.replaceAll('"', ' ')).trim()
+  return { test: ({ text }) => text.includes(wanted) }
+}
+
+function createTermTest(key: QueryKey, value: string): Word['test'] {
+  const wanted = value.toLowerCase()
+  if (wanted.endsWith('*')) {
+    const start = wanted.slice(0, -1)
+    return ({ terms }) => terms[key]?.some((term) => term.startsWith(start)) ?? false
+  }
+  return ({ terms }) => terms[key]?.includes(wanted) ?? false
+}
+
+function readDate(name: 'since' | 'before', value: string): Word {
+  const time = Date.parse(value)
+  if (Number.isNaN(time)) {
+    const what = `'${name}:' takes a date such as ${name}:2026-11-01; '${value}' is none.`
+    throw new UsageError('invalid_option', what, 'q')
+  }
+  return { test: ({ updatedAt }) => (name === 'since' ? updatedAt >= time : updatedAt < time) }
+}
+
+const units: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, k: 1_000 }
+
+/** What is not known fits no comparison. */
+function compare(value: number | null, sign: string, limit: number): boolean {
+  if (value === null) return false
+  switch (sign) {
+    case '>':
+      return value > limit
+    case '<':
+      return value < limit
+    case '>=':
+      return value >= limit
+    default:
+      return value <= limit
+  }
+}
+
+/** Text as it is searched: without case, and without signs that cannot be seen, such as those that turn the direction. */
+export function normalizeText(text: string): string {
+  return text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replaceAll(/\p{Cf}/gu, '')
+    .replaceAll(/\s+/g, ' ')
+}
+
+/** A value as a word of a query: `tag:"city=New York"`. */
+export function formatTerm(key: QueryKey, value: string): string {
+  return /[\s"]/.test(value) ? `${key}:"${value.replaceAll('"', '')}"` : `${key}:${value}`
+}
+
+/** What a query asks for by its first word that begins like this, such as `tool:`; null for none. */
+export function findTerm(text: string, start: string): string | null {
+  const word = splitQuery(text).find((one) => one.startsWith(start))
+  return word === undefined ? null : word.slice(start.length).replace(/^"(.*)"$/, '$1')
+}
+
+/** The query with this word in the place of those that begin like it; null takes them out. */
+export function replaceTerm(text: string, start: string, word: string | null): string {
+  const others = splitQuery(text).filter((one) => !one.startsWith(start))
+  return [...others, ...(word === null ? [] : [word])].join(' ')
+}
