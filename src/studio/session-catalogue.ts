@@ -24,8 +24,8 @@ const patienceMs = 150
 const maxTold = 200
 /** How long logs are read in the background before requests may come in between, and how often that is told. */
 const [readingStretchMs, tellingMs] = [40, 1_000]
-/** How many sessions are listed at once. */
-const pageSize = 5_000
+/** How many sessions are listed at once: few at first, which the page shows meanwhile. */
+const [firstPageSize, pageSize] = [500, 2_000]
 /** The most sessions in one response. */
 const maxRows = 500
 const maxFacets = 50
@@ -135,15 +135,15 @@ export class SessionCatalogue {
   async #sweep(note: (row: SessionRow) => void): Promise<string[]> {
     const before = new Set(this.#entries.keys())
     let after: { updatedAt: number; id: string } | undefined
-    for (;;) {
+    for (let limit = firstPageSize; ; limit = pageSize) {
       // oxlint-disable-next-line no-await-in-loop -- one page after the other
-      const page = await this.library.listPage({ limit: pageSize, ...(after && { after }) })
+      const page = await this.library.listPage({ limit, ...(after && { after }) })
       for (const row of page) {
         before.delete(row.id)
         note(row)
       }
       const last = page.at(-1)
-      if (page.length < pageSize || last === undefined) break
+      if (page.length < limit || last === undefined) break
       after = { updatedAt: last.updatedAt, id: last.id }
       // oxlint-disable-next-line no-await-in-loop -- yields to requests
       await yieldToEventLoop()
@@ -165,7 +165,7 @@ export class SessionCatalogue {
   async #listNews(note: (row: SessionRow) => void): Promise<string[]> {
     for (const row of await this.library.listPage({ since: this.#newest })) note(row)
     const gone: string[] = []
-    for (const { row } of [...this.#entries.values()]) {
+    for (const { row } of this.#entries.values()) {
       if (row.holder === null && !row.isAttached) continue
       // oxlint-disable-next-line no-await-in-loop -- as many as there are runs at work
       const now = await this.library.findRow(row.id)

@@ -44,7 +44,9 @@ export class SessionLibrary {
   /** A part of the list of the store, the last written first, as far as it is known without reading logs. */
   async listPage(options: ListOptions): Promise<SessionRow[]> {
     const listed = await this.#store.list({ ...options, children: true })
-    return listed.map((entry) => this.#toRow(entry))
+    // Embedded actors come from another store.
+    const sorted = listed.toSorted((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
+    return sorted.slice(0, options.limit).map((entry) => this.#toRow(entry))
   }
 
   /** The known forks of a session. */
@@ -242,15 +244,8 @@ const unreadSummary: LogSummary = {
   forkedFrom: null,
 }
 
-function pickSummary({
-  state,
-  reason,
-  wakeAt,
-  title,
-  totalTokens,
-  cost,
-}: NonNullable<ListedSession['summary']>) {
-  return { state, reason, wakeAt: wakeAt ?? null, title: toShownText(title, 200), tokens: totalTokens, cost }
+function pickSummary({ state, reason, wakeAt, totalTokens, cost }: NonNullable<ListedSession['summary']>) {
+  return { state, reason, wakeAt: wakeAt ?? null, tokens: totalTokens, cost }
 }
 
 function readOrigin(first: LogRecord, id: string): Origin {

@@ -104,7 +104,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
       </header>
       {error !== null && (
         <p class="refusal" role="alert">
-          {error instanceof Error ? error.message : String(error)}
+          {error instanceof Error ? error.message : 'The list could not be read.'}
         </p>
       )}
       {total === 0 && <EmptyList view={view} q={q} />}

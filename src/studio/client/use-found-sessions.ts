@@ -28,9 +28,11 @@ export function useFoundSessions(
     const round = (asked.current.round += 1)
     source.sessions({ q, sort, limit: count }).then(
       (found) => {
-        if (round !== asked.current.round) return
-        setView(found)
-        setError(null)
+        if (round === asked.current.round) {
+          setView(found)
+          setError(null)
+        }
+        return undefined
       },
       (trouble: unknown) => round === asked.current.round && setError(trouble),
     )

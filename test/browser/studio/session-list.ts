@@ -9,7 +9,7 @@ export function describeSessionList(): void {
       expect(heads[0]).toMatch(/^Waiting for you/)
       await page.keyboard.press('/')
       await page.keyboard.type('last year')
-      expect(await page.locator('.session').count()).toBe(1)
+      await page.waitForFunction(() => document.querySelectorAll('.session').length === 1)
       expect(await page.locator('.session-title').first().textContent()).toContain('last year')
     })
 

@@ -7,6 +7,7 @@ import { describeGlance } from './glance.js'
 import { describeOneFile } from './one-file.js'
 import { describeRun } from './run.js'
 import { describeSessionList } from './session-list.js'
+import { describeSessionSearch } from './session-search.js'
 import { describeSleep } from './sleep.js'
 import { describeStrangers } from './strangers.js'
 import { describeTranscript } from './transcript.js'
@@ -17,6 +18,7 @@ jest.setTimeout(90_000)
 // In this order: the last ones answer sessions, and take the store away.
 describeStrangers()
 describeEveryScreen()
+describeSessionSearch()
 describeSessionList()
 describeRun()
 describeGlance()

@@ -1,0 +1,66 @@
+import { openPageForEach, page } from './visit.js'
+
+const titles = () => page.locator('.session-title').allInnerTexts()
+const waitForTitles = (count: number) =>
+  page.waitForFunction((count) => document.querySelectorAll('.session-title').length === count, count)
+
+export function describeSessionSearch(): void {
+  describe('a search of the list', () => {
+    openPageForEach()
+
+    it('finds sessions by words that were said in them, and leads back to what was found', async () => {
+      await page.keyboard.press('/')
+      await page.keyboard.type('mostly')
+      await waitForTitles(1)
+      expect(await titles()).toEqual(['Which colour is the sky?'])
+      await page.waitForFunction(() => location.hash === '#/find/mostly')
+      await page.locator('.session-link').click()
+      await page.waitForSelector('.run')
+      await page.goBack()
+      await waitForTitles(1)
+      expect(await page.locator('.search input').inputValue()).toBe('mostly')
+      expect(await page.locator('.lead').innerText()).toMatch(/^1 of \d+ sessions/)
+    })
+
+    it('filters by menus, with the keyboard alone, and sorts', async () => {
+      await page.waitForFunction(
+        () => document.querySelectorAll('.filter-fields option[value="pay"]').length === 1,
+      )
+      await page.locator('.filters summary').focus()
+      await page.keyboard.press('Enter')
+      await page.locator('.filter-fields').getByLabel('Tool').focus()
+      await page.keyboard.type('pay')
+      await waitForTitles(2)
+      expect(await page.locator('.search input').inputValue()).toBe('tool:pay')
+      await page.getByLabel('Sort by').selectOption('created')
+      // The other one waits, and stood first.
+      await page.waitForFunction(
+        () =>
+          document.querySelectorAll('.group').length === 1 &&
+          document.querySelector('.session-title')?.textContent?.includes('last year') === true,
+      )
+      await page.locator('.search input').fill('nothing has these words')
+      await page.waitForSelector('.empty')
+    })
+
+    it('has the sub-agents of a session below it, folded', async () => {
+      const before = (await titles()).length
+      await page.locator('.sub-agents').first().click()
+      await waitForTitles(before + 1)
+      expect(await page.locator('.session-list .session-list .session-sub').innerText()).toContain(
+        'sub-agent of',
+      )
+    })
+
+    it('shows what sessions cost by day, and why some failed, each reason a filter', async () => {
+      await page.waitForSelector('.days svg')
+      expect(await page.locator('.days svg').first().getAttribute('aria-label')).toMatch(
+        /^Cost by day, from \d/,
+      )
+      await page.locator('.reason').first().click()
+      await page.waitForFunction(() =>
+        document.querySelector<HTMLInputElement>('.search input')?.value.startsWith('reason:'),
+      )
+    })
+  })
+}
