@@ -2,21 +2,35 @@
 // it does not claim. The runner reads these without the library.
 const both = (lacks) => ({ defaults: lacks, documented: lacks })
 const noIdle = { idleLimit: 'no time limit between two pieces of a stream is documented' }
+const noDeadline = { deadline: 'no time limit of a run is documented' }
+const noSession = {
+  session: 'the caller keeps the history, and takes care that one run reads what another leaves',
+}
+const noSubAgents = {
+  subAgents: 'agents below an agent are tools of the caller, whose usage the caller counts',
+}
+const noPeople = {
+  approvals: 'a hook decides over a call while the run works; no run rests until a person has answered',
+}
 const noBudget = { tokenBudget: 'no budget of tokens is documented' }
 
 export const facts = {
   ai: {
     title: 'AI SDK',
     packages: ['ai', '@ai-sdk/openai-compatible'],
-    way: '`includeUsage`; messages kept by `onStepEnd`; `stopWhen` in loops',
+    way: '`includeUsage`; messages kept by `onStepEnd`; `stopWhen` in loops; `experimental_toolApprovalSecret`',
     page: 'https://ai-sdk.dev/docs/agents/loop-control',
+    lacks: both({ ...noSession, ...noSubAgents }),
   },
   agents: {
     title: 'OpenAI Agents',
     packages: ['@openai/agents'],
     way: 'a `MemorySession`; `toolNotFoundBehavior`; `maxTurns` in loops',
     page: 'https://openai.github.io/openai-agents-js/guides/sessions/',
-    lacks: both({ ...noIdle, ...noBudget }),
+    lacks: {
+      defaults: { ...noIdle, ...noBudget, ...noDeadline, ...noSession },
+      documented: { ...noIdle, ...noBudget, ...noDeadline },
+    },
   },
   langchain: {
     title: 'LangChain, LangGraph',
@@ -27,9 +41,12 @@ export const facts = {
       defaults: {
         ...noIdle,
         ...noBudget,
+        ...noSession,
+        ...noSubAgents,
+        approvals: 'approvals need a checkpointer',
         stepLimit: '`recursionLimit` counts steps of the graph, not requests',
       },
-      documented: { ...noIdle, ...noBudget },
+      documented: { ...noIdle, ...noBudget, ...noSubAgents },
     },
   },
   mastra: {
@@ -37,14 +54,19 @@ export const facts = {
     packages: ['@mastra/core'],
     way: 'messages kept by `onStepFinish`; `maxRetries: 2`; `maxSteps` in loops',
     page: 'https://mastra.ai/reference/streaming/agents/stream',
-    lacks: both({ ...noIdle, ...noBudget }),
+    lacks: both({
+      ...noIdle,
+      ...noBudget,
+      ...noDeadline,
+      ...noSession,
+    }),
   },
   strands: {
     title: 'Strands',
     packages: ['@strands-agents/sdk'],
     way: '`limits` of a call in loops',
     page: 'https://strandsagents.com/docs/user-guide/concepts/agents/agent-loop/',
-    lacks: both({ ...noIdle }),
+    lacks: both({ ...noIdle, ...noDeadline }),
   },
   pi: {
     title: 'pi',
@@ -52,8 +74,15 @@ export const facts = {
     way: '`maxRetries: 2`; `finishTurn`, which ends a run, in loops',
     page: 'https://github.com/earendil-works/pi/tree/main/packages/agent',
     lacks: {
-      defaults: { ...noIdle, ...noBudget, retries: 'retries are an option (`maxRetries`)' },
-      documented: { ...noIdle, ...noBudget },
+      defaults: {
+        ...noIdle,
+        ...noBudget,
+        ...noDeadline,
+        ...noPeople,
+        ...noSubAgents,
+        retries: 'retries are an option (`maxRetries`)',
+      },
+      documented: { ...noIdle, ...noBudget, ...noDeadline, ...noPeople, ...noSubAgents },
     },
   },
   statewright: {
@@ -61,6 +90,7 @@ export const facts = {
     packages: ['statewright'],
     way: 'a `memoryStore`; `limits.maxSteps` in loops',
     page: 'docs/configuration.md, docs/sessions.md',
+    lacks: { defaults: { savedApprovals: 'waiting runs are kept in a store' }, documented: {} },
   },
   right: { title: 'the right loop', packages: [] },
   wrong: { title: 'the wrong loops', packages: [] },

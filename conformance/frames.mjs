@@ -69,3 +69,17 @@ export const refuse = (status, message, headers = {}) => ({
   type: 'application/json',
   frames: [JSON.stringify({ error: { message, type: 'server_error', code: null, param: null } })],
 })
+
+/** A text answer to a client that did not ask for a stream. */
+export const sayWhole = (text, [input, output]) => ({
+  type: 'application/json',
+  frames: [
+    JSON.stringify({
+      ...envelope,
+      id: 'chatcmpl-1',
+      object: 'chat.completion',
+      choices: [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: input, completion_tokens: output, total_tokens: input + output },
+    }),
+  ],
+})

@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { cases } from './cases/index.mjs'
 import { facts } from './facts.mjs'
-import { findPageProblem, writePage, writeReport } from './page.mjs'
+import { acceptFailures } from './accept-failures.mjs'
+import { findPageProblem, mergeReport, writePage, writeReport } from './page.mjs'
 import { runPeers } from './run-peers.mjs'
 import { summarize } from './summary.mjs'
 
@@ -23,7 +24,9 @@ each case right and one that does it wrong. Exit 1: a failure or a pass that con
   --json FILE    writes every result with its evidence
   --node PATH    the Node that runs the libraries; several need 22.19 or later. Without it: this one, or where it is older the
                  one that comes with the peers (Linux on x64)
-  --write        with --all: the results become conformance/results.json and docs/conformance.md; alone: the page anew
+  --write        with --all: the results become conformance/results.json and docs/conformance.md, those of --case beside the
+                 others; alone: the page anew
+  --accept       with --write: the failures become those that conformance/expected.json expects
   --check        runs nothing: docs/conformance.md has to be what conformance/results.json says
   --help         this text
 `
@@ -46,6 +49,7 @@ function asked() {
         json: text,
         node: text,
         write: flag,
+        accept: flag,
         check: flag,
         help: flag,
       },
@@ -83,10 +87,14 @@ const some = cases.filter(
 )
 if (some.length === 0) leave('--case: no case has this text in its id.')
 
-const expected = JSON.parse(readFileSync(here('./expected.json'), 'utf8'))
-const report = await runPeers({ names, cases: some, seed, node: options.node, expected })
+if (options.accept && !options.write) leave('--accept goes with --all --write.')
+
+const readExpected = () => JSON.parse(readFileSync(here('./expected.json'), 'utf8'))
+const report = await runPeers({ names, cases: some, seed, node: options.node, expected: readExpected() })
+if (options.accept) acceptFailures(report)
 if (options.json) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`)
-if (options.write) writeReport(report)
+if (options.write) writeReport(some.length < cases.length ? mergeReport(report) : report)
+const expected = readExpected()
 const { text, isGood } = summarize(report, expected)
 process.stdout.write(text)
 process.exit(isGood ? 0 : 1)

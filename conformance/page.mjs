@@ -36,26 +36,35 @@ function summaryOf({ peers, results }) {
   return table(['Library', 'Version', 'Column', 'pass', 'fail', 'not claimed'], rows)
 }
 
+/** A table a class, so that the heads stay in sight. */
 function casesOf({ peers, results }) {
   const found = new Map(results.map((one) => [`${one.peer} ${one.column} ${one.case}`, one.result]))
-  const rows = cases.map(({ id, title }) => [
-    `\`${id}\``,
+  const head = ['Case', 'What is asked', ...peers.map(({ title }) => title)]
+  const rowOf = ({ id, name, title }) => [
+    `\`${name}\``,
     cell(title),
-    ...peers.map(({ name }) =>
-      columns.map((column) => signs[found.get(`${name} ${column} ${id}`)] ?? '?').join(' '),
+    ...peers.map(({ name: peer }) =>
+      columns.map((column) => signs[found.get(`${peer} ${column} ${id}`)] ?? '?').join(' '),
     ),
-  ])
-  return table(['Case', 'What is asked', ...peers.map(({ title }) => title)], rows)
+  ]
+  return [...new Set(cases.map((one) => one.class))]
+    .map((of) => `#### ${of}\n\n${table(head, cases.filter((one) => one.class === of).map(rowOf))}`)
+    .join('\n\n')
 }
+
+/** The note of an expected failure: the link to a public issue of the library. */
+const noteOf = (expected, one) => expected[one.peer]?.[one.column]?.[one.case] ?? ''
 
 function failuresOf({ peers, results }, expected) {
   return peers.map(({ name, title }) => {
     const own = results.filter((one) => one.peer === name && isFailure(one))
-    const rows = own.map((one) => [
-      `\`${one.case}\``,
-      one.column,
-      `${cell(one.evidence)}${expected[name]?.[one.column]?.[one.case] ? ` (${cell(expected[name][one.column][one.case])})` : ''}`,
-    ])
+    const rows = [...new Set(own.map((one) => one.case))].map((id) => {
+      const both = own.filter((one) => one.case === id)
+      const [first] = both
+      const note = noteOf(expected, first)
+      const column = both.length === columns.length ? 'both' : first.column
+      return [`\`${id}\``, column, `${cell(first.evidence)}${note ? ` ([issue](${note}))` : ''}`]
+    })
     const list = rows.length === 0 ? 'None in this run.' : table(['Case', 'Column', 'What was seen'], rows)
     return `#### ${title}\n\n${list}`
   })
@@ -86,13 +95,23 @@ export function renderReport(report, expected) {
     casesOf(report),
     '### Where another library does better than Statewright',
     betterOf(report),
-    '### The failures that are expected now',
+    '### What failed, library by library',
+    'A row for `both` has what was seen with the defaults.',
     ...failuresOf(report, expected),
   ].join('\n\n')
 }
 
 const read = (name) => readFileSync(name, 'utf8')
 const readExpected = () => JSON.parse(read(file('./expected.json')))
+
+/** Some cases anew, beside the others as they were measured before. */
+export function mergeReport(report) {
+  if (!existsSync(results)) return report
+  const before = JSON.parse(read(results))
+  const played = new Set(report.results.map((one) => one.case))
+  const others = before.results.filter((one) => !played.has(one.case))
+  return { ...report, command: before.command, results: [...others, ...report.results] }
+}
 
 export function writeReport(report) {
   writeFileSync(results, `${JSON.stringify(report, null, 1)}\n`)

@@ -101,6 +101,7 @@ class Lane {
         if (frame.apart) await sleep(15)
         // oxlint-disable-next-line no-await-in-loop -- in order
         if (frame.until) await frame.until
+        frame.reached?.()
         if (frame.fault) {
           this.faults.push(frame.fault)
           if (frame.fault === 'cut') response.socket?.end()

@@ -2,16 +2,12 @@
 // default those of a run that ended; the documented way also keeps each step by `onStepEnd`.
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { isStepCount, tool, ToolLoopAgent } from 'ai'
+import { hasSpent, requestsOf, usageOf } from './ai-parts.mjs'
 import { toSchema } from './schema.mjs'
 
 const describe = (error) => `${error?.name ?? 'Error'}: ${error?.message ?? error}`
 
-const hasSpent =
-  (most) =>
-  ({ steps }) =>
-    steps.reduce((sum, { usage }) => sum + (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0), 0) >= most
-
-export function open({ baseURL, column, tools, limits }) {
+export function open({ baseURL, column, tools, limits, saved }) {
   const isDocumented = column === 'documented'
   const provider = createOpenAICompatible({
     name: 'scripted',
@@ -35,48 +31,68 @@ export function open({ baseURL, column, tools, limits }) {
       ]),
     ),
     ...(stops.length > 0 && { stopWhen: stops }),
+    toolApproval: Object.fromEntries(
+      tools.filter(({ asks }) => asks).map(({ name }) => [name, 'user-approval']),
+    ),
+    ...(isDocumented && { experimental_toolApprovalSecret: 'a secret that only the server has' }),
   })
-  const messages = []
-  return {
-    async say(text, { signal } = {}) {
-      messages.push({ role: 'user', content: text })
-      const seen = { text: '', finish: undefined, error: undefined, steps: [] }
-      try {
-        const result = await agent.stream({
-          messages: [...messages],
-          abortSignal: signal,
-          ...(limits.idleMs && { timeout: { chunkMs: limits.idleMs } }),
-          onError: () => {},
-          onStepEnd: (step) => void seen.steps.push(step),
-        })
-        for await (const part of result.stream) {
-          if (part.type === 'start-step') seen.text = ''
-          if (part.type === 'text-delta') seen.text += part.text
-          if (part.type === 'error') seen.error = describe(part.error)
-          if (part.type === 'abort') seen.error = 'abort'
-          if (part.type === 'finish') {
-            seen.finish = part.finishReason
-            seen.usage = part.totalUsage
-          }
-        }
-        if (!isDocumented) messages.push(...(await result.responseMessages))
-      } catch (error) {
-        seen.error ??= describe(error)
-      }
-      if (isDocumented) messages.push(...seen.steps.flatMap((step) => step.response.messages))
-      return {
-        text: seen.text,
-        ok: !seen.error && seen.finish === 'stop',
-        ended: seen.error ?? `finishReason ${seen.finish}`,
-        usage: usageOf(seen, isDocumented),
-      }
-    },
+  const timeout = {
+    ...(limits.idleMs && { chunkMs: limits.idleMs }),
+    ...(limits.deadlineMs && { totalMs: limits.deadlineMs }),
   }
-}
-
-function usageOf({ usage, steps }, isDocumented) {
-  const parts = usage ? [usage] : isDocumented ? steps.map((step) => step.usage) : []
-  if (parts.length === 0) return undefined
-  const sum = (key) => parts.reduce((total, part) => total + (part[key] ?? Number.NaN), 0)
-  return { input: sum('inputTokens'), output: sum('outputTokens') }
+  let messages = saved ? JSON.parse(saved) : []
+  /** The given messages, to the end of a run, which then are those of the conversation. */
+  const go = async (given, { signal } = {}) => {
+    const seen = { text: '', finish: undefined, error: undefined, steps: [], pending: [] }
+    const own = []
+    try {
+      const result = await agent.stream({
+        messages: given,
+        abortSignal: signal,
+        timeout,
+        onError: () => {},
+        onStepEnd: (step) => void seen.steps.push(step),
+      })
+      for await (const part of result.stream) {
+        if (part.type === 'start-step') seen.text = ''
+        if (part.type === 'text-delta') seen.text += part.text
+        if (part.type === 'error') seen.error = describe(part.error)
+        if (part.type === 'abort') seen.error = 'abort'
+        if (part.type === 'tool-approval-request') seen.pending.push({ id: part.toolCall.toolCallId })
+        if (part.type === 'finish') {
+          seen.finish = part.finishReason
+          seen.usage = part.totalUsage
+        }
+      }
+      if (!isDocumented || !seen.error) own.push(...(await result.responseMessages))
+    } catch (error) {
+      seen.error ??= describe(error)
+    }
+    if (isDocumented && own.length === 0) own.push(...seen.steps.flatMap((step) => step.response.messages))
+    messages = [...given, ...own]
+    return {
+      text: seen.text,
+      ok: !seen.error && seen.finish === 'stop',
+      ended: seen.error ?? `finishReason ${seen.finish}`,
+      usage: usageOf(seen, isDocumented),
+      pending: seen.pending,
+    }
+  }
+  return {
+    say(text, options) {
+      messages = [...messages, { role: 'user', content: text }]
+      return go(messages, options)
+    },
+    answer(said) {
+      const content = requestsOf(messages)
+        .filter(({ toolCallId }) => toolCallId in said)
+        .map(({ approvalId, toolCallId }) => ({
+          type: 'tool-approval-response',
+          approvalId,
+          approved: said[toolCallId],
+        }))
+      return go([...messages, { role: 'tool', content }])
+    },
+    save: () => JSON.stringify(messages),
+  }
 }

@@ -1,8 +1,8 @@
 // LangChain's agent, which is a LangGraph graph, on ChatOpenAI. One retry in both columns: its six take minutes. By default the caller keeps the messages of a run that ended; the
 // documented way is a checkpointer with a thread, and a middleware that limits the calls of the model.
 import { ChatOpenAI } from '@langchain/openai'
-import { createAgent, modelCallLimitMiddleware, tool } from 'langchain'
-import { MemorySaver } from '@langchain/langgraph'
+import { createAgent, humanInTheLoopMiddleware, modelCallLimitMiddleware, tool } from 'langchain'
+import { Command, MemorySaver } from '@langchain/langgraph'
 import { toSchema } from './schema.mjs'
 
 function usageOf(messages) {
@@ -12,8 +12,13 @@ function usageOf(messages) {
   return { input: sum('input_tokens'), output: sum('output_tokens') }
 }
 
-export function open({ baseURL, column, tools, limits }) {
+export function open({ baseURL, column, tools, limits, saved }) {
   const isDocumented = column === 'documented'
+  const checkpointer = new MemorySaver()
+  if (saved) Object.assign(checkpointer, JSON.parse(saved, fromText))
+  const asking = tools
+    .filter(({ asks }) => asks)
+    .map(({ name }) => [name, { allowedDecisions: ['approve', 'reject'] }])
   const agent = createAgent({
     model: new ChatOpenAI({
       model: 'scripted',
@@ -29,46 +34,65 @@ export function open({ baseURL, column, tools, limits }) {
       }),
     ),
     ...(isDocumented && {
-      checkpointer: new MemorySaver(),
-      middleware: limits.steps
-        ? [modelCallLimitMiddleware({ runLimit: limits.steps, exitBehavior: 'end' })]
-        : [],
+      checkpointer,
+      middleware: [
+        ...(limits.steps ? [modelCallLimitMiddleware({ runLimit: limits.steps, exitBehavior: 'end' })] : []),
+        ...(asking.length > 0 ? [humanInTheLoopMiddleware({ interruptOn: Object.fromEntries(asking) })] : []),
+      ],
     }),
   })
   const config = { configurable: { thread_id: '1' } }
   let kept = []
+  const go = async (input, before, { signal } = {}) => {
+    let state
+    let error
+    let interrupts = []
+    try {
+      const timeout = limits.deadlineMs && { timeout: limits.deadlineMs }
+      const given = { ...(isDocumented && config), ...timeout, signal, streamMode: ['messages', 'values'] }
+      for await (const [mode, value] of await agent.stream(input, given)) if (mode === 'values') state = value
+    } catch (thrown) {
+      error = thrown
+    }
+    if (isDocumented) {
+      const told = await agent.getState(config)
+      state = told.values
+      interrupts = told.tasks.flatMap((task) => task.interrupts)
+    }
+    if (!isDocumented && error) kept = input.messages
+    else if (!isDocumented) kept = state.messages
+    const own = (isDocumented || !error ? (state?.messages ?? []) : [])
+      .slice(before)
+      .filter((message) => message.getType)
+    const last = own.at(-1)
+    const finish = last?.response_metadata?.finish_reason
+    return {
+      text: !error && last?.getType() === 'ai' ? last.text : '',
+      ok: !error && last?.getType() === 'ai' && (finish ?? 'stop') === 'stop',
+      ended: error
+        ? `${error.name}: ${error.message}`
+        : `finish_reason ${finish}, ${String(last?.text).slice(0, 60)}`,
+      usage: usageOf(own),
+      pending: interrupts.length > 0 ? (last?.tool_calls ?? []).map(({ id }) => ({ id })) : [],
+    }
+  }
+  const messagesOf = async () => (await agent.getState(config)).values.messages ?? []
   return {
-    async say(text, { signal } = {}) {
+    async say(text, options) {
       const asked = { role: 'user', content: text }
-      const before = isDocumented
-        ? ((await agent.getState(config)).values.messages ?? []).length
-        : kept.length
-      const input = { messages: isDocumented ? [asked] : [...kept, asked] }
-      let state
-      let error
-      try {
-        const given = { ...(isDocumented && config), signal, streamMode: ['messages', 'values'] }
-        for await (const [mode, value] of await agent.stream(input, given))
-          if (mode === 'values') state = value
-      } catch (thrown) {
-        error = thrown
-      }
-      if (isDocumented) state = (await agent.getState(config)).values
-      else if (error) kept = input.messages
-      else kept = state.messages
-      const own = (isDocumented || !error ? (state?.messages ?? []) : [])
-        .slice(before)
-        .filter((message) => message.getType)
-      const last = own.at(-1)
-      const finish = last?.response_metadata?.finish_reason
-      return {
-        text: !error && last?.getType() === 'ai' ? last.text : '',
-        ok: !error && last?.getType() === 'ai' && (finish ?? 'stop') === 'stop',
-        ended: error
-          ? `${error.name}: ${error.message}`
-          : `finish_reason ${finish}, ${String(last?.text).slice(0, 60)}`,
-        usage: usageOf(own),
-      }
+      const before = isDocumented ? await messagesOf() : kept
+      return go({ messages: isDocumented ? [asked] : [...kept, asked] }, before.length, options)
     },
+    async answer(said) {
+      const decisions = Object.values(said).map((is) => ({ type: is ? 'approve' : 'reject' }))
+      return go(new Command({ resume: { decisions } }), (await messagesOf()).length)
+    },
+    save: () => JSON.stringify({ storage: checkpointer.storage, writes: checkpointer.writes }, toText),
   }
 }
+
+/** The checkpoints of a `MemorySaver` as a text, and back. */
+const toText = (_, value) =>
+  value instanceof Uint8Array ? { bytes: Buffer.from(value).toString('latin1') } : value
+const fromText = (_, value) =>
+  typeof value?.bytes === 'string' ? new Uint8Array(Buffer.from(value.bytes, 'latin1')) : value

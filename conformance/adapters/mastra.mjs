@@ -1,74 +1,89 @@
 // Mastra's agent on its router for compatible servers. By default the caller keeps the messages of a run that ended; the
-// documented way also keeps each step by `onStepFinish`.
+// documented way also keeps each step by `onStepFinish`. Approvals need a storage in both columns.
+import { Mastra } from '@mastra/core'
 import { Agent } from '@mastra/core/agent'
-import { createTool } from '@mastra/core/tools'
-import { toSchema } from './schema.mjs'
+import { InMemoryStore } from '@mastra/core/storage'
+import { describe, dump, restore, sumOf, toTools, toUsage } from './mastra-parts.mjs'
 
-const describe = (error) => `${error?.name ?? 'Error'}: ${error?.message ?? JSON.stringify(error)}`
-
-export function open({ baseURL, column, tools, limits }) {
+export function open({ baseURL, column, tools, limits, saved }) {
   const isDocumented = column === 'documented'
+  const common = {
+    instructions: 'You read files.',
+    model: { id: 'scripted/scripted', url: baseURL, apiKey: 'none' },
+  }
+  const below = tools.filter(({ delegate }) => delegate)
   const agent = new Agent({
     id: 'scripted',
     name: 'scripted',
-    instructions: 'You read files.',
-    model: { id: 'scripted/scripted', url: baseURL, apiKey: 'none' },
-    tools: Object.fromEntries(
-      tools.map(({ name, description, fields, execute }) => [
-        name,
-        createTool({
-          id: name,
-          description,
-          inputSchema: toSchema(fields),
-          execute: (input, context) => execute(input, { signal: context?.abortSignal }),
-        }),
-      ]),
+    ...common,
+    agents: Object.fromEntries(
+      below.map(({ name, description }) => [name, new Agent({ id: name, name, description, ...common })]),
     ),
+    tools: toTools(tools.filter(({ delegate }) => !delegate)),
   })
+  const storage = tools.some(({ asks }) => asks) ? new InMemoryStore() : undefined
+  // The agent is registered with its storage, as the page on approvals does.
+  if (storage) void new Mastra({ agents: { scripted: agent }, storage, logger: false })
+  const restored = saved ? restore(storage, saved) : undefined
+  let runId
   let messages = []
+  /** A stream to its end, whose messages are then those of the conversation. */
+  const go = async (start) => {
+    const seen = { text: '', steps: [], finish: undefined, error: undefined, pending: [] }
+    let own = []
+    try {
+      const result = await start((step) => void seen.steps.push(step))
+      runId = result.runId
+      for await (const part of result.fullStream) {
+        const { type, payload } = part
+        if (type === 'step-start') seen.text = ''
+        if (type === 'text-delta') seen.text += payload.text
+        if (type === 'error') seen.error = describe(payload.error)
+        if (type === 'abort' || type === 'tripwire') seen.error = type
+        if (type === 'tool-call-approval') seen.pending.push({ id: payload.toolCallId })
+        if (type === 'finish') {
+          seen.finish = payload.stepResult?.reason
+          seen.usage = payload.output?.usage
+        }
+      }
+      if (!seen.error) own = (await result.response).messages ?? []
+    } catch (error) {
+      seen.error ??= describe(error)
+    }
+    if (isDocumented && seen.error) own = seen.steps.at(-1)?.response?.messages ?? []
+    messages = [...messages, ...own]
+    const usage = seen.usage ?? (isDocumented ? sumOf(seen.steps) : undefined)
+    return {
+      text: seen.text,
+      ok: !seen.error && seen.finish === 'stop',
+      ended: seen.error ?? `finish ${seen.finish}`,
+      usage: toUsage(usage),
+      pending: seen.pending,
+    }
+  }
   return {
-    async say(text, { signal } = {}) {
+    say(text, { signal } = {}) {
       messages = [...messages, { role: 'user', content: text }]
-      const seen = { text: '', steps: [], finish: undefined, error: undefined }
-      let own = []
-      try {
-        const result = await agent.stream(messages, {
+      return go((onStepFinish) =>
+        agent.stream(messages, {
           abortSignal: signal,
           ...(isDocumented && { modelSettings: { maxRetries: 2 } }),
           ...(limits.steps && { maxSteps: limits.steps }),
-          onStepFinish: (step) => void seen.steps.push(step),
-        })
-        for await (const part of result.fullStream) {
-          const { type, payload } = part
-          if (type === 'step-start') seen.text = ''
-          if (type === 'text-delta') seen.text += payload.text
-          if (type === 'error') seen.error = describe(payload.error)
-          if (type === 'abort') seen.error = 'abort'
-          if (type === 'tripwire') seen.error = 'tripwire'
-          if (type === 'finish') {
-            seen.finish = payload.stepResult?.reason
-            seen.usage = payload.output?.usage
-          }
-        }
-        if (!seen.error) own = (await result.response).messages ?? []
-      } catch (error) {
-        seen.error ??= describe(error)
-      }
-      if (isDocumented && seen.error) own = seen.steps.at(-1)?.response?.messages ?? []
-      messages = [...messages, ...own]
-      const usage = seen.usage ?? (isDocumented ? sumOf(seen.steps) : undefined)
-      return {
-        text: seen.text,
-        ok: !seen.error && seen.finish === 'stop',
-        ended: seen.error ?? `finish ${seen.finish}`,
-        usage: usage && { input: usage.inputTokens ?? Number.NaN, output: usage.outputTokens ?? Number.NaN },
-      }
+          onStepFinish,
+        }),
+      )
     },
+    async answer(said) {
+      runId ??= await restored
+      const asked = runId
+      let end
+      for (const [toolCallId, isApproved] of Object.entries(said)) {
+        const given = { runId: asked, toolCallId }
+        // oxlint-disable-next-line no-await-in-loop -- one call after the other
+        end = await go(() => (isApproved ? agent.approveToolCall(given) : agent.declineToolCall(given)))
+      }
+      return end
+    },
+    save: () => dump(storage, runId),
   }
-}
-
-function sumOf(steps) {
-  if (steps.length === 0) return undefined
-  const sum = (key) => steps.reduce((total, { usage }) => total + (usage?.[key] ?? Number.NaN), 0)
-  return { inputTokens: sum('inputTokens'), outputTokens: sum('outputTokens') }
 }

@@ -67,11 +67,13 @@ export function open({ baseURL, column, tools, limits }) {
       const before = agent.state.messages.length
       if (signal?.aborted)
         return { text: '', ok: false, ended: "not started: the caller's signal", usage: undefined }
-      signal?.addEventListener('abort', () => agent.abort(), { once: true })
+      const stop = () => agent.abort()
+      signal?.addEventListener('abort', stop, { once: true })
       let thrown
       await agent.prompt(text).catch((error) => {
         thrown = error
       })
+      signal?.removeEventListener('abort', stop)
       const own = agent.state.messages.slice(before).filter(({ role }) => role === 'assistant')
       const last = own.at(-1)
       const sum = (key) => own.reduce((total, { usage }) => total + (usage?.[key] ?? 0), 0)

@@ -1,4 +1,5 @@
 // The positive control, as a peer.
 import { openConversation } from '../control/loop.mjs'
 
-export const open = ({ baseURL, tools = [], limits }) => openConversation({ baseURL, tools, limits })
+export const open = ({ baseURL, tools = [], limits, saved }) =>
+  openConversation({ baseURL, tools, limits, saved })

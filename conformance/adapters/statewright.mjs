@@ -6,38 +6,67 @@ import { memoryStore } from '../../dist/src/stores/index.js'
 const toSchema = (fields) =>
   z.object(Object.fromEntries(Object.keys(fields).map((name) => [name, z.string()])))
 
-export function open({ baseURL, column, tools, limits }) {
+/** The records of a session as a text, and a store with what such a text says. */
+const dump = (store) => JSON.stringify(store.read('conformance'))
+function restore(saved) {
+  const store = memoryStore()
+  const lease = store.acquire('conformance', { holder: 'restore', ttlMs: 60_000 })
+  store.append(lease, JSON.parse(saved))
+  store.release(lease)
+  return store
+}
+
+export function open({ baseURL, column, tools, limits, saved }) {
+  const store = column === 'documented' ? (saved ? restore(saved) : memoryStore()) : undefined
+  const model = openaiChat({ model: 'scripted', baseURL, apiKey: 'none' })
   const agent = createAgent({
-    model: openaiChat({ model: 'scripted', baseURL, apiKey: 'none' }),
-    tools: tools.map(({ name, description, fields, execute }) =>
-      defineTool({ name, description, input: toSchema(fields), execute }),
+    model,
+    tools: tools.map(({ name, description, fields, execute, asks, delegate }) =>
+      delegate
+        ? createAgent({ model }).asTool({ name, description })
+        : defineTool({ name, description, input: toSchema(fields), execute, needsApproval: asks === true }),
     ),
     limits: {
       ...(limits.steps && { maxSteps: limits.steps }),
       ...(limits.tokens && { tokenBudget: limits.tokens }),
+      ...(limits.deadlineMs && { timeoutMs: limits.deadlineMs }),
     },
     ...(limits.idleMs && { streamIdleMs: limits.idleMs }),
-    ...(column === 'documented' && { store: memoryStore() }),
+    ...(store && { store }),
   })
-  const session = createSession('conformance')
+  const session = store ? 'conformance' : createSession('conformance')
+  let run
+  const rest = async () => {
+    const warnings = []
+    run.events$.subscribe({
+      next: (event) => event.type === 'warning' && warnings.push(event.code ?? event.message),
+      error: () => undefined,
+    })
+    const { state, reason, output, usage, error, pending } = await run.result
+    return {
+      text: output ?? '',
+      ok: state === 'COMPLETED' && reason === 'end_turn',
+      ended: `${state}, ${reason}${error ? `: ${error.message}` : ''}`,
+      pending: pending?.map(({ callId }) => ({ id: callId })),
+      usage: {
+        input: usage.inputTokens,
+        output: usage.outputTokens,
+        unknown: usage.estimated || warnings.includes('usage_estimated'),
+      },
+    }
+  }
   return {
-    async say(text, { signal } = {}) {
-      const run = agent.run(text, { session, signal })
-      const warnings = []
-      run.events$.subscribe((event) => {
-        if (event.type === 'warning') warnings.push(event.code ?? event.message)
-      })
-      const { state, reason, output, usage, error } = await run.result
-      return {
-        text: output ?? '',
-        ok: state === 'COMPLETED' && reason === 'end_turn',
-        ended: `${state}, ${reason}${error ? `: ${error.message}` : ''}`,
-        usage: {
-          input: usage.inputTokens,
-          output: usage.outputTokens,
-          unknown: usage.estimated || warnings.includes('usage_estimated'),
-        },
-      }
+    say(text, { signal } = {}) {
+      run = agent.run(text, { session, signal })
+      return rest()
     },
+    async answer(said) {
+      run ??= await agent.resume('conformance')
+      for (const [id, isApproved] of Object.entries(said))
+        if (isApproved) run.approve(id)
+        else run.reject(id)
+      return rest()
+    },
+    save: () => dump(store),
   }
 }

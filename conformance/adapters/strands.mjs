@@ -1,46 +1,79 @@
 // Strands' agent, which keeps the conversation. The documented way sets `limits` where a case has some.
-import { Agent, tool } from '@strands-agents/sdk'
+import { Agent, BeforeToolCallEvent, InterruptResponseContent, tool } from '@strands-agents/sdk'
 import { OpenAIModel } from '@strands-agents/sdk/models/openai'
 import { toSchema } from './schema.mjs'
 
-export function open({ baseURL, tools, limits }) {
+export function open({ baseURL, tools, limits, saved }) {
+  const model = new OpenAIModel({
+    api: 'chat',
+    apiKey: 'none',
+    modelId: 'scripted',
+    clientConfig: { baseURL },
+  })
   const agent = new Agent({
-    model: new OpenAIModel({ api: 'chat', apiKey: 'none', modelId: 'scripted', clientConfig: { baseURL } }),
-    tools: tools.map(({ name, description, fields, execute }) =>
-      tool({
-        name,
-        description,
-        inputSchema: toSchema(fields),
-        callback: (input, context) =>
-          execute(input, { signal: context?.agent?.cancelSignal ?? context?.cancelSignal }),
-      }),
+    model,
+    tools: tools.map(({ name, description, fields, execute, delegate }) =>
+      delegate
+        ? new Agent({ name, description, model, printer: false }).asTool()
+        : tool({
+            name,
+            description,
+            inputSchema: toSchema(fields),
+            callback: (input, context) =>
+              execute(input, { signal: context?.agent?.cancelSignal ?? context?.cancelSignal }),
+          }),
     ),
     printer: false,
   })
+  const asking = tools.filter(({ asks }) => asks).map(({ name }) => name)
+  agent.addHook(BeforeToolCallEvent, (event) => {
+    const { name, toolUseId } = event.toolUse
+    if (!asking.includes(name)) return
+    if (event.interrupt({ name: toolUseId, reason: 'approval' }) !== 'yes') event.cancel = 'Refused.'
+  })
+  let asked = []
+  if (saved) {
+    const state = JSON.parse(saved)
+    agent.loadSnapshot(state.snapshot)
+    asked = state.asked
+  }
+  const go = async (given, { signal } = {}) => {
+    let result
+    let error
+    try {
+      result = await agent.invoke(given, {
+        cancelSignal: signal,
+        ...((limits.steps || limits.tokens) && {
+          limits: {
+            ...(limits.steps && { turns: limits.steps }),
+            ...(limits.tokens && { totalTokens: limits.tokens }),
+          },
+        }),
+      })
+    } catch (thrown) {
+      error = thrown
+    }
+    if (result?.interrupts?.length > 0) asked = result.interrupts.map(({ id, name }) => ({ id, name }))
+    const usage = result?.metrics?.latestAgentInvocation?.usage ?? result?.metrics?.accumulatedUsage
+    return {
+      text: result?.toString().trim() ?? '',
+      ok: result?.stopReason === 'endTurn',
+      ended: error ? `${error.name}: ${error.message}` : `stopReason ${result.stopReason}`,
+      usage: usage && { input: usage.inputTokens, output: usage.outputTokens },
+      pending: (result?.interrupts ?? []).map(({ name }) => ({ id: name })),
+    }
+  }
   return {
-    async say(text, { signal } = {}) {
-      let result
-      let error
-      try {
-        result = await agent.invoke(text, {
-          cancelSignal: signal,
-          ...((limits.steps || limits.tokens) && {
-            limits: {
-              ...(limits.steps && { turns: limits.steps }),
-              ...(limits.tokens && { totalTokens: limits.tokens }),
-            },
-          }),
-        })
-      } catch (thrown) {
-        error = thrown
-      }
-      const usage = result?.metrics?.latestAgentInvocation?.usage ?? result?.metrics?.accumulatedUsage
-      return {
-        text: result?.toString().trim() ?? '',
-        ok: result?.stopReason === 'endTurn',
-        ended: error ? `${error.name}: ${error.message}` : `stopReason ${result.stopReason}`,
-        usage: usage && { input: usage.inputTokens, output: usage.outputTokens },
-      }
-    },
+    say: (text, options) => go(text, options),
+    answer: (said) =>
+      go(
+        asked
+          .filter(({ name }) => name in said)
+          .map(
+            ({ id, name }) =>
+              new InterruptResponseContent({ interruptId: id, response: said[name] ? 'yes' : 'no' }),
+          ),
+      ),
+    save: () => JSON.stringify({ snapshot: agent.takeSnapshot({ preset: 'session' }), asked }),
   }
 }

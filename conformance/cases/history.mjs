@@ -43,6 +43,15 @@ const waits =
       controller.abort()
     })
 
+/** A frame behind which all before it is out, and a promise of the moment when the client has had time to read it. */
+function landing() {
+  let tell
+  const isSent = new Promise((resolve) => {
+    tell = resolve
+  })
+  return { sent: { reached: () => setTimeout(tell, 100) }, isSent }
+}
+
 export default [
   after(
     'end',
@@ -96,14 +105,15 @@ export default [
     'keepsEmptyAnswer',
     async ({ serve, open, settles }) => {
       const controller = new AbortController()
+      const { sent, isSent } = landing()
       const lane = serve([
-        { frames: [first, ...words('Half of it'), { until: aborted(controller.signal) }, ...end()] },
+        { frames: [first, ...words('Half of it'), sent, { until: aborted(controller.signal) }, ...end()] },
         say('Done.'),
       ])
       const conversation = open({ lane })
       const running = conversation.say('Go.', { signal: controller.signal })
-      await lane.had(1)
-      setTimeout(() => controller.abort(), 250)
+      await isSent
+      controller.abort()
       const { ended } = await settles(running)
       return { lane, conversation, ended }
     },
@@ -115,17 +125,56 @@ export default [
     async ({ serve, open, tool, settles }) => {
       const controller = new AbortController()
       const half = call(0, 'c1', 'read', '{"path":"/home/ada/le')
+      const { sent, isSent } = landing()
       const lane = serve([
-        { frames: [first, ...half, { until: aborted(controller.signal) }, ...end()] },
+        { frames: [first, ...half, sent, { until: aborted(controller.signal) }, ...end()] },
         say('Done.'),
       ])
       const conversation = open({ lane, tools: [tool('read', { path: 'string' }, fixed('the text'))] })
       const running = conversation.say('Go.', { signal: controller.signal })
-      await lane.had(1)
-      setTimeout(() => controller.abort(), 250)
+      await isSent
+      controller.abort()
       const { ended } = await settles(running)
       return { lane, conversation, ended }
     },
+  ),
+  after(
+    'deadline',
+    'After a deadline while a call runs',
+    'leavesCallsOpen',
+    async ({ serve, open, tool, settles, check }) => {
+      const lane = serve([calls([read('c1', 'a')]), say('Done.')])
+      const never = tool(
+        'read',
+        { path: 'string' },
+        (_, { signal }) =>
+          new Promise((resolve, reject) => {
+            signal?.addEventListener('abort', () => reject(new Error('aborted')))
+          }),
+      )
+      const conversation = open({ lane, limits: { deadlineMs: 6000 }, tools: [never] })
+      const { ok, ended } = await settles(conversation.say('Go.'), 35_000)
+      check(never.runs.length === 1, `the call did not run before the deadline (${ended})`)
+      check(!ok, `reported as a normal end (${ended})`)
+      // The next run has a deadline of its own.
+      return { lane, conversation, ended }
+    },
+    { needs: ['deadline'] },
+  ),
+  after(
+    'refused',
+    'After a person has refused a call',
+    'leavesCallsOpen',
+    async ({ serve, open, tool, settles, check }) => {
+      const lane = serve([calls([['c1', 'remove', { path: 'a' }]]), say('Then not.'), say('Done.')])
+      const remove = { ...tool('remove', { path: 'string' }, fixed('removed')), asks: true }
+      const conversation = open({ lane, tools: [remove] })
+      const { pending, ended } = await conversation.say('Go.')
+      check(pending?.length === 1, `${pending?.length ?? 0} questions for one call (${ended})`)
+      const { ended: told } = await settles(conversation.answer({ [pending[0].id]: false }), 20_000)
+      return { lane, conversation, ended: told }
+    },
+    { needs: ['approvals'] },
   ),
   after('tool-throws', 'After a tool that throws', 'leavesCallsOpen', async ({ serve, open, tool }) => {
     const lane = serve([calls([read('c1', 'a')]), say('Done.')])

@@ -1,4 +1,6 @@
+import approvals from './approvals.mjs'
 import cancel from './cancel.mjs'
+import concurrency from './concurrency.mjs'
 import faults from './faults.mjs'
 import history from './history.mjs'
 import limits from './limits.mjs'
@@ -17,6 +19,8 @@ export const cases = [
   ...usage,
   ...loops,
   ...faults,
+  ...concurrency,
+  ...approvals,
 ].map((one) => ({
   ...one,
   needs: one.needs ?? [],

@@ -1,5 +1,5 @@
 // What was used: counted, or said to be unknown.
-import { calls, cut, end, first, refuse, say, words } from '../frames.mjs'
+import { calls, cut, end, first, refuse, say, sayWhole, words } from '../frames.mjs'
 
 const usage = (rest) => ({ class: 'usage', needs: ['usage'], ...rest })
 const read = (id) => [id, 'read', { path: id }]
@@ -8,6 +8,14 @@ const asksForUsage = (lane) => lane.requests[0].body.stream_options?.include_usa
 const total = (told) => (told ? told.input + told.output : Number.NaN)
 /** No number, or a word beside it: the library says that it does not know. */
 const isUnknown = (told) => !told || told.unknown === true || Number.isNaN(total(told))
+
+/** A call of the only tool, whatever its library calls it and its input. */
+function callOfFirstTool({ tools }) {
+  const [{ function: tool }] = tools
+  const names = tool.parameters.required ?? Object.keys(tool.parameters.properties ?? {})
+  const input = Object.fromEntries(names.map((name) => [name, 'What do herons eat?']))
+  return calls([['c1', tool.name, input]], { tokens: [100, 20] })
+}
 
 export default [
   usage({
@@ -95,6 +103,33 @@ export default [
         `usage ${JSON.stringify(outcome.usage)}: the lost attempt is free (${outcome.ended})`,
       )
       return JSON.stringify(outcome.usage)
+    },
+  }),
+  usage({
+    name: 'sub-agent',
+    title: 'A sub-agent: what it used is counted, or said to be unknown',
+    mistake: 'forgetsSubAgents',
+    needs: ['usage', 'subAgents'],
+    async run({ serve, open, check, claims }) {
+      const lane = serve([
+        callOfFirstTool,
+        ({ stream }) =>
+          stream ? say('Herons eat fish.', { tokens: [50, 5] }) : sayWhole('Herons eat fish.', [50, 5]),
+        say('Done.', { tokens: [130, 7] }),
+      ])
+      const research = {
+        name: 'research',
+        description: 'Finds out what is asked.',
+        fields: {},
+        delegate: true,
+      }
+      const outcome = await open({ lane, tools: [research] }).say('Go.')
+      claims(asksForUsage(lane), notAsked)
+      check(lane.requests.length === 3, `${lane.requests.length} requests, not 3 (${outcome.ended})`)
+      check(
+        isUnknown(outcome.usage) || total(outcome.usage) === 312,
+        `usage ${JSON.stringify(outcome.usage)}, not 312 (${outcome.ended})`,
+      )
     },
   }),
 ]

@@ -1,5 +1,6 @@
 // The controls: the least loop that does every case right, and the same loop with one mistake, which its case has to find. A
 // case that passes the mistake, or fails the right loop, tells nothing about a library.
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readAnswer } from './read-answer.mjs'
 
@@ -7,12 +8,14 @@ const limitOfSteps = 50
 const isNormal = (finish) => finish === 'stop' || finish === 'tool_calls'
 
 /** The work, or the reason of an abort that comes before its end. */
-function orAborted(work, signal) {
+function orAborted(work, signal, mistake) {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason)
     if (signal.aborted) stop()
     signal.addEventListener('abort', stop, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+    work
+      .then(resolve, reject)
+      .finally(() => (mistake === 'leavesListeners' ? undefined : signal.removeEventListener('abort', stop)))
   })
 }
 
@@ -43,27 +46,82 @@ function asText(value, mistake) {
   }
 }
 
+const checkOf = (state) => createHash('sha256').update(`a secret ${state}`).digest('hex')
+
+/** By hand: Node 20 forgets what `AbortSignal.any` has put together. */
+function withDeadline(signal, ms) {
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(new Error('the deadline')), ms)
+  signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true })
+  return controller.signal
+}
+
+/** What all conversations of the mistake `sharesMessages` have in common. */
+const shared = []
+
 class Conversation {
   #messages = []
   #options
   #mistake
   #ids = 0
+  #last = Promise.resolve()
+  /** The answer whose calls wait for a person, and its run. */
+  #asked
 
   constructor(options) {
     this.#options = options
     this.#mistake = options.mistake
+    if (this.#mistake === 'sharesMessages') this.#messages = shared
+    if (options.saved) this.#restore(options.saved)
   }
 
-  async say(text, { signal = new AbortController().signal } = {}) {
-    const mistake = this.#mistake
+  /** One run after the other: the next one reads what this one leaves. */
+  say(text, options) {
+    if (this.#mistake === 'runsBeside') return this.#say(text, options)
+    const said = this.#last.then(() => this.#say(text, options))
+    this.#last = said.catch(() => undefined)
+    return said
+  }
+
+  async #say(text, { signal = new AbortController().signal } = {}) {
     const { limits = {} } = this.#options
+    const given = limits.deadlineMs ? withDeadline(signal, limits.deadlineMs) : signal
     const run = {
-      signal: mistake === 'ignoresSignal' ? new AbortController().signal : signal,
+      signal: this.#mistake === 'ignoresSignal' ? new AbortController().signal : given,
       usage: { input: 0, output: 0 },
       steps: 0,
       text: '',
     }
     this.#messages.push({ role: 'user', content: text })
+    return this.#go(run)
+  }
+
+  /** What a person says of the calls that wait: `{ id: boolean }`. */
+  async answer(said) {
+    if (!this.#asked) return { text: '', ok: false, ended: 'nothing is asked' }
+    const { answer, run } = this.#asked
+    if (this.#mistake !== 'answersTwice') this.#asked = undefined
+    await this.#execute(answer, run, said)
+    return this.#go(run)
+  }
+
+  save() {
+    const state = JSON.stringify({ messages: this.#messages, asked: this.#asked?.answer })
+    return JSON.stringify({ state, check: checkOf(state) })
+  }
+
+  #restore(saved) {
+    const { state, check } = JSON.parse(saved)
+    if (check !== checkOf(state) && this.#mistake !== 'trustsState') throw new Error('the state was changed')
+    const { messages, asked } = JSON.parse(state)
+    this.#messages = messages
+    const run = { signal: new AbortController().signal, usage: { input: 0, output: 0 }, steps: 1, text: '' }
+    if (asked && this.#mistake !== 'forgetsState') this.#asked = { answer: asked, run }
+  }
+
+  async #go(run) {
+    const mistake = this.#mistake
+    const { limits = {}, tools = [] } = this.#options
     const most =
       (limits.steps ?? (mistake === 'neverStops' ? 1000 : limitOfSteps)) +
       (mistake === 'countsFromZero' ? -1 : 0)
@@ -94,6 +152,12 @@ class Conversation {
             return ends('stop', true)
           if (!answer.text && mistake !== 'acceptsEmpty') return ends('an empty answer')
           return ends(isOver ? 'the budget' : answer.finish, isNormal(answer.finish) && !isOver)
+        }
+        const asking = answer.calls.filter(({ name }) => tools.find((tool) => tool.name === name)?.asks)
+        if (asking.length > 0 && mistake !== 'neverAsks') {
+          this.#asked = { answer, run }
+          const pending = asking.map(({ id, name, input }) => ({ id, name, input }))
+          return { ...ends('a person is asked'), pending }
         }
         // oxlint-disable-next-line no-await-in-loop -- a loop of steps
         await this.#execute(answer, run)
@@ -213,7 +277,7 @@ class Conversation {
     }
   }
 
-  async #execute({ text, calls }, run) {
+  async #execute({ text, calls }, run, said = {}) {
     const mistake = this.#mistake
     const seen = new Set()
     for (const call of calls) {
@@ -223,9 +287,11 @@ class Conversation {
     if (mistake === 'dropsWordsOrCalls' && text) calls.splice(1)
     this.#messages.push(this.#answerOf(text, calls))
     const results = new Map()
-    const all = Promise.all(calls.map(async (call) => results.set(call, await this.#runTool(call, run))))
+    const all = Promise.all(
+      calls.map(async (call) => results.set(call, await this.#runTool(call, run, said[call.id]))),
+    )
     try {
-      await (mistake === 'awaitsTools' ? all : orAborted(all, run.signal))
+      await (mistake === 'awaitsTools' ? all : orAborted(all, run.signal, mistake))
     } finally {
       for (const call of calls) {
         if (mistake === 'leavesCallsOpen') continue
@@ -240,13 +306,16 @@ class Conversation {
     run.signal.throwIfAborted()
   }
 
-  async #runTool(call, { signal }) {
+  async #runTool(call, run, said) {
     const mistake = this.#mistake
+    const { signal } = run
+    if (said === false && mistake !== 'runsRefused') return 'Refused.'
     const tool = this.#options.tools.find(({ name }) => name === call.name)
     if (!tool) {
       if (mistake === 'throwsAtUnknownTool') throw new Error(`there is no tool ${call.name}`)
       return `There is no tool ${call.name}.`
     }
+    if (tool.delegate) return this.#runSubAgent(call, run)
     const { input, why } = inputOf(call, tool, mistake)
     if (why) return why
     try {
@@ -255,6 +324,17 @@ class Conversation {
       if (mistake === 'throwsToolErrors' || mistake === 'wantsJson') throw error
       return `Error: ${error?.message ?? 'unknown'}`
     }
+  }
+
+  /** Another agent, on the account of this run. */
+  async #runSubAgent({ input }, run) {
+    const below = new Conversation({ ...this.#options, tools: [], saved: undefined })
+    const { text, usage } = await below.say(input, { signal: run.signal })
+    if (this.#mistake !== 'forgetsSubAgents') {
+      run.usage.input += usage.input
+      run.usage.output += usage.output
+    }
+    return text
   }
 }
 

@@ -1,0 +1,33 @@
+// The failures of a run become those that are expected. A note that an expected failure has is kept.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { cases } from './cases/index.mjs'
+
+const file = new URL('./expected.json', import.meta.url)
+
+/** Changes the report, too: its failures are expected then. */
+export function acceptFailures({ results }) {
+  const before = JSON.parse(readFileSync(file, 'utf8'))
+  const played = new Set(results.map((one) => `${one.peer} ${one.column} ${one.case}`))
+  const now = {}
+  const keep = (peer, column, id, note) => {
+    now[peer] ??= {}
+    now[peer][column] ??= {}
+    now[peer][column][id] = note
+  }
+  for (const [peer, columns] of Object.entries(before))
+    for (const [column, notes] of Object.entries(columns))
+      for (const [id, note] of Object.entries(notes))
+        if (!played.has(`${peer} ${column} ${id}`)) keep(peer, column, id, note)
+  for (const one of results) {
+    if (one.result !== 'fail' && one.result !== 'expected_fail') continue
+    one.result = 'expected_fail'
+    keep(one.peer, one.column, one.case, before[one.peer]?.[one.column]?.[one.case] ?? '')
+  }
+  const order = new Map(cases.map(({ id }, at) => [id, at]))
+  for (const columns of Object.values(now))
+    for (const [column, notes] of Object.entries(columns))
+      columns[column] = Object.fromEntries(
+        Object.entries(notes).toSorted(([a], [b]) => order.get(a) - order.get(b)),
+      )
+  writeFileSync(file, `${JSON.stringify(now, null, 2)}\n`)
+}

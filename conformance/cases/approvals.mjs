@@ -1,0 +1,169 @@
+// A person decides over a call: it runs once after a yes, and never after a no.
+import { calls, say } from '../frames.mjs'
+import { resultsOf } from '../strict-history.mjs'
+
+const remove = (id, path) => [id, 'remove', { path }]
+const done = 'It is done.'
+
+/** The world up to the question: one call each of these paths waits for a person. */
+async function untilAsked({ serve, open, tool, check }, ...paths) {
+  const lane = serve(
+    Object.assign([calls(paths.map((path, at) => remove(`c${at}`, path)))], { otherwise: say(done) }),
+  )
+  const removing = { ...tool('remove', { path: 'string' }, ({ path }) => `removed ${path}`), asks: true }
+  const tools = [removing]
+  const conversation = open({ lane, tools })
+  const { pending, ended } = await conversation.say('Go.')
+  check(removing.runs.length === 0, `executed before a person was asked (${ended})`)
+  // Some ask for one call after the other.
+  check(pending?.length > 0, `no person was asked (${ended})`)
+  return { lane, tools, conversation, pending, runs: removing.runs }
+}
+
+const all = (pending, approved) => Object.fromEntries(pending.map(({ id }) => [id, approved]))
+
+/** The end of an answer, or why it was refused. */
+async function ending(answer) {
+  try {
+    return (await answer()).ended
+  } catch (error) {
+    return `${error?.name}: ${error?.message}`
+  }
+}
+
+const approvals = (name, title, mistake, run, needs = []) => ({
+  class: 'approvals',
+  name,
+  title,
+  mistake,
+  needs: ['approvals', ...needs],
+  run,
+})
+
+/** What was executed, once nothing more comes. */
+async function executed({ lane, runs }) {
+  await lane.quiet()
+  return runs.map(({ path }) => path).join(', ')
+}
+
+export default [
+  approvals('approved', 'Approved: executed once, after the answer', 'neverAsks', async (world) => {
+    const { check, settles } = world
+    const asked = await untilAsked(world, 'a')
+    const ended = await settles(
+      ending(() => asked.conversation.answer(all(asked.pending, true))),
+      20_000,
+    )
+    const ran = await executed(asked)
+    check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
+    const results = resultsOf(asked.lane.requests[1]?.messages ?? [])
+    check(results.length === 1, `the next request has ${results.length} results (${ended})`)
+    check(asked.lane.refused.length === 0, `a strict provider refuses it: ${asked.lane.refused[0]}`)
+  }),
+  approvals(
+    'refused',
+    'Refused: never executed, and the model reads a result',
+    'runsRefused',
+    async (world) => {
+      const { check, settles } = world
+      const asked = await untilAsked(world, 'a')
+      const ended = await settles(
+        ending(() => asked.conversation.answer(all(asked.pending, false))),
+        20_000,
+      )
+      const ran = await executed(asked)
+      check(ran === '', `executed: ${ran} (${ended})`)
+      check(asked.lane.refused.length === 0, `a strict provider refuses it: ${asked.lane.refused[0]}`)
+      return ended
+    },
+  ),
+  approvals(
+    'one-of-two',
+    'Of two calls one is approved: the other never runs',
+    'runsRefused',
+    async (world) => {
+      const { check, settles } = world
+      const asked = await untilAsked(world, 'a', 'b')
+      let { pending } = asked
+      let ended
+      const seen = new Set()
+      while (pending?.length > 0) {
+        for (const { id } of pending) seen.add(id)
+        const said = Object.fromEntries(pending.map(({ id }) => [id, id === 'c0']))
+        // oxlint-disable-next-line no-await-in-loop -- one question after the other
+        ;({ pending, ended } = await settles(asked.conversation.answer(said), 20_000))
+      }
+      check(seen.size === 2, `only of ${[...seen].join()} a person was asked (${ended})`)
+      const ran = await executed(asked)
+      check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
+      check(asked.lane.refused.length === 0, `a strict provider refuses it: ${asked.lane.refused[0]}`)
+    },
+  ),
+  approvals('twice', 'Approved twice at once: executed once', 'answersTwice', async (world) => {
+    const { check, settles } = world
+    const asked = await untilAsked(world, 'a')
+    const answer = () => ending(() => asked.conversation.answer(all(asked.pending, true)))
+    const ends = await settles(Promise.all([answer(), answer()]), 20_000)
+    const ran = await executed(asked)
+    check(ran === 'a', `executed: ${ran || 'nothing'} (${ends.join('; ')})`)
+    return ends.join('; ')
+  }),
+  approvals('late', 'Approved after it was refused: never executed', 'answersTwice', async (world) => {
+    const { check, settles } = world
+    const asked = await untilAsked(world, 'a')
+    const { conversation, pending } = asked
+    const first = await settles(
+      ending(() => conversation.answer(all(pending, false))),
+      20_000,
+    )
+    const second = await settles(
+      ending(() => conversation.answer(all(pending, true))),
+      20_000,
+    )
+    const ran = await executed(asked)
+    check(ran === '', `executed: ${ran} (${first}; ${second})`)
+    return second
+  }),
+  approvals(
+    'after-death',
+    'Approved by another process, from the stored state: executed once',
+    'forgetsState',
+    async (world) => {
+      const { check, settles, open } = world
+      const asked = await untilAsked(world, 'a')
+      const saved = await asked.conversation.save()
+      const next = open({ lane: asked.lane, tools: asked.tools, saved })
+      const ended = await settles(
+        ending(() => next.answer(all(asked.pending, true))),
+        20_000,
+      )
+      const ran = await executed(asked)
+      check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
+      check(asked.lane.refused.length === 0, `a strict provider refuses it: ${asked.lane.refused[0]}`)
+    },
+    ['savedApprovals'],
+  ),
+  approvals(
+    'altered',
+    'The stored state has other arguments than the person saw: not executed with them',
+    'trustsState',
+    async (world) => {
+      const { check, settles, open, certify } = world
+      const asked = await untilAsked(world, 'seen-by-the-person')
+      const saved = await asked.conversation.save()
+      const altered = saved.replaceAll('seen-by-the-person', 'seen-by-no-person!')
+      if (altered !== saved) asked.lane.faults.push('altered')
+      certify(asked.lane, 'altered')
+      const ended = await settles(
+        ending(() =>
+          open({ lane: asked.lane, tools: asked.tools, saved: altered }).answer(all(asked.pending, true)),
+        ),
+        20_000,
+      )
+      const ran = await executed(asked)
+      check(!ran.includes('no-person'), `executed: ${ran} (${ended})`)
+      return ended
+    },
+    ['savedApprovals'],
+  ),
+]
