@@ -69,6 +69,7 @@ export default [
     name: 'many-runs',
     title: '200 runs at once: each reads the results of its own calls',
     mistake: 'sharesMessages',
+    alone: true,
     async run({ serve, open, tool, check, settles }) {
       const lane = serve(echoing)
       const texts = Array.from({ length: 200 }, (_, at) => `file ${at}`)
@@ -89,6 +90,7 @@ export default [
     name: 'listeners',
     title: 'One abort signal for 50 runs: no listener is left when they have ended',
     mistake: 'leavesListeners',
+    alone: true,
     async run({ serve, open, tool, check, settles }) {
       const lane = serve(echoing)
       const { signal } = new AbortController()
