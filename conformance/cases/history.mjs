@@ -50,7 +50,7 @@ function landing() {
   const isSent = new Promise((resolve) => {
     tell = resolve
   })
-  return { sent: { reached: () => setTimeout(tell, 100) }, isSent }
+  return { sent: { reached: () => setTimeout(() => tell(), 100) }, isSent }
 }
 
 async function untilDeadline({ serve, open, tool, settles, check }, deadlineMs) {
