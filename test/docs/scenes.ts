@@ -423,6 +423,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/mcp.md › Sign in': { because: 'test/mcp/sign-in.test.ts' },
   'docs/mcp.md › Sign in (2)': { because: 'test/mcp/sign-in.test.ts' },
+  'docs/mcp.md › Resources and prompts': { because: 'test/mcp/resources.test.ts' },
   'docs/mcp.md › Serve agents (2)': {
     expect: ({ said }) => {
       expect(said).toBe('401\n')

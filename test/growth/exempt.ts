@@ -115,6 +115,10 @@ const reasons: Record<string, readonly string[]> = {
     'statewright/testing formatPath',
     'statewright/testing replay',
   ],
+  'It reads what a server sends, no message of which is longer than maxMessageBytes.': [
+    'statewright/mcp mcpPrompt',
+    'statewright/mcp mcpResources',
+  ],
   'It checks an agent, a provider or a store with inputs of its own.': [
     'statewright/testing checkProvider',
     'statewright/testing formatProviderReports',

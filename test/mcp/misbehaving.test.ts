@@ -121,6 +121,7 @@ describe('a server that lies about its tools', () => {
       'liar_output',
       'liar_twice',
       'liar_orders',
+      'liar_adds',
       'liar_contradiction',
     ])
     expect(warnings).toEqual(
@@ -172,7 +173,7 @@ describe('a server that lies about its tools', () => {
         throw new Error('not now')
       },
     })
-    expect(server.tools).toHaveLength(6)
+    expect(server.tools).toHaveLength(7)
   })
 })
 

@@ -16,7 +16,10 @@ describe('the options of mcpTools', () => {
     [{ command: 'a', timeoutms: 1 }, /Did you mean timeoutMs\?/],
     [{ command: 'a', timeoutMs: -1 }, /timeoutMs must be a number of milliseconds from 0/],
     [{ command: 'a', startTimeoutMs: 0 }, /startTimeoutMs must be a whole number from 1/],
-    [{ command: 'a', needsApproval: 'yes' }, /needsApproval must be true, false or a function/],
+    [
+      { command: 'a', needsApproval: 'yes' },
+      /needsApproval must be true, false, 'annotations' or a function/,
+    ],
     [{ command: 'a', defer: 'all' }, /defer must be true, false or a function/],
     [{ command: 'a', only: [1] }, /only\[0\] must be a text/],
     [{ command: 'a', onWarning: true }, /onWarning must be a function/],
@@ -37,6 +40,7 @@ describe('the options of mcpTools', () => {
       needsApproval: false,
       defer: false,
       trustAnnotations: false,
+      resources: false,
       timeoutMs: 60_000,
       startTimeoutMs: 30_000,
       maxMessageBytes: 10_485_760,
@@ -77,6 +81,17 @@ describe('the options of mcpTools', () => {
     expect(asked).toEqual([
       ['a.b', { x: 1 }],
       ['a/b', { x: 1 }],
+    ])
+  })
+
+  it('have a person asked about tools that do not say that they do no harm', async () => {
+    const server = await odd('liar', { needsApproval: 'annotations' })
+    const asks = (name: string) => toolNamed(server, `liar_${name}`).needsApproval
+    expect([asks('fine'), asks('orders'), asks('adds'), asks('contradiction')]).toEqual([
+      true,
+      false,
+      false,
+      true,
     ])
   })
 

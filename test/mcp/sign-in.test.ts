@@ -188,6 +188,27 @@ describe('addresses that a server names for the sign-in', () => {
     expect(failure.message).toMatch(/which is no public address/)
   })
 
+  it('are judged by what the socket connects to, so that a name gains nothing by leading elsewhere the next time', async () => {
+    const { url, requests } = await httpServer(() => undefined)
+    const [mine, theirs] = [new URL(url), new URL(url)]
+    mine.hostname = 'mcp.example.com'
+    theirs.hostname = 'auth.example.com'
+    const asked: string[] = []
+    const load = createSignInFetch(mine, undefined, (host, _, done) => {
+      asked.push(host)
+      done(null, [{ address: '127.0.0.1', family: 4 }])
+    })
+    expect((await failureOf(load(theirs))).message).toContain('no public address')
+    expect(requests).toEqual([])
+    const body = JSON.stringify({ code: 'one' })
+    expect((await load(mine, { method: 'POST', body })).status).toBe(202)
+    expect(requests[0]?.headers).toMatchObject({
+      host: mine.host,
+      'content-type': expect.stringContaining('text/plain'),
+    })
+    expect(asked).toEqual(['auth.example.com', 'mcp.example.com'])
+  })
+
   it('are followed no further than policy goes', async () => {
     const { url } = await httpServer(
       () => undefined,

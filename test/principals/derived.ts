@@ -135,6 +135,8 @@ const reasons: Record<string, string[]> = {
     'mcpTools',
     'loopbackSignIn',
     'finishMcpSignIn',
+    'mcpPrompt',
+    'mcpResources',
     'fileTokenStore',
     'loadAttachment',
     'memory',

@@ -98,7 +98,7 @@ async function ask(
   for (let failures = 1; ; failures += 1) {
     try {
       const connection = await connect()
-      return await connection.askTask(method, taskId, signal)
+      return await connection.ask(method, { taskId }, signal)
     } catch (error) {
       if (signal.aborted) throw error
       if (!isAway(error) || failures === maxFailures)
@@ -117,7 +117,7 @@ function isAway(error: unknown): boolean {
 
 async function cancelTask(taskId: string, { connect }: TaskFollowing): Promise<void> {
   const connection = await connect()
-  await limitTime({ ms: cancelMs }, connection.askTask('tasks/cancel', taskId, new AbortController().signal))
+  await limitTime({ ms: cancelMs }, connection.ask('tasks/cancel', { taskId }))
 }
 
 function wait(ms: number, signal: AbortSignal): Promise<void> {

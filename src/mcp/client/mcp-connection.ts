@@ -52,6 +52,7 @@ export interface McpConnection {
   /** The name that the server gives itself; '' when it gives none. */
   readonly serverName: string
   readonly hasTools: boolean
+  readonly hasResources: boolean
   /** Whether arguments travel as headers, too, where a tool's schema says so. */
   readonly hasHeaders: boolean
   /** Whether it makes tasks of calls: of its own accord (`extension`), or of those of tools that need it (`asked`). */
@@ -65,8 +66,8 @@ export interface McpConnection {
    * @throws {SessionExpiredError} and an Error, perhaps a ToolError, that tells the model what happened
    */
   callTool(call: McpCall): Promise<JsonObject>
-  /** The answer to a method of tasks. Throws as `callTool`. */
-  askTask(method: string, taskId: string, signal: AbortSignal): Promise<JsonObject>
+  /** The answer to any other method. Throws as `callTool`. */
+  ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject>
   close(): Promise<void>
 }
 
@@ -230,6 +231,7 @@ async function beginConnection(
   return {
     serverName,
     hasTools: client.getServerCapabilities()?.tools !== undefined,
+    hasResources: client.getServerCapabilities()?.resources !== undefined,
     hasHeaders: isModern && wire.hasHeaders,
     tasks: findTasks(client, isModern),
     get isLost() {
@@ -244,9 +246,11 @@ async function beginConnection(
       const requestOptions = toRequestOptions(call, options.timeoutMs)
       return request(() => requestCall(client, call, requestOptions, isModern))
     },
-    askTask: (method, taskId, signal) => {
+    ask: (method, params, signal) => {
       const timeout = limitTimer(options.timeoutMs)
-      return request(() => client.request({ method, params: { taskId } }, anyResult, { signal, timeout }))
+      return request(() =>
+        client.request({ method, params }, anyResult, { ...(signal && { signal }), timeout }),
+      )
     },
     close,
   }

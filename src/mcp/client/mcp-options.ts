@@ -5,6 +5,7 @@ import {
   amount,
   anyText,
   callable,
+  choice,
   count,
   flag,
   record,
@@ -47,8 +48,11 @@ export interface McpCommonOptions {
   only?: readonly string[]
   /** Tools to leave out. */
   except?: readonly string[]
-  /** Whether a person has to approve each call; a function decides by the server's name of the tool. Default false. */
-  needsApproval?: boolean | McpApproval
+  /**
+   * Whether a person has to approve each call; a function decides by the server's name of the tool. `annotations`: those of tools
+   * that do not say of themselves that they change nothing (`readOnlyHint`), or only add (`destructiveHint: false`). Default false.
+   */
+  needsApproval?: boolean | 'annotations' | McpApproval
   /**
    * Whether the model reads only a line about each tool until it looks the tool up, or calls it; a function decides by the
    * server's name of the tool. Needs `toolSearch()` among the agent's tools. Default false.
@@ -59,6 +63,10 @@ export interface McpCommonOptions {
    * `idempotentHint`. Guards are more patient with such tools, and interrupted calls are repeated. Default false.
    */
   trustAnnotations?: boolean
+  /**
+   * Offer a tool that lists and reads the server's resources. For `needsApproval`, its name is `resources/read`. Default false.
+   */
+  resources?: boolean
   /** Milliseconds that a call may take without a sign of progress; 0 is no limit. Default 60 000. */
   timeoutMs?: number
   /** Milliseconds that the server has to start, introduce itself and list its tools. Default 30 000. */
@@ -86,6 +94,7 @@ type DefaultedKey =
   | 'startTimeoutMs'
   | 'maxMessageBytes'
   | 'trustAnnotations'
+  | 'resources'
   | 'needsApproval'
 
 export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, DefaultedKey>>
@@ -97,9 +106,15 @@ const commonFields = {
   name: optional(nonEmptyText()),
   only: optional(textList()),
   except: optional(textList()),
-  needsApproval: optional(union([flag(), callable<McpApproval>()], 'true, false or a function')),
+  needsApproval: optional(
+    union(
+      [flag(), choice('annotations'), callable<McpApproval>()],
+      "true, false, 'annotations' or a function",
+    ),
+  ),
   defer: optional(union([flag(), callable<(toolName: string) => boolean>()], 'true, false or a function')),
   trustAnnotations: optional(flag()),
+  resources: optional(flag()),
   timeoutMs: optional(amount('milliseconds')),
   startTimeoutMs: optional(count(1)),
   maxMessageBytes: optional(count(1)),
@@ -157,6 +172,7 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
     needsApproval: false,
     defer: false,
     trustAnnotations: false,
+    resources: false,
     timeoutMs: 60_000,
     startTimeoutMs: 30_000,
     maxMessageBytes: 10 * 1024 * 1024,

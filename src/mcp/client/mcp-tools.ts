@@ -3,33 +3,19 @@ import { StatewrightError } from '../../core/base/errors.js'
 import { describeError } from '../../core/base/describe-error.js'
 import type { Tool } from '../../core/tools/tool.js'
 import { ToolError } from '../../core/tools/tool-error.js'
-import type { ToolSource } from '../../core/tools/tool-source.js'
 import { connectServer, type McpConnection, type McpCall } from './mcp-connection.js'
 import { limitTime } from '../../core/base/time-limit.js'
 import { SessionExpiredError } from './mcp-errors.js'
 import { listTools } from './list-tools.js'
 import { type CheckedMcpOptions, checkMcpOptions, type McpOptions } from './mcp-options.js'
+import type { McpServer } from './mcp-server.js'
 import { createOfferedTools } from './offered-tools.js'
 import { followTask, type TaskFollowing } from './follow-task.js'
 import { findTask, readHandle, toHandle } from './task-wire.js'
+import { createResourceTool, resourceToolName } from './resources/resource-tool.js'
+import { registerAsker } from './resources/server-asker.js'
 import { createSignIn, type SignIn } from './sign-in/sign-in.js'
 import { ToolNames } from './mcp-tool-names.js'
-
-/** A server whose tools agents use. Put it among an agent's `tools`; its list may change while the agent runs. */
-export interface McpServer extends ToolSource {
-  /** `options.name`, or the name that the server gives itself. */
-  readonly name: string
-  /** The tools that it offers now. */
-  readonly tools: readonly Tool[]
-  /**
-   * Ends the connection, and the child process of a server that was started. May be called more than once.
-   *
-   * @example
-   * const server = await mcpTools({ command: 'npx', args: ['-y', 'some-server'] })
-   * await server.close()
-   */
-  close(): Promise<void>
-}
 
 /**
  * Starts an MCP server, or connects to one over HTTP, and gives its tools to agents. Close it when no agent
@@ -51,6 +37,7 @@ export interface McpServer extends ToolSource {
  */
 export async function mcpTools(options: McpOptions): Promise<McpServer> {
   const server = new ReconnectingServer(checkMcpOptions(options))
+  registerAsker(server, (...asked) => server.ask(...asked))
   await server.open()
   return server
 }
@@ -86,6 +73,12 @@ class ReconnectingServer implements McpServer {
 
   get tools(): readonly Tool[] {
     return this.#tools
+  }
+
+  /** @throws an Error, perhaps a ToolError, that says what happened */
+  async ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
+    const connection = await this.#getConnection()
+    return connection.ask(method, params, signal)
   }
 
   async open(): Promise<McpConnection> {
@@ -217,7 +210,12 @@ class ReconnectingServer implements McpServer {
     const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)
     const { hasHeaders, tasks } = connection
     const maker = { server: this.#name, options: this.#options, call, hasHeaders, tasks }
-    this.#tools = Object.freeze(createOfferedTools(listed, this.#names, maker, warn))
+    const tools = createOfferedTools(listed, this.#names, maker, warn)
+    const { resources } = this.#options
+    const name = resources && connection.hasResources ? this.#names.findName(resourceToolName) : undefined
+    if (name !== undefined) tools.push(createResourceTool(name, maker, (...asked) => this.ask(...asked)))
+    else if (resources) warn('It has no resources.')
+    this.#tools = Object.freeze(tools)
   }
 
   #warn(warning: string): void {

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { readProperty } from '../../core/base/to-json.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
-import { countBase64Bytes, type InputPart, toContentPart } from '../../core/models/media.js'
+import { countBase64Bytes, toContentPart } from '../../core/models/media.js'
 import { type ToolContent, toolContent } from '../../core/tools/tool-content.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 
@@ -33,34 +33,29 @@ export function readResult(result: JsonObject): Json | ToolContent | undefined {
   const parts = [...head.map((value) => JSON.stringify(value)), ...content.map(describePart)]
   const text = parts.join('\n')
   if (isError === true) throw new ToolError('failed', text || 'The server did not say why.')
-  return (
-    toToolContent(content, parts.slice(head.length), parts.slice(0, head.length)) ??
-    (parts.length === 0 ? undefined : text)
-  )
+  return toToolContent(content, parts.slice(0, head.length)) ?? (parts.length === 0 ? undefined : text)
 }
 
 /** Null where there is nothing but words, and where there is more than a request can have. */
-function toToolContent(
-  content: readonly Json[],
-  words: readonly string[],
-  head: readonly string[],
-): ToolContent | null {
-  const media = content.map(toMediaPart)
-  if (media.every((part) => part === null)) return null
-  const said = content.flatMap((part, i): InputPart[] => {
-    const described: InputPart = { type: 'text', text: words[i] ?? '' }
-    const shown = media[i]
-    if (!shown) return [described]
-    // Where it comes from is said before it.
-    return readProperty(part, 'type') === 'resource' ? [described, shown] : [shown]
-  })
+function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
+  const said = content.flatMap(toParts)
+  if (said.every(({ type }) => type === 'text')) return null
   try {
-    return toolContent([...head.map((text): InputPart => ({ type: 'text', text })), ...said], {
+    return toolContent([...head.map((text): ContentPart => ({ type: 'text', text })), ...said], {
       orWords: true,
     })
   } catch {
     return null
   }
+}
+
+/** A part of a server's content as a model reads it: media, or words. */
+export function toParts(part: Json): ContentPart[] {
+  const described: ContentPart = { type: 'text', text: describePart(part) }
+  const shown = toMediaPart(part)
+  if (!shown) return [described]
+  // Where it comes from is said before it.
+  return readProperty(part, 'type') === 'resource' ? [described, shown] : [shown]
 }
 
 /** What models take of such a part; null for words, and for what none of them takes. */

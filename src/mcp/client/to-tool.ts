@@ -37,6 +37,15 @@ export function findToolFault(
   return fault === undefined ? undefined : `has an input schema that ${fault}`
 }
 
+/** By the defaults of the protocol: what a tool does not say of itself is the worst. */
+function mayDestroy(listed: Json): boolean {
+  const annotations = readProperty(listed, 'annotations')
+  const isDestructive = readProperty(annotations, 'destructiveHint')
+  return (
+    isDestructive !== false && !(readProperty(annotations, 'readOnlyHint') === true && isDestructive !== true)
+  )
+}
+
 function needsTask(listed: Json): boolean {
   return readProperty(readProperty(listed, 'execution'), 'taskSupport') === 'required'
 }
@@ -66,7 +75,9 @@ export function toTool(
     needsApproval:
       typeof needsApproval === 'function'
         ? (args: JsonObject) => needsApproval(toolName, args)
-        : needsApproval,
+        : needsApproval === 'annotations'
+          ? mayDestroy(listed)
+          : needsApproval,
     execute: async (args, { signal, progress, idempotencyKey: key, handle, keepHandle }) => {
       let reports = 0
       const onProgress = (report: JsonObject): void => {

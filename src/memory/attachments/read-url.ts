@@ -1,12 +1,12 @@
 import http from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
+import { isIP } from 'node:net'
 import { pipeline } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
-import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
+import { lookup } from 'node:dns'
 import { StatewrightError } from '../../core/base/errors.js'
-import type { AddressPolicy } from '../../core/config/address-policy.js'
+import { createPublicLookup, type ResolveHost } from '../../core/config/public-lookup.js'
 import { AttachmentError } from './attachment-error.js'
 import type { AttachmentLimits } from './attachment-limits.js'
 
@@ -72,7 +72,7 @@ async function requestUrl(
   name: string,
   { addresses }: AttachmentLimits,
   signal: AbortSignal,
-  resolve?: ResolveHost,
+  resolve: ResolveHost = lookup,
 ): Promise<IncomingMessage> {
   const client = url.protocol === 'https:' ? https : http
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
@@ -149,37 +149,6 @@ function getReason(error: unknown): string {
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error
   const { code, message } = first as { code?: unknown; message?: unknown }
   return String(code ?? message ?? first).slice(0, 200)
-}
-
-/** `dns.lookup` with `all: true`. */
-export type ResolveHost = (
-  host: string,
-  options: LookupAllOptions,
-  done: (error: NodeJS.ErrnoException | null, found: LookupAddress[]) => void,
-) => void
-
-/**
- * Resolves a name for a socket and hands over only addresses that may be reached. The socket connects to these very
- * addresses, so a name that resolves differently the next time (DNS rebinding) gains nothing.
- */
-function createPublicLookup(
-  policy: AddressPolicy,
-  refuse: (address: string) => Error,
-  resolve: ResolveHost = lookup,
-): LookupFunction {
-  return (host, options, done) => {
-    resolve(host, { ...options, all: true }, (error, found) => {
-      if (error !== null) {
-        done(error, '', 0)
-        return
-      }
-      const allowed = found.filter(({ address }) => policy.allows(address, host))
-      const [first] = allowed
-      if (first === undefined) done(refuse(found[0]?.address ?? 'no address'), '', 0)
-      else if (options.all === true) done(null, allowed)
-      else done(null, first.address, first.family)
-    })
-  }
 }
 
 /** All bytes of a source, which is left as soon as there are more than `maxBytes`. */

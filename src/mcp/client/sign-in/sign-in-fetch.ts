@@ -1,4 +1,7 @@
+import type { IncomingMessage } from 'node:http'
+import type { LookupFunction } from 'node:net'
 import { createAddressPolicy } from '../../../core/config/address-policy.js'
+import { createPublicLookup, type ResolveHost } from '../../../core/config/public-lookup.js'
 import { capResponse } from '../cap-response.js'
 
 /** Bytes of one answer: metadata, a registration, tokens. */
@@ -12,11 +15,12 @@ export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Resp
 
 /**
  * Requests to addresses that the server of `address` names for the sign-in. They may not lead into a private network,
- * unless the server is there itself. `onRefused` receives each refresh token that is refused.
+ * unless the server is there itself. `onRefused` receives each refresh token that is refused. `resolve`: default `dns.lookup`.
  */
 export function createSignInFetch(
   address: URL,
   onRefused: (refreshToken: string) => void = () => undefined,
+  resolve?: ResolveHost,
 ): SignInFetch {
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')
   const isLocal = loopback.includes(host) || host.endsWith('.localhost')
@@ -24,21 +28,22 @@ export function createSignInFetch(
   /** Refreshes under way: an authorization server takes each refresh token once. */
   const refreshes = new Map<string, Promise<Response>>()
 
-  const check = async (to: URL): Promise<void> => {
+  const load = async (to: URL, init: RequestInit): Promise<Response> => {
+    const refuse = (): Error =>
+      new Error(`The server names '${to.origin}' for the sign-in, which is no public address.`)
     const name = to.hostname.replace(/^\[(.*)\]$/, '$1')
-    const isWeb = to.protocol === 'http:' || to.protocol === 'https:'
-    const addresses = isWeb && policy.allowsHost(name) ? await findAddresses(name) : undefined
-    if (addresses?.every((found) => policy.allows(found, name)) !== true)
-      throw new Error(`The server names '${to.origin}' for the sign-in, which is no public address.`)
+    if (!/^https?:$/.test(to.protocol) || !policy.allowsHost(name)) throw refuse()
+    const dns = globalThis.process?.getBuiltinModule?.('node:dns')
+    // Workers look names up themselves, and have no private network.
+    if (dns === undefined) return fetch(to, init)
+    return fetchByNode(to, init, createPublicLookup(policy, refuse, resolve ?? dns.lookup))
   }
 
   const request: SignInFetch = async (to, init = {}) => {
     let target = new URL(to)
     for (let hops = 0; ; hops += 1) {
       // oxlint-disable-next-line no-await-in-loop -- the next address is known only then
-      await check(target)
-      // oxlint-disable-next-line no-await-in-loop
-      const response = await fetch(target, { ...init, redirect: 'manual' })
+      const response = await load(target, { ...init, redirect: 'manual' })
       const location = response.headers.get('location')
       const isGet = init.method === undefined || init.method === 'GET'
       if (
@@ -69,10 +74,32 @@ export function createSignInFetch(
   }
 }
 
-/** What a name leads to; the name itself where nothing can be looked up, as in workers. */
-async function findAddresses(name: string): Promise<string[]> {
-  const dns = globalThis.process?.getBuiltinModule?.('node:dns/promises')
-  if (dns === undefined) return []
-  const found = await dns.lookup(name, { all: true })
-  return found.map(({ address }) => address)
+/** A request whose socket connects to the addresses that `lookup` lets through, and to no others. */
+async function fetchByNode(to: URL, init: RequestInit, lookup: LookupFunction): Promise<Response> {
+  const { request: send, Agent } = process.getBuiltinModule(
+    to.protocol === 'https:' ? 'node:https' : 'node:http',
+  )
+  const { Readable } = process.getBuiltinModule('node:stream')
+  const request = new Request(to, init)
+  const body = new Uint8Array(await request.arrayBuffer())
+  const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
+    send(to, {
+      method: request.method,
+      headers: { ...Object.fromEntries(request.headers), 'accept-encoding': 'identity' },
+      // One of its own: the global one may use a proxy or an open connection.
+      agent: new Agent({ keepAlive: false }),
+      lookup,
+      signal: request.signal,
+    })
+      .on('response', resolve)
+      .on('error', reject)
+      .end(body)
+  })
+  const { statusCode: status = 0, headers } = incoming
+  const text = Object.entries(headers).map(([name, value]) => [name, String(value)] as [string, string])
+  const hasBody = ![204, 205, 304].includes(status)
+  return new Response(hasBody ? (Readable.toWeb(incoming) as ReadableStream<Uint8Array>) : null, {
+    status,
+    headers: text,
+  })
 }
