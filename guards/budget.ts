@@ -44,11 +44,17 @@ export function findCrossedLimit(totals: BudgetTotals, limits: BudgetLimits): Bu
   return null
 }
 
-/** Whether the budget is nearly used up: of tokens, or of cost. */
-export function isNearLimit(totals: BudgetTotals, limits: BudgetLimits, reserve: BudgetReserve): boolean {
+export type NearReason = Exclude<BudgetReason, 'output_tokens'>
+
+/** The first limit of which the reserve is left, or less: tokens, cost. */
+export function findNearLimit(
+  totals: BudgetTotals,
+  limits: BudgetLimits,
+  reserve: BudgetReserve,
+): NearReason | null {
   const { tokens, cost } = getRemaining(totals, limits)
-  if (tokens !== null && tokens <= reserve.tokens) return true
-  return cost !== null && cost <= limits.costLimit * reserve.costFraction * slack
+  if (tokens !== null && tokens <= reserve.tokens) return 'token_budget'
+  return cost !== null && cost <= limits.costLimit * reserve.costFraction * slack ? 'cost_limit' : null
 }
 
 export function getRemaining(totals: BudgetTotals, limits: BudgetLimits): BudgetRemaining {
@@ -71,7 +77,8 @@ export function formatBudgetMessage(
     output_tokens: [`${totals.outputTokens} of ${limits.outputTokens}`, 'output tokens', 'outputTokens'],
     cost_limit: [`${formatUsd(totals.cost ?? 0)} of ${formatUsd(limits.costLimit)}`, 'USD', 'costLimit'],
   }[reason]
-  return `The budget is used up: ${used} ${unit}. Raise limits.${key} to go on.`
+  const isCrossed = findCrossedLimit(totals, limits) !== null
+  return `The budget is ${isCrossed ? '' : 'nearly '}used up: ${used} ${unit}. Raise limits.${key} to go on.`
 }
 
 export function countBudgetTokens(totals: BudgetTotals, { countCached }: BudgetLimits): number {

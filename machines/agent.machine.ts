@@ -140,6 +140,11 @@ export const agentMachine = setup({
                 { guard: 'isBudgetSpent', target: '#agent.BUDGET_EXCEEDED' },
                 { guard: 'isAsleep', target: '#agent.PAUSED' },
                 { guard: 'hasUnclearedInput', target: 'screeningInput' },
+                {
+                  guard: 'concludesNearBudget',
+                  target: '#agent.RUNNING.asking.concluding',
+                  actions: 'setNearReason',
+                },
                 { guard: 'asksForPlan', target: 'planningStep' },
                 { guard: 'hasContextFitting', target: 'fittingContext' },
                 { guard: 'isBackingOff', target: '#agent.RUNNING.asking.backingOff' },
@@ -191,6 +196,11 @@ export const agentMachine = setup({
                   { target: '#agent.RUNNING.judging.accounting', actions: 'recordResponse' },
                 ],
                 onError: [
+                  {
+                    guard: 'waitsForBudget',
+                    target: '#agent.PAUSED',
+                    actions: ['noteFailure', 'sleepForBudget'],
+                  },
                   { guard: 'isRefusedByBudget', target: '#agent.BUDGET_EXCEEDED', actions: 'noteFailure' },
                   {
                     guard: 'isSpentByFailure',
@@ -342,6 +352,7 @@ export const agentMachine = setup({
               description: 'The guard or the cap that stopped the run decides where it goes.',
               always: [
                 { guard: 'isStoppedByCap', target: '#agent.MAX_STEPS' },
+                { guard: 'isStoppedByBudget', target: '#agent.BUDGET_EXCEEDED' },
                 { guard: 'pausesOnHalt', target: '#agent.PAUSED' },
                 { target: '#agent.ERROR' },
               ],

@@ -23,7 +23,7 @@ function classify({ text, refusal: refused, toolCalls, finishReason }: Json): st
 
 /** What the table does. */
 export const changes: Record<string, Change> = {
-  because: (_run, _moment, reason) => ({ reason: reason || undefined }),
+  because: ({ stop }, _moment, reason) => ({ reason: (reason === 'stop' ? stop : reason) || undefined }),
   stop: (_run, _moment, stop) => ({ stop: stop || null }),
   again: (run, _moment, counter) => ({ calls: [], [counter]: run[counter as 'steps'] + 1 }),
   close: () => ({ calls: [] }),

@@ -9,7 +9,7 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   mayBe: () => 'perhaps',
   has: ({ setup }, _, feature) => setup.features[feature] === true,
   is: ({ response }, _, kind) => response === kind,
-  stopsWith: ({ stop }, _, what) => stop === what,
+  stopsWith: ({ stop }, _, what) => stop?.startsWith(what) === true,
   isStopping: ({ stop }) => stop !== null,
   isPausing: ({ pausing }) => pausing,
   isRecalled: ({ recalled }) => recalled,
@@ -31,6 +31,8 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   hasText: (_run, { event: { output } }) => Boolean(output.response.text || output.response.refusal),
   hasCost: (_run, { event: { usage, error } }) => Boolean(usage ?? error?.usage),
   isOverflow: (_run, { event: { error } }) => error?.kind === 'context_overflow',
+  isNearBudget: (run, { ask }) => limits(run).onNearBudget === 'conclude' && ask('isNearBudget', run),
+  waitsForBudget: (_run, { event: { error } }) => error?.code === 'shared_budget' && error.wakeAt > 0,
   isRefusedByBudget: (_run, { event: { error } }) => /^(token|shared)_budget$/.test(error?.code),
   mayRetry: ({ setup, attempt, rateLimits }, { event: { error } }) => {
     const { maxAttempts, rateLimitAttempts, maxRetryAfterMs } = setup.config.retry
@@ -67,10 +69,8 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
     return others.length === 0 || (others.every(({ perhaps }) => perhaps) && 'perhaps')
   },
   /** A sub-agent that cannot work at all ends the run. */
-  isHopeless: ({ setup }, { event: { result } }) => {
-    const { state, code } = result?.child ?? {}
-    const isTerminal = /^ERROR provider_(quota|config)$/.test(`${state} ${code}`)
-    return isTerminal && setup.config.guardrails.terminalDelegation !== null
-  },
+  isHopeless: ({ setup }, { event: { result } }) =>
+    /^ERROR provider_(quota|config)$/.test(`${result?.child?.state} ${result?.child?.code}`) &&
+    setup.config.guardrails.terminalDelegation !== null,
   isAsked: (run, { event, ask }) => Boolean(findAsked(run, event)[0]) && ask('isOfMessage', run) !== false,
 }

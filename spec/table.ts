@@ -17,17 +17,18 @@ limited             |                   | isAtCap & concludes & !isSpent | concl
 limited             |                   | isAtCap                       | MAX_STEPS       | because max_steps
 limited             |                   | isOverCalls & concludes & !isSpent | concluding | stop max_tool_calls
 limited             |                   | isOverCalls                   | MAX_STEPS       | because max_tool_calls
-limited             |                   | isSpent                       | BUDGET_EXCEEDED | because
+limited, fitted     |                   | isSpent                       | BUDGET_EXCEEDED | because
 limited             |                   | isAsleep                      | PAUSED          | because sleeping
 limited             |                   | has inputShields & isUnseen   | screeningInput  |
+limited             |                   | isNearBudget                  | concluding      | stop budget
 limited             |                   | isUnplanned                   | planningStep    |
 limited             |                   | has fitting                   | fittingContext  |
 limited             |                   |                               | fitted          |
-fitted              |                   | isSpent                       | BUDGET_EXCEEDED | because
 fitted              |                   | mustWait                      | backingOff      |
 fitted              |                   |                               | requesting      |
 requesting          | done model        | isSound & hasText & has outputShields | screeningOutput | takeAnswer
 requesting          | done model        | isSound                       | answered        | takeAnswer
+requesting          | error model       | waitsForBudget                | PAUSED          | because
 requesting          | error model       | isRefusedByBudget             | BUDGET_EXCEEDED | because
 requesting          | error model       | hasCost & !isOverflow & isSpent | BUDGET_EXCEEDED | because
 requesting          | error model       | mayRetry & isPausing          | PAUSED          | countAttempt, because paused
@@ -72,7 +73,7 @@ answered            |                   |                               | COMPLE
 
 # call: A call has a result, a cost or a question of its own once, and only after it was started.
 judgingCalls        |                   |                               | judged          | doubt
-judged              |                   | isWatched                     | halting         |
+judged, judgingResults |                | isWatched                     | halting         |
 judged              |                   | has userGuards & consults     | consultingOnCalls |
 judged              |                   |                               | consulted       |
 consulted           |                   | has callShields               | screeningCalls  |
@@ -96,7 +97,6 @@ executing           | TOOL_RESULT, CHILD_RESTS | isStarted              | =     
 executing           | CHILD_USAGE, SKILL_CHANGED, HANDLE_KEPT | isStarted | =             | keep
 executing           | TOOLS_LOADED      | isStarted                     | =               | load
 executing           | BATCH_DONE, done tools, error tools |             | dispatching     | refuse running
-judgingResults      |                   | isWatched                     | halting         |
 judgingResults      |                   | isConsulted & some loaded     | consultingOnResults |
 judgingResults      |                   |                               | batchOver       |
 batchOver           |                   | isAnswered & has outputShields | screeningOutput | takeResult
@@ -107,8 +107,8 @@ halting             |                   |                               | halted
 halted              |                   | stopsWith error & concludes & !isSpent | concluding | close
 halted              |                   | stopsWith pause & !isAtCap & !isSpent & mayBe | concluding | close
 halted              |                   |                               | stopping        | close
-stopping            |                   | stopsWith max_steps           | MAX_STEPS       | because max_steps
-stopping            |                   | stopsWith max_tool_calls      | MAX_STEPS       | because max_tool_calls
+stopping            |                   | stopsWith max_                | MAX_STEPS       | because stop
+stopping            |                   | stopsWith budget              | BUDGET_EXCEEDED | because
 stopping            |                   | stopsWith pause               | PAUSED          | close, because
 stopping            |                   |                               | ERROR           | because
 

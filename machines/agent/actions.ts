@@ -22,6 +22,7 @@ export {
   setAnswerReason,
   setBudgetReason,
   setCapReason,
+  setNearReason,
   setPauseReason,
   enter,
   finish,
@@ -43,7 +44,7 @@ export {
   takeReply,
   withdrawPause,
 } from './actions/user-input.js'
-export { forgetSleep, noteSleep, noteWakeTime, postpone } from './actions/sleep.js'
+export { forgetSleep, noteSleep, noteWakeTime, postpone, sleepForBudget } from './actions/sleep.js'
 export { judgeCalls, judgeResults } from './actions/judge-batch.js'
 export { retryEmptyAnswer, askForRepair, continueAnswer, reprompt } from './actions/answer-recovery.js'
 export { takeResult } from './actions/take-result.js'

@@ -1,4 +1,10 @@
-import { type BudgetLimits, type BudgetReason, findCrossedLimit, isNearLimit } from '../../guards/budget.js'
+import {
+  type BudgetLimits,
+  type BudgetReason,
+  type NearReason,
+  findCrossedLimit,
+  findNearLimit,
+} from '../../guards/budget.js'
 import type { AgentConfig } from './config.js'
 import type { AgentContext } from './context.js'
 import { addUsage, type Usage } from './usage.js'
@@ -16,11 +22,16 @@ export function findBudgetReason(context: BudgetState): BudgetReason | null {
   return findCrossedLimit(getBudgetTotals(context), toBudgetLimits(context.config))
 }
 
-/** Whether the budget is nearly used up (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`). */
-export function isNearBudget(context: BudgetState): boolean {
+/** The limit of which only the reserve is left (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`). */
+export function findNearReason(context: BudgetState): NearReason | null {
   const { reserveTokens, reserveCostFraction } = context.config.guardrails
   const reserve = { tokens: reserveTokens, costFraction: reserveCostFraction }
-  return isNearLimit(getBudgetTotals(context), toBudgetLimits(context.config), reserve)
+  return findNearLimit(getBudgetTotals(context), toBudgetLimits(context.config), reserve)
+}
+
+/** Whether only the reserve of the budget is left, or less. */
+export function isNearBudget(context: BudgetState): boolean {
+  return findNearReason(context) !== null
 }
 
 /** The totals that the budget limits: those of the session, or of this run alone. */

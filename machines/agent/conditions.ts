@@ -4,7 +4,7 @@ import { canRetry } from '../../guards/retry.js'
 import { isAtStepCap as atStepCap } from '../../guards/step-cap.js'
 import { recoverTruncation } from '../../guards/truncation.js'
 import { findEndingCall } from './answering-call.js'
-import { findLaterResume } from './actions/sleep.js'
+import { findBudgetWait, findLaterResume } from './actions/sleep.js'
 import type { AgentContext } from './context.js'
 import {
   findChildUsage,
@@ -26,7 +26,7 @@ import {
 } from './batch-calls.js'
 import { findNextPlan } from './step-plan.js'
 import { type InputScreening, toList } from './screening.js'
-import { findBudgetReason, addToTotals } from './budget-totals.js'
+import { addToTotals, findBudgetReason, isNearBudget } from './budget-totals.js'
 import { listUnclearedInput } from './uncleared-input.js'
 
 /** The named guards of the chart. Pure and total: they read context and event, and never throw. */
@@ -132,7 +132,17 @@ export const asksWithinBudget = ({ context, event }: ConditionScope): boolean =>
   return findBudgetReason({ config: context.config, ...addToTotals(context, response.usage) }) === null
 }
 
+/** The reserve of the budget is to be spent on last words, and only the reserve is left. */
+export const concludesNearBudget = ({ context }: ConditionScope): boolean =>
+  context.config.limits.onNearBudget === 'conclude' && isNearBudget(context)
+
+export const isStoppedByBudget = ({ context: { reason } }: ConditionScope): boolean =>
+  reason === 'token_budget' || reason === 'cost_limit'
+
 // Failed requests.
+
+/** A shared budget is empty, and the run waits until there is some again. */
+export const waitsForBudget = ({ event }: ConditionScope): boolean => findBudgetWait(event) !== null
 
 export const isRefusedByBudget = (scope: ConditionScope): boolean =>
   isBudgetCode(readModelFailure(scope)?.code)

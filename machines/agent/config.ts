@@ -28,6 +28,11 @@ export interface AgentConfig {
     costLimit: number
     /** `conclude`: one last request without tools at MAX_STEPS or a guard halt. */
     onLimit: 'stop' | 'conclude'
+    /**
+     * Only the reserve of the budget is left (`guardrails.reserveTokens`, `guardrails.reserveCostFraction`). `conclude`: it is spent
+     * on one last request without tools, and the run ends in BUDGET_EXCEEDED. `warn`: the run goes on to the end of the budget.
+     */
+    onNearBudget: 'warn' | 'conclude'
   }
   /** How the limits of tokens and cost are counted, and what happens where they are crossed. */
   budget: {

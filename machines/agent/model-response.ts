@@ -126,6 +126,8 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage'> {
   usage: Usage | null
   /** The id of the shared budget that did not allow the request: nothing was sent. */
   budget?: string
+  /** When the run goes on that waits for that budget, in milliseconds since the epoch. Absent: it does not wait. */
+  wakeAt?: number
 }
 
 /** What a response is to the loop. */

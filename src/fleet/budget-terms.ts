@@ -28,6 +28,7 @@ const optionNames = [
   'store',
   'reserveOutputTokens',
   'lostReservations',
+  'onEmpty',
   'leaseMs',
   'clock',
 ]
@@ -35,7 +36,7 @@ const optionNames = [
 /** The terms of a budget as a user writes them. @throws {ConfigError | UsageError} naming the option */
 export function readTerms(options: object): BudgetTerms {
   expectKnownOptions('createBudget()', options, optionNames)
-  const { id, usd, tokens, per, timezone, reserveOutputTokens, lostReservations, leaseMs } =
+  const { id, usd, tokens, per, timezone, reserveOutputTokens, lostReservations, onEmpty, leaseMs } =
     options as Readonly<Record<string, unknown>>
   demand(
     'id',
@@ -89,6 +90,14 @@ export function readTerms(options: object): BudgetTerms {
     lostReservations,
     "'spent' or 'free'",
   )
+  demand('onEmpty', isAbsent(onEmpty) || onEmpty === 'end' || onEmpty === 'wait', onEmpty, "'end' or 'wait'")
+  if (onEmpty === 'wait' && isAbsent(per)) {
+    throw new ConfigError(
+      'invalid_config',
+      `onEmpty: 'wait' needs per: without it the budget '${String(id)}' has one window, and a run would wait for ever. Give per: 'day', for example, or leave onEmpty out.`,
+      'onEmpty',
+    )
+  }
   demand(
     'leaseMs',
     isAbsent(leaseMs) || isNumber(leaseMs, 1000, mostPerMs),

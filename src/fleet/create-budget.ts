@@ -48,6 +48,11 @@ export interface CreateBudgetOptions {
    * (default), or it is `free` again.
    */
   lostReservations?: 'spent' | 'free'
+  /**
+   * What becomes of a run whose next request the budget cannot pay for: it `end`s in BUDGET_EXCEEDED (default), or it `wait`s: it
+   * rests in PAUSED, and is woken like a run that sleeps when the next window begins. Needs `per`.
+   */
+  onEmpty?: 'end' | 'wait'
   /** Milliseconds after which the reservation of a process that died runs out. Default: 60000. */
   leaseMs?: number
   /** Time for tests. Default: the system's. */
@@ -73,7 +78,7 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     objectRule([], "an object: { id: 'tenant-acme', usd: 20, per: 'day', store }"),
   )
   const terms = readTerms(options)
-  const { id, clock = systemClock, leaseMs = 60_000, lostReservations = 'spent' } = options
+  const { id, clock = systemClock, leaseMs = 60_000, lostReservations = 'spent', onEmpty = 'end' } = options
   const open = createOpener(options.store)
   const ask = <Value>(what: string, work: (store: BudgetStore) => Value | Promise<Value>): Promise<Value> =>
     limitTime({ ms: answerMs, clock, late: () => lateError(what) }, (async () => work(await open()))())
@@ -107,8 +112,12 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
       return { settle: (paid) => settle(reservation, amount, paid) }
     }
     if (answer.terms !== text) throw conflictError(id, terms, answer.terms)
-    if (!fitsWithoutReserved(answer, amount, terms)) {
-      throw exceededError(id, terms, answer, amount, windowNow().endsAt)
+    if (!fitsBeside(answer.spent, amount, terms)) {
+      const { endsAt } = windowNow()
+      // What no window can pay for is not waited for.
+      const isWaiting = onEmpty === 'wait' && endsAt !== null && fitsBeside(nothing, amount, terms)
+      const waitMs = isWaiting ? Math.max(1, endsAt - clock.now()) : null
+      throw exceededError(id, terms, answer, amount, { resetsAt: endsAt, waitMs })
     }
     return null
   }
@@ -164,8 +173,10 @@ function toAmount(id: string, terms: BudgetTerms, { usd = 0, tokens = 0 }: Share
   return { nanoUsd: toNanoUsd(usd ?? 0), tokens: Math.ceil(tokens ?? 0) }
 }
 
+const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
+
 /** Whether the amount would fit if nothing were reserved. */
-function fitsWithoutReserved({ spent }: StoredBudget, asked: BudgetAmount, terms: BudgetTerms): boolean {
+function fitsBeside(spent: BudgetAmount, asked: BudgetAmount, terms: BudgetTerms): boolean {
   const { nanoUsd, tokens } = toAllowance(terms)
   return (
     (nanoUsd === null || spent.nanoUsd + asked.nanoUsd <= nanoUsd) &&
@@ -180,9 +191,8 @@ export function toStatus(
   stored: StoredBudget | null,
   { windowAt, endsAt }: BudgetWindow,
 ): BudgetStatus {
-  const none: BudgetAmount = { nanoUsd: 0, tokens: 0 }
   const isOver = stored === null || stored.windowAt < windowAt
-  const { spent, reserved, live } = isOver ? { spent: none, reserved: none, live: 0 } : stored
+  const { spent, reserved, live } = isOver ? { spent: nothing, reserved: nothing, live: 0 } : stored
   const left = (most: number, key: 'usd' | 'tokens'): number => {
     const used =
       key === 'usd' ? fromNanoUsd(spent.nanoUsd + reserved.nanoUsd) : spent.tokens + reserved.tokens
@@ -241,18 +251,19 @@ function exceededError(
   terms: BudgetTerms,
   { spent }: ReserveAnswer,
   asked: BudgetAmount,
-  resetsAt: number | null,
+  when: { resetsAt: number | null; waitMs: number | null },
 ): BudgetError {
   const { nanoUsd, tokens } = toAllowance(terms)
   const isUsd = nanoUsd !== null && spent.nanoUsd + asked.nanoUsd > nanoUsd
   const words = isUsd
     ? `${fromNanoUsd(spent.nanoUsd)} of ${terms.usd} USD are spent, and the request may cost ${fromNanoUsd(asked.nanoUsd)}`
     : `${spent.tokens} of ${tokens} tokens are spent, and the request may take ${asked.tokens}`
-  const next =
-    resetsAt === null
+  const next = !fitsBeside(nothing, asked, terms)
+    ? 'No window can pay for it: raise the limit with replaceLimits(), or lower sampling.maxTokens.'
+    : when.resetsAt === null
       ? 'Raise its limit with replaceLimits() to go on.'
-      : `It is whole again at ${new Date(resetsAt).toISOString()}.`
-  return new BudgetError('budget_exceeded', `The budget '${id}' is used up: ${words}. ${next}`, id, resetsAt)
+      : `It is whole again at ${new Date(when.resetsAt).toISOString()}.`
+  return new BudgetError('budget_exceeded', `The budget '${id}' is used up: ${words}. ${next}`, id, when)
 }
 
 function lateError(what: string): StoreError {

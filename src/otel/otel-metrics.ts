@@ -3,10 +3,12 @@ import {
   type Counter,
   createNoopMeter,
   type Histogram,
+  type Meter,
   metrics,
   type MeterProvider,
 } from '@opentelemetry/api'
 import type { Usage } from '../../machines/agent/usage.js'
+import type { SharedBudget } from '../core/budgets/shared-budget.js'
 import type { SemconvNames } from './semconv-names.js'
 
 const createSecondBoundaries = (from: number): number[] => Array.from({ length: 14 }, (_, i) => from * 2 ** i)
@@ -30,7 +32,7 @@ export class Metrics {
   readonly #guardrails: Counter
   readonly #cost: Counter
 
-  constructor(provider: MeterProvider, names: SemconvNames) {
+  constructor(provider: MeterProvider, names: SemconvNames, budgets: readonly ObservedBudget[]) {
     const meter = provider.getMeter('statewright')
     const inSeconds = { unit: 's', ...createAdvice(createSecondBoundaries(0.01)) }
     this.#requestDuration = meter.createHistogram(names.requestDuration, {
@@ -94,6 +96,7 @@ export class Metrics {
       unit: 'USD',
       description: 'What requests to models cost, where their price is known.',
     })
+    if (budgets.length > 0) observeBudgets(meter, budgets)
   }
 
   recordRequest(durationS: number, firstChunkS: number | null, attributes: Attributes): void {
@@ -143,16 +146,44 @@ export class Metrics {
   }
 }
 
+/** A shared budget whose amounts are gauges. */
+export type ObservedBudget = Pick<SharedBudget, 'id' | 'status'>
+
+/** Each export asks the budgets how they stand. One whose store is away has no points. */
+function observeBudgets(meter: Meter, budgets: readonly ObservedBudget[]): void {
+  const createGauge = (what: string, description: string) =>
+    meter.createObservableGauge(`statewright.shared_budget.${what}`, { description })
+  const spentGauge = createGauge('spent', 'What was paid in this window.')
+  const reservedGauge = createGauge('reserved', 'What is reserved for requests that are under way.')
+  const limitGauge = createGauge('limit', 'What the budget allows in a window.')
+  const gauges = [spentGauge, reservedGauge, limitGauge]
+  meter.addBatchObservableCallback(async (result) => {
+    const observe = async (budget: ObservedBudget): Promise<void> => {
+      const { limits, spent, reserved } = await budget.status()
+      for (const unit of ['usd', 'tokens'] as const) {
+        const limit = limits[unit]
+        if (limit === undefined) continue
+        const attributes = { budget: budget.id, unit }
+        result.observe(spentGauge, spent[unit], attributes)
+        result.observe(reservedGauge, reserved[unit], attributes)
+        result.observe(limitGauge, limit, attributes)
+      }
+    }
+    await Promise.allSettled(budgets.map(observe))
+  }, gauges)
+}
+
 /** Made anew where another provider has been registered meanwhile: unlike tracers, meters do not follow. */
 export function createMetricsLookup(
   given: MeterProvider | undefined,
   names: SemconvNames,
+  budgets: readonly ObservedBudget[],
 ): () => Metrics | null {
   let known: { provider: MeterProvider; metrics: Metrics | null } | undefined
   return () => {
     const provider = given ?? metrics.getMeterProvider()
     if (known?.provider !== provider)
-      known = { provider, metrics: isNoopProvider(provider) ? null : new Metrics(provider, names) }
+      known = { provider, metrics: isNoopProvider(provider) ? null : new Metrics(provider, names, budgets) }
     return known.metrics
   }
 }

@@ -1,5 +1,7 @@
 import { type MeterProvider, trace, type TracerProvider } from '@opentelemetry/api'
 import { ConfigError } from '../core/base/errors.js'
+import { checkBudgetList } from '../core/budgets/budgets-option.js'
+import type { SharedBudget } from '../core/budgets/shared-budget.js'
 import type { Telemetry } from '../core/telemetry/telemetry.js'
 import { createMetricsLookup } from './otel-metrics.js'
 import { namesBySemconv, type Semconv } from './semconv-names.js'
@@ -17,13 +19,15 @@ export interface OtelOptions {
   captureContent?: boolean
   /** Which version of the GenAI conventions names spans and metrics. Default: `latest`. */
   semconv?: Semconv
+  /** Shared budgets whose spent, reserved and allowed amounts are gauges, from the first run on. Default: none. */
+  budgets?: readonly SharedBudget[]
   /** Default: the one that is registered with `@opentelemetry/api`. */
   tracerProvider?: TracerProvider
   /** Default: the one that is registered with `@opentelemetry/api`. */
   meterProvider?: MeterProvider
 }
 
-const optionNames = ['agentName', 'captureContent', 'semconv', 'tracerProvider', 'meterProvider']
+const optionNames = ['agentName', 'captureContent', 'semconv', 'budgets', 'tracerProvider', 'meterProvider']
 const captureVariable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 
 /**
@@ -41,7 +45,7 @@ export function otel(options: OtelOptions = {}): Telemetry {
   const names = namesBySemconv[semconv]
   const kit = {
     tracer: (tracerProvider ?? trace).getTracer('statewright'),
-    metrics: createMetricsLookup(meterProvider, names),
+    metrics: createMetricsLookup(meterProvider, names, options.budgets ?? []),
     names,
     agentName,
     captureContent: options.captureContent ?? isCaptureEnabled(),
@@ -77,6 +81,7 @@ function checkOtelOptions(options: OtelOptions): OtelOptions {
         .map((name) => `'${name}'`)
         .join(', ')}.`,
     )
+  if (options.budgets !== undefined) checkBudgetList(options.budgets, 'budgets')
   if (tracerProvider !== undefined && typeof tracerProvider?.getTracer !== 'function')
     throw otelOptionError(
       'tracerProvider',

@@ -53,6 +53,9 @@ test.each([
   [['--all', '--prefix', 'a'], 'cancel [WHY]'],
   [['--all', '--prefix', 'a', 'steer'], 'steer TEXT'],
   [['--all', '--prefix', 'a', 'pause', 'now'], 'cancel [WHY]'],
+  [['--all', '--prefix', 'a', 'resume', 'soon'], 'soon'],
+  [['--all', '--prefix', 'a', 'resume', '2026-05-04', 'x'], 'cancel [WHY]'],
+  [['--all', '--prefix', 'a', 'fly'], 'cancel [WHY]'],
   [['--all', '--prefix', 'a', 'approve', 'm'], 'cancel [WHY]'],
   [['--prefix', 'a', 'x', 'cancel'], 'add --all'],
 ])('%j is refused', async (args, words) => {

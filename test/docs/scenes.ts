@@ -343,6 +343,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     }),
     expect: ({ said }) => expect(said).toMatch(/^COMPLETED \{ usd: 0\.0000\d+, tokens: \d+ \}\n$/),
   },
+  'docs/fleet.md › Wait for the next window': {
+    turns: [says('Nothing.')],
+    own: ({ model }) => ({
+      store: memoryStore(),
+      prices: { [model.model]: { inputPerMillion: 1, outputPerMillion: 2 } },
+    }),
+    expect: ({ said }) => expect(said).toBe('COMPLETED\n'),
+  },
   'docs/fleet.md › Options': {
     own: () => ({ budget: budgetOfScene }),
     shows: ['held'],
@@ -374,6 +382,10 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ said }) => expect(said).toBe('0\n'),
   },
   'docs/guardrails.md › Guardrails': {},
+  'docs/guardrails.md › Last words within the budget': {
+    turns: [says('Nothing.')],
+    expect: ({ said }) => expect(said).toBe('COMPLETED Nothing.\n'),
+  },
   'docs/guardrails.md › Tune on your own sessions': {
     turns: [says('Nothing.')],
     own: ({ model }) => ({ agent: createAgent({ model }) }),

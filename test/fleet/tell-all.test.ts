@@ -74,6 +74,19 @@ test('ended and unfit sessions are counted, and refusals say why', async () => {
   expect(receipt.refusals.map(({ session }) => session).sort()).toEqual(['waiting', 'working'])
 })
 
+test('a resume with a date puts paused runs to sleep until then', async () => {
+  const { store, working } = await setUp()
+  working.run.pause()
+  working.model.pending?.answer({ toolCalls: [call('b', 'nothing')], finishReason: 'tool_calls' })
+  await working.run.result
+  const at = Date.now() + 3_600_000
+  const receipt = await tellAll(store, { ...acme, state: 'PAUSED' }, { type: 'resume', at: new Date(at) })
+  expect(receipt).toMatchObject({ sessions: 1, refused: 0 })
+  const summaryOf = async () => (await store.get('working'))?.summary
+  for (let n = 0; n < 1000 && (await summaryOf())?.wakeAt === undefined; n += 1) await settled()
+  expect(await summaryOf()).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt: at })
+})
+
 test('a message is told once however often the same call is made', async () => {
   const { store, waiting } = await setUp()
   const steer = { type: 'steer', text: 'Use euros.' } as const

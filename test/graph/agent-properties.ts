@@ -116,8 +116,9 @@ export function withoutDisturbances(space: AgentSpace): AgentSpace {
     alphabet: (snapshot) =>
       Object.fromEntries(
         Object.entries<AnyEventObject>(space.alphabet(snapshot)).filter(
-          // A resume for later is one as well.
-          ([, event]) => !disturbances.has(event.type) && !('at' in event),
+          // A resume for later is one as well, and a shared budget that is empty for now.
+          ([, event]) =>
+            !disturbances.has(event.type) && !('at' in event) && event['error']?.wakeAt === undefined,
         ),
       ),
   }

@@ -4,7 +4,7 @@ import {
   formatBudgetMessage,
   type BudgetTotals,
   findCrossedLimit,
-  isNearLimit,
+  findNearLimit,
   getRemaining,
 } from '../../guards/budget.js'
 
@@ -87,22 +87,27 @@ describe('the budget is near its end', () => {
   test('when no more tokens remain than the reserve', () => {
     const limit = limits({ tokenBudget: 1512 })
     expect(
-      [999, 1000, 5000].map((inputTokens) => isNearLimit(totals({ inputTokens }), limit, reserve)),
-    ).toEqual([false, true, true])
+      [999, 1000, 5000].map((inputTokens) => findNearLimit(totals({ inputTokens }), limit, reserve)),
+    ).toEqual([null, 'token_budget', 'token_budget'])
   })
 
   test('when no more of the cost remains than its fraction', () => {
     const limit = limits({ costLimit: 1 })
-    expect([0.89, 0.9, 2].map((cost) => isNearLimit(totals({ cost }), limit, reserve))).toEqual([
-      false,
-      true,
-      true,
+    expect([0.89, 0.9, 2].map((cost) => findNearLimit(totals({ cost }), limit, reserve))).toEqual([
+      null,
+      'cost_limit',
+      'cost_limit',
     ])
   })
 
+  test('first of tokens, then of cost', () => {
+    const both = limits({ tokenBudget: 1512, costLimit: 1 })
+    expect(findNearLimit(totals({ inputTokens: 1000, cost: 1 }), both, reserve)).toBe('token_budget')
+  })
+
   test('only by limits that are on', () => {
-    expect(isNearLimit(totals({ inputTokens: 1e9, cost: 1e9 }), limits(), reserve)).toBe(false)
-    expect(isNearLimit(totals({ cost: null }), limits({ costLimit: 1 }), reserve)).toBe(false)
+    expect(findNearLimit(totals({ inputTokens: 1e9, cost: 1e9 }), limits(), reserve)).toBeNull()
+    expect(findNearLimit(totals({ cost: null }), limits({ costLimit: 1 }), reserve)).toBeNull()
   })
 })
 

@@ -3,6 +3,8 @@ import { toAction } from '../../machines/agent/update-action.js'
 import * as conditions from '../../machines/agent/conditions.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import { findBudgetWait } from '../../machines/agent/actions/sleep.js'
+import { isNearBudget } from '../../machines/agent/budget-totals.js'
 import { addUsage } from '../../machines/agent/usage.js'
 import type { Mutant } from './config-mutants.js'
 
@@ -40,6 +42,10 @@ const guards: Record<
   'takes every resume of a run that sleeps for one for later': {
     isForLater: ({ context }) => context.reason === 'sleeping',
   },
+  'ends where it could wait for a shared budget': { waitsForBudget: () => false },
+  'knows no reserve for last words': { concludesNearBudget: () => false },
+  'says last words near every budget': { concludesNearBudget: ({ context }) => isNearBudget(context) },
+  'ends in ERROR what its budget has stopped': { isStoppedByBudget: () => false },
   'allows one step too few': {
     isAtStepCap: ({ context }) => context.steps + 1 >= (context.config.limits.maxSteps ?? Infinity),
   },
@@ -152,6 +158,18 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
       event.type === 'RESUME' ? { wakeAt: event.at ?? 0 } : undefined,
     ),
   },
+  'waits for a shared budget without a date': { sleepForBudget: toAction(() => undefined) },
+  'waits for a shared budget until the first date': {
+    sleepForBudget: toAction(({ wakeAt }, event) => ({ wakeAt: wakeAt ?? findBudgetWait(event) })),
+  },
+  'takes a wait for a budget for sleep': {
+    setPauseReason: toAction(({ verdict, pausing, wakeAt }) =>
+      verdict === null && !pausing && wakeAt !== null
+        ? { reason: 'sleeping' as const }
+        : { reason: verdict?.guard ?? ('paused' as const), wakeAt: null },
+    ),
+  },
+  'takes every reserve for that of tokens': { setNearReason: toAction(() => ({ reason: 'token_budget' })) },
   'sleeps again when it was woken': { forgetSleep: toAction(() => undefined) },
   'calls every sleep a pause': {
     setPauseReason: toAction(({ verdict }) => ({ reason: verdict?.guard ?? 'paused' })),

@@ -41,8 +41,11 @@ export const equivalents: Readonly<Record<string, string>> = {
     'RUNNING.judging.judgingCalls: always [hasCallShields] after the next branch',
   ]),
   ...because(
-    'a run that its steps have stopped was not halted by a guard besides, which an invariant holds',
-    ['RUNNING.judging.stopping: always [isStoppedByCap] after the next branch'],
+    'a run that its steps or its budget have stopped was not halted by a guard besides, which an invariant holds',
+    [
+      'RUNNING.judging.stopping: always [isStoppedByCap] after the next branch',
+      'RUNNING.judging.stopping: always [isStoppedByBudget] after the next branch',
+    ],
   ),
   ...because('recordResult looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: TOOL_RESULT [isOpenCall] without its guard',

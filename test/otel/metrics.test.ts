@@ -1,3 +1,5 @@
+import { createBudget } from '../../src/fleet/index.js'
+import { memoryStore } from '../../src/index.js'
 import { played } from '../support/play.js'
 import { Recorded } from '../support/spans.js'
 import { call, text, times, tool } from '../support/tools.js'
@@ -44,6 +46,33 @@ describe('metrics', () => {
     expect(
       Object.keys(metrics).filter((name) => name.includes('.operation.') || name.includes('token.usage')),
     ).toEqual([])
+  })
+
+  it('have gauges of the shared budgets that they are given, and none of one whose store is away', async () => {
+    const recorded = new Recorded()
+    const tenant = createBudget({ id: 'tenant', usd: 2, tokens: 50_000, store: memoryStore() })
+    const away = createBudget({
+      id: 'away',
+      tokens: 9,
+      store: { openBudgets: () => Promise.reject(new Error('The store is away.')) },
+    })
+    await played(turns, {
+      tools: [tool('look')],
+      prices,
+      sampling: { maxTokens: 100 },
+      budgets: [tenant],
+      telemetry: recorded.otel({ budgets: [tenant, away] }),
+    })
+    await (await tenant.reserve({ usd: 0.5, tokens: 1000 })).settle({ usd: 0.25, tokens: 500 })
+    await tenant.reserve({ usd: 0.125, tokens: 70 })
+    const metrics = await recorded.metrics()
+    const of = (what: string) => sums(metrics[`statewright.shared_budget.${what}`], 'budget', 'unit')
+    const { spent } = await tenant.status()
+    expect(spent.tokens).toBe(710)
+    expect(of('spent')).toEqual({ 'tenant usd': spent.usd, 'tenant tokens': 710 })
+    expect(of('reserved')).toEqual({ 'tenant usd': 0.125, 'tenant tokens': 70 })
+    expect(of('limit')).toEqual({ 'tenant usd': 2, 'tenant tokens': 50_000 })
+    expect(() => recorded.otel({ budgets: [{}] as never })).toThrow(/budgets\[0\] must be what createBudget/)
   })
 
   it('have those of v1.41 where they are asked for', async () => {

@@ -47,6 +47,60 @@ describe('a budget', () => {
     expect((await budgeted([asks], { limits: two })).result.reason).toBe('output_tokens')
   })
 
+  describe('whose reserve is for last words', () => {
+    const limits = { onNearBudget: 'conclude' } as const
+    const guardrails = { reserveTokens: 100, reserveCostFraction: 0.5 }
+    const last = text('So far.', { usage })
+
+    it.each([
+      ['token_budget', { tokenBudget: 200 }, '200 of 200 tokens'],
+      ['token_budget', { tokenBudget: 201, costLimit: 1_000 }, '200 of 201 tokens'],
+      ['cost_limit', { costLimit: 201 }, '200 of 201 USD'],
+    ])('spends it on an answer, and ends for %s: %j', async (reason, limit, spent) => {
+      const work = tool('work')
+      const { result, stage: opened } = await budgeted([asks, last], {
+        limits: { ...limits, ...limit },
+        guardrails: { ...guardrails, reserveTokens: 101, reserveCostFraction: 0.51 },
+        tools: [work],
+      })
+      expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason, output: 'So far.', steps: 2 })
+      expect(result.error).toMatchObject({ code: reason, recoverable: true })
+      expect(result.error?.message).toContain(spent)
+      expect(work.inputs).toEqual([{ n: 1 }])
+      expect(JSON.stringify(opened.wire(-1))).toContain('This is your last answer')
+    })
+
+    it('goes on while more than the reserve is left', async () => {
+      const { result } = await budgeted([asks, answers], {
+        limits: { ...limits, tokenBudget: 201 },
+        guardrails,
+      })
+      expect(result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    })
+
+    it('ends without an answer where the last request fails', async () => {
+      const { result, of } = await budgeted([asks, { status: 401 }], {
+        limits: { ...limits, tokenBudget: 200 },
+        guardrails,
+      })
+      expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'token_budget', output: '' })
+      expect(result.error?.message).toMatch(/nearly used up: 100 of 200 tokens/)
+      expect(of('warning').map(({ code }) => code)).toContain('no_conclusion')
+    })
+
+    it('hears what it was told first', async () => {
+      const opened = await stage([asks, last], {
+        prices,
+        limits: { ...limits, tokenBudget: 200 },
+        guardrails,
+        tools: [tool('work', () => play.run.steer('In French.'))],
+      })
+      const play = opened.run()
+      expect(await play.end(2)).toMatchObject({ state: 'BUDGET_EXCEEDED', output: 'So far.' })
+      expect(JSON.stringify(opened.wire(-1))).toContain('In French.')
+    })
+  })
+
   it('finishes the batch first with budget.finishBatch', async () => {
     const work = tool('work')
     const { result } = await budgeted([asks], {

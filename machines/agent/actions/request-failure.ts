@@ -5,6 +5,7 @@ import type { AssistantMessage } from '../messages.js'
 import type { Reason } from '../run-result.js'
 import type { ModelActorError } from '../model-response.js'
 import { formatMessageId, getStepId } from '../step-id.js'
+import { findBudgetWait } from './sleep.js'
 import { spendUsage } from './spend-usage.js'
 
 /** Counts the cost of a failed attempt, and keeps its error. */
@@ -14,7 +15,8 @@ export const noteFailure = toAction((context, event, emit) => {
     error: {
       code: failure.code,
       message: failure.message,
-      recoverable: failure.kind !== 'fatal' && failure.kind !== 'context_overflow',
+      recoverable:
+        findBudgetWait(event) !== null || (failure.kind !== 'fatal' && failure.kind !== 'context_overflow'),
       ...(failure.budget !== undefined && { budget: failure.budget }),
     },
     ...spendUsage(context, failure.usage, emit),

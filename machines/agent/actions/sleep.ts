@@ -1,6 +1,7 @@
 import { toAction } from '../update-action.js'
 import type { AgentContext } from '../context.js'
 import { type AgentMachineEvent, getEventTime } from '../machine-events.js'
+import type { ModelActorError } from '../model-response.js'
 import { isChildPaused } from '../sub-agent-questions.js'
 
 /** Until when the run sleeps: the latest date that a result of the batch, or a sub-agent that sleeps, has asked for. */
@@ -21,6 +22,12 @@ export const noteWakeTime = toAction((context, event) => {
   return at === null ? undefined : sleepUntil(context, at)
 })
 
+/** A shared budget is empty: the run sleeps until there is some again. */
+export const sleepForBudget = toAction((context, event) => {
+  const at = findBudgetWait(event)
+  return at === null ? undefined : sleepUntil(context, at)
+})
+
 /** The run rests, and is told when to go on. */
 export const postpone = toAction(({ state }, event, emit) => {
   const wakeAt = findLaterResume(event)
@@ -33,6 +40,13 @@ export const forgetSleep = toAction(({ wakeAt }) => (wakeAt === null ? undefined
 
 function sleepUntil({ wakeAt }: AgentContext, at: number): Pick<AgentContext, 'wakeAt'> {
   return { wakeAt: Math.max(wakeAt ?? at, at) }
+}
+
+/** When a run goes on whose request a shared budget could not pay for; null for any other event, and for one that does not wait. */
+export function findBudgetWait(event: AgentMachineEvent): number | null {
+  if (event.type !== 'xstate.error.actor.model') return null
+  const { code, wakeAt } = (event.error as Partial<ModelActorError> | null) ?? {}
+  return code === 'shared_budget' && isTime(wakeAt) ? wakeAt : null
 }
 
 /** The date of a resume, if it is still to come. */

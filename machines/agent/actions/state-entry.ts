@@ -5,17 +5,21 @@ import type { AgentContext } from '../context.js'
 import type { AgentState, FinalState, Reason } from '../run-result.js'
 import { explainEnd } from '../explain-end.js'
 import { findOutputProblem } from '../to-result.js'
-import { findBudgetReason } from '../budget-totals.js'
+import { findBudgetReason, findNearReason } from '../budget-totals.js'
 import { maskMessages } from '../uncleared-input.js'
 
 /** Sets the reason of the next state. */
 export const setReason = toAction<{ reason: Reason }>((_context, _event, _tell, { reason }) => ({ reason }))
 
-/** A request that the budget refuses is not made, so nothing is spent yet. */
-export const setBudgetReason = toAction((context) => ({
-  reason:
-    findBudgetReason(context) ?? (context.error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'),
-}))
+/** Of last words, the reason is there. A request that the budget refuses is not made, so nothing is spent yet. */
+export const setBudgetReason = toAction((context) => {
+  const { reason, error } = context
+  const refused = error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'
+  return { reason: findBudgetReason(context) ?? (reason === 'cost_limit' ? reason : refused) }
+})
+
+/** Only the reserve of a limit is left. */
+export const setNearReason = toAction((context) => ({ reason: findNearReason(context) }))
 
 /** A cap ends the run: that of its steps, or that of its tool calls. */
 export const setCapReason = toAction(({ reason, steps, config }) => ({
@@ -26,10 +30,13 @@ export const setCapReason = toAction(({ reason, steps, config }) => ({
       : 'max_steps',
 }))
 
-/** The pause comes from a guard, from a call of `pause()`, or from one that has asked to sleep; only that one ends by itself. */
-export const setPauseReason = toAction(({ verdict, pausing, wakeAt }) =>
+/**
+ * The pause comes from a guard, from a call of `pause()`, from what has asked to sleep, or from a shared budget that is empty; only
+ * the last two end by themselves.
+ */
+export const setPauseReason = toAction(({ verdict, pausing, wakeAt, error }) =>
   verdict === null && !pausing && wakeAt !== null
-    ? { reason: 'sleeping' as const }
+    ? { reason: error?.code === 'shared_budget' ? ('shared_budget' as const) : ('sleeping' as const) }
     : { reason: verdict?.guard ?? ('paused' as const), wakeAt: null },
 )
 

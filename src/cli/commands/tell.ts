@@ -60,7 +60,7 @@ export const tellCommand: Command = {
     'A run at work reads the message within a second. A run at rest that no process holds reads it when it is resumed; only\n' +
       'cancel, and resume with a date, take effect at once. With a DATE, such as 2026-05-04T08:30:00Z, the run sleeps until then. CALL is the id of a pending call, or CALL@FP with its fingerprint, as run and resume\n' +
       'print it: then no other call with this id is answered.',
-    'With --all, MESSAGE is cancel, pause, resume, steer TEXT or message TEXT, and there is no ID: every session that matches is\n' +
+    'With --all, MESSAGE is cancel, pause, resume [DATE], steer TEXT or message TEXT, and there is no ID: every session that matches is\n' +
       'told. Nothing more starts for it later than a second after the command has ended.',
     'Examples:\n' +
       "  statewright tell 6f1c… steer 'Use the newer file.'\n" +
@@ -210,11 +210,12 @@ async function tellMany(
 
 function parseMessage([word, text, ...more]: readonly string[]): MessageForAll {
   const needsText = word === 'steer' || word === 'message'
-  const most = word === 'pause' || word === 'resume' ? 1 : 2
+  const isKnown = ['cancel', 'pause', 'resume', 'steer', 'message'].includes(word ?? '')
+  const most = word === 'pause' ? 1 : 2
   const count = (word === undefined ? 0 : 1) + (text === undefined ? 0 : 1) + more.length
-  if (count > most || (needsText && text === undefined) || (most === 2 && word !== 'cancel' && !needsText))
+  if (!isKnown || count > most || (needsText && text === undefined))
     throw badUsageError(
-      'Write: statewright tell --all … MESSAGE, with one of cancel [WHY], pause, resume, steer TEXT, message TEXT.',
+      'Write: statewright tell --all … MESSAGE, with one of cancel [WHY], pause, resume [DATE], steer TEXT, message TEXT.',
       'MESSAGE',
     )
   switch (word) {
@@ -223,8 +224,9 @@ function parseMessage([word, text, ...more]: readonly string[]): MessageForAll {
     case 'message':
       return { type: 'message', when: 'next', input: text ?? '' }
     case 'pause':
-    case 'resume':
       return { type: word }
+    case 'resume':
+      return { type: word, ...(text !== undefined && { at: parseDate(text) }) }
     default:
       return { type: 'cancel', ...(text !== undefined && { why: text }) }
   }

@@ -19,9 +19,17 @@ export class BudgetError extends StatewrightError {
   declare readonly code: BudgetErrorCode
   /** When the next window begins, in milliseconds since the epoch; null when there is none. */
   readonly resetsAt: number | null
+  /** Milliseconds until then, for a budget that runs wait for (`onEmpty: 'wait'`); null: a run ends. */
+  readonly waitMs: number | null
 
-  constructor(code: BudgetErrorCode, message: string, subject: string, resetsAt: number | null = null) {
+  constructor(
+    code: BudgetErrorCode,
+    message: string,
+    subject: string,
+    { resetsAt = null, waitMs = null }: { resetsAt?: number | null; waitMs?: number | null } = {},
+  ) {
     super(code, message, subject)
     this.resetsAt = resetsAt
+    this.waitMs = waitMs
   }
 }

@@ -37,6 +37,7 @@ export const agentSections = {
     outputTokens: countOrOff(),
     costLimit: amountOrOff('USD'),
     onLimit: choice('stop', 'conclude'),
+    onNearBudget: choice('warn', 'conclude'),
   }),
   budget: section({
     scope: choice('session', 'run'),

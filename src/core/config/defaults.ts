@@ -13,6 +13,7 @@ export const defaultConfig: AgentConfig = deepFreeze({
     outputTokens: 0,
     costLimit: 0,
     onLimit: 'stop',
+    onNearBudget: 'warn',
   },
   budget: {
     scope: 'session',

@@ -22,7 +22,7 @@ export function findUnreachableSettings(given: AgentConfigInput, config: AgentCo
 /** A setting, whether it lies where a run never gets, and what stops the run before. */
 interface Threshold {
   path: string
-  value: number | null
+  value: number | string | null
   isBeyond: boolean
   because: string
 }
@@ -116,11 +116,13 @@ function getLargestPart({ duplicates }: ProgressConfig): number {
 /** What is no count of steps: tokens, money, time and characters. */
 function listAmounts(config: AgentConfig): Threshold[] {
   const { limits, guardrails, retry, toolCalls, streamIdleMs, contentIdleMs } = config
-  const { timeoutMs, tokenBudget, outputTokens } = limits
+  const { timeoutMs, tokenBudget, outputTokens, costLimit, onNearBudget } = limits
   const { reserveTokens, reserveCostFraction, progress } = guardrails
   const isLate = (ms: number): boolean => timeoutMs > 0 && ms >= timeoutMs
   const deadline = `limits.timeoutMs (${timeoutMs}) ends the run before`
   const isSilentBefore = contentIdleMs > 0 && streamIdleMs > contentIdleMs
+  const concludes = onNearBudget === 'conclude'
+  const hasReserve = (tokenBudget > 0 && reserveTokens > 0) || (costLimit > 0 && reserveCostFraction > 0)
   const longChars = progress?.sameOutput?.longChars ?? 0
   return [
     {
@@ -153,6 +155,18 @@ function listAmounts(config: AgentConfig): Threshold[] {
       value: reserveCostFraction,
       isBeyond: reserveCostFraction >= 1,
       because: 'it is all of limits.costLimit, so the budget is nearly used up from the start',
+    },
+    {
+      path: 'limits.onNearBudget',
+      value: `'${onNearBudget}'`,
+      isBeyond: concludes && !hasReserve,
+      because: 'there is neither limits.tokenBudget nor limits.costLimit, or no reserve of it',
+    },
+    {
+      path: 'limits.tokenBudget',
+      value: tokenBudget,
+      isBeyond: concludes && tokenBudget > 0 && reserveTokens >= tokenBudget,
+      because: `guardrails.reserveTokens (${reserveTokens}) is all of it, so the first request is the last (limits.onNearBudget)`,
     },
     {
       path: 'retry.baseDelayMs',

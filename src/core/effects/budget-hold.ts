@@ -130,7 +130,7 @@ export class BudgetHold {
     } catch (error) {
       await this.#settle({ usd: 0, tokens: 0 })
       abort.throwIfAborted()
-      throw toOverBudgetError(error, asked?.id ?? 'budgets')
+      throw toOverBudgetError(error, asked?.id ?? 'budgets', runtime.clock.now())
     }
   }
 
@@ -174,16 +174,17 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
 /** Errors of connections that were never there. */
 const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH'])
 
-/** Empty: the run ends. A store that is away may come back: the request is tried again. */
-function toOverBudgetError(error: unknown, id: string): OverBudgetError {
+/** Empty: the run ends, or waits. A store that is away may come back: the request is tried again. */
+function toOverBudgetError(error: unknown, budget: string, now: number): OverBudgetError {
   const message = describeError(error)
   if (!(error instanceof BudgetError)) {
-    return new OverBudgetError({ kind: 'transient', code: 'shared_budget_unavailable', message }, id)
+    return new OverBudgetError({ kind: 'transient', code: 'shared_budget_unavailable', message }, { budget })
   }
   const code = error.code === 'budget_exceeded' ? 'shared_budget' : `shared_${error.code}`
   return new OverBudgetError(
     { kind: 'fatal', code: code.replace(/^shared_unknown/, 'shared_budget_unknown'), message },
-    id,
+    // The budget has a clock of its own.
+    { budget, ...(error.waitMs !== null && { wakeAt: now + error.waitMs }) },
   )
 }
 

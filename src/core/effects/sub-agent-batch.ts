@@ -245,9 +245,11 @@ export class SubAgentBatch {
 const waitForever = (): Promise<never> => new Promise(() => undefined)
 
 /** A rest that an answer, `resume()` or the time ends. A sub-agent that a guard paused has ended for its caller. */
-function isAtRest({ state, reason }: RunResult): boolean {
+function isAtRest(result: RunResult): boolean {
+  const { state, reason } = result
   return (
-    state === 'WAITING_FOR_INPUT' || (state === 'PAUSED' && (reason === 'paused' || reason === 'sleeping'))
+    state === 'WAITING_FOR_INPUT' ||
+    (state === 'PAUSED' && (reason === 'paused' || result.wakeAt !== undefined))
   )
 }
 

@@ -13,6 +13,7 @@ import {
   delegatingModel,
   listModelEvents,
   modelActorEvents,
+  plannedConclusion,
   plannedModel,
   screenedModel,
   skilledModel,
@@ -123,6 +124,7 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...listShieldEvents(context),
       ...(context.features.fitting && actors),
       ...(asked && plannedModel),
+      ...(asked && config.limits.onNearBudget === 'conclude' && plannedConclusion),
       ...(isExecuting(value) && listToolEvents(context, ['ok'])),
       ...((state === 'PAUSED' || context.pausing) && { resume }),
     }

@@ -174,6 +174,21 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget }, budget: { preflight: true } }),
     usage: { ...noUsage, inputTokens: tokenBudget - 1, totalTokens: tokenBudget - 1 },
   },
+  'concluding near the budget': createInput(
+    {
+      ...noRetries,
+      limits: { maxSteps: 2, tokenBudget, onNearBudget: 'conclude' },
+      guardrails: { ...noRetries.guardrails, reserveTokens: tokenBudget - 10 },
+    },
+    { inputShields: true, outputShields: true },
+  ),
+  'concluding near the limit of its cost': {
+    ...createInput(
+      { ...noRetries, limits: { maxSteps: 1, costLimit: 1, onNearBudget: 'conclude' } },
+      { prepareStep: true },
+    ),
+    usage: { ...noUsage, cost: 0.95 },
+  },
   'finishing the batch': createInput({
     ...noRetries,
     limits: { maxSteps: 2, tokenBudget },

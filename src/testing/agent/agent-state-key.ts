@@ -1,9 +1,10 @@
 import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
 import type { SnapshotFrom } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
+import type { AgentContext } from '../../../machines/agent/context.js'
 import { isInDoubt } from '../../../machines/agent/in-doubt.js'
 import { listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
-import { findBudgetReason } from '../../../machines/agent/budget-totals.js'
+import { findBudgetReason, isNearBudget } from '../../../machines/agent/budget-totals.js'
 import { isWatching } from '../../../guards/state.js'
 
 export const agentSnapshot = objectRule(['context', 'value'], 'a snapshot of the agent machine')
@@ -35,7 +36,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       context.callCounts,
     ],
     [context.state, context.reason, context.lastBatchFailed, context.pausing],
-    [context.deadline, context.timeLeft, findBudgetReason(context), context.wakeAt],
+    [context.deadline, context.timeLeft, findBudgetReason(context), isConcluding(context), context.wakeAt],
     [
       context.loaded.length,
       context.retrieved !== null,
@@ -63,6 +64,11 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
     ]),
     watching && guardrails,
   ])
+}
+
+/** Whether its next request is its last, for its budget. */
+function isConcluding(context: AgentContext): boolean {
+  return context.config.limits.onNearBudget === 'conclude' && isNearBudget(context)
 }
 
 const numbers = new WeakMap<object, number>()

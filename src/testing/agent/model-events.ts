@@ -1,7 +1,7 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
-import { stampEvent, type Events, late } from './stamp-event.js'
+import { stampEvent, type Events, late, nextWindow } from './stamp-event.js'
 import {
   deferringOutcomes,
   delegationOutcomes,
@@ -17,7 +17,16 @@ import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 
 export const deferringModel = createAnswerEvents('model', deferringOutcomes)
 export const delegatingModel = createAnswerEvents('model', delegationOutcomes)
-export const sleepingModel = createAnswerEvents('model', sleepingOutcomes)
+export const sleepingModel: Events = {
+  ...createAnswerEvents('model', sleepingOutcomes),
+  'model: waits for a shared budget': stampEvent(
+    createErrorActorEvent('model', {
+      ...createFailure('fatal', 'shared_budget'),
+      budget: 'tenant',
+      wakeAt: nextWindow,
+    }),
+  ),
+}
 export const skilledModel = createAnswerEvents('model', skillOutcomes)
 export const screenedModel = createAnswerEvents('model', screenedOutcomes)
 
@@ -31,6 +40,11 @@ export const watchedModel: Events = {
 export const plannedModel: Events = {
   'model: text': stampEvent(createDoneActorEvent('model', modelOutcomes.text)),
   'model: two calls': stampEvent(createDoneActorEvent('model', modelOutcomes['two calls'])),
+}
+
+/** Where they end for their budget. */
+export const plannedConclusion: Events = {
+  'conclusion: text': stampEvent(createDoneActorEvent('conclusion', modelOutcomes.text)),
 }
 
 export const twoCalls: Events = {

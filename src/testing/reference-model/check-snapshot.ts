@@ -5,12 +5,13 @@ import { Broken, type Details } from './walk-table.js'
 export function readRun({ value, context }: Json, details?: Details): Run {
   let place = value
   while (typeof place === 'object') place = Object.values(place)[0]
-  const isCapped = place !== 'MAX_STEPS' && ['max_steps', 'max_tool_calls'].includes(context.reason)
+  const caps: Record<string, string> = { token_budget: 'budget', cost_limit: 'budget' }
+  for (const cap of ['max_steps', 'max_tool_calls']) caps[cap] = cap
   return {
     ...Object.fromEntries(Object.keys(begin({})).map((key) => [key, context[key]])),
     setup: context,
     place,
-    stop: context.verdict?.onHalt ?? (isCapped ? context.reason : null),
+    stop: context.verdict?.onHalt ?? (isEnd(place) ? null : (caps[context.reason] ?? null)),
     recalled: context.retrieved !== null,
     // Logs of earlier versions know of none.
     plan: context.plan ?? null,

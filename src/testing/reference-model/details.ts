@@ -10,7 +10,7 @@ import {
   settleSkills,
 } from './skills.js'
 import { type Sleep, isAsleep, isForLater, moveSleep, noSleep, readSleep } from './sleep.js'
-import { type Usage, findSpent, noUsage, spend, toTotals } from './totals.js'
+import { type Usage, findNear, findSpent, noUsage, spend, toTotals } from './totals.js'
 import type { Details, Row } from './walk-table.js'
 
 /** What is counted beside the table, in the words of the log's snapshots. */
@@ -23,6 +23,8 @@ export interface Counts extends Sleep {
   /** User messages that shields are still to see. */
   uncleared: number
   outputProblem: string | null
+  /** The limit whose reserve is spent on last words. */
+  near: string | null
   /** The clock: it stands still while a run rests. */
   deadline: number | null
   timeLeft: number | null
@@ -46,6 +48,7 @@ export const details: Details = {
   answers: {
     isAsleep: (run, { now }) => isAsleep(countsOf(run), now),
     isForLater: (_run, moment) => isForLater(moment),
+    isNearBudget: (run) => findNear(run.setup.config, countsOf(run)) !== null,
     isSpent: (run) => findSpent(run.setup.config, countsOf(run)) !== null,
     stopsWhenSpent: ({ response, setup, details: { outputProblem } }) => {
       const { finishBatch, onOvershoot } = setup.config.budget
@@ -91,6 +94,7 @@ export const details: Details = {
       batchNumber: 0,
       uncleared: input.features.inputShields ? input.input.length : 0,
       outputProblem: null,
+      near: null,
       deadline: timeoutMs > 0 ? input.now + timeoutMs : null,
       timeLeft: null,
       backOffUntil: 0,
@@ -123,14 +127,15 @@ export const details: Details = {
     backOffUntil: context.backOffUntil,
     uncleared: countUncleared(context),
     outputProblem: context.held?.outputProblem ?? context.outputProblem,
+    near: /^(token_budget|cost_limit)$/.test(context.reason) ? context.reason : null,
     hosted: context.calls.filter(({ hosted }: Json) => hosted).map(({ id }: Json) => id),
     ...readSleep(context),
     skills: readStoredSkills(context),
     isBranch: false,
   }),
   sketch: (run) => {
-    const { backOffUntil, uncleared, outputProblem, ...counts } = countsOf(run)
-    const waits = isEnd(run.place) ? {} : { backOffUntil, uncleared, outputProblem }
+    const { backOffUntil, uncleared, outputProblem, near, ...counts } = countsOf(run)
+    const waits = isEnd(run.place) ? {} : { backOffUntil, uncleared, outputProblem, near }
     const kept = Object.fromEntries(compared.map((key) => [key, counts[key]]))
     const skills = counts.skills.active.map(({ name, allowedTools = null }) => ({ name, allowedTools }))
     return { ...kept, ...waits, skills, usage: [toTotals(counts.run), toTotals(counts.session)] }
@@ -174,6 +179,10 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   const text = row.event === '' ? '' : (event.partial?.text ?? event.error?.partialText ?? '')
   if (text !== '' && (isEnd(row.to) || row.to === 'stopping'))
     after = withCounts(after, { numbered: numbered + 1, uncleared: 0 })
+  if (row.changes.includes('stop budget'))
+    return withCounts(after, { near: findNear(run.setup.config, before) })
+  if (row.conditions.includes('waitsForBudget'))
+    return { ...after, reason: run.pausing ? 'paused' : 'shared_budget' }
   if (row.changes[0]?.startsWith('again') && !row.changes[0].endsWith('emptyRetries'))
     return withCounts(after, { numbered: numbered + 1 })
   if (row.changes.includes('tellSteering')) {
@@ -230,8 +239,10 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
     default:
       break
   }
-  if (row.to === 'BUDGET_EXCEEDED')
-    return { ...after, reason: findSpent(run.setup.config, before) ?? event.error?.code ?? 'token_budget' }
+  if (row.to === 'BUDGET_EXCEEDED') {
+    const refused = event.error?.code ?? 'token_budget'
+    return { ...after, reason: findSpent(run.setup.config, before) ?? before.near ?? refused }
+  }
   if (row.to === 'ERROR' && row.event.startsWith('error '))
     return { ...after, reason: findFailureReason(row.event, event.error) }
   return after

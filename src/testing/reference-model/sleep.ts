@@ -48,6 +48,7 @@ export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, ro
   if (row.changes.includes('tellSteering') && run.steering > next.steering) wakeAt = null
   if (run.place === 'PAUSED' && next.place !== 'PAUSED') wakeAt = null
   if (row.event === 'RESUME' && isForLater(moment)) wakeAt = later(event.at)
+  if (row.conditions.includes('waitsForBudget')) wakeAt = later(event.error.wakeAt)
   const isOthers = next.place === 'PAUSED' && row.event !== 'RESUME' && (run.pausing || run.stop !== null)
   if (isEnd(next.place) || isOthers || (row.event === 'PAUSE' && run.place === 'backingOff')) wakeAt = null
   return { wakeAt, asked: next.calls.length === 0 ? {} : asked }

@@ -39,6 +39,22 @@ export function findSpent({ limits, budget }: Json, { run, session }: Totals): s
   return limits.costLimit > 0 && (cost ?? 0) * (1 + 1e-9) >= limits.costLimit ? 'cost_limit' : null
 }
 
+/** The limit of which only the reserve is left. */
+export function findNear({ limits, budget, guardrails }: Json, totals: Totals): string | null {
+  const { inputTokens, outputTokens, cachedInputTokens, cost } = totals[budget.scope as 'run' | 'session']
+  const free = budget.countCached ? 0 : Math.min(cachedInputTokens, inputTokens)
+  const tokensLeft = Math.max(0, limits.tokenBudget - (inputTokens + outputTokens - free))
+  if (limits.tokenBudget > 0 && tokensLeft <= guardrails.reserveTokens) return 'token_budget'
+  const costLeft = findCostLeft(limits.costLimit, cost)
+  const reserve = limits.costLimit * guardrails.reserveCostFraction * (1 + 1e-9)
+  return costLeft !== null && costLeft <= reserve ? 'cost_limit' : null
+}
+
+function findCostLeft(limit: number, cost: number | null): number | null {
+  if (!(limit > 0) || cost === null) return null
+  return cost * (1 + 1e-9) >= limit ? 0 : limit - cost
+}
+
 /** Totals as they are compared: sums of prices carry rounding errors. */
 export const toTotals = (usage: Usage): unknown[] => [
   ...amounts.map((key) => usage[key]),

@@ -60,9 +60,11 @@ function readRows(): Row[] {
   const read = table.split('\n# ').flatMap((chapter) => {
     const [law = '', ...lines] = chapter.trim().split('\n')
     return lines.flatMap((line): Row[] => {
-      const [place = '', events, when, to = '', what] = split(line, '|')
-      const row = { law, place, conditions: split(when, '&'), to, changes: split(what, ',') }
-      return split(events, ',').map((event) => ({ ...row, event }))
+      const [places, events, when, to = '', what] = split(line, '|')
+      const row = { law, conditions: split(when, '&'), to, changes: split(what, ',') }
+      return split(places, ',').flatMap((place) =>
+        split(events, ',').map((event) => ({ ...row, place, event })),
+      )
     })
   })
   const actors = read.filter(({ event }) => event.startsWith('done '))
@@ -127,7 +129,7 @@ function apply({ to, changes: names }: Row, run: Run, moment: Moment): Run {
   let next: Run = { ...run, ...(isRest(run.place) && place !== run.place && { reason: null }) }
   for (const [name = '', of = ''] of names.map((one) => one.split(' ')))
     next = { ...next, ...changes[name]?.(next, moment, of) }
-  const isCapped = next.stop === 'max_steps' || next.stop === 'max_tool_calls'
+  const isCapped = /^(max_steps|max_tool_calls|budget)$/.test(next.stop ?? '')
   if (isEnd(place)) return { ...next, place, calls: [], pausing: false, stop: isCapped ? null : next.stop }
   return { ...next, place, pausing: next.pausing && place !== 'PAUSED' }
 }

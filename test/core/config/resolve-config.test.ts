@@ -108,6 +108,7 @@ describe('resolveConfig', () => {
       outputTokens: 0,
       costLimit: 0,
       onLimit: 'stop',
+      onNearBudget: 'warn',
     })
     expect(defaultConfig.guardrails).toEqual({
       ...noGuards,

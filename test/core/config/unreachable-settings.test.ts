@@ -38,6 +38,14 @@ describe('a setting that never takes effect under the others', () => {
       'guardrails.reserveTokens (600) has no effect: it is all of limits.tokenBudget (500), so the budget is nearly used up from the start.',
     ],
     [
+      { limits: { onNearBudget: 'conclude' } },
+      "limits.onNearBudget ('conclude') has no effect: there is neither limits.tokenBudget nor limits.costLimit, or no reserve of it.",
+    ],
+    [
+      { limits: { onNearBudget: 'conclude', tokenBudget: 500 } },
+      'limits.tokenBudget (500) has no effect: guardrails.reserveTokens (512) is all of it, so the first request is the last (limits.onNearBudget).',
+    ],
+    [
       { guardrails: { reserveCostFraction: 1 } },
       'guardrails.reserveCostFraction (1) has no effect: it is all of limits.costLimit, so the budget is nearly used up from the start.',
     ],

@@ -19,6 +19,8 @@ import {
   openaiChat,
   type Telemetry,
 } from '../../../src/index.js'
+import { BudgetError } from '../../../src/core/budgets/budget-error.js'
+import type { SharedBudget } from '../../../src/core/budgets/shared-budget.js'
 import { StoreError } from '../../../src/core/sessions/store/store-error.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
 import type { ReplayHarness, ReplayPath, RestingState } from '../../../src/testing/index.js'
@@ -49,6 +51,8 @@ export class AgentHarness implements ReplayHarness {
   #asked: Cue<Turn> | undefined
   /** What holds the effects of the last event back, where the path wants them to fail. */
   #durable: Cue<void> | undefined
+  /** What keeps the answer of the shared budget back that refuses the next request. */
+  #refusing: Cue<void> | undefined
   #step = 0
   #rehearsal: Rehearsal | undefined
   #actor: Actor<AgentMachine> | undefined
@@ -80,6 +84,7 @@ export class AgentHarness implements ReplayHarness {
       model: this.#numbered(openaiChat({ model: 'm', baseURL: this.#rehearsal.url, apiKey: 'none' })),
       tools: this.#bench.tools,
       clock: this.#clock,
+      ...(this.#steps.some(({ event }) => isRefusal(event)) && { budgets: [this.#budget] }),
       ...(this.#telemetry && { telemetry: this.#telemetry }),
       ...(input.features.structuredOutput && { output: z.object({ done: z.boolean() }) }),
     })
@@ -197,6 +202,10 @@ export class AgentHarness implements ReplayHarness {
   async #answer(event: AnyEventObject): Promise<void> {
     const { output, error } = event as { output?: ModelOutput; error?: ModelActorError }
     if (this.#durable) return this.#durable.resolve()
+    if (isRefusal(event)) {
+      await until(() => this.#refusing !== undefined)
+      return this.#refusing?.resolve()
+    }
     const asked = await this.#request()
     asked.resolve(output ? turnOfAnswer(output) : turnOfFailure(error as ModelActorError))
   }
@@ -276,13 +285,42 @@ export class AgentHarness implements ReplayHarness {
   /** Effects wait for their cause to be durable: here they wait longer when they are never to happen. */
   #flushed = (): Promise<void> | undefined => {
     this.#durable = undefined
-    const coming = this.#steps.slice(this.#journal.length)
-    const next = coming.find(({ event }) => /^(TOOL_RESULT|STORE_FAILED|xstate\..*)$/.test(event.type))
-    const error = next?.event.error as Partial<ModelActorError> | undefined
-    if (next?.event.type !== 'STORE_FAILED' && error?.code !== 'token_budget') return undefined
+    const next = this.#findNext()
+    const error = next?.error as Partial<ModelActorError> | undefined
+    if (next?.type !== 'STORE_FAILED' && error?.code !== 'token_budget') return undefined
     this.#durable = new Cue<void>()
     return this.#durable.promise
   }
+
+  /** The event by which the work ends that has begun. */
+  #findNext(): AnyEventObject | undefined {
+    const coming = this.#steps.slice(this.#journal.length)
+    return coming.find(({ event }) => /^(TOOL_RESULT|STORE_FAILED|xstate\..*)$/.test(event.type))?.event
+  }
+
+  /** It refuses what the path says that it refuses. */
+  readonly #budget: SharedBudget = {
+    id: 'tenant',
+    reserveOutputTokens: 1,
+    needsPrice: false,
+    reserve: async () => {
+      const next = this.#findNext()
+      if (next === undefined || !isRefusal(next)) return { settle: async () => undefined }
+      this.#refusing = new Cue<void>()
+      await this.#refusing.promise
+      this.#refusing = undefined
+      const { budget, message, wakeAt } = next['error'] as ModelActorError
+      const waitMs = wakeAt === undefined ? null : wakeAt - this.#clock.now()
+      throw new BudgetError('budget_exceeded', message, budget ?? '', { waitMs })
+    },
+    status: () => Promise.reject(new Error('No path looks at it.')),
+    replaceLimits: () => Promise.resolve(),
+  }
+}
+
+/** Whether a shared budget has refused the request. */
+function isRefusal({ error }: AnyEventObject): boolean {
+  return (error as Partial<ModelActorError> | undefined)?.code === 'shared_budget'
 }
 
 /** A fresh live agent for a path. */

@@ -28,11 +28,11 @@ const reasons: Readonly<Record<string, readonly Reason[]>> = {
     'shared_budget',
     ...halts,
   ],
-  PAUSED: ['paused', 'sleeping', ...halts],
+  PAUSED: ['paused', 'sleeping', 'shared_budget', ...halts],
   'WAITING_FOR_INPUT.approval': ['approval'],
   'WAITING_FOR_INPUT.toolOutput': ['tool_output'],
   'WAITING_FOR_INPUT.message': ['message'],
-  'RUNNING.asking.concluding': ['max_steps', 'max_tool_calls', ...halts],
+  'RUNNING.asking.concluding': ['max_steps', 'max_tool_calls', 'token_budget', 'cost_limit', ...halts],
 }
 
 /** Rules for the ends of runs. */
@@ -51,7 +51,8 @@ export const endingRules: readonly AgentInvariant[] = [
     const isWaiting = state === 'WAITING_FOR_INPUT'
     if ((pending !== undefined) !== isWaiting) return 'pending does not fit'
     if (resumable !== (isWaiting || state === 'PAUSED')) return 'resumable does not fit'
-    if ('wakeAt' in more !== (reason === 'sleeping')) return 'wakeAt does not fit'
+    const sleeps = state === 'PAUSED' && /^(sleeping|shared_budget)$/.test(reason)
+    if ('wakeAt' in more !== sleeps) return 'wakeAt does not fit'
     if (isWaiting && error !== undefined) return `it waits with the error ${String(error)}`
     if (resumable && outputProblem !== undefined) return 'outputProblem does not fit'
     const needsError = isFinal && state !== 'COMPLETED' && state !== 'CANCELLED'
@@ -117,7 +118,9 @@ export const endingRules: readonly AgentInvariant[] = [
       if (state === 'PAUSED')
         return after.verdict && after.reason !== after.verdict.guard && `${after.reason}`
       const refused = after.error?.code === 'shared_budget' ? 'shared_budget' : 'token_budget'
-      const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? refused) : after.reason
+      const isConcluded = after.config.limits.onNearBudget === 'conclude' && change.before?.reason != null
+      const left = isConcluded ? change.before?.reason : refused
+      const spent = state === 'BUDGET_EXCEEDED' ? (findBudgetReason(after) ?? left) : after.reason
       return after.reason !== spent && `it says ${after.reason}, spent is ${spent}`
     },
   ),

@@ -2,7 +2,7 @@ import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js
 import type { Reason } from '../../../../machines/agent/run-result.js'
 import { findNextPlan } from '../../../../machines/agent/step-plan.js'
 import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
-import { isNearBudget, findBudgetReason } from '../../../../machines/agent/budget-totals.js'
+import { findBudgetReason, findNearReason, isNearBudget } from '../../../../machines/agent/budget-totals.js'
 import { type AgentInvariant, listAnnounced, hasBegunStep, createRule, hasStarted } from './invariant-rule.js'
 
 /** Why calls are refused that are too many. */
@@ -48,6 +48,20 @@ export const limitRules: readonly AgentInvariant[] = [
       'no step is left'
     )
   }),
+  createRule('the reserve of a budget is kept unless last words are to be said with it', (change) => {
+    const { after, state, event } = change
+    if (state !== 'RUNNING.asking.concluding' || !hasStarted(change, 'requestModel')) return null
+    const isOfBudget = after.reason === 'token_budget' || after.reason === 'cost_limit'
+    if (!isOfBudget) return null
+    if (after.config.limits.onNearBudget !== 'conclude') return `by ${event.type}`
+    const near = findNearReason(after)
+    return after.reason !== near && `it says ${after.reason}, near is ${near}`
+  }),
+  createRule('last words near the end of a budget are the end', ({ before, state, event }) => {
+    const isOfBudget = before?.reason === 'token_budget' || before?.reason === 'cost_limit'
+    if (!isOfBudget || before.state !== 'RUNNING' || !event.type.startsWith('xstate.done.')) return null
+    return !/^(BUDGET_EXCEEDED|BLOCKED|RUNNING\.asking\.screeningOutput)$/.test(state) && `it led to ${state}`
+  }),
   createRule('no step begins past the deadline, or when a pause was asked for', (change) => {
     const { after, now, event } = change
     if (!hasBegunStep(change)) return null
@@ -76,11 +90,13 @@ export const limitRules: readonly AgentInvariant[] = [
                     ? /^PAUSED$/
                     : listUnclearedInput(after).length > 0
                       ? /^RUNNING\.preparing\.screeningInput$/
-                      : after.features.prepareStep && findNextPlan(after) === null
-                        ? /^RUNNING\.preparing\.planningStep$/
-                        : after.attempt > 1 && now < after.backOffUntil
-                          ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
-                          : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
+                      : after.config.limits.onNearBudget === 'conclude' && isNearBudget(after)
+                        ? /^RUNNING\.asking\.concluding$/
+                        : after.features.prepareStep && findNextPlan(after) === null
+                          ? /^RUNNING\.preparing\.planningStep$/
+                          : after.attempt > 1 && now < after.backOffUntil
+                            ? /^RUNNING\.(asking\.backingOff|preparing\.fittingContext)$/
+                            : /^RUNNING\.(asking\.requesting|preparing\.fittingContext)$/
       return !expected.test(state) && `it led to ${state}`
     },
   ),
@@ -102,6 +118,8 @@ export const limitRules: readonly AgentInvariant[] = [
             before.attempt - before.rateLimits < maxAttempts
       // A pause that waits comes before the back-off; resumed, the run tries again.
       const next = before.pausing ? 'PAUSED' : 'RUNNING.asking.backingOff'
+      // Nothing was tried: a shared budget is waited for.
+      if (event.error.wakeAt !== undefined) return null
       return isLeft !== (state === next) && `it led to ${state}`
     },
   ),
@@ -133,6 +151,8 @@ export const limitRules: readonly AgentInvariant[] = [
       if (after.response === 'calls' && finishBatch) return null
       const isEnd = ['answer', 'refusal', 'filtered'].includes(after.response ?? '')
       if (isEnd && onOvershoot === 'complete') return null
+      // Shields are to clear it first.
+      if (after.held) return state !== 'RUNNING.asking.screeningOutput' && `it led to ${state}`
       return state !== 'BUDGET_EXCEEDED' && `it led to ${state}`
     },
   ),
@@ -163,6 +183,7 @@ export const limitRules: readonly AgentInvariant[] = [
     const retries = listAnnounced(change, 'retry')
     const isRetry =
       event.type === 'xstate.error.actor.model' &&
+      event.error.wakeAt === undefined &&
       ['RUNNING.asking.backingOff', 'PAUSED'].includes(change.state)
     if (retries.length !== (isRetry ? 1 : 0)) return `${retries.length} were announced`
     if (!isRetry) return null
@@ -193,7 +214,8 @@ export const limitRules: readonly AgentInvariant[] = [
   }),
   createRule('a run that a cap has stopped was not halted by a guard besides', ({ after }) => {
     const isCapped = after.reason === 'max_steps' || after.reason === 'max_tool_calls'
-    return isCapped && after.verdict && `${after.verdict.guard} has halted it`
+    const isNear = after.reason === 'token_budget' || after.reason === 'cost_limit'
+    return (isCapped || (isNear && after.state === 'RUNNING')) && after.verdict && `${after.verdict.guard} has halted it`
   }),
   createRule('the clock stands still while the run rests, and runs otherwise', (change) => {
     const { before, after, isRest, isFinal, now, running, started, event } = change

@@ -1,3 +1,4 @@
+import type { AgentContext } from '../../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../../machines/agent/machine-events.js'
 import type { BatchCall } from '../../../../machines/agent/batch-calls.js'
 import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
@@ -10,20 +11,21 @@ export const sleepRules: readonly AgentInvariant[] = [
     return hasBegunStep(change) && after.wakeAt !== null && now < after.wakeAt && `until ${after.wakeAt}`
   }),
   createRule('a run is to be woken only where it sleeps, or is about to', ({ after, state, isFinal }) => {
-    const isAsleep = after.reason === 'sleeping'
+    const isAsleep = sleepReasons.test(after.reason ?? '') && state === 'PAUSED'
+    if (after.reason === 'sleeping' && !isAsleep) return `in ${state}`
     if (isAsleep && (state !== 'PAUSED' || after.wakeAt === null)) return `in ${state}, until ${after.wakeAt}`
     return after.wakeAt !== null && (isFinal || (state === 'PAUSED' && !isAsleep)) && `until ${after.wakeAt}`
   }),
   createRule('only a resume, a message or an end wakes a run', ({ event, before, after }) => {
-    const isWoken = before?.reason === 'sleeping' && after.reason !== 'sleeping'
+    const isWoken = isSleeping(before) && !isSleeping(after)
     return isWoken && !/^(RESUME|STEER|CANCEL|STORE_FAILED)$/.test(event.type) && `${event.type} woke it`
   }),
   createRule(
     'a resume or a message wakes a run, unless the resume is for later',
     ({ event, before, after }) => {
-      if (before?.reason !== 'sleeping' || !/^(RESUME|STEER)$/.test(event.type)) return null
+      if (!isSleeping(before) || !/^(RESUME|STEER)$/.test(event.type)) return null
       const at = findLaterDate(event)
-      if (at === null) return after.state === 'PAUSED' && after.reason === 'sleeping' && 'it sleeps on'
+      if (at === null) return isSleeping(after) && 'it sleeps on'
       return after.wakeAt !== at && `until ${after.wakeAt}`
     },
   ),
@@ -52,6 +54,19 @@ export const sleepRules: readonly AgentInvariant[] = [
     if (after.reason === 'paused') return !before.pausing && until > now && 'it is only paused'
     return after.reason === 'sleeping' && after.wakeAt !== until && `until ${after.wakeAt}, not ${until}`
   }),
+  createRule('a run that waits for a shared budget sleeps until the budget is whole again', (change) => {
+    const { before, after, event, state } = change
+    const failure = event.type === 'xstate.error.actor.model' ? event.error : undefined
+    const at = failure?.code === 'shared_budget' ? failure.wakeAt : undefined
+    if (before === undefined || at === undefined)
+      return after.reason === 'shared_budget' && state === 'PAUSED' && !isSleeping(before) && event.type
+    if (state !== 'PAUSED') return `it led to ${state}`
+    if (before.pausing) return after.reason !== 'paused' && `it rests for ${after.reason}`
+    if (after.reason !== 'shared_budget' || after.error?.budget !== failure?.budget)
+      return 'it does not say so'
+    if (after.error?.recoverable !== true) return 'it says that waiting is no use'
+    return after.wakeAt !== Math.max(at, before.wakeAt ?? at) && `until ${after.wakeAt}`
+  }),
   createRule('no model is asked when guards have let results pass that ask for sleep', (change) => {
     const { before, event, now } = change
     if (event.type !== 'xstate.done.actor.resultGuards' || !before || before.steering.length > 0) return null
@@ -63,6 +78,12 @@ export const sleepRules: readonly AgentInvariant[] = [
     return told.some((one) => one.wakeAt !== (wakeAt ?? undefined)) && JSON.stringify(told)
   }),
 ]
+
+const sleepReasons = /^(sleeping|shared_budget)$/
+
+function isSleeping(run: AgentContext | undefined): boolean {
+  return run?.state === 'PAUSED' && sleepReasons.test(run.reason ?? '')
+}
 
 const toDate = ({ wakeAt }: { wakeAt?: number }): number[] => (wakeAt === undefined ? [] : [wakeAt])
 

@@ -197,6 +197,17 @@ export const runKnobs: readonly Knob[] = [
     sees: [1, 2],
   },
   {
+    key: 'limits.onNearBudget',
+    scene: {
+      turns: [asks],
+      tools: work,
+      config: { limits: { tokenBudget: 1000 }, guardrails: { reserveTokens: 990 } },
+    },
+    values: ['warn', 'conclude'],
+    look: lookAtEnd,
+    sees: ['COMPLETED end_turn', 'BUDGET_EXCEEDED token_budget'],
+  },
+  {
     key: 'budget.scope',
     scene: { turns: [{}, {}], inputs: ['Go.', 'Again.'], config: { limits: { tokenBudget: 20 } } },
     values: ['session', 'run'],

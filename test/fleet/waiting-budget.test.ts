@@ -1,0 +1,321 @@
+import { SimulatedClock } from 'xstate'
+import { type BudgetError, createBudget, createScheduler } from '../../src/fleet/index.js'
+import {
+  createAgent,
+  defineAgents,
+  memoryStore,
+  runSession,
+  type AgentEvent,
+  type AgentOptions,
+} from '../../src/index.js'
+import { checkSessionLog } from '../../src/testing/index.js'
+import type { ModelProvider } from '../../src/core/models/provider.js'
+import { Hosts } from './host-clocks.js'
+
+const start = Date.parse('2026-05-04T06:20:00Z')
+const [minute, hour] = [60_000, 3_600_000]
+const nextHour = Date.parse('2026-05-04T07:00:00Z')
+const waiting = { state: 'PAUSED', reason: 'shared_budget', wakeAt: nextHour, resumable: true }
+
+/** Answers at once, for 300 tokens; `calls` are what it calls first. */
+function answering(asked: unknown[] = [], calls: { name: string; arguments: string }[] = []): ModelProvider {
+  const left = [...calls]
+  return {
+    provider: 'own',
+    model: 'm',
+    request: async (request) => {
+      asked.push(request)
+      const next = left.shift()
+      return {
+        text: next ? '' : 'Done.',
+        reasoning: '',
+        refusal: null,
+        toolCalls: next ? [{ id: `c${left.length}`, type: 'function' as const, function: next }] : [],
+        finishReason: next ? 'tool_calls' : 'stop',
+        complete: true,
+        model: 'm',
+        usage: {
+          inputTokens: 100,
+          outputTokens: 200,
+          totalTokens: 300,
+          cachedInputTokens: 0,
+          reasoningTokens: 0,
+        },
+      }
+    },
+  }
+}
+
+function setUp({
+  calls,
+  ...options
+}: { calls?: { name: string; arguments: string }[] } & Partial<AgentOptions> = {}) {
+  const clock = new SimulatedClock()
+  clock.set(start)
+  const store = memoryStore({ now: () => clock.now() })
+  const budget = createBudget({ id: 'tenant', tokens: 2000, per: 'hour', onEmpty: 'wait', store, clock })
+  const asked: unknown[] = []
+  const agent = createAgent({
+    model: answering(asked, calls),
+    sampling: { maxTokens: 1000 },
+    budgets: [budget],
+    store,
+    clock,
+    ...options,
+  })
+  const empty = async (tokens = 1500) => (await budget.reserve({ tokens })).settle({ tokens })
+  return { clock, store, budget, asked, agent, empty }
+}
+
+describe('a run whose shared budget is empty', () => {
+  it('rests until the next window, and says so: in its result, its events and its row', async () => {
+    const { agent, store, asked, empty } = setUp()
+    await empty()
+    const run = agent.run('Go.', { session: 's' })
+    const events: AgentEvent[] = []
+    for await (const event of run) events.push(event)
+    const result = await run.result
+    expect(result).toMatchObject({
+      ...waiting,
+      error: { code: 'shared_budget', budget: 'tenant', recoverable: true },
+    })
+    expect(result.error?.message).toContain('whole again at 2026-05-04T07:00:00.000Z')
+    expect(events.filter(({ type }) => type === 'state_changed').at(-1)).toMatchObject({
+      to: 'PAUSED',
+      reason: 'shared_budget',
+      wakeAt: nextHour,
+    })
+    expect(store.get('s')?.summary).toMatchObject({ state: 'PAUSED', wakeAt: nextHour })
+    expect(asked).toEqual([])
+    expect(checkSessionLog(store.read('s'))).toBeNull()
+  })
+
+  it('goes on in the next window, and asks for the same step', async () => {
+    const { agent, budget, clock, asked, empty } = setUp()
+    await empty()
+    const run = agent.run('Go.')
+    await run.result
+    clock.increment(nextHour - start)
+    run.resume()
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.', steps: 1 })
+    expect(asked).toHaveLength(1)
+    expect((await budget.status()).spent.tokens).toBe(300)
+  })
+
+  it('rests again when it is woken too early, and when others have emptied the next window', async () => {
+    const { agent, clock, empty } = setUp()
+    await empty()
+    const run = agent.run('Go.')
+    await run.result
+    run.resume()
+    expect(await run.result).toMatchObject(waiting)
+    clock.increment(nextHour - start)
+    await empty()
+    run.resume()
+    expect(await run.result).toMatchObject({ ...waiting, wakeAt: nextHour + hour })
+  })
+
+  it('pauses where it was asked to, and waits when it is resumed', async () => {
+    const { agent, budget, empty } = setUp({ budgets: [] })
+    await empty()
+    const reserve: typeof budget.reserve = (...asked) => {
+      run.pause()
+      return budget.reserve(...asked)
+    }
+    const run = agent.run('Go.', { budgets: [{ ...budget, reserve }] })
+    const rest = await run.result
+    expect(rest).toMatchObject({ state: 'PAUSED', reason: 'paused' })
+    expect('wakeAt' in rest).toBe(false)
+  })
+
+  it('is cancelled, steered and put off as it rests', async () => {
+    const { agent, empty } = setUp()
+    await empty()
+    const cancelled = agent.run('Go.')
+    await cancelled.result
+    cancelled.cancel()
+    expect((await cancelled.result).state).toBe('CANCELLED')
+    const steered = agent.run('Go.')
+    await steered.result
+    steered.steer('Hurry.')
+    const rest = await steered.result
+    expect(rest).toMatchObject(waiting)
+    expect(rest.messages.at(-1)).toMatchObject({ role: 'user', content: 'Hurry.' })
+    steered.resume({ at: nextHour + hour })
+    expect(await steered.result).toMatchObject({
+      state: 'PAUSED',
+      reason: 'sleeping',
+      wakeAt: nextHour + hour,
+    })
+  })
+
+  it('keeps its deadline for when it works', async () => {
+    const { agent, clock, empty } = setUp({ limits: { timeoutMs: minute } })
+    await empty()
+    const run = agent.run('Go.')
+    await run.result
+    clock.increment(nextHour - start)
+    run.resume()
+    expect((await run.result).state).toBe('COMPLETED')
+  })
+
+  it('is resumed by another process, and forked', async () => {
+    const { agent, clock, empty } = setUp()
+    await empty()
+    await agent.run('Go.', { session: 's' }).result
+    clock.increment(nextHour - start)
+    const fork = await agent.resume(await agent.fork('s'))
+    fork.resume()
+    expect((await fork.result).state).toBe('COMPLETED')
+    const run = await agent.resume('s')
+    run.resume()
+    expect((await run.result).state).toBe('COMPLETED')
+  })
+
+  it('lets the run above it sleep when it is a sub-agent’s, and is woken with it', async () => {
+    const { budget, clock, store, empty } = setUp()
+    const child = createAgent({ model: answering(), sampling: { maxTokens: 1000 }, budgets: [budget], clock })
+    const parent = createAgent({
+      model: answering([], [{ name: 'research', arguments: '{"task":"Go."}' }]),
+      tools: [child.asTool({ name: 'research', description: 'Researches.' })],
+      store,
+      clock,
+    })
+    await empty()
+    const run = parent.run('Go.', { session: 'p' })
+    expect(await run.result).toMatchObject({ state: 'PAUSED', reason: 'sleeping', wakeAt: nextHour })
+    clock.increment(nextHour - start)
+    run.resume()
+    expect((await run.result).state).toBe('COMPLETED')
+    expect((await budget.status()).spent.tokens).toBe(300)
+    expect(checkSessionLog(store.read('p'))).toBeNull()
+  })
+
+  it('ends where no window can pay for its request', async () => {
+    const { agent } = setUp({ sampling: { maxTokens: 5000 } })
+    const result = await agent.run('Go.').result
+    expect(result).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
+    expect(result.error?.message).toContain('No window can pay for it')
+  })
+
+  it('goes on without a summary, and waits for its answer', async () => {
+    const { agent, empty } = setUp({ context: { window: 1500, strategy: 'summarize' } })
+    await empty()
+    const long = 'A long word of the user. '.repeat(400)
+    const history = [1, 2, 3, 4].map(() => ({ role: 'user' as const, content: long }))
+    const result = await agent.run([...history, { role: 'user', content: 'Go.' }]).result
+    expect(result).toMatchObject(waiting)
+  })
+})
+
+describe('a budget that runs wait for', () => {
+  it.each([
+    ['without a window', { per: undefined }, /needs per/],
+    ['with another word', { onEmpty: 'sleep' }, /'end' or 'wait'/],
+  ])('is refused %s', (_what, options, message) => {
+    const given = { id: 'tenant', tokens: 1, per: 'day', onEmpty: 'wait', store: memoryStore(), ...options }
+    expect(() => createBudget(given as never)).toThrow(
+      expect.objectContaining({
+        code: 'invalid_config',
+        subject: 'onEmpty',
+        message: expect.stringMatching(message),
+      }),
+    )
+  })
+
+  it('tells those who reserve by themselves how long to wait', async () => {
+    const { budget, empty } = setUp()
+    await empty()
+    const refused = budget.reserve({ tokens: 1000 })
+    await expect(refused).rejects.toMatchObject({
+      code: 'budget_exceeded',
+      waitMs: nextHour - start,
+      resetsAt: nextHour,
+    })
+    await expect(budget.reserve({ tokens: 5000 })).rejects.toMatchObject({
+      waitMs: null,
+    } satisfies Partial<BudgetError>)
+  })
+})
+
+/** Processes of one store, whose clocks differ. */
+function open() {
+  const hosts = new Hosts(start)
+  const shared = memoryStore({ now: () => hosts.now })
+  const asked: unknown[] = []
+  const begin = (skew = 0) => {
+    const host = hosts.start(shared, () => skew)
+    const { clock, store } = host
+    const budget = createBudget({ id: 'tenant', tokens: 2000, per: 'hour', onEmpty: 'wait', store, clock })
+    const agent = createAgent({
+      model: answering(asked),
+      sampling: { maxTokens: 1000 },
+      budgets: [budget],
+      store,
+      clock,
+    })
+    const agents = defineAgents({ clerk: agent })
+    const errors: unknown[] = []
+    const scheduler = createScheduler(agents, { clock, pollMs: 5000, onError: (error) => errors.push(error) })
+    return { host, budget, agent, scheduler, errors }
+  }
+  const stateOf = (id: string) => shared.get(id)?.summary?.state
+  return { hosts, shared, asked, begin, stateOf }
+}
+
+describe('runs that wait for a budget', () => {
+  it.each([
+    ['in step', [0, 0]],
+    ['that differ by a minute', [-minute, minute]],
+  ])('are woken once by processes with clocks %s', async (_, skews) => {
+    const { hosts, shared, asked, begin, stateOf } = open()
+    const processes = skews.map(begin)
+    const [first] = processes
+    await (await first?.budget.reserve({ tokens: 1500 }))?.settle({ tokens: 1500 })
+    for (const { scheduler } of processes) scheduler.start()
+    const run = first?.agent.run('Go.', { session: 's' })
+    await hosts.settleUntil(() => stateOf('s') === 'PAUSED')
+    await run?.result
+    await hosts.pass(nextHour - start + 5 * minute)
+    expect(stateOf('s')).toBe('COMPLETED')
+    expect(asked).toHaveLength(1)
+    expect(shared.timers.list({ prefix: '', limit: 10 })).toEqual([])
+    expect(processes.flatMap(({ errors }) => errors)).toEqual([])
+    expect(checkSessionLog(shared.read('s'))).toBeNull()
+  })
+
+  it('all end, a few in each window, and no window pays for more than it has', async () => {
+    const { hosts, asked, begin, stateOf } = open()
+    const { agent, scheduler, budget } = begin()
+    scheduler.start()
+    const ids = Array.from({ length: 12 }, (_, i) => `s${i}`)
+    for (const id of ids) void agent.run('Go.', { session: id }).result
+    await hosts.settleUntil(() => ids.every((id) => ['PAUSED', 'COMPLETED'].includes(stateOf(id) ?? '')))
+    const first = asked.length
+    expect(first).toBeGreaterThan(0)
+    expect(first).toBeLessThan(ids.length)
+    await hosts.pass(4 * hour)
+    expect(ids.map(stateOf)).toEqual(ids.map(() => 'COMPLETED'))
+    expect(asked).toHaveLength(ids.length)
+    expect((await budget.status()).spent.tokens).toBeLessThanOrEqual(2000)
+  })
+
+  it('are left as they rest by runSession, and go on with it in the next window', async () => {
+    const { hosts, asked, begin } = open()
+    const { agent, budget } = begin()
+    await (await budget.reserve({ tokens: 1500 })).settle({ tokens: 1500 })
+    const drive = async (options: { input?: string } = {}) => {
+      const driven = runSession(agent, { session: 's', ...options })
+      let isOver = false
+      void driven.finally(() => (isOver = true))
+      await hosts.settleUntil(() => isOver)
+      return driven
+    }
+    const rest = { state: 'PAUSED', reason: 'shared_budget', wakeAt: nextHour }
+    expect(await drive({ input: 'Go.' })).toMatchObject({ ...rest, wakeMs: nextHour - start })
+    expect(await drive()).toMatchObject(rest)
+    await hosts.pass(nextHour - start)
+    expect(await drive()).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(asked).toHaveLength(1)
+  })
+})
