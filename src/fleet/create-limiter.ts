@@ -183,13 +183,15 @@ function createUnavailableError(id: string, error: unknown): ModelError {
 
 /** The model with another `request`. */
 function createLimitedModel(model: ModelProvider, request: ModelProvider['request']): ModelProvider {
-  const { fallbacks, structuredOutput, canForbidCalls, media, echoesReasoning, endpoint } = model
+  const { fallbacks, structuredOutput, canForbidCalls, searchesTools, media, echoesReasoning, endpoint } =
+    model
   return {
     provider: model.provider,
     model: model.model,
     ...(fallbacks && { fallbacks }),
     ...(structuredOutput && { structuredOutput }),
     ...(canForbidCalls !== undefined && { canForbidCalls }),
+    ...(searchesTools !== undefined && { searchesTools }),
     ...(media && { media }),
     ...(echoesReasoning && { echoesReasoning }),
     ...(endpoint && { endpoint }),

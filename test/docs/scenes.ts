@@ -425,6 +425,9 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(bodies()[2]).toContain('The invoice 7.')
     },
   },
+  'docs/deferred-tools.md › Let the provider search': {
+    because: 'test/scenarios/hosted-tool-search.test.ts',
+  },
   'docs/deferred-tools.md › The search (2)': {},
   'docs/mcp.md › Tools of MCP servers (2)': {
     turns: [call('files_list_allowed_directories', {}), says('One folder.')],

@@ -82,6 +82,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   if (skills !== undefined && ![skills?.list, skills?.tools].every(Array.isArray))
     throw new ConfigError('invalid_config', 'skills must be what skills() returns.', 'skills')
   const set = createToolSet(skills ? [...(tools ?? []), ...skills.tools] : (tools ?? []))
+  if (set.isHosted) [model, ...Object.values(models ?? {})].forEach(expectSearch)
   const written = typeof instructions === 'function' ? instructions : undefined
   const asked = resolveRequestOptions({
     instructions: typeof instructions === 'function' ? undefined : instructions,
@@ -124,6 +125,15 @@ function expectModel(model: Partial<ModelProvider> | null | undefined, key: stri
     'invalid_config',
     `${key} must be a ModelProvider, such as openaiChat({ model: '…' }).`,
     key,
+  )
+}
+
+function expectSearch({ searchesTools, model }: ModelProvider): void {
+  if (searchesTools) return
+  throw new ConfigError(
+    'invalid_tool',
+    `toolSearch({ hosted: true }) needs models whose provider searches, and '${model}' has none: use openaiResponses() with a model of OpenAI, or leave hosted out.`,
+    'hosted',
   )
 }
 

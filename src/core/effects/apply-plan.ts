@@ -61,6 +61,7 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
     deferred,
     search,
     traits: set.traits,
+    isHosted: set.isHosted,
   }
 }
 

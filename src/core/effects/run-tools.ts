@@ -156,6 +156,8 @@ class ToolBatch implements RunBatchOptions {
     const call = this.#calls[this.#begun]
     this.#begun += 1
     if (call) runtime.steps.start(self, new ToolStep(context, call))
+    // The provider has loaded it in the answer that calls it.
+    if (call && this.#parts.tools.isHosted?.(call.name)) this.onLoad(call.id, [call.name])
   }
 
   onResult(callId: string, given: ToolResult): void {

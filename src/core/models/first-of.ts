@@ -52,6 +52,7 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
     ...(first.endpoint && { endpoint: first.endpoint }),
     ...(structuredOutput && { structuredOutput }),
     ...(all.every((model) => model.canForbidCalls) && { canForbidCalls: true }),
+    ...(all.every((model) => model.searchesTools) && { searchesTools: true }),
     ...(echoesReasoning && { echoesReasoning }),
     check() {
       for (const model of all) model.check?.()

@@ -37,13 +37,23 @@ export function getMarkedModel(model: ModelProvider): ModelProvider {
 const markedModels = new WeakMap<ModelProvider, ModelProvider>()
 
 function createMarkedModel(whole: ModelProvider): ModelProvider {
-  const { provider, model, structuredOutput, canForbidCalls, media, echoesReasoning, endpoint } = whole
+  const {
+    provider,
+    model,
+    structuredOutput,
+    canForbidCalls,
+    searchesTools,
+    media,
+    echoesReasoning,
+    endpoint,
+  } = whole
   const mark: MarkedModel = { name: `${provider}/${model}`, strippedMessages: new WeakMap() }
   return {
     provider,
     model,
     ...(structuredOutput && { structuredOutput }),
     ...(canForbidCalls && { canForbidCalls }),
+    ...(searchesTools && { searchesTools }),
     ...(media && { media }),
     ...(echoesReasoning && { echoesReasoning }),
     ...(endpoint && { endpoint }),

@@ -17,6 +17,8 @@ export interface ToolSpec {
   description: string
   /** JSON Schema of the input. */
   parameters: JsonObject
+  /** The provider itself searches for it (`searchesTools`): the model is told of it once it is found. */
+  deferred?: true
 }
 
 /** `required`: some tool has to be called; `{ name }`: this one. */
@@ -194,6 +196,8 @@ export interface ModelProvider {
    * then, and with them what the provider's cache has of it. Absent: not known, and such a request has no tools.
    */
   readonly canForbidCalls?: boolean
+  /** Whether its own search finds tools that are `deferred`: see `toolSearch({ hosted: true })`. Absent: it has none. */
+  readonly searchesTools?: boolean
   /**
    * What its model takes besides text: a message with anything else is refused before it is sent, `unsupported_content`.
    * Absent: not known, and the provider's own refusal is the error.

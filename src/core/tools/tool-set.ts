@@ -22,6 +22,8 @@ export interface ToolSet {
   readonly search: ToolSearch | undefined
   /** The tools as the machine sees them. */
   readonly traits: Record<string, ToolTraits>
+  /** Whether the provider's own search finds a tool. Absent: it searches for none. */
+  readonly isHosted?: ((name: string) => boolean) | undefined
 }
 
 /**
@@ -50,10 +52,19 @@ interface EntryTools {
   readonly listed?: readonly unknown[]
 }
 
-function createFixedSet(tools: readonly Tool[]): ToolSet {
+function createFixedSet(given: readonly Tool[]): ToolSet {
+  const found = given.find((tool) => tool.search)?.search
+  // Where the provider searches, each request has all tools, and the search is no tool of ours.
+  const isHosted = found?.hosted === true
+  const search = isHosted ? undefined : found
+  const tools = isHosted ? given.filter((tool) => !tool.search) : given
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
-  const search = tools.find((tool) => tool.search)?.search
-  const specs = tools.map(({ name, description, parameters }) => ({ name, description, parameters }))
+  const specs = tools.map(({ name, description, parameters, defer }) => ({
+    name,
+    description,
+    parameters,
+    ...(isHosted && defer && { deferred: true as const }),
+  }))
   const isDeferred = ({ defer }: Tool): boolean => search !== undefined && defer === true
   const deferred = tools.filter(isDeferred)
   return {
@@ -63,6 +74,7 @@ function createFixedSet(tools: readonly Tool[]): ToolSet {
     offered: deferred.length === 0 ? specs : specs.filter((_, index) => !isDeferred(tools[index] as Tool)),
     deferred,
     search,
+    ...(isHosted && { isHosted: (name: string) => byName.get(name)?.defer === true }),
     traits: Object.fromEntries(
       tools.map(
         ({
@@ -132,6 +144,9 @@ function createChangingSet(first: readonly EntryTools[]): ToolSet {
     },
     get traits() {
       return now().traits
+    },
+    get isHosted() {
+      return now().isHosted
     },
   }
 }

@@ -98,6 +98,8 @@ export interface ToolsByName {
 export interface ToolSearch {
   /** Where the schemas of loaded tools go: into the request's tools, or into the search's results. */
   readonly loading: 'append' | 'dispatch'
+  /** The provider searches in its place. */
+  readonly hosted: boolean
   /** With `dispatch`: the tool that calls the loaded ones. */
   readonly dispatcher: Tool | undefined
   /** The list of deferred tools that goes with the instructions: the same for the same tools. */

@@ -81,13 +81,23 @@ const refusals: Partial<Record<ModelFault, ConstructorParameters<typeof ModelErr
 
 /** What a provider says of itself, where its class has it as getters, too. */
 function describeModel(model: ModelProvider): Omit<ModelProvider, 'request'> {
-  const { provider, fallbacks, structuredOutput, canForbidCalls, media, echoesReasoning, endpoint } = model
+  const {
+    provider,
+    fallbacks,
+    structuredOutput,
+    canForbidCalls,
+    searchesTools,
+    media,
+    echoesReasoning,
+    endpoint,
+  } = model
   return {
     provider,
     model: model.model,
     ...(fallbacks && { fallbacks }),
     ...(structuredOutput && { structuredOutput }),
     ...(canForbidCalls !== undefined && { canForbidCalls }),
+    ...(searchesTools !== undefined && { searchesTools }),
     ...(media && { media }),
     ...(echoesReasoning && { echoesReasoning }),
     ...(endpoint && { endpoint }),

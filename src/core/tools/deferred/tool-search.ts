@@ -23,6 +23,11 @@ export interface ToolSearchOptions {
    * of names, descriptions and arguments, by the package `@orama/orama`.
    */
   search?: (query: string, tools: readonly SearchableTool[]) => readonly string[] | Promise<readonly string[]>
+  /**
+   * The provider searches in place of us: for models of OpenAI over `openaiResponses`. Each request has all tools, marked, and the
+   * other options do not apply. Default false: the same search everywhere.
+   */
+  hosted?: boolean
 }
 
 const loadIndex = loadOnce(() => import('./tool-index.js'))
@@ -59,7 +64,7 @@ const searchSchema = {
  * @throws {ConfigError} `invalid_tool` for options that cannot be used
  */
 export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: string }, unknown, 'tool_search'> {
-  const { limit = 5, loading = 'append', search } = checkOptions(options)
+  const { limit = 5, loading = 'append', search, hosted = false } = checkOptions(options)
   const indexes = new WeakMap<readonly Tool[], Promise<(query: string) => Promise<string[]>>>()
 
   const findNames = async (query: string, deferred: readonly Tool[]): Promise<readonly string[]> => {
@@ -85,6 +90,7 @@ export function toolSearch(options: ToolSearchOptions = {}): Tool<{ query: strin
 
   const parts: ToolSearch = {
     loading,
+    hosted,
     dispatcher: loading === 'dispatch' ? createDispatcher() : undefined,
     writeIndex: (deferred) => writeIndex(deferred, loading),
     ready: async () => {
@@ -148,15 +154,15 @@ function readNames(value: unknown): readonly string[] {
   throw new Error('The search of toolSearch({ search }) must return a list of names of tools.')
 }
 
-const optionNames = ['limit', 'loading', 'search']
+const optionNames = ['limit', 'loading', 'search', 'hosted']
 
 function checkOptions(options: unknown): ToolSearchOptions {
   const refuse = (problem: string, key?: string): never => {
     throw new ConfigError('invalid_tool', `toolSearch: ${problem}`, key)
   }
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    return refuse('takes an object: { limit, loading, search }.')
-  const { limit, loading, search } = options as Record<string, unknown>
+    return refuse('takes an object: { limit, loading, search, hosted }.')
+  const { limit, loading, search, hosted } = options as Record<string, unknown>
   for (const key of Object.keys(options)) {
     if (!optionNames.includes(key))
       refuse(`there is no option '${key}'. The options are ${optionNames.join(', ')}.`, key)
@@ -167,5 +173,14 @@ function checkOptions(options: unknown): ToolSearchOptions {
     refuse("loading must be 'append' or 'dispatch'.", 'loading')
   if (search !== undefined && typeof search !== 'function')
     refuse('search must be a function: (query, tools) => names.', 'search')
+  if (hosted !== undefined && typeof hosted !== 'boolean') refuse('hosted must be true or false.', 'hosted')
+  const other = optionNames.find(
+    (key) => key !== 'hosted' && (options as Record<string, unknown>)[key] !== undefined,
+  )
+  if (hosted === true && other !== undefined)
+    refuse(
+      `${other} is of the search here; with hosted: true, the provider searches. Leave one of them out.`,
+      other,
+    )
   return options as ToolSearchOptions
 }

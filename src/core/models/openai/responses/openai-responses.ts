@@ -18,8 +18,10 @@ export type { OpenAIResponsesOptions } from './responses-options.js'
  */
 export function openaiResponses(options: OpenAIResponsesOptions): ModelProvider {
   checkResponsesOptions(options)
-  return createWireProvider(options, async (provider) => {
+  const model = createWireProvider(options, async (provider) => {
     const { createResponsesWire } = await import('./responses-wire.js')
     return createResponsesWire(options, provider)
   })
+  // Others that speak this API refuse the search, or do not know it.
+  return model.provider === 'openai' ? { ...model, searchesTools: true } : model
 }

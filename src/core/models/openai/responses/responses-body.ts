@@ -80,9 +80,13 @@ export function createResponsesBodyBuilder(options: ResponsesBodyOptions) {
     body(request: ModelRequest): RequestBody {
       const { toolChoice, responseFormat, stream, extraBody } = request
       const isStored = extraBody['store'] === true
+      const searches =
+        request.tools.some(({ deferred }) => deferred) &&
+        !options.hostedTools.some(({ type }) => type === 'tool_search')
       const tools = [
         ...request.tools.map((tool) => getOrCreate(functions, tool, () => toWellFormed(toFunction(tool)))),
         ...options.hostedTools,
+        ...(searches ? [{ type: 'tool_search' }] : []),
       ]
       const body: Record<string, unknown> = {
         model: options.model,
@@ -166,8 +170,9 @@ function numberId(id: string, count: number): string {
 }
 
 /** Not strict, which is what the API takes functions for unless it is told: schemas are the user's own. */
-function toFunction({ name, description, parameters }: ToolSpec): object {
-  return { type: 'function', name, description, parameters, strict: false }
+function toFunction({ name, description, parameters, deferred }: ToolSpec): object {
+  const loading = deferred && { defer_loading: true }
+  return { type: 'function', name, description, parameters, strict: false, ...loading }
 }
 
 function toWireChoice(choice: ToolChoice): unknown {
