@@ -45,6 +45,10 @@ export abstract class WrappedTools implements ToolSet {
     return this.#tools.search
   }
 
+  get isHosted() {
+    return this.#tools.isHosted
+  }
+
   get traits(): Record<string, ToolTraits> {
     return Object.fromEntries(
       Object.entries(this.#tools.traits).map(([name, { delegate: _delegate, nested: _nested, ...rest }]) => [

@@ -188,7 +188,7 @@ test('the log is lawful by the reference model, and its recording plays to the s
   await agent.run('How is the weather?', { session: 's' }).result
   expect(checkSessionLog(store.read('s'))).toBeNull()
   expect(store.read('s').filter(({ data }) => data.includes('TOOLS_LOADED'))).toHaveLength(1)
-  const recording = await recordSession(store, 's')
+  const recording = await recordSession(agent, 's')
   expect(await replaySession(agent, recording)).toMatchObject({ state: 'COMPLETED' })
   expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject({ state: 'COMPLETED' })
   expect(ran).toEqual(['weather Rome'])
