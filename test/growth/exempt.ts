@@ -83,6 +83,10 @@ const reasons: Record<string, readonly string[]> = {
   'It waits for pages: the row of toAGUI has what it tells, and the row of a chat what it reads.': [
     'statewright/agui aguiHandler',
   ],
+  'It has the sessions of one Durable Object: one, and its sub-agents.': [
+    'statewright/stores/durable-object durableObjectStore',
+    'statewright/stores/durable-object wakeSessions',
+  ],
   'It needs a disk or a server: check:pack and bench:sessions measure it.': [
     'statewright/stores/file fileStore',
     'statewright/stores/postgres postgresStore',

@@ -504,7 +504,7 @@ test.each([
   [{ limit: 0 }, 'toolSearch: limit must be a whole number from 1 to 20.'],
   [{ loading: 'later' }, "toolSearch: loading must be 'append' or 'dispatch'."],
   [{ search: 'bm25' }, 'toolSearch: search must be a function'],
-  [{ max: 5 }, "toolSearch: there is no option 'max'. The options are limit, loading, search."],
+  [{ max: 5 }, "toolSearch: there is no option 'max'. The options are limit, loading, search, hosted."],
   [null, 'toolSearch: takes an object'],
 ])('options of toolSearch that cannot be used are refused (%#)', (options, message) => {
   expect(() => toolSearch(options as never)).toThrow(message)

@@ -26,8 +26,8 @@ function createTools(ran: string[]) {
       defer: true,
       needsApproval,
       execute: ({ town }) => {
-        ran.push(`${name} ${town}`)
-        return `${name} of ${town}`
+        ran.push(`${name} ${town as string}`)
+        return `The ${name}.`
       },
     })
   const clock = defineTool({
@@ -172,7 +172,7 @@ test('the loaded tools are the same after a resume in another process and in a f
     expect((await run.result).state).toBe('COMPLETED')
     // oxlint-disable-next-line no-await-in-loop -- as above
     const { snapshot } = await agent.replay(session)
-    expect((snapshot?.context as { loaded: string[] }).loaded).toEqual(['weather', 'mayor'])
+    expect(snapshot?.context).toMatchObject({ loaded: ['weather', 'mayor'] })
   }
   expect(ran).toEqual(['weather Rome', 'mayor Rome', 'mayor Rome'])
   expect(second.bodies.map(offered)).toEqual([always, always])

@@ -69,8 +69,6 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
     return row?.lease?.token === token ? row : null
   }
 
-  const getLastMessage = (id: string): number => tables.items(id, 'message', 0).at(-1)?.seq ?? 0
-
   const toListed = (row: ObjectSession): ListedSession => {
     const { id, createdAt, updatedAt, head, summary, title } = row
     const told = withTitle(parseSummary(summary), title)
@@ -86,7 +84,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
         if (busy !== null) throw sessionBusyError(sessionId, busy)
         const lease = { token: createId(), holder, expiresAt: getExpiry(now(), ttlMs) }
         tables.putSession({ ...row, lease: { ...lease, instance } })
-        return { ...lease, sessionId, inbox: getLastMessage(sessionId), head: row.head }
+        return { ...lease, sessionId, inbox: tables.findLastMessage(sessionId), head: row.head }
       })
     },
 
@@ -103,7 +101,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
       write(() => {
         const row = findOwned(lease)
         if (row === null) return { inbox: 0 }
-        const inbox = getLastMessage(row.id)
+        const inbox = tables.findLastMessage(row.id)
         if (row.head === 0) tables.removeSession(row.id)
         else tables.putSession({ ...row, lease: null })
         return { inbox }
@@ -128,7 +126,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
           ...(summary && { summary: JSON.stringify(summary) }),
           ...(released && { lease: null }),
         })
-        return { inbox: getLastMessage(sessionId), ...(released && { released }) }
+        return { inbox: tables.findLastMessage(sessionId), ...(released && { released }) }
       })
     },
 

@@ -95,6 +95,12 @@ export function openTables({ sql }: ObjectStorage) {
         WHERE session = ? AND kind = 'record' AND seq <= ? AND type = 'snapshot'`
       return run<{ seq: number | null }>(query, session, to)[0]?.seq ?? 1
     },
+    /** The last message of an inbox; 0: there is none. */
+    findLastMessage(session: string): number {
+      const query = "SELECT max(seq) AS seq FROM statewright_items WHERE session = ? AND kind = 'message'"
+      return run<{ seq: number | null }>(query, session)[0]?.seq ?? 0
+    },
+
     /** In the order of time. */
     timers: (): StoredTimer[] => run('SELECT id, at, data FROM statewright_timers ORDER BY at, id'),
     putTimer({ id, at, data }: StoredTimer) {
