@@ -33,6 +33,14 @@ export interface Features {
 /** A user message that has no place in the transcript yet. */
 export type NewMessage = Pick<UserMessage, 'content'> & Partial<Pick<UserMessage, 'data'>>
 
+/** What holds in a fork alone. */
+export interface ForkTerms {
+  /** Stands in place of the agent's instructions, also of those of a step. */
+  instructions?: string
+  /** Every call that is not read-only asks for approval: the session that was forked may have had its effect. */
+  askFirst?: true
+}
+
 /** What a session hands from one run to the next: plain JSON. */
 export interface SessionState {
   /** The transcript so far. */
@@ -46,6 +54,8 @@ export interface SessionState {
   fit: Fit | null
   /** The deferred tools that the session has loaded, in this order. Absent: none. */
   loaded?: readonly string[]
+  /** Absent: it is no fork, or one without terms. */
+  terms?: ForkTerms
   /** How many messages the session has numbered, where its branches have messages that the transcript does not hold. */
   numbered?: number
 }
@@ -93,6 +103,8 @@ export interface AgentContext {
   fit: Fit | null
   /** The deferred tools that the session has loaded, in this order. */
   loaded: readonly string[]
+  /** See `SessionState`. */
+  terms?: ForkTerms
   /** What the user said and the transcript does not hold yet: taken in at the start and after each reply. */
   inbox: NewMessage[]
   /** What memory found for the present user message; null while it has not been asked. Rides on every request. */
@@ -175,6 +187,7 @@ export function createContext(input: AgentInput): AgentContext {
     numbered: Math.max(input.numbered ?? 0, countNumbered(input.messages)),
     fit: input.fit ?? null,
     loaded: input.loaded ?? [],
+    ...(input.terms && { terms: input.terms }),
     inbox: input.input,
     retrieved: null,
     steering: [],
@@ -254,6 +267,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     callCounts: context.callCounts,
     verdict: context.verdict,
   }
+  if (context.terms) copy.terms = context.terms
   return Object.assign(copy, patch)
 }
 

@@ -2,17 +2,21 @@ import type {
   CompareChange,
   CompareStep,
   CompareView,
+  Decision,
   RecordRow,
   SessionView,
   ShownMessage,
 } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
-import { createTranscript } from './shown-values.js'
+import { createTranscript, toShownText } from './shown-values.js'
+import { findToldInstructions } from './told-instructions.js'
 
 /** One of two compared sessions. */
 interface ComparedSession {
   view: SessionView
   fold: SessionFold
+  /** Those of the agent. */
+  instructions: string | undefined
 }
 
 /** Compares two sessions: their common beginning, then step by step. */
@@ -42,7 +46,11 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
 }
 
 const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
-  createTranscript(fold.now, fold.origin?.edit, fold.durations)
+  createTranscript(fold.now, {
+    edit: fold.origin?.edit,
+    durations: fold.durations,
+    decisions: fold.decisions,
+  })
 
 /** For a fork and its origin: the records up to the fork. For other sessions: equal records at the beginning. */
 function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {
@@ -77,7 +85,8 @@ function findChange(
   const isForkOf = (one: ComparedSession, two: ComparedSession): boolean =>
     one.fold.origin?.sessionId === two.view.session.id
   const edit = isForkOf(b, a) ? b.fold.origin?.edit : isForkOf(a, b) ? a.fold.origin?.edit : undefined
-  if (edit === undefined) return null
+  if (edit === undefined) return findOtherDecision(said, other)
+  if ('instructions' in edit) return findOtherInstructions(a, b)
   if ('message' in edit) {
     const textIn = (messages: readonly ShownMessage[]): string =>
       messages.find(({ id }) => id === edit.message)?.text ?? ''
@@ -92,6 +101,34 @@ function findChange(
     return { kind, name: call.name, a: call[kind] ?? '', b: twin[kind] ?? '' }
   }
   return null
+}
+
+/** A call about which people decided otherwise. */
+function findOtherDecision(
+  said: readonly ShownMessage[],
+  other: readonly ShownMessage[],
+): CompareChange | null {
+  for (const message of said) {
+    const twins = other.find(({ id }) => id === message.id)?.calls ?? []
+    for (const call of message.calls) {
+      const [a, b] = [call, twins.find(({ id }) => id === call.id)].map((one) =>
+        describeDecision(one?.decision),
+      )
+      if (a !== undefined && b !== undefined && a !== b) return { kind: 'decision', name: call.name, a, b }
+    }
+  }
+  return null
+}
+
+function describeDecision(decision: Decision | null | undefined): string | undefined {
+  return decision ? [decision.kind, decision.words].filter(Boolean).join(': ') : undefined
+}
+
+function findOtherInstructions(a: ComparedSession, b: ComparedSession): CompareChange {
+  const [one = '', two = ''] = [a, b].map(({ fold, instructions }) =>
+    toShownText(findToldInstructions(fold.now.standing, instructions)?.text ?? ''),
+  )
+  return { kind: 'instructions', name: null, a: one, b: two }
 }
 
 /** The model's answers, with their cost. */

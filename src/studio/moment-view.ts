@@ -3,12 +3,12 @@ import type { AgentContext } from '../../machines/agent/context.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { findTool } from '../core/run/edited-arguments.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
-import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 import { createGuardViews } from './guard-views.js'
 import type { MomentView, PendingView, GaugeView } from './protocol.js'
-import { toShownText, toShownValue, createTranscript } from './shown-values.js'
+import { type CallNotes, toShownText, toShownValue, createTranscript } from './shown-values.js'
 import type { SessionStep } from './session-step.js'
+import { findToldInstructions } from './told-instructions.js'
 import { toBudgetLimits, getBudgetTotals } from '../../machines/agent/budget-totals.js'
 import type { Usage } from '../../machines/agent/usage.js'
 
@@ -50,27 +50,27 @@ function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number
 }
 
 /** The inputs of a moment besides the record. */
-export interface MomentOptions {
+export interface MomentOptions extends CallNotes {
   /** The tools of the agent; undefined without an agent. */
   tools: ToolSet | undefined
-  /** The edit of a fork. */
-  edit: LoggedEdit | undefined
-  /** Durations of calls, by the message id of their result. */
-  durations: ReadonlyMap<string, number>
+  /** The instructions of the agent; undefined where it is not the session's, or has none. */
+  instructions: string | undefined
   actions: MomentView['actions']
 }
 
 /** A session after one record of its log. */
 export function createMomentView(
   step: SessionStep,
-  { tools, edit, durations, actions }: MomentOptions,
+  { tools, instructions, actions, ...notes }: MomentOptions,
 ): MomentView {
   const { record, before, after } = step
   const context = after.standing.run?.context ?? null
   const then = before.standing.run?.context ?? null
+  const told = findToldInstructions(after.standing, instructions)
   return {
     seq: record.seq,
-    transcript: createTranscript(after, edit, durations),
+    transcript: createTranscript(after, notes, record.seq),
+    instructions: told && { ...told, text: toShownText(told.text) },
     record: createRecordView(step),
     context: context && createContextView(context),
     changed: context === null ? [] : listChanges(then ?? {}, context),

@@ -12,12 +12,13 @@ export class MomentPacker {
   readonly #moments: PackedMoments['moments'] = []
 
   addMoment(moment: MomentView): void {
-    const { seq, record, context, changed } = moment
+    const { seq, record, context, changed, instructions } = moment
     const isMap = typeof context === 'object' && context !== null && !Array.isArray(context)
     this.#moments.push({
       seq,
       changed,
       record: this.#placePart(record),
+      instructions: this.#placePart(instructions),
       context: isMap
         ? Object.fromEntries(Object.entries(context).map(([key, value]) => [key, this.#placePart(value)]))
         : this.#placePart(context),
@@ -49,12 +50,13 @@ export class MomentPacker {
 export function unpackMoment({ parts, moments }: PackedMoments, seq: number): MomentView | null {
   const moment = moments.find((one) => one.seq === seq)
   if (!moment) return null
-  const { record, context, changed } = moment
+  const { record, context, changed, instructions } = moment
   const named = moment.lists.map((places, i) => [listNames[i], places.map((place) => parts[place])])
   return {
     seq,
     changed,
     record: parts[record],
+    instructions: parts[instructions],
     context:
       typeof context === 'number'
         ? parts[context]

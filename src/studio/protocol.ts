@@ -1,4 +1,6 @@
-import type { Message } from '../../machines/agent/messages.js'
+import type { InstructionsView, ShownMessage } from './shown-message.js'
+
+export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './shown-message.js'
 import type { QueryKey } from './session-query.js'
 
 /**
@@ -137,6 +139,8 @@ export interface SettledCall {
   name: string
   /** `ok`, `error`, `blocked`, `not_executed`, … */
   status: string
+  /** Its tool changes nothing: it may repeat. */
+  isReadOnly: boolean
 }
 
 /** A session in a sentence, and what it took as far as the rows do not tell it. */
@@ -231,6 +235,8 @@ export interface PendingView {
 export interface MomentView {
   seq: number
   transcript: ShownMessage[]
+  /** Null: not known without the agent, or it has none. */
+  instructions: InstructionsView | null
   /** The record, redacted. */
   record: unknown
   /** The machine's context, redacted. */
@@ -251,6 +257,7 @@ export interface PackedMoments {
     seq: number
     changed: string[]
     record: number
+    instructions: number
     context: number | Record<string, number>
     lists: number[][]
   }[]
@@ -262,34 +269,6 @@ export interface ExportedSession {
   visits: VisitsView
   session: SessionView
   moments: PackedMoments
-}
-
-/** A picture, sound or document. */
-export interface ShownMedia {
-  /** What it is, in words. */
-  words: string
-  /** A `data:` address of a picture that the page may show; null where it shows the words. */
-  picture: string | null
-}
-
-export interface ShownMessage {
-  role: Message['role']
-  id: string
-  at: number
-  text: string
-  media: ShownMedia[]
-  reasoning: string
-  calls: {
-    id: string
-    name: string
-    arguments: string
-    result: string | null
-    media: ShownMedia[]
-    status: string | null
-    durationMs: number | null
-  }[]
-  /** What is special about the message: `partial`, `internal`, `withheld`, `edited`, `steering`, … */
-  marks: string[]
 }
 
 export type Answer =
@@ -308,12 +287,19 @@ export interface ForkRequest {
   edit?: ForkEdit
   /** Resumes the run at once. */
   run?: boolean
+  /** Every call that is not read-only asks for approval in the fork. */
+  askFirst?: boolean
+  /** With `run`: what is decided there about a call that waits for approval. */
+  decision?:
+    | { call: string; type: 'approve'; arguments?: unknown }
+    | { call: string; type: 'reject'; why?: string }
 }
 
 export type ForkEdit =
   | { message: string; text: string }
   | { call: string; arguments: unknown }
   | { call: string; result: unknown }
+  | { instructions: string }
 
 export interface Done {
   sessionId: string
@@ -382,8 +368,8 @@ export interface CompareView {
 }
 
 export interface CompareChange {
-  kind: 'message' | 'arguments' | 'result'
-  /** The tool of an edited call. */
+  kind: 'message' | 'arguments' | 'result' | 'instructions' | 'decision'
+  /** The tool of the call. */
   name: string | null
   a: string
   b: string

@@ -18,6 +18,7 @@ import { EmbeddedActors, embeddedNote } from './embedded-actors.js'
 import type { SessionLibrary } from './session-library.js'
 import type { Answer, Done, ForkEdit, ForkRequest, MomentView } from './protocol.js'
 import { findGap, getWords } from './shown-values.js'
+import { findToldInstructions } from './told-instructions.js'
 
 /** An agent of any output, tools and context. */
 export type StudioAgent = Pick<Agent, 'config' | 'fork'> & {
@@ -73,6 +74,16 @@ export class SessionActions {
     if (agent === undefined || (this.#embedded.has(id) && !this.#embedded.isOf(id, agent.machine)))
       return undefined
     return internalsByAgent.get(agent)?.tools
+  }
+
+  /** The instructions of the agent, where it may go on with the session. */
+  findInstructions({ definition }: Pick<FoldedSession, 'definition'>): string | undefined {
+    const parts = this.#agent && internalsByAgent.get(this.#agent)?.parts
+    if (!parts?.instructions || !acceptsDefinition(this.#label, definition)) return undefined
+    const { instructions, skillIndex = '' } = parts
+    // The list of skills is added to whatever instructions there are.
+    const isIndexed = skillIndex !== '' && instructions.endsWith(skillIndex)
+    return (isIndexed ? instructions.slice(0, -skillIndex.length) : instructions).trim() || undefined
   }
 
   /** The actions that are possible for a run in this state. `isHeld`: a process holds its session. */
@@ -191,16 +202,36 @@ export class SessionActions {
     return run
   }
 
-  async forkSession(id: string, { at, edit, run }: ForkRequest): Promise<Done> {
+  async forkSession(id: string, { at, edit, run, askFirst, decision }: ForkRequest): Promise<Done> {
     const agent = this.#getAgent()
     await this.#checkOwnStore(id)
     if (run) await this.#checkRun(id, at)
+    if (decision) await this.#checkDecision(id, at, decision, run)
     const changed = edit && (await this.#createEdit(id, at, edit))
-    const sessionId = await agent.fork(id, at, changed && { edit: changed, context: this.#context })
-    if (run) await this.#resumeRun(sessionId)
+    const sessionId = await agent.fork(id, at, {
+      ...(changed && { edit: changed }),
+      ...(askFirst && { askFirst }),
+      context: this.#context,
+    })
+    if (run) decide(await this.#resumeRun(sessionId), decision)
     // The origin lists its forks from what the library has read.
     await this.#library.readRow(sessionId)
     return { sessionId }
+  }
+
+  /** Refuses what cannot be decided there before the fork is made. */
+  async #checkDecision(
+    id: string,
+    at: number,
+    decision: NonNullable<ForkRequest['decision']>,
+    run = false,
+  ): Promise<void> {
+    if (!run)
+      throw new UsageError('invalid_input', 'A decision needs a run that it is for: fork with run.', 'run')
+    const context = (await this.#library.readFold(id)).findStep(at)?.after.standing.run?.context
+    const { fingerprint } = getAwaitedCall(context, decision.call, 'approval')
+    if (decision.type === 'approve')
+      await this.#checkEdit(id, context, { ...decision, callId: decision.call, fingerprint })
   }
 
   /**
@@ -231,6 +262,11 @@ export class SessionActions {
   async #createEdit(id: string, at: number, edit: ForkEdit): Promise<Edit> {
     const { standing } = (await this.#library.readFold(id)).findStep(at)?.after ?? {}
     const messages = standing?.run?.context.messages ?? standing?.state.messages ?? []
+    if ('instructions' in edit) {
+      const told = standing && findToldInstructions(standing, this.findInstructions(standing))
+      checkGaps(edit.instructions, told?.text ?? '', 'instructions')
+      return edit
+    }
     if (!('message' in edit)) {
       const call = standing?.run?.context.calls.find((one) => one.id === edit.call)
       if ('result' in edit)
@@ -250,6 +286,11 @@ export class SessionActions {
     if (this.#agent) return this.#agent
     throw new StatewrightError('read_only', this.readOnly ?? '', 'agent')
   }
+}
+
+function decide(run: AttachableRun, decision: ForkRequest['decision']): void {
+  if (decision?.type === 'approve') run.approve(decision.call, decision.arguments)
+  else if (decision) run.reject(decision.call, decision.why)
 }
 
 function findResultText(messages: readonly Message[], callId: string): string {

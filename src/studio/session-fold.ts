@@ -1,5 +1,6 @@
 import { createActor } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
+import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { addUsage, noUsage, type Usage } from '../../machines/agent/usage.js'
 import { stretchMs, yieldToEventLoop } from '../core/base/event-loop.js'
 import { observeMachine } from '../core/chart/observe-machine.js'
@@ -16,9 +17,10 @@ import {
   type FoldedSession,
 } from '../core/sessions/fold-session.js'
 import { TimelineBars } from './timeline-bars.js'
-import type { Bar, RecordRow } from './protocol.js'
+import type { Bar, Decision, RecordRow } from './protocol.js'
 import { createRow } from './record-rows.js'
 import { formatGuardName } from './verdict.js'
+import { toShownText } from './shown-values.js'
 import type { Moment, SessionStep } from './session-step.js'
 
 /** The state is kept every so many records, so that any moment is near a kept one. */
@@ -41,6 +43,8 @@ export class SessionFold {
   /** The models that answered, and the guards that halted. */
   readonly models = new Set<string>()
   readonly guards = new Set<string>()
+  /** What people decided about calls, by the message id of their result. */
+  readonly decisions = new Map<string, Decision>()
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
   #received = { count: 0, check: '' }
@@ -140,7 +144,7 @@ export class SessionFold {
       }
       this.rows.push(createRow(done))
       this.#bars.addStep(done)
-      this.#recordDuration(done)
+      this.#recordCall(done)
       this.#recordNames(done)
     } catch (error) {
       this.#problem = toStoreError(error, this.#id)
@@ -155,12 +159,17 @@ export class SessionFold {
     this.#problem = new StoreError('corrupt_log', text, this.#id)
   }
 
-  #recordDuration({ entry, before: { standing } }: SessionStep): void {
-    if (entry.type !== 'event' || entry.event.type !== 'TOOL_RESULT') return
-    const { callId, result } = entry.event
+  /** Keeps what the transcript does not say of a call: how long it took, and what a person decided. */
+  #recordCall({ record: { seq }, entry, before: { standing } }: SessionStep): void {
+    if (entry.type !== 'event') return
+    const { event } = entry
+    if (event.type !== 'TOOL_RESULT' && event.type !== 'APPROVE' && event.type !== 'REJECT') return
     const { calls = [], batchNumber = 0 } = standing.run?.context ?? {}
-    const place = calls.findIndex(({ id }) => id === callId)
-    if (place >= 0) this.durations.set(`m${batchNumber + 1 + place}`, result.durationMs)
+    const place = calls.findIndex(({ id }) => id === event.callId)
+    if (place < 0) return
+    const result = `m${batchNumber + 1 + place}`
+    if (event.type === 'TOOL_RESULT') this.durations.set(result, event.result.durationMs)
+    else this.decisions.set(result, toDecision(seq, event))
   }
 
   #recordNames({ entry, after: { standing } }: SessionStep): void {
@@ -231,6 +240,15 @@ const folding: RunReducer = {
 function recordTransitions({ snapshot, taken }: ReturnType<typeof observedMachine.step>): FoldedRun {
   takenTransitions = taken.map(({ declared }) => declared.id)
   return snapshot as unknown as FoldedRun
+}
+
+function toDecision(
+  seq: number,
+  event: Extract<AgentMachineEvent, { type: 'APPROVE' | 'REJECT' }>,
+): Decision {
+  const kind = event.type === 'APPROVE' ? 'approved' : 'rejected'
+  const words = event.type === 'APPROVE' ? (event.arguments ?? '') : event.why
+  return { seq, kind, words: event.withheld ? '' : toShownText(words) }
 }
 
 function updateChildUsage(children: Usage, entry: RecordContent): Usage {

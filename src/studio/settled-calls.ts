@@ -9,8 +9,14 @@ export function listSettledCalls({ entry, before, after }: SessionStep): Settled
   if (now === null || entry.type !== 'event') return []
   const known = new Set(then?.calls.flatMap(({ id, result }) => (result ? [id] : [])))
   const settled = new Map<string, SettledCall>()
-  for (const { id, result } of now.calls) {
-    if (result && !known.has(id)) settled.set(id, { id, name: getCallName(id, now), status: result.status })
+  for (const { id, name, result } of now.calls) {
+    if (!result || known.has(id)) continue
+    settled.set(id, {
+      id,
+      name: getCallName(id, now),
+      status: result.status,
+      isReadOnly: isReadOnly(now, name),
+    })
   }
   for (const message of now.messages.slice(then?.messages.length ?? 0)) {
     if (message.role !== 'tool' || known.has(message.tool_call_id)) continue
@@ -20,9 +26,14 @@ export function listSettledCalls({ entry, before, after }: SessionStep): Settled
       id: message.tool_call_id,
       name,
       status: typeof status === 'string' ? status : 'ok',
+      isReadOnly: isReadOnly(now, name),
     })
   }
   return [...settled.values()]
+}
+
+function isReadOnly({ tools }: AgentContext, name: string): boolean {
+  return Object.hasOwn(tools, name) && tools[name]?.readOnly === true
 }
 
 /** An unknown tool name is uncleared text of the model, so it is not shown. */

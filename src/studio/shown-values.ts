@@ -8,7 +8,7 @@ import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { describeMedia } from '../core/models/media.js'
 import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
-import type { ShownMedia, ShownMessage } from './protocol.js'
+import type { Decision, ShownMedia, ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
 
 /** The longest text of a view, in characters: a tool result may have megabytes. */
@@ -44,23 +44,28 @@ export function toShownValue(value: unknown, options = { maxText: 4_000, maxItem
   return redactEvent({ event: value }, options).event
 }
 
-/** The transcript of a session at a moment, each call with its result. */
-export function createTranscript(
-  { standing }: Moment,
-  edit: LoggedEdit | undefined,
-  durations: ReadonlyMap<string, number>,
-): ShownMessage[] {
+/** What a log says of calls beside their results, by the message id of the result. */
+export interface CallNotes {
+  /** The edit of a fork. */
+  edit: LoggedEdit | undefined
+  durations: ReadonlyMap<string, number>
+  decisions: ReadonlyMap<string, Decision>
+}
+
+/** The transcript of a session at record `seq`, each call with its result. */
+export function createTranscript({ standing }: Moment, notes: CallNotes, seq = Infinity): ShownMessage[] {
+  const { edit } = notes
   const context = standing.run?.context ?? null
   const messages = context ? maskMessages(context) : standing.state.messages
   const shown: ShownMessage[] = []
   for (const [i, message] of messages.entries()) {
     const asked = shown.at(-1)
     if (message.role === 'tool') {
-      if (asked) shown[shown.length - 1] = addResult(asked, message, edit, durations)
+      if (asked) shown[shown.length - 1] = addResult(asked, message, notes)
       continue
     }
     const plain = addEditMark(toShownMessage(message), edit)
-    shown.push(context !== null && i === context.batchAt ? addBatch(plain, context) : plain)
+    shown.push(context !== null && i === context.batchAt ? addBatch(plain, context, notes, seq) : plain)
   }
   return shown
 }
@@ -97,6 +102,7 @@ function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessa
       media: [],
       status: null,
       durationMs: null,
+      decision: null,
     })),
     marks,
   }
@@ -146,8 +152,7 @@ const shownByResult = new WeakMap<Message, { asked: ShownMessage; shown: ShownMe
 function addResult(
   asked: ShownMessage,
   message: Extract<Message, { role: 'tool' }>,
-  edit: LoggedEdit | undefined,
-  durations: ReadonlyMap<string, number>,
+  { edit, durations, decisions }: CallNotes,
 ): ShownMessage {
   const before = shownByResult.get(message)
   if (before?.asked === asked) return before.shown
@@ -158,6 +163,7 @@ function addResult(
     media: (message.media ?? []).map(toShownMedia),
     status: typeof status === 'string' ? status : 'ok',
     durationMs: durations.get(message.id) ?? null,
+    decision: decisions.get(message.id) ?? null,
   }
   const shown = {
     ...asked,
@@ -169,13 +175,22 @@ function addResult(
 }
 
 /** Adds the results of the current batch, which is not in the transcript yet. */
-function addBatch(asked: ShownMessage, { calls }: AgentContext): ShownMessage {
-  const byId = new Map(calls.map((call) => [call.id, call]))
+function addBatch(
+  asked: ShownMessage,
+  { calls, batchNumber }: AgentContext,
+  { decisions }: CallNotes,
+  seq: number,
+): ShownMessage {
+  const byId = new Map(calls.map((call, place) => [call.id, { call, place }]))
   return {
     ...asked,
     calls: asked.calls.map((call) => {
       const now = byId.get(call.id)
-      return now ? { ...call, ...toOutcome(now) } : call
+      if (!now) return call
+      const decision = decisions.get(`m${batchNumber + 1 + now.place}`)
+      // Of a later record when the moment is an earlier one.
+      const isMade = decision !== undefined && decision.seq <= seq
+      return { ...call, ...toOutcome(now.call), decision: isMade ? decision : null }
     }),
   }
 }

@@ -298,9 +298,17 @@ const forkRequest = z.strictObject({
       z.strictObject({ message: z.string(), text: z.string() }),
       z.strictObject({ call: z.string(), arguments: z.unknown() }),
       z.strictObject({ call: z.string(), result: z.unknown() }),
+      z.strictObject({ instructions: z.string() }),
     ])
     .optional(),
   run: z.boolean().optional(),
+  askFirst: z.boolean().optional(),
+  decision: z
+    .discriminatedUnion('type', [
+      z.strictObject({ call: z.string(), type: z.literal('approve'), arguments: z.unknown().optional() }),
+      z.strictObject({ call: z.string(), type: z.literal('reject'), why: z.string().optional() }),
+    ])
+    .optional(),
 })
 
 /** @throws {UsageError} `invalid_input` */

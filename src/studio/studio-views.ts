@@ -146,11 +146,13 @@ export class StudioViews {
   async #createMoment(id: string, fold: SessionFold, seq: number): Promise<MomentView | null> {
     const step = fold.findStep(seq)
     if (step === null) return null
-    const { durations, origin } = fold
+    const { durations, decisions, origin } = fold
     const sight: MomentOptions = {
       tools: this.#actions.findTools(id),
+      instructions: this.#actions.findInstructions(step.after.standing),
       edit: origin?.edit,
       durations,
+      decisions,
       actions: [],
     }
     if (seq === fold.head && !fold.problem) {
@@ -161,9 +163,11 @@ export class StudioViews {
   }
 
   async compareSessions(a: string, b: string): Promise<CompareView> {
-    const one = { view: await this.getSession(a), fold: await this.#library.readFold(a) }
-    const two = { view: await this.getSession(b), fold: await this.#library.readFold(b) }
-    return createCompareView(one, two)
+    const compared = async (id: string) => {
+      const [view, fold] = [await this.getSession(id), await this.#library.readFold(id)]
+      return { view, fold, instructions: this.#actions.findInstructions(fold.now.standing) }
+    }
+    return createCompareView(await compared(a), await compared(b))
   }
 
   /** Draws the chart once, at the first request. */

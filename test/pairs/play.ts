@@ -406,8 +406,10 @@ async function forked(agent: Agent, world: World, store: SessionStore): Promise<
   for (const at of [1 + world.below(head), head]) {
     try {
       const { messages } = await timed(world, agent.replay('chaos', { to: at }), true)
-      const edit = editOf(world.pick([undefined, ...messages]))
-      const id = await timed(world, agent.fork('chaos', at, edit && { edit }), true)
+      const told = world.below(4) === 0
+      const edit = told ? { instructions: 'Otherwise.' } : editOf(world.pick([undefined, ...messages]))
+      const options = { ...(edit && { edit }), askFirst: world.below(2) === 0 }
+      const id = await timed(world, agent.fork('chaos', at, options), true)
       const run = await timed(world, agent.resume(id), true)
       run.cancel('Enough.')
       broken.push(...ofHistory((await timed(world, run.result, true)).messages))

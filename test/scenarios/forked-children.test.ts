@@ -14,7 +14,7 @@ async function asking() {
   const paid: string[] = []
   const pay = tool('pay', ({ text }) => String(paid.push(String(text))), { needsApproval: true })
   const [below, above] = [new ManualModel(), new ManualModel()]
-  const payer = createAgent({ model: below, tools: [pay] })
+  const payer = createAgent({ model: below, tools: [pay, tool('note')] })
   const tools = [payer.asTool({ name: 'payer', description: 'Pays.' })]
   const agent = createAgent({ model: above, store, tools })
   const run = agent.run('Pay.', { session: 's' })
@@ -36,7 +36,7 @@ async function asking() {
     above.pending?.answer({ text: 'Done.' })
     return waiting.result
   }
-  return { store, agent, run: run as Run, paid, approve }
+  return { store, agent, run: run as Run, paid, approve, ask, below }
 }
 
 test('a fork has the question of a sub-agent for itself: approved there, the call runs there, and once in its origin', async () => {
@@ -64,6 +64,19 @@ test('a fork from before the answer asks it anew, also when its origin has gone 
   const fork = await agent.fork('s', head)
   expect(await approve((await agent.resume(fork)) as Run)).toMatchObject({ state: 'COMPLETED' })
   expect(paid).toEqual(['May', 'May'])
+})
+
+test('what a fork asks first, its sub-agent that waits asks first, too', async () => {
+  const { agent, ask, below } = await asking()
+  const run = (await agent.resume(await agent.fork('s', undefined, { askFirst: true }))) as Run
+  const [question] = (await run.result).pending ?? []
+  if (question) run.approve(question)
+  await until(() => below.pending)
+  below.pending?.answer(ask('note', {}))
+  expect(await run.result).toMatchObject({
+    state: 'WAITING_FOR_INPUT',
+    pending: [{ name: 'note', needs: 'approval' }],
+  })
 })
 
 test('a fork whose sub-agent has no log any more is refused, and leaves nothing', async () => {

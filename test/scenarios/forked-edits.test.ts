@@ -4,7 +4,7 @@ import type { Turn } from '../../src/rehearsal/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { LogRecord } from '../../src/core/sessions/store/store.js'
 import { findHistoryProblem } from '../support/history.js'
-import { stage, textOf } from '../support/play.js'
+import { again, stage, textOf } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 
 /** Pays, once a person agrees to more than ten. */
@@ -95,6 +95,119 @@ test('a result that is an Error is an error result', async () => {
   expect(messages[2]).toMatchObject({ content: 'It is locked.', data: { status: 'error' } })
   expect(findHistoryProblem(messages)).toBeNull()
   expect(store.list()).toHaveLength(2)
+})
+
+describe('other instructions', () => {
+  test('hold in the fork alone: in its run, after a resume in another process, and in its next run', async () => {
+    const scene = await kept(
+      [call('look'), text('Done.'), call('look'), ...['a', 'b', 'c', 'd'].map((words) => text(words))],
+      {
+        instructions: 'You are long.',
+        tools: [tool('look')],
+      },
+    )
+    const { agent, play, store } = scene
+    await agent.run('Go.', { session: 's' }).result
+    const before = JSON.stringify(store.read('s'))
+    const edit = { instructions: 'You are brief.' }
+    const id = await agent.fork('s', 2, { edit })
+    expect(origin(store.read(id))).toEqual({ sessionId: 's', seq: 2, edit })
+    await (await again(play, { instructions: 'You are long.', tools: [tool('look')], store }).resume(id))
+      .result
+    expect(textOf(play.wire(-1)[0])).toBe('You are brief.')
+    await agent.run('And now?', { session: id }).result
+    expect(play.wire(-1).map(textOf).slice(0, 2)).toEqual(['You are brief.', 'Go.'])
+    const later = await agent.fork(id, undefined, { edit: { instructions: '' } })
+    await agent.run('And now?', { session: later }).result
+    expect(textOf(play.wire(-1)[0])).toBe('Go.')
+    await agent.run('And you?', { session: 's' }).result
+    expect(textOf(play.wire(-1)[0])).toBe('You are long.')
+    expect(JSON.stringify(store.read('s')).startsWith(before.slice(0, -1))).toBe(true)
+  })
+
+  test('stand before those of a step', async () => {
+    const { agent, play } = await kept([text('One.'), text('Two.')], {
+      instructions: () => 'Written anew.',
+      prepareStep: ({ step }) => ({ instructions: `Of step ${step}.`, toolChoice: 'none' }),
+      tools: [tool('look')],
+    })
+    await agent.run('Go.', { session: 's' }).result
+    expect(textOf(play.wire(-1)[0])).toBe('Of step 1.')
+    const id = await agent.fork('s', undefined, { edit: { instructions: 'Mine.' } })
+    await agent.run('Go on.', { session: id }).result
+    expect(textOf(play.wire(-1)[0])).toBe('Mine.')
+  })
+
+  test.each([{ instructions: 3 }, { instructions: 'x', message: 'm1' }, { instructions: 'x', call: 'a' }])(
+    '%j is no edit',
+    async (edit) => {
+      const { agent } = await kept([text('One.')])
+      await agent.run('Go.', { session: 's' }).result
+      await expect(agent.fork('s', undefined, { edit: edit as never })).rejects.toMatchObject({
+        code: 'invalid_input',
+        subject: 'edit',
+      })
+    },
+  )
+})
+
+describe('a fork that asks first', () => {
+  const look = tool('look', () => 'seen', { readOnly: true })
+
+  test('asks for approval before each call that is not read-only, also in later runs, and keeps the results before it', async () => {
+    const send = tool('send', () => 'sent', { idempotent: true })
+    const tools = [look, send]
+    const scene = await kept(
+      [call('send'), text('Done.'), call('look'), call('send'), text('So.'), call('send')],
+      { tools },
+    )
+    const { agent, play, store } = scene
+    await agent.run('Go.', { session: 's' }).result
+    let requests = 0
+    const settled = await recordWhere(scene, (state) => state.includes('requesting') && ++requests === 2)
+    const id = await agent.fork('s', settled, { askFirst: true })
+    const run = await again(play, { tools, store }).resume(id)
+    const { state, pending = [], messages } = await run.result
+    expect(state).toBe('WAITING_FOR_INPUT')
+    expect(pending.map(({ name }) => name)).toEqual(['send'])
+    expect(messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['sent', 'seen'])
+    expect(send.inputs).toHaveLength(1)
+    run.reject(pending[0]?.callId ?? '')
+    expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+    const next = await agent.run('Once more.', { session: id }).result
+    expect(next.pending).toMatchObject([{ name: 'send', needs: 'approval' }])
+    expect(send.inputs).toHaveLength(1)
+  })
+
+  test('asks about calls that were under way there, and about none that has its result', async () => {
+    const send = tool('send', () => 'sent')
+    const scene = await kept(
+      [
+        {
+          toolCalls: [
+            { id: 'a', name: 'send', arguments: {} },
+            { id: 'b', name: 'look', arguments: {} },
+          ],
+        },
+        text('Done.'),
+        text('Done.'),
+      ],
+      { tools: [look, send] },
+    )
+    const { agent } = scene
+    await agent.run('Go.', { session: 's' }).result
+    const asked = await recordWhere(scene, (state) => state.includes('executing'))
+    const id = await agent.fork('s', asked, {
+      askFirst: true,
+      edit: { message: 'm1', content: 'Go slowly.' },
+    })
+    const run = await agent.resume(id)
+    expect((await run.result).pending).toMatchObject([{ callId: 'a', needs: 'approval' }])
+    expect(send.inputs).toHaveLength(1)
+    run.approve('a')
+    expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+    expect(send.inputs).toHaveLength(2)
+  })
 })
 
 const asks = (amount: number): Turn => ({

@@ -63,6 +63,7 @@ it('what several moments have in common is sent once', () => {
   const moment = (seq: number): MomentView => ({
     seq,
     transcript: [{ ...message, media: [], calls: [], marks: [] }],
+    instructions: { text: 'Be brief.', from: 'agent' },
     record: { type: 'event', seq },
     context: { steps: seq, config: { limits: { maxSteps: 20 } } },
     changed: ['steps'],

@@ -1,12 +1,22 @@
 import { memoryStore } from '../../src/index.js'
 import { listRunSteps } from '../../src/studio/client/run-steps.js'
-import { describeFork, findEditPlace, type WantedEdit } from '../../src/studio/client/what-if.js'
+import {
+  describeFork,
+  findEditPlace,
+  findFirstForkable,
+  type WantedEdit,
+} from '../../src/studio/client/what-if.js'
 import type { CompareView, MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
-import { visit } from './visitor.js'
+import { visit, type Visitor } from './visitor.js'
 
 const look = (id: string, what: string) => ({ id, name: 'look_up', arguments: { what } })
+
+async function untilItRests(visitor: Visitor, id: string): Promise<void> {
+  const rests = new Set(['COMPLETED', 'WAITING_FOR_INPUT'])
+  await visitor.live(id).heard('session', ({ row }) => row.id === id && rests.has(row.state ?? ''))
+}
 
 /** Two calls at once, one that a person approves, and the same id of a call a second time. */
 const turns = [
@@ -18,7 +28,7 @@ const turns = [
 
 async function played() {
   const store = memoryStore()
-  const { agent, close } = await rehearsedAgent(store, turns)
+  const { agent, close } = await rehearsedAgent(store, turns, { instructions: 'You buy drinks.' })
   const first = await agent.run('Buy something to drink.', { session: 's' }).result
   const run = await agent.resume('s')
   for (const call of first.pending ?? []) run.approve(call)
@@ -73,10 +83,15 @@ test('a fork says what it drops, what that cost, and what may run again', async 
   const { close, rows, steps, edits, search } = await played()
   const [said] = edits
   const place = said ? await findEditPlace(said, search) : -1
-  expect(describeFork(place, steps, rows)).toMatch(
-    /^The 5 steps after this are dropped and asked again, about \$0\.\d+\. 4 calls of them ran \(look_up, pay\) and may run again; those that need an approval ask for it\.$/,
+  expect(describeFork(place, steps, rows, true)).toMatch(
+    /^The 5 steps after this are dropped and asked again, about \$0\.\d+\. 1 call that may not repeat \(pay\) will be asked for approval\. 3 calls that only read may run again\.$/,
   )
-  expect(describeFork(rows.length - 1, steps, rows)).toBe(
+  expect(describeFork(place, steps, rows, false)).toContain(
+    '1 call that may not repeat (pay) may run a second time.',
+  )
+  const settled = rows.findIndex(({ calls }) => calls.length > 0)
+  expect(describeFork(settled, steps, rows, true)).toMatch(/Calls before it keep their results\.$/)
+  expect(describeFork(rows.length - 1, steps, rows, true)).toBe(
     'Nothing comes after this record, so nothing is dropped.',
   )
   await close()
@@ -111,5 +126,60 @@ test('a fork and its origin are compared by what was changed, and by what users 
   }
   const whole = await agent.fork('s', 3)
   expect((await visitor.get<CompareView>(paths.compare('s', whole))).change).toBeNull()
+  await close()
+})
+
+test('a decision is made anew in a fork that waits for it, runs, and is compared by it', async () => {
+  const { store, close, visitor, rows, search } = await played()
+  const { transcript } = await search.load(search.place)
+  const call = transcript.flatMap(({ calls }) => calls).find(({ decision }) => decision !== null)
+  expect(call).toMatchObject({ name: 'pay', decision: { kind: 'approved', words: '' } })
+  const { seq = 0 } = call?.decision ?? {}
+  expect(rows[seq - 1]?.label).toBe('approved pay')
+  // Before it was made there is none.
+  const before = await search.load(seq - 2)
+  expect(before.transcript.flatMap(({ calls }) => calls).some(({ decision }) => decision !== null)).toBe(
+    false,
+  )
+  const fork = { at: seq - 1, run: true }
+  const { sessionId = '' } = await visitor.post(paths.fork('s'), {
+    ...fork,
+    decision: { call: 'p', type: 'reject', why: 'Too dear.' },
+  })
+  await untilItRests(visitor, sessionId)
+  const { change } = await visitor.get<CompareView>(paths.compare('s', sessionId))
+  expect(change).toEqual({ kind: 'decision', name: 'pay', a: 'approved', b: 'rejected: Too dear.' })
+  for (const [wrong, code] of [
+    [{ ...fork, at: seq, decision: { call: 'p', type: 'reject' } }, 'already_answered'],
+    [
+      { ...fork, decision: { call: 'p', type: 'approve', arguments: { amount: -1, to: 'Bob' } } },
+      'invalid_input',
+    ],
+    [{ at: seq - 1, decision: { call: 'p', type: 'reject' } }, 'invalid_input'],
+  ] as const) {
+    const count = store.list().length
+    expect((await visitor.post(paths.fork('s'), wrong)).error?.code).toBe(code)
+    expect(store.list()).toHaveLength(count)
+  }
+  await close()
+})
+
+test('other instructions hold in the fork alone, and the transcript says whose they are', async () => {
+  const { agent, close, visitor, rows, search } = await played()
+  expect((await search.load(search.place)).instructions).toEqual({ text: 'You buy drinks.', from: 'agent' })
+  const at = rows[findFirstForkable(rows, 1)]?.seq ?? 0
+  const { sessionId = '' } = await visitor.post(paths.fork('s'), {
+    at,
+    edit: { instructions: 'You buy food.' },
+    run: true,
+    askFirst: true,
+  })
+  await untilItRests(visitor, sessionId)
+  const fork = await visitor.get<SessionView>(paths.session(sessionId))
+  const moment = await visitor.get<MomentView>(paths.moment(sessionId, fork.rows.length))
+  expect(moment.instructions).toEqual({ text: 'You buy food.', from: 'fork' })
+  const { change } = await visitor.get<CompareView>(paths.compare('s', sessionId))
+  expect(change).toEqual({ kind: 'instructions', name: null, a: 'You buy drinks.', b: 'You buy food.' })
+  expect((await agent.replay('s')).messages).toEqual((await agent.replay('s', { to: rows.length })).messages)
   await close()
 })

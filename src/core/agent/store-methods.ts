@@ -85,12 +85,12 @@ export function createStoreMethods(
     },
     fork: async (sessionId, seq, options) => {
       expectArgument('agent.fork(id, seq, options)', options, optionsRule)
-      const { edit, context } = options ?? {}
+      const { edit, askFirst } = options ?? {}
       const [kept, id] = [getStore(store), checkSessionId(sessionId)]
       const { forkSession } = await loadSessionFunctions()
-      if (edit === undefined) return forkSession(kept, id, seq, parts.clock)
+      if (edit === undefined && askFirst !== true) return forkSession(kept, id, seq, parts.clock)
       const { editFork } = await loadEdits()
-      return forkSession(kept, id, seq, parts.clock, (folded) => editFork(parts, folded, edit, context))
+      return forkSession(kept, id, seq, parts.clock, (folded) => editFork(parts, folded, options ?? {}))
     },
     branch: (sessionId, given) => {
       const stored = getStoredRuns(made)

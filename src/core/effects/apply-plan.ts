@@ -1,6 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { createModelFailure } from '../../../machines/agent/model-response.js'
-import { findNextPlan } from '../../../machines/agent/step-plan.js'
+import { findNextPlan, type StepPlan } from '../../../machines/agent/step-plan.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { getMarkedModel } from '../models/foreign-echo.js'
@@ -14,8 +14,12 @@ import type { ToolSet } from '../tools/tool-set.js'
 export function applyPlan(given: AgentParts, context: AgentContext | null): AgentParts {
   const plan = context && findNextPlan(context)
   const parts = given.models ? { ...given, model: getMarkedModel(given.model) } : given
-  if (plan === null) return parts
-  const { model, tools, toolChoice, instructions, sampling } = plan
+  const forked = context?.terms?.instructions
+  if (plan === null && forked === undefined) return parts
+  const { model, tools, toolChoice, instructions, sampling } = {
+    ...plan,
+    ...(forked !== undefined && { instructions: forked }),
+  } as Partial<StepPlan>
   return {
     ...parts,
     ...(model !== undefined && { model: getModel(parts, model) }),

@@ -130,6 +130,7 @@ function toModelOutput(
     defaultTimeoutMs: config.toolCalls.timeoutMs,
     clock,
     isUnloaded: tools.search && ((name) => isUnloadedTool(context, name)),
+    askFirst: context.terms?.askFirst,
   })
   const kind = classifyResponse(response)
   const isOutput = output !== undefined && (kind === 'answer' || kind === 'empty')

@@ -7,7 +7,7 @@ import { withScreenedTexts } from '../../../machines/agent/actions/apply-screeni
 import { UsageError } from '../base/errors.js'
 import { screenContent } from '../effects/screening-effects.js'
 import type { AgentParts } from '../live/agent-parts.js'
-import { type ForkEdit, readEdit, type LoggedEdit } from '../sessions/fork-edit.js'
+import { type ForkEdit, type ForkOptions, readEdit, type LoggedEdit } from '../sessions/fork-edit.js'
 import type { ForkStart } from '../sessions/fork-session.js'
 import { toMachineState, type FoldedSession } from '../sessions/fold-session.js'
 import { askShields } from '../shields/ask-shields.js'
@@ -17,11 +17,44 @@ import { formatResult } from '../tools/tool-content.js'
 import { parseEditedArguments } from './edited-arguments.js'
 import { parseJsonOr } from '../base/parse-json.js'
 
-/** Applies an edit to the state of a forked session. `app` is the app's own object. */
+/** Applies an edit, and what else a fork is given, to the state of a forked session. */
 export async function editFork(
   parts: AgentParts,
+  given: FoldedSession,
+  { edit, askFirst, context: app }: ForkOptions,
+): Promise<ForkStart> {
+  const standing = askFirst === true ? withAskFirst(given, parts) : given
+  if (edit !== undefined) return applyToFork(parts, standing, edit, app)
+  const { state, run } = standing
+  return {
+    state,
+    run: run && {
+      machine: { ...toMachineState(run), value: moveBeforeDispatch(run.value) },
+      context: run.context,
+    },
+  }
+}
+
+/** The session with what its open calls have to ask, which would run again in the fork. */
+function withAskFirst(standing: FoldedSession, { tools }: AgentParts): FoldedSession {
+  const { state, run } = standing
+  const terms = { ...(run?.context ?? state).terms, askFirst: true as const }
+  const asking = { ...standing, state: { ...state, terms } }
+  if (run === null) return asking
+  const asks = ({ name, result, needs, unloaded }: BatchCall): boolean =>
+    result === undefined && needs === 'nobody' && !unloaded && tools.get(name)?.readOnly === false
+  const calls = run.context.calls.map((call): BatchCall => {
+    if (!asks(call)) return call
+    const { started: _s, interrupted: _i, ...open } = call
+    return { ...open, needs: 'approval' }
+  })
+  return { ...asking, run: { ...run, context: { ...run.context, terms, calls } } as typeof run }
+}
+
+async function applyToFork(
+  parts: AgentParts,
   standing: FoldedSession,
-  given: unknown,
+  given: ForkEdit,
   app: unknown,
 ): Promise<ForkStart> {
   const edit = readEdit(given)
@@ -31,13 +64,28 @@ export async function editFork(
   const { run } = standing
   // The ended run answered other content: the fork keeps the conversation, and the next run continues from it.
   if (run?.status !== 'active') {
-    const state = { ...standing.state, messages, fit: keepFit(standing.state, before, messages) }
+    const { terms } = { ...standing.state, ...change.context }
+    const state = {
+      ...standing.state,
+      messages,
+      fit: keepFit(standing.state, before, messages),
+      ...(terms && { terms }),
+    }
     return { state, run: null, edit: written }
   }
   const fit = keepFit(run.context, before, messages)
   const context: AgentContext = { ...run.context, messages, fit, ...change.context }
-  const machine = { ...toMachineState(run), value: change.place(run.value) }
-  return { state: { ...standing.state, messages, fit }, run: { machine, context }, edit: written }
+  const place = change.place(run.value)
+  const machine = {
+    ...toMachineState(run),
+    value: context.terms?.askFirst ? moveBeforeDispatch(place) : place,
+  }
+  const { terms } = context
+  return {
+    state: { ...standing.state, messages, fit, ...(terms && { terms }) },
+    run: { machine, context },
+    edit: written,
+  }
 }
 
 interface EditScene {
@@ -56,6 +104,7 @@ interface AppliedEdit {
 
 function applyEdit(edit: ForkEdit, scene: EditScene): Promise<AppliedEdit> {
   if ('message' in edit) return editMessage(edit, scene)
+  if ('instructions' in edit) return editInstructions(edit, scene)
   return 'result' in edit ? editResult(edit, scene) : editCall(edit, scene)
 }
 
@@ -82,6 +131,19 @@ async function editMessage(
   const isAskedAnew = standing.run?.context.features.retrieval === true && said.at(-1) === message
   const change = { context: {}, place: (value: unknown) => moveBeforeRequest(value, isAskedAnew) }
   return { messages: replaceMessage(messages, message, next), written: { message: id, content }, change }
+}
+
+/** The author of the fork writes them, as the author of the agent has: no shield looks at them. */
+async function editInstructions(
+  { instructions }: Extract<ForkEdit, { instructions: string }>,
+  { messages, standing }: EditScene,
+): Promise<AppliedEdit> {
+  const { terms } = standing.run?.context ?? standing.state
+  const change = {
+    context: { terms: { ...terms, instructions } },
+    place: (value: unknown) => moveBeforeRequest(value, false),
+  }
+  return { messages: [...messages], written: { instructions }, change }
 }
 
 async function editCall(
@@ -115,6 +177,7 @@ async function editCall(
       defaultTimeoutMs: context.config.toolCalls.timeoutMs,
       clock: parts.clock,
       isUnloaded: () => call.unloaded === true,
+      askFirst: context.terms?.askFirst,
     },
   )
   const isResting = context.state === 'WAITING_FOR_INPUT'

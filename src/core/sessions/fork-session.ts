@@ -89,7 +89,7 @@ async function copyChildren(
     const origin = {
       sessionId: getChildSessionId(from, call.id),
       folded: child,
-      beginning: keepUnchanged(child),
+      beginning: keepUnchanged(fork.terms?.askFirst ? askFirst(child) : child),
       parent: fork.sessionId,
     }
     // oxlint-disable-next-line no-await-in-loop -- as above
@@ -104,6 +104,16 @@ interface ForkParts {
 
 function keepUnchanged({ state, run }: FoldedSession): ForkStart {
   return { state, run: run && { machine: toMachineState(run), context: run.context } }
+}
+
+/** What is asked first in a fork is asked first in its sub-agents. */
+function askFirst(child: FoldedSession): FoldedSession {
+  const { run } = child
+  if (run === null) return child
+  return {
+    ...child,
+    run: { ...run, context: { ...run.context, terms: { askFirst: true as const } } } as typeof run,
+  }
 }
 
 /** Whether the sub-agent of a call rests, and the call waits for it to be answered or resumed. */

@@ -1,5 +1,6 @@
 import { parseMessageNumber } from '../../../machines/agent/step-id.js'
 import { restoreGuardrails } from '../../../guards/state.js'
+import type { ForkTerms } from '../../../machines/agent/context.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { checkInput } from '../config/check-input.js'
@@ -27,6 +28,7 @@ export function parseSession(stored: unknown): Session {
     warnedOfBudget: metadata?.warnedOfBudget ?? false,
     fit: metadata?.fit ?? null,
     ...(metadata?.loaded && { loaded: metadata.loaded }),
+    ...(metadata?.terms && { terms: metadata.terms as ForkTerms }),
   }
   return session
 }

@@ -14,7 +14,7 @@ export function createSessionState(): SessionState {
 
 /** What a run has made of its session. */
 export function toSessionState(context: AgentContext): SessionState {
-  const { messages, usage, guardrails, warnedOfBudget, fit, loaded } = context
+  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms } = context
   return {
     messages,
     usage: usage.session,
@@ -22,6 +22,7 @@ export function toSessionState(context: AgentContext): SessionState {
     warnedOfBudget,
     fit,
     ...(loaded.length > 0 && { loaded }),
+    ...(terms && { terms }),
   }
 }
 

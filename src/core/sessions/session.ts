@@ -1,12 +1,13 @@
 import { formatMessageId, parseMessageNumber } from '../../../machines/agent/step-id.js'
 import { type GuardrailsState, getInitialGuardrails } from '../../../guards/state.js'
-import type { AgentContext, SessionState } from '../../../machines/agent/context.js'
+import type { AgentContext, ForkTerms, SessionState } from '../../../machines/agent/context.js'
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
 import { createId } from '../base/create-id.js'
+import { toSessionState } from './session-state.js'
 
 /** What a session keeps beside its messages; plain JSON. */
 export interface SessionMetadata {
@@ -18,6 +19,8 @@ export interface SessionMetadata {
   fit: Fit | null
   /** The deferred tools that are loaded, in this order. Absent: none. */
   loaded?: readonly string[]
+  /** What holds in a fork alone. */
+  terms?: ForkTerms
 }
 
 /** A session as it is stored: plain JSON, for `restoreSession`. */
@@ -86,8 +89,8 @@ export class Session {
   update(context: AgentContext): void {
     this.messages = maskMessages(context)
     this.usage = context.usage.session
-    const { guardrails, warnedOfBudget, fit, loaded } = context
-    this.metadata = { guardrails, warnedOfBudget, fit, ...(loaded.length > 0 && { loaded }) }
+    const { messages: _m, usage: _u, ...metadata } = toSessionState(context)
+    this.metadata = metadata
   }
 
   /** The next run may begin, unless another one has the session. */

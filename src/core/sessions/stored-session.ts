@@ -102,6 +102,13 @@ export const storedFit = fields(
   'open',
 )
 
+/** What holds in a fork alone. */
+export const storedTerms = fields(
+  { instructions: optional(anyText()), askFirst: optional(flag()) },
+  'the terms of a fork',
+  'open',
+)
+
 export const storedSession = fields(
   {
     version: optional(nonNegative()),
@@ -116,6 +123,7 @@ export const storedSession = fields(
           warnedOfBudget: optional(flag()),
           fit: optional(nullable(storedFit)),
           loaded: optional(list(anyText(), 'a list')),
+          terms: optional(storedTerms),
         },
         'an object',
         'open',

@@ -15,6 +15,8 @@ export interface PrepareOptions {
   clock: Clock
   /** Whether a call of this tool only loads it. Absent: none does. */
   isUnloaded?: ((name: string) => boolean) | undefined
+  /** Whether every call that is not read-only asks for approval: see `ForkTerms`. */
+  askFirst?: boolean | undefined
 }
 
 type PreparedCall = Omit<ModelOutput['calls'][number], 'id'>
@@ -62,10 +64,12 @@ function prepareInTime(
   if (call.hosted) return { needs: 'approval' }
   const tool = tools.get(call.function.name)
   // Most tools: their arguments need not be read before they run.
-  if (tool === undefined || (!tool.client && tool.needsApproval === false)) return { needs: 'nobody' }
+  if (tool === undefined) return { needs: 'nobody' }
+  const asksFirst = options.askFirst === true && !tool.readOnly
+  if (!tool.client && tool.needsApproval === false && !asksFirst) return { needs: 'nobody' }
   if (options.isUnloaded?.(tool.name)) return { needs: 'nobody' }
   const decide = async (): Promise<PreparedCall> => ({
-    needs: await decideNeeds(call, tool, options.context),
+    needs: await decideNeeds(call, tool, options.context, asksFirst),
   })
   const timeoutMs = getDecisionTimeout(tool, options.defaultTimeoutMs)
   if (timeoutMs === 0) return decide()
@@ -73,11 +77,16 @@ function prepareInTime(
   return runWithTimeout({ timeoutMs, clock: options.clock, abort: new CallAbort(), timedOut }, decide)
 }
 
-async function decideNeeds(call: ToolCall, tool: Tool, context: unknown): Promise<CallNeeds> {
+async function decideNeeds(
+  call: ToolCall,
+  tool: Tool,
+  context: unknown,
+  asksFirst: boolean,
+): Promise<CallNeeds> {
   const parsed = await parseArguments(tool, call.function.arguments)
   if (!parsed.ok) return 'nobody'
   if (tool.client) return 'client'
-  if (typeof tool.needsApproval === 'boolean') return 'approval'
+  if (asksFirst || typeof tool.needsApproval === 'boolean') return 'approval'
   try {
     const answer: unknown = await tool.needsApproval(parsed.input, { context })
     // Anything but a plain false asks: a predicate that forgets to return must not wave calls through.

@@ -101,6 +101,8 @@ const changeTitles: Record<CompareChange['kind'], string> = {
   message: 'What the user said instead',
   arguments: 'The arguments instead',
   result: 'The result instead',
+  instructions: 'The instructions instead',
+  decision: 'What was decided instead',
 }
 
 function Change({ change: { kind, name, a, b } }: { change: CompareChange }) {

@@ -1,86 +1,89 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ForkEdit, ForkRequest } from '../protocol.js'
 import { formatJson } from './format.js'
+import type { WhatIf } from './what-if.js'
 import { parseJsonOr } from '../../core/base/parse-json.js'
 
 interface ForkProps {
   seq: number
-  edit: ForkEdit | null
+  /** Null: a fork in which nothing else is otherwise. */
+  wanted: WhatIf | null
   /** Whether a run is under way there. */
   canRun: boolean
   /** What the fork drops and what may happen again. */
-  effect: string
+  describeEffect: (asksFirst: boolean) => string
   onFork: (request: ForkRequest) => Promise<void>
   onClose: () => void
 }
 
 /** Asks for the change in a fork, and whether to run it at once. */
-export function ForkDialog({ seq, edit, canRun, effect, onFork, onClose }: ForkProps) {
+export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClose }: ForkProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  const kind =
-    edit === null ? null : 'message' in edit ? 'message' : 'arguments' in edit ? 'arguments' : 'result'
-  const before =
-    edit === null
-      ? ''
-      : 'message' in edit
-        ? edit.text
-        : formatValue('arguments' in edit ? edit.arguments : edit.result)
+  const { title, label, before } = wanted === null ? plainFork(seq) : describeWanted(wanted)
+  const decided = wanted !== null && 'decided' in wanted ? wanted : null
   const [text, setText] = useState(before)
-  const [run, setRun] = useState(canRun)
+  const [why, setWhy] = useState('')
+  const [isRun, setRun] = useState(canRun)
+  const [asksFirst, setAsksFirst] = useState(true)
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
   useEffect(() => dialog.current?.showModal(), [])
-  const changed = (): ForkEdit | undefined => {
-    if (edit === null || text === before) return undefined
-    if ('message' in edit) return { message: edit.message, text }
-    // A result may be any text; JSON is parsed.
-    const value = parseJsonOr(text, undefined)
-    if ('result' in edit) return { call: edit.call, result: value === undefined ? text : value }
-    return { call: edit.call, arguments: value }
-  }
-  const isWrong = kind === 'arguments' && text !== before && parseJsonOr(text, undefined) === undefined
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
+  const run = decided !== null || isRun
+  const isJson = decided !== null || (wanted !== null && 'edit' in wanted && 'arguments' in wanted.edit)
+  const isWrong = isJson && text !== before && parseJsonOr(text, undefined) === undefined
+  const send = async (request: Partial<ForkRequest>): Promise<void> => {
     setBusy(true)
     setTrouble('')
-    const other = changed()
     try {
-      await onFork({ at: seq, run, ...(other && { edit: other }) })
+      await onFork({ at: seq, run, askFirst: asksFirst, ...request })
     } catch (error) {
       setTrouble(error instanceof Error ? error.message : String(error))
       setBusy(false)
     }
   }
+  const approve = {
+    type: 'approve' as const,
+    ...(text !== before && { arguments: parseJsonOr(text, undefined) }),
+  }
+  const submit = (event: Event): void => {
+    event.preventDefault()
+    const edit = wanted === null || text === before ? undefined : toEdit(wanted, text)
+    void send(decided ? { decision: { call: decided.call.id, ...approve } } : { ...(edit && { edit }) })
+  }
   return (
     <dialog ref={dialog} class="fork" aria-labelledby="fork-title" onClose={onClose}>
       <form onSubmit={submit}>
-        <h2 id="fork-title">{kind === null ? `Fork from record ${seq}` : titles[kind]}</h2>
+        <h2 id="fork-title">{title}</h2>
         <p>A new session begins at record {seq}. This one is left as it is.</p>
-        <p class="effect">{effect}</p>
-        {kind !== null && (
+        <p class="effect">{describeEffect(asksFirst)}</p>
+        {wanted !== null && (
           <label>
-            {kind === 'message'
-              ? 'The user says instead'
-              : kind === 'arguments'
-                ? 'Arguments instead'
-                : 'Result instead'}
+            {label}
             <textarea
               rows={6}
               value={text}
-              spellcheck={kind === 'message'}
+              spellcheck={!isJson}
               onInput={(event) => setText(event.currentTarget.value)}
             />
           </label>
         )}
-        {isWrong && <p class="refusal">This is no JSON.</p>}
-        {canRun ? (
-          <label class="check">
-            <input type="checkbox" checked={run} onChange={(event) => setRun(event.currentTarget.checked)} />
-            Run it at once, and compare the two
+        {decided && (
+          <label>
+            Why not, if you reject it
+            <input type="text" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
           </label>
-        ) : (
-          <p>No run is under way at this record: the next one goes on from there.</p>
         )}
+        {isWrong && <p class="refusal">This is no JSON.</p>}
+        {!canRun && <p>No run is under way at this record: the next one goes on from there.</p>}
+        {canRun && !decided && (
+          <Check isOn={isRun} onChange={setRun}>
+            Run it at once, and compare the two
+          </Check>
+        )}
+        <Check isOn={asksFirst} onChange={setAsksFirst}>
+          Ask me before each call that is not read-only
+        </Check>
         {trouble !== '' && (
           <p class="refusal" role="alert">
             {trouble}
@@ -88,8 +91,25 @@ export function ForkDialog({ seq, edit, canRun, effect, onFork, onClose }: ForkP
         )}
         <div class="buttons">
           <button type="submit" class="primary" disabled={isBusy || isWrong}>
-            {run ? 'Run and compare' : 'Fork'}
+            {decided ? 'Approve and compare' : run ? 'Run and compare' : 'Fork'}
           </button>
+          {decided && (
+            <button
+              type="button"
+              disabled={isBusy}
+              onClick={() =>
+                send({
+                  decision: {
+                    call: decided.call.id,
+                    type: 'reject',
+                    ...(why.trim() !== '' && { why: why.trim() }),
+                  },
+                })
+              }
+            >
+              Reject and compare
+            </button>
+          )}
           <button type="button" onClick={() => dialog.current?.close()}>
             Leave it
           </button>
@@ -99,10 +119,74 @@ export function ForkDialog({ seq, edit, canRun, effect, onFork, onClose }: ForkP
   )
 }
 
-const titles = {
-  message: 'What if the user had said something else?',
-  arguments: 'What if the call had other arguments?',
-  result: 'What if the call had another result?',
+function Check({
+  isOn,
+  onChange,
+  children,
+}: {
+  isOn: boolean
+  onChange: (isOn: boolean) => void
+  children: ComponentChildren
+}) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={isOn} onChange={(event) => onChange(event.currentTarget.checked)} />
+      {children}
+    </label>
+  )
+}
+
+interface Words {
+  title: string
+  label: string
+  /** The text as it is. */
+  before: string
+}
+
+const plainFork = (seq: number): Words => ({ title: `Fork from record ${seq}`, label: '', before: '' })
+
+function describeWanted(wanted: WhatIf): Words {
+  if ('instructions' in wanted)
+    return {
+      title: 'What if the instructions were other ones?',
+      label: 'The instructions in this fork alone',
+      before: wanted.instructions,
+    }
+  if ('decided' in wanted)
+    return {
+      title: `What if ${wanted.call.name} were decided anew?`,
+      label: 'Arguments',
+      before: formatJson(wanted.call.arguments),
+    }
+  const { edit } = wanted
+  if ('message' in edit)
+    return {
+      title: 'What if the user had said something else?',
+      label: 'The user says instead',
+      before: edit.text,
+    }
+  if ('arguments' in edit)
+    return {
+      title: 'What if the call had other arguments?',
+      label: 'Arguments instead',
+      before: formatValue(edit.arguments),
+    }
+  return {
+    title: 'What if the call had another result?',
+    label: 'Result instead',
+    before: formatValue(edit.result),
+  }
+}
+
+function toEdit(wanted: WhatIf, text: string): ForkEdit | undefined {
+  if ('instructions' in wanted) return { instructions: text }
+  if ('decided' in wanted) return undefined
+  const { edit } = wanted
+  if ('message' in edit) return { message: edit.message, text }
+  // A result may be any text; JSON is parsed.
+  const value = parseJsonOr(text, undefined)
+  if ('result' in edit) return { call: edit.call, result: value === undefined ? text : value }
+  return { call: edit.call, arguments: value }
 }
 
 function formatValue(value: unknown): string {

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { ShownMedia, ShownMessage } from '../protocol.js'
+import type { InstructionsView, ShownMedia, ShownMessage } from '../protocol.js'
 import { formatDuration, formatJson, formatNumber, showControls } from './format.js'
 import { Icon } from './icons.js'
 import { LongText } from './json-tree.js'
 import { Markdown } from './markdown.js'
-import type { WantedEdit } from './what-if.js'
+import type { WhatIf } from './what-if.js'
 
 /** How a message is shown. */
 export interface ShownAs {
@@ -21,7 +21,7 @@ interface MessageProps {
   message: ShownMessage
   as: ShownAs
   /** Null when forks are not possible. */
-  onEdit: ((wanted: WantedEdit) => void) | null
+  onEdit: ((wanted: WhatIf) => void) | null
 }
 
 const names: Record<ShownMessage['role'], string> = {
@@ -81,6 +81,32 @@ export function Message({ message, as, onEdit }: MessageProps) {
   )
 }
 
+const tellers: Record<InstructionsView['from'], string> = {
+  agent: 'of the agent, as it has them now',
+  step: 'of this step',
+  fork: 'of this fork alone',
+}
+
+/** What the author told the model before all else. */
+export function Instructions({ told, onEdit }: { told: InstructionsView; onEdit: MessageProps['onEdit'] }) {
+  return (
+    <article class="message instructions">
+      <header>
+        Instructions <span class="why">{tellers[told.from]}</span>
+        {onEdit && (
+          <Pencil
+            label="What if the instructions were other ones"
+            onClick={() => onEdit({ instructions: told.text })}
+          />
+        )}
+      </header>
+      <div class="said as-written">
+        <LongText text={told.text} first={500} />
+      </div>
+    </article>
+  )
+}
+
 const firstChars = 6000
 
 function Said({ text, as }: { text: string; as: ShownAs }) {
@@ -131,7 +157,7 @@ interface CallProps {
 }
 
 function Call({ call, message, isOpen, onEdit }: CallProps) {
-  const { name, result, media, status, durationMs } = call
+  const { name, result, media, status, durationMs, decision } = call
   return (
     <div class={`call ${status ?? 'open'}`}>
       <div class="call-head">
@@ -141,6 +167,21 @@ function Call({ call, message, isOpen, onEdit }: CallProps) {
           {durationMs !== null && ` · ${formatDuration(durationMs)}`}
         </span>
       </div>
+      {decision && (
+        <p class="decision">
+          <span>
+            A person {decision.kind} it
+            {decision.words !== '' &&
+              (decision.kind === 'approved' ? ', with other arguments' : `: ${showControls(decision.words)}`)}
+          </span>
+          {onEdit && (
+            <Pencil
+              label={`What if ${name} were decided anew`}
+              onClick={() => onEdit({ decided: decision, call })}
+            />
+          )}
+        </p>
+      )}
       <Block text={formatJson(call.arguments)} isOpen={isOpen}>
         {onEdit && (
           <Pencil

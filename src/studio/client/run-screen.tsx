@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
-import type { Answer, ChartView, ForkEdit, MomentView, RecordRow, SessionView } from '../protocol.js'
+import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { Actions } from './actions.js'
 import { ForkDialog } from './fork-dialog.js'
-import { describeFork, findEditPlace, forkableStates, type WantedEdit } from './what-if.js'
+import { describeFork, findEditPlace, findFirstForkable, forkableStates, type WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
@@ -107,7 +107,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [isPlaying, setPlaying] = useState(false)
   const [ms, setMs] = useState(0)
   const [tab, setTab] = useState<Tab>('transcript')
-  const [fork, setFork] = useState<{ edit: ForkEdit | null; seq?: number } | null>(null)
+  const [fork, setFork] = useState<{ wanted: WhatIf | null; seq?: number } | null>(null)
   const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
   const [areLanesShown, showLanes] = useState(true)
@@ -210,13 +210,22 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     if (at !== -1) go(at)
   }
   const canAct = !source.isFile && readOnly === null
-  const onEdit = useLatest((wanted: WantedEdit) => {
+  const onEdit = useLatest((wanted: WhatIf) => {
+    if ('instructions' in wanted) {
+      setFork({ wanted, seq: rows[findFirstForkable(rows, row?.run ?? 1)]?.seq ?? 1 })
+      return
+    }
+    // Where it was still to be decided.
+    if ('decided' in wanted) {
+      setFork({ wanted, seq: wanted.decided.seq - 1 })
+      return
+    }
     const load = (at: number): Promise<MomentView | null> =>
       moments.loadMoment(rows[at]?.seq ?? 0, rows.at(-1)?.seq ?? 0)
     findEditPlace(wanted, { rows, steps, place, load }).then(
-      (at) => setFork({ edit: wanted.edit, seq: rows[at]?.seq ?? 1 }),
+      (at) => setFork({ wanted, seq: rows[at]?.seq ?? 1 }),
       // The server says what is wrong when the fork is made there.
-      () => setFork({ edit: wanted.edit }),
+      () => setFork({ wanted }),
     )
   })
   if (!row) return null
@@ -227,11 +236,11 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   }
   return (
     <main class="run">
-      <RunHead view={view} row={row} onFork={canAct ? () => setFork({ edit: null }) : null} />
+      <RunHead view={view} row={row} onFork={canAct ? () => setFork({ wanted: null }) : null} />
       <VerdictStrip
         view={view}
         steps={steps}
-        onFork={canAct ? (seq) => setFork({ edit: null, seq }) : null}
+        onFork={canAct ? (seq) => setFork({ wanted: null, seq }) : null}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
         onPlace={go}
       />
@@ -292,6 +301,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           ) : tab === 'transcript' ? (
             <Transcript
               messages={moment.transcript}
+              instructions={moment.instructions}
               streaming={place === last ? streaming : ''}
               onEdit={canAct ? onEdit : null}
             />
@@ -345,9 +355,9 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       {fork && (
         <ForkDialog
           seq={forkRow.seq}
-          edit={fork.edit}
+          wanted={fork.wanted}
           canRun={forkableStates.has(forkRow.state)}
-          effect={describeFork(rows.indexOf(forkRow), steps, rows)}
+          describeEffect={(asksFirst) => describeFork(rows.indexOf(forkRow), steps, rows, asksFirst)}
           onFork={async (request) => {
             const { sessionId } = await source.fork(id, request)
             setFork(null)

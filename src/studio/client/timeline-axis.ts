@@ -1,6 +1,13 @@
-import type { RecordRow, SessionView } from '../protocol.js'
-import type { PlacedBar } from './timeline-layout.js'
+import type { Bar, RecordRow, SessionView } from '../protocol.js'
 import { formatDuration } from './format.js'
+
+/** A bar with the indexes of its records and its line in the lane, from 0. */
+export interface PlacedBar {
+  bar: Bar
+  from: number
+  to: number
+  line: number
+}
 
 /** Positions on the timeline, from 0 (left) to 1 (right). */
 export interface Axis {

@@ -1,5 +1,5 @@
 import type { Bar, ChartTransition, RecordRow } from '../protocol.js'
-import type { Axis } from './timeline-axis.js'
+import type { Axis, PlacedBar } from './timeline-axis.js'
 
 /** Consecutive records in one state. */
 export interface Stretch {
@@ -22,14 +22,6 @@ export function listStretches(rows: readonly RecordRow[]): Stretch[] {
     else stretches.push({ state: name, from: index, to: index + 1 })
   }
   return stretches
-}
-
-/** A bar with the indexes of its records and its line in the lane, from 0. */
-export interface PlacedBar {
-  bar: Bar
-  from: number
-  to: number
-  line: number
 }
 
 const maxLines = 4

@@ -1,23 +1,24 @@
 import type { VNode } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { ShownMessage } from '../protocol.js'
-import { Message, type ShownAs } from './message.js'
+import type { InstructionsView, ShownMessage } from '../protocol.js'
+import { Instructions, Message, type ShownAs } from './message.js'
 import { Markdown } from './markdown.js'
 import { formatCount } from './format.js'
-import type { WantedEdit } from './what-if.js'
+import type { WhatIf } from './what-if.js'
 
 const shownMessages = 60
 
 interface TranscriptProps {
   messages: readonly ShownMessage[]
+  instructions: InstructionsView | null
   /** Streamed text that is not a message yet. */
   streaming: string
   /** Null when forks are not possible. */
-  onEdit: ((wanted: WantedEdit) => void) | null
+  onEdit: ((wanted: WhatIf) => void) | null
 }
 
 /** The transcript at this record, calls with their results. */
-export function Transcript({ messages, streaming, onEdit }: TranscriptProps) {
+export function Transcript({ messages, instructions, streaming, onEdit }: TranscriptProps) {
   const [limit, setLimit] = useState(shownMessages)
   const [words, setWords] = useState('')
   const [isRaw, setRaw] = useState(false)
@@ -95,6 +96,7 @@ export function Transcript({ messages, streaming, onEdit }: TranscriptProps) {
           As written
         </button>
       </form>
+      {instructions && <Instructions told={instructions} onEdit={onEdit} />}
       {hidden > 0 && (
         <button type="button" class="quiet-button" onClick={() => setLimit(limit + 200)}>
           {hidden} earlier messages

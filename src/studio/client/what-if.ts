@@ -1,12 +1,20 @@
-import type { ForkEdit, MomentView, RecordRow, ShownMessage } from '../protocol.js'
+import type { Decision, ForkEdit, MomentView, RecordRow, ShownMessage } from '../protocol.js'
 import { formatCount, formatMoney } from './format.js'
 import type { RunStep } from './run-steps.js'
 
 /** An edit that a user has chosen, and the message that it is about. */
 export interface WantedEdit {
-  edit: ForkEdit
+  edit: MessageEdit
   message: Pick<ShownMessage, 'id' | 'at'>
 }
+
+type MessageEdit = Exclude<ForkEdit, { instructions: string }>
+
+/** What a user wants to be otherwise: something in a message, what a person decided about a call, or the instructions. */
+export type WhatIf =
+  | WantedEdit
+  | { decided: Decision; call: Pick<ShownMessage['calls'][number], 'id' | 'name' | 'arguments'> }
+  | { instructions: string }
 
 /** States from which a fork can run. */
 export const forkableStates: ReadonlySet<string> = new Set([
@@ -66,8 +74,19 @@ function findEndOfBatch(first: number, rows: readonly RecordRow[], steps: readon
   return first
 }
 
+/** The index of the record at which other instructions hold for the whole run: its first one at which the fork can run. */
+export function findFirstForkable(rows: readonly RecordRow[], run: number): number {
+  const first = rows.findIndex((row) => row.run === run && forkableStates.has(row.state))
+  return first === -1 ? rows.length - 1 : first
+}
+
 /** What a fork at this record drops, and what may happen again, in sentences. */
-export function describeFork(place: number, steps: readonly RunStep[], rows: readonly RecordRow[]): string {
+export function describeFork(
+  place: number,
+  steps: readonly RunStep[],
+  rows: readonly RecordRow[],
+  asksFirst: boolean,
+): string {
   const after = rows.slice(place + 1)
   const dropped = steps.filter((step) => step.to > place && step.tokens > 0)
   const cost = after.reduce((sum, { paid }) => sum + paid, 0)
@@ -80,10 +99,22 @@ export function describeFork(place: number, steps: readonly RunStep[], rows: rea
   const ran = after
     .flatMap(({ calls }) => calls)
     .filter(({ status }) => status === 'ok' || status === 'error')
-  const names = [...new Set(ran.map(({ name }) => name))]
+  const [reading, acting] = [ran.filter(isReadOnly), ran.filter((call) => !isReadOnly(call))]
   const again =
-    ran.length === 0
+    acting.length === 0
       ? ''
-      : ` ${formatCount(ran.length, 'call')} of them ran (${names.slice(0, 4).join(', ')}${names.length > 4 ? ', …' : ''}) and may run again; those that need an approval ask for it.`
-  return `${asked} dropped and asked again${paid}.${again}`
+      : asksFirst
+        ? ` ${formatCount(acting.length, 'call')} that may not repeat (${listNames(acting)}) will be asked for approval.`
+        : ` ${formatCount(acting.length, 'call')} that may not repeat (${listNames(acting)}) may run a second time.`
+  const read =
+    reading.length === 0 ? '' : ` ${formatCount(reading.length, 'call')} that only read may run again.`
+  const kept = rows.slice(0, place + 1).some(({ calls }) => calls.length > 0)
+  return `${asked} dropped and asked again${paid}.${again}${read}${kept ? ' Calls before it keep their results.' : ''}`
+}
+
+const isReadOnly = (call: RecordRow['calls'][number]): boolean => call.isReadOnly
+
+function listNames(calls: readonly RecordRow['calls'][number][]): string {
+  const names = [...new Set(calls.map(({ name }) => name))]
+  return `${names.slice(0, 4).join(', ')}${names.length > 4 ? ', …' : ''}`
 }

@@ -149,6 +149,7 @@ export class CurrentAgent {
       defaultTimeoutMs: context.config.toolCalls.timeoutMs,
       clock: systemClock,
       isUnloaded: (name) => isUnloadedTool(context, name),
+      askFirst: context.terms?.askFirst,
     })
     const calls = output.calls.map((then, i) => {
       const now = needs[i]

@@ -15,21 +15,29 @@ export function describeWhatIf(): void {
   describe('what if', () => {
     let store: SessionStore
     let studio: Studio
-    let close: () => Promise<void>
+    const close: (() => Promise<void>)[] = []
     let page: Page
     let faults: string[] = []
 
     beforeAll(async () => {
       store = memoryStore()
-      const rehearsed = await rehearsedAgent(store, turns)
+      const rehearsed = await rehearsedAgent(store, turns, { instructions: 'You know drinks.' })
       await rehearsed.agent.run('What is there to drink?', { session: 's' }).result
       studio = await startStudio({ store, agent: rehearsed.agent })
-      close = rehearsed.close
+      const paying = await rehearsedAgent(store, [
+        { text: 'I pay.', toolCalls: [{ id: 'p', name: 'pay', arguments: { amount: 3, to: 'Ada' } }] },
+        { text: 'It is paid.' },
+      ])
+      const { pending = [] } = await paying.agent.run('Pay Ada.', { session: 'paid' }).result
+      const run = await paying.agent.resume('paid')
+      for (const call of pending) run.approve(call)
+      await run.result
+      close.push(rehearsed.close, paying.close)
     })
 
     afterAll(async () => {
       await studio.close()
-      await close()
+      await Promise.all(close.map((end) => end()))
     })
 
     beforeEach(async () => {
@@ -57,7 +65,7 @@ export function describeWhatIf(): void {
       // The slider is at the end, and the fork is made where the batch has its results.
       expect(await page.locator('.fork p').first().textContent()).toContain('at record 5.')
       expect(await page.locator('.fork .effect').textContent()).toMatch(
-        /^The 2 steps after this are dropped and asked again, about \$[\d.]+\. 1 call of them ran \(look_up\)/,
+        /^The 2 steps after this are dropped and asked again, about \$[\d.]+\. 1 call that only read may run again\. Calls before it keep their results\.$/,
       )
       await page.fill('.fork textarea', 'About tea: 4 letters.')
       await page.click('.fork [type=submit]')
@@ -84,8 +92,38 @@ export function describeWhatIf(): void {
       expect(await store.read('s')).toEqual(log)
     })
 
-    it('has a pencil at every result, its arguments and every message of the user, and none without an agent', async () => {
-      expect(await page.locator('.edit').count()).toBe(1 + 2 * 3)
+    it('lets a person decide anew, with other instructions, in forks of their own, and asks before it acts', async () => {
+      await page.goto(`${page.url().replace(/#.*/, '')}#/session/paid`)
+      const decided = page.locator('.decision')
+      await decided.waitFor()
+      expect(await decided.textContent()).toBe('A person approved it')
+      await decided.locator('.edit').press('Enter')
+      await page.waitForSelector('.fork')
+      expect(await page.locator('.fork h2').textContent()).toBe('What if pay were decided anew?')
+      expect(await page.locator('.fork .effect').textContent()).toMatch(
+        /1 call that may not repeat \(pay\) will be asked for approval\./,
+      )
+      await page.fill('.fork input[type=text]', 'Too dear.')
+      await page.click('text=Reject and compare')
+      await page.waitForSelector('.change')
+      expect(await page.locator('.change h2').textContent()).toBe('What was decided insteadpay')
+      expect(await page.locator('.change ins').last().textContent()).toContain('dear')
+      await page.waitForSelector('.outcome[aria-busy=false]')
+      // From the beginning: the call that was carried out waits for a person there.
+      await page.goto(`${page.url().replace(/#.*/, '')}#/session/paid`)
+      await page.waitForSelector('.message.instructions .edit')
+      await page.locator('.message.instructions .edit').press('Enter')
+      await page.fill('.fork textarea', 'You pay nobody.')
+      await page.click('.fork [type=submit]')
+      await page.waitForSelector('.change h2:has-text("The instructions instead")')
+      expect(await page.locator('.change ins').count()).toBeGreaterThan(0)
+      await page.click('.compare-heads .letter-b a')
+      await page.waitForSelector('.message.instructions:has-text("You pay nobody.")')
+      expect(await page.locator('.message.instructions .why').textContent()).toBe('of this fork alone')
+    })
+
+    it('has a pencil at the instructions, every result, its arguments and every message of the user, and none without an agent', async () => {
+      expect(await page.locator('.edit').count()).toBe(1 + 1 + 2 * 3)
       const readOnly = await startStudio({ store })
       try {
         await page.goto(readOnly.url)

@@ -66,4 +66,8 @@ export const studioSurfaces: Surface[] = [
   answer('stop', () => ({ type: 'cancel' }), 'cancel'),
   surface('fork', 'fork', () => ({ path: paths.fork(session), body: { at: 2 } })),
   surface('fork', 'fork and run', () => ({ path: paths.fork(session), body: { at: 2, run: true } })),
+  surface('fork', 'fork and run', () => ({
+    path: paths.fork(session),
+    body: { at: 2, run: true, askFirst: true, edit: { instructions: 'You are brief.' } },
+  })),
 ]

@@ -75,6 +75,7 @@ export function toStartInput(input: AgentInput): StartInput {
     warnedOfBudget: _w,
     fit: _f,
     loaded: _l,
+    terms: _t,
     numbered: _n,
     ...rest
   } = input

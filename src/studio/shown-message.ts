@@ -1,0 +1,48 @@
+import type { Message } from '../../machines/agent/messages.js'
+
+// What a page shows of a transcript.
+
+/** A picture, sound or document. */
+export interface ShownMedia {
+  /** What it is, in words. */
+  words: string
+  /** A `data:` address of a picture that the page may show; null where it shows the words. */
+  picture: string | null
+}
+
+export interface Decision {
+  /** The record that has it. */
+  seq: number
+  kind: 'approved' | 'rejected'
+  /** The arguments that were given instead, as JSON, or why it was rejected; empty: neither. */
+  words: string
+}
+
+/** What the model was told by the agent's author. */
+export interface InstructionsView {
+  text: string
+  /** `agent`: as the agent has them now · `step`: those of this step alone · `fork`: those that this fork was given */
+  from: 'agent' | 'step' | 'fork'
+}
+
+export interface ShownMessage {
+  role: Message['role']
+  id: string
+  at: number
+  text: string
+  media: ShownMedia[]
+  reasoning: string
+  calls: {
+    id: string
+    name: string
+    arguments: string
+    result: string | null
+    media: ShownMedia[]
+    status: string | null
+    durationMs: number | null
+    /** What a person decided about it; null: nothing. */
+    decision: Decision | null
+  }[]
+  /** What is special about the message: `partial`, `internal`, `withheld`, `edited`, `steering`, … */
+  marks: string[]
+}
