@@ -215,7 +215,11 @@ export const limitRules: readonly AgentInvariant[] = [
   createRule('a run that a cap has stopped was not halted by a guard besides', ({ after }) => {
     const isCapped = after.reason === 'max_steps' || after.reason === 'max_tool_calls'
     const isNear = after.reason === 'token_budget' || after.reason === 'cost_limit'
-    return (isCapped || (isNear && after.state === 'RUNNING')) && after.verdict && `${after.verdict.guard} has halted it`
+    return (
+      (isCapped || (isNear && after.state === 'RUNNING')) &&
+      after.verdict &&
+      `${after.verdict.guard} has halted it`
+    )
   }),
   createRule('the clock stands still while the run rests, and runs otherwise', (change) => {
     const { before, after, isRest, isFinal, now, running, started, event } = change
