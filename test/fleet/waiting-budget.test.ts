@@ -94,10 +94,16 @@ describe('a run whose shared budget is empty', () => {
     const { agent, budget, clock, asked, empty } = setUp()
     await empty()
     const run = agent.run('Go.')
+    const finished: string[] = []
+    run.events$.subscribe((event) => {
+      if (event.type === 'stream_chunk' && event.finished) finished.push(`${run.state} ${event.attempt}`)
+    })
     await run.result
     clock.increment(nextHour - start)
     run.resume()
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.', steps: 1 })
+    // The answer that was waited for is one attempt, whose stream ends once.
+    expect(finished).toHaveLength(1)
     expect(asked).toHaveLength(1)
     expect((await budget.status()).spent.tokens).toBe(300)
   })

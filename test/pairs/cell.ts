@@ -19,6 +19,8 @@ export interface Cell {
   place: Place
   plan: Plan
   options: Partial<AgentOptions>
+  /** More of them, made anew each time that the cell is played. */
+  createOptions: () => Partial<AgentOptions>
   turns: Turn[]
   goesOnElsewhere: boolean
   /** What is said to the session from elsewhere, and when. */
@@ -73,6 +75,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
       shields: Object.assign({}, ...plans.map(({ shields }) => shields)) as Plan['shields'],
     },
     options: { ...both[0]?.options, ...both[1]?.options, ...(limits && { limits }) },
+    createOptions: () => ({ ...both[0]?.createOptions?.(), ...both[1]?.createOptions?.() }),
     turns: shuffled(
       turns.filter((turn) => typeof turn === 'string' || turn.calls.length > 0),
       below,

@@ -1,4 +1,4 @@
-import { createBudget } from '../../src/fleet/index.js'
+import { BudgetError, createBudget, type SharedBudget } from '../../src/fleet/index.js'
 import { skills } from '../../src/skills/index.js'
 import { type AgentEvent, type AgentOptions, defineGuard, memoryStore } from '../../src/index.js'
 import type { DeedName, Manner } from '../chaos/deeds.js'
@@ -12,6 +12,8 @@ export interface Feature {
   plan?: Partial<Plan>
   /** Beside what the plan has words for. */
   options?: Partial<AgentOptions>
+  /** The same, made anew each time that a cell is played. */
+  createOptions?: () => Partial<AgentOptions>
   /** Answers that the feature lives on. They come mixed with those of the other one. */
   answers?: readonly FaultName[]
   /** The tool that the run calls must be able to be named: `pay` waits for a person, `pick` for the client. */
@@ -47,6 +49,33 @@ const windowed = (window: NonNullable<Plan['window']>): Feature => ({
   answers: ['calls several tools', 'calls several tools'],
   tool: 'returns a huge text',
 })
+
+/** It refuses the second request of a cell, and every third one after that: it is empty for so long, or for good. */
+function createRefusingBudget(waitMs: number | null): SharedBudget {
+  let asked = 0
+  const none = { usd: 0, tokens: 0 }
+  return {
+    id: 'refusing',
+    reserveOutputTokens: 1000,
+    needsPrice: false,
+    reserve: async () => {
+      asked += 1
+      if (asked % 3 !== 2) return { settle: async () => undefined }
+      throw new BudgetError('budget_exceeded', 'The budget is used up.', 'refusing', { waitMs })
+    },
+    status: async () => ({
+      id: 'refusing',
+      limits: {},
+      windowAt: null,
+      resetsAt: null,
+      spent: none,
+      reserved: none,
+      left: {},
+      live: 0,
+    }),
+    replaceLimits: async () => undefined,
+  }
+}
 
 /** Every feature that may meet another one in a run. A new feature adds its row. */
 export const features = {
@@ -243,6 +272,18 @@ export const features = {
   },
   'a shared budget': {
     options: { budgets: [createBudget({ id: 'pairs', tokens: 1e12, store: memoryStore() })] },
+  },
+  'a shared budget that ends the run': {
+    shows: (event) => event.type === 'state_changed' && event.reason === 'shared_budget',
+    createOptions: () => ({ budgets: [createRefusingBudget(null)] }),
+    answers: ['calls one tool', 'calls one tool'],
+    never: ['a shared budget', 'a shared budget that is waited for'],
+  },
+  'a shared budget that is waited for': {
+    shows: (event) => event.type === 'state_changed' && event.wakeAt !== undefined,
+    createOptions: () => ({ budgets: [createRefusingBudget(3_600_000)] }),
+    answers: ['calls one tool', 'calls one tool'],
+    never: ['a shared budget'],
   },
   'a limiter': {
     shows: ({ type }) => type === 'waiting_for_slot',

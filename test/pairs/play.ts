@@ -92,7 +92,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     id,
     store,
     run: () => run,
-    options: { ...cell.options, telemetry: recorded.otel({ captureContent: true }) },
+    options: { ...cell.options, ...cell.createOptions(), telemetry: recorded.otel({ captureContent: true }) },
     onExecute: ({ idempotencyKey }: { idempotencyKey: string }) => {
       if (isOver(seen)) broken.push('a tool begins after the cancel')
       worked.push(idempotencyKey)
@@ -422,9 +422,12 @@ async function forked(agent: Agent, world: World, store: SessionStore): Promise<
 }
 
 /** Whether what the session has used, or what its shields stop, ends every later message, too. */
-function limited({ options, plan }: Cell): boolean {
+function limited({ options, createOptions, plan }: Cell): boolean {
   const { tokenBudget, costLimit } = options.limits ?? {}
-  return Boolean(tokenBudget) || Boolean(costLimit) || Object.values(plan.shields).includes('blocks')
+  const mayRefuse = createOptions().budgets !== undefined
+  return (
+    mayRefuse || Boolean(tokenBudget) || Boolean(costLimit) || Object.values(plan.shields).includes('blocks')
+  )
 }
 
 function twice(keys: readonly string[]): string[] {

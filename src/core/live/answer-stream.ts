@@ -31,10 +31,11 @@ export class AnswerStream {
   #reset: boolean
   readonly #emitter: Emitter
 
-  constructor(stepId: string, attempt: number, teller: Emitter) {
+  /** `before`: the stream of the attempt before, where that is not closed. */
+  constructor(stepId: string, attempt: number, teller: Emitter, before: AnswerStream | null = null) {
     this.stepId = stepId
     this.attempt = attempt
-    this.#reset = attempt > 1
+    this.#reset = attempt > 1 || (before?.stepId === stepId && before.#begun)
     this.#emitter = teller
   }
 

@@ -1,7 +1,7 @@
 import { isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { type AnyActorRef, type StateMachine, transition as look } from 'xstate'
 import type { agentMachine } from '../../../machines/agent.machine.js'
-import { needsOutputScreening } from '../../../machines/agent/conditions.js'
+import { needsOutputScreening, waitsForBudget } from '../../../machines/agent/conditions.js'
 import type { AgentContext, AgentInput, Features } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent, PartialAnswer } from '../../../machines/agent/machine-events.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
@@ -155,8 +155,9 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       if (!runtime?.started) return transition(snapshot, event, scope)
       // The closing chunk and the ends of steps are emitted first, after the transition: a subscriber that reacts to
       // them finds the answer in the transcript.
-      const isOver =
-        endsRequest.has(event.type) && !needsOutputScreening({ context: snapshot.context, event })
+      const scene = { context: snapshot.context, event }
+      // The same attempt is made when there is budget again.
+      const isOver = endsRequest.has(event.type) && !needsOutputScreening(scene) && !waitsForBudget(scene)
       const text = isOver ? runtime.closeStream(scope.defer) : ''
       runtime.endSteps(event, scope.defer)
       if ((event.type as string) === 'xstate.stop') {

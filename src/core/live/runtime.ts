@@ -236,7 +236,7 @@ export class AgentRuntime {
   }
 
   openStream(stepId: string, attempt: number): AnswerStream {
-    this.#stream = new AnswerStream(stepId, attempt, this)
+    this.#stream = new AnswerStream(stepId, attempt, this, this.#stream)
     return this.#stream
   }
 

@@ -258,7 +258,8 @@ function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
 /** The changes of skills hold from where the calls rest, or are over. */
 function settleCalls(run: Run, next: Run): Run {
   const isOver = run.calls.length > 0 && next.calls.length === 0
-  if (!isOver && !isRest(next.place)) return next
+  // Without calls, all that they have changed was settled before.
+  if (run.calls.length === 0 || (!isOver && !isRest(next.place))) return next
   return withCounts(next, {
     skills: settleSkills(countsOf(next).skills, isOver ? run.calls : next.calls),
   })
