@@ -94,7 +94,7 @@ test('the alarm of the object rings when the first session is to be woken, and t
   storage.alarm = null
   time += 59_999
   await wakeSessions(agents)
-  expect([store.get('order')?.summary?.state, storage.alarm]).toEqual(['PAUSED', time + 1])
+  expect([store.get('order')?.summary?.state, storage.alarm]).toEqual(['PAUSED', time + 10])
 
   time += 1
   await wakeSessions(agents)

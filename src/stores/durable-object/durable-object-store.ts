@@ -27,6 +27,9 @@ export interface DurableObjectStoreOptions {
   now?: () => number
 }
 
+/** An alarm is never set nearer than this. */
+const leastAlarmMs = 10
+
 /** Cloudflare runs one instance of an object at a time, so that leases of another one are void. */
 const instances = new WeakMap<ObjectStorage, string>()
 
@@ -56,7 +59,9 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const writeTimers = <Value>(work: () => Value): Value => {
     const value = write(work)
     const [first] = use(() => tables.timers())
-    void (first ? storage.setAlarm(first.at) : storage.deleteAlarm()).catch(() => undefined)
+    // One that has just rung too early would be forgotten if it were set to the same time.
+    const at = first && Math.max(first.at, now() + leastAlarmMs)
+    void (at === undefined ? storage.deleteAlarm() : storage.setAlarm(at)).catch(() => undefined)
     return value
   }
 
