@@ -6,6 +6,7 @@ const noDeadline = { deadline: 'no time limit of a run is documented' }
 const noSession = {
   session: 'the caller keeps the history, and takes care that one run reads what another leaves',
 }
+const noResume = { resume: 'no run is documented to go on in another process after a crash' }
 const noSubAgents = {
   subAgents: 'agents below an agent are tools of the caller, whose usage the caller counts',
 }
@@ -20,7 +21,7 @@ export const facts = {
     packages: ['ai', '@ai-sdk/openai-compatible'],
     way: '`includeUsage`; messages kept by `onStepEnd`; `stopWhen` in loops; `experimental_toolApprovalSecret`',
     page: 'https://ai-sdk.dev/docs/agents/loop-control',
-    lacks: both({ ...noSession, ...noSubAgents }),
+    lacks: both({ ...noSession, ...noSubAgents, ...noResume }),
   },
   agents: {
     title: 'OpenAI Agents',
@@ -28,8 +29,8 @@ export const facts = {
     way: 'a `MemorySession`; `toolNotFoundBehavior`; `maxTurns` in loops',
     page: 'https://openai.github.io/openai-agents-js/guides/sessions/',
     lacks: {
-      defaults: { ...noIdle, ...noBudget, ...noDeadline, ...noSession },
-      documented: { ...noIdle, ...noBudget, ...noDeadline },
+      defaults: { ...noIdle, ...noBudget, ...noDeadline, ...noSession, ...noResume },
+      documented: { ...noIdle, ...noBudget, ...noDeadline, ...noResume },
     },
   },
   langchain: {
@@ -44,6 +45,7 @@ export const facts = {
         ...noSession,
         ...noSubAgents,
         approvals: 'approvals need a checkpointer',
+        resume: 'a run goes on from a checkpointer',
         stepLimit: '`recursionLimit` counts steps of the graph, not requests',
       },
       documented: { ...noIdle, ...noBudget, ...noSubAgents },
@@ -59,6 +61,7 @@ export const facts = {
       ...noBudget,
       ...noDeadline,
       ...noSession,
+      ...noResume,
     }),
   },
   strands: {
@@ -66,7 +69,7 @@ export const facts = {
     packages: ['@strands-agents/sdk'],
     way: '`limits` of a call in loops',
     page: 'https://strandsagents.com/docs/user-guide/concepts/agents/agent-loop/',
-    lacks: both({ ...noIdle, ...noDeadline }),
+    lacks: both({ ...noIdle, ...noDeadline, ...noResume }),
   },
   pi: {
     title: 'pi',
@@ -80,9 +83,10 @@ export const facts = {
         ...noDeadline,
         ...noPeople,
         ...noSubAgents,
+        ...noResume,
         retries: 'retries are an option (`maxRetries`)',
       },
-      documented: { ...noIdle, ...noBudget, ...noDeadline, ...noPeople, ...noSubAgents },
+      documented: { ...noIdle, ...noBudget, ...noDeadline, ...noPeople, ...noSubAgents, ...noResume },
     },
   },
   statewright: {
@@ -90,7 +94,10 @@ export const facts = {
     packages: ['statewright'],
     way: 'a `memoryStore`; `limits.maxSteps` in loops',
     page: 'docs/configuration.md, docs/sessions.md',
-    lacks: { defaults: { savedApprovals: 'waiting runs are kept in a store' }, documented: {} },
+    lacks: {
+      defaults: { savedApprovals: 'waiting runs are kept in a store', resume: 'runs go on from a store' },
+      documented: {},
+    },
   },
   right: { title: 'the right loop', packages: [] },
   wrong: { title: 'the wrong loops', packages: [] },

@@ -1,5 +1,5 @@
 // One case against one library.
-import { certify, check, claims, Failure, NotCertified, NotClaimed, settles } from './verdict.mjs'
+import { certify, certifySo, check, claims, Failure, NotCertified, NotClaimed, settles } from './verdict.mjs'
 
 /** A tool that keeps the inputs of its executions. */
 function createTool(name, fields, execute) {
@@ -16,13 +16,15 @@ function createTool(name, fields, execute) {
   }
 }
 
-async function runOnce(one, { lacks, open, column, server }) {
+async function runOnce(one, { name, lacks, open, column, server }) {
   const world = {
     lacks,
     column,
     check,
     claims,
     certify,
+    certifySo,
+    stored: { name, column, ...(name === 'wrong' && { mistake: one.mistake }) },
     settles,
     tool: createTool,
     serve: (script) => server.openLane(script),
@@ -32,7 +34,7 @@ async function runOnce(one, { lacks, open, column, server }) {
     },
   }
   try {
-    return { result: 'pass', evidence: (await settles(one.run(world), 40_000)) ?? '' }
+    return { result: 'pass', evidence: (await settles(one.run(world), one.withinMs ?? 40_000)) ?? '' }
   } catch (error) {
     if (error instanceof NotCertified) return { result: 'not_certified', evidence: error.message }
     if (error instanceof NotClaimed) return { result: 'not_claimed', evidence: error.message }

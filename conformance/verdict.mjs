@@ -21,6 +21,11 @@ export function certify(lane, fault) {
   if (!lane.faults.includes(fault)) throw new NotCertified(`the fault '${fault}' did not land`)
 }
 
+/** As `certify`, where the case has seen itself whether its fault landed. */
+export function certifySo(isSo, why) {
+  if (!isSo) throw new NotCertified(why)
+}
+
 const timeIsUp = Symbol('time')
 
 /** The value of a promise, or a failure when there is none in time. */

@@ -28,7 +28,7 @@ async function runAll() {
   const lacks = facts[name].lacks?.[column] ?? {}
   const run = async (one) => {
     process.send({ begins: one.id })
-    process.send({ id: one.id, ...(await runCase(one, { lacks, open, column, server, repeats })) })
+    process.send({ id: one.id, ...(await runCase(one, { name, lacks, open, column, server, repeats })) })
   }
   const queue = asked.filter(({ alone }) => !alone).values()
   const runLane = async () => {

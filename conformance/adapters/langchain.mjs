@@ -3,6 +3,7 @@
 import { ChatOpenAI } from '@langchain/openai'
 import { createAgent, humanInTheLoopMiddleware, modelCallLimitMiddleware, tool } from 'langchain'
 import { Command, MemorySaver } from '@langchain/langgraph'
+import { fromText, toText } from './langchain-state.mjs'
 import { toSchema } from './schema.mjs'
 
 function usageOf(messages) {
@@ -90,9 +91,3 @@ export function open({ baseURL, column, tools, limits, saved }) {
     save: () => JSON.stringify({ storage: checkpointer.storage, writes: checkpointer.writes }, toText),
   }
 }
-
-/** The checkpoints of a `MemorySaver` as a text, and back. */
-const toText = (_, value) =>
-  value instanceof Uint8Array ? { bytes: Buffer.from(value).toString('latin1') } : value
-const fromText = (_, value) =>
-  typeof value?.bytes === 'string' ? new Uint8Array(Buffer.from(value.bytes, 'latin1')) : value

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { createAgent, createSession, defineTool, openaiChat } from '../../dist/src/index.js'
 import { memoryStore } from '../../dist/src/stores/index.js'
 
-const toSchema = (fields) =>
+export const toSchema = (fields) =>
   z.object(Object.fromEntries(Object.keys(fields).map((name) => [name, z.string()])))
 
 /** The records of a session as a text, and a store with what such a text says. */

@@ -5,6 +5,7 @@ import faults from './faults.mjs'
 import history from './history.mjs'
 import limits from './limits.mjs'
 import loops from './loops.mjs'
+import resume from './resume.mjs'
 import truncation from './truncation.mjs'
 import usage from './usage.mjs'
 import wire from './wire.mjs'
@@ -21,6 +22,7 @@ export const cases = [
   ...faults,
   ...concurrency,
   ...approvals,
+  ...resume,
 ].map((one) => ({
   ...one,
   needs: one.needs ?? [],

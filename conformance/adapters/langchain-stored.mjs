@@ -1,0 +1,72 @@
+// LangChain's agent with its checkpoints in a file: another process goes on by an invocation without input, as the page on durable
+// execution says. The saver is its own `MemorySaver`, whose content is written after each change.
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ChatOpenAI } from '@langchain/openai'
+import { MemorySaver } from '@langchain/langgraph'
+import { createAgent, tool } from 'langchain'
+import { fromText, toText } from './langchain-state.mjs'
+import { toSchema } from './schema.mjs'
+
+class FileSaver extends MemorySaver {
+  constructor(file, writing) {
+    super()
+    this.file = file
+    this.writing = writing
+    if (existsSync(file)) Object.assign(this, JSON.parse(readFileSync(file, 'utf8'), fromText))
+  }
+
+  async put(...given) {
+    const told = await super.put(...given)
+    this.save()
+    return told
+  }
+
+  async putWrites(...given) {
+    await super.putWrites(...given)
+    this.save()
+  }
+
+  save() {
+    this.writing(() => {
+      writeFileSync(
+        `${this.file}.new`,
+        JSON.stringify({ storage: this.storage, writes: this.writes }, toText),
+      )
+      renameSync(`${this.file}.new`, this.file)
+    })
+  }
+}
+
+export function openStored({ baseURL, folder, tools, writing }) {
+  const agent = createAgent({
+    model: new ChatOpenAI({ model: 'scripted', apiKey: 'none', maxRetries: 1, configuration: { baseURL } }),
+    tools: tools.map(({ name, description, fields, execute }) =>
+      tool((input) => execute(input), { name, description, schema: toSchema(fields) }),
+    ),
+    checkpointer: new FileSaver(join(folder, 'checkpoints.json'), writing),
+  })
+  // A checkpoint is written before the next step begins.
+  const config = { configurable: { thread_id: '1' }, durability: 'sync' }
+  const go = async (input) => {
+    try {
+      let messages = []
+      for await (const [mode, value] of await agent.stream(input, {
+        ...config,
+        streamMode: ['messages', 'values'],
+      }))
+        if (mode === 'values') messages = value.messages
+      return { text: messages.at(-1).text, ok: messages.at(-1).getType() === 'ai', ended: 'end' }
+    } catch (error) {
+      return { text: '', ok: false, ended: `${error.name}: ${error.message}` }
+    }
+  }
+  const start = (text) => go({ messages: [{ role: 'user', content: text }] })
+  return {
+    start,
+    async goOn() {
+      const { values } = await agent.getState(config)
+      return values.messages?.length > 0 ? go(null) : start('Go.')
+    },
+  }
+}

@@ -1,0 +1,34 @@
+// Statewright with its sessions in files: another process goes on by `agent.resume`.
+import { createAgent, defineTool, openaiChat } from '../../dist/src/index.js'
+import { fileStore } from '../../dist/src/stores/file/index.js'
+import { toSchema } from './statewright.mjs'
+
+const session = 'conformance'
+
+export function openStored({ baseURL, folder, tools, writing }) {
+  const files = fileStore({ dir: folder })
+  const store = { ...files, append: (...given) => writing(() => files.append(...given)) }
+  const agent = createAgent({
+    model: openaiChat({ model: 'scripted', baseURL, apiKey: 'none' }),
+    tools: tools.map(({ name, description, fields, execute }) =>
+      defineTool({ name, description, input: toSchema(fields), execute }),
+    ),
+    store,
+  })
+  const rest = async (run) => {
+    const { state, reason, output } = await run.result
+    return {
+      text: output ?? '',
+      ok: state === 'COMPLETED' && reason === 'end_turn',
+      ended: `${state}, ${reason}`,
+    }
+  }
+  const start = (text) => rest(agent.run(text, { session }))
+  return {
+    start,
+    async goOn() {
+      if (files.get(session) === null) return start('Go.')
+      return rest(await agent.resume(session))
+    },
+  }
+}

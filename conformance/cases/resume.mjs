@@ -1,0 +1,131 @@
+// A process dies by SIGKILL before and after each of its writes, and another goes on: the properties of "Resume Means Resume"
+// (arXiv:2608.03836) that a loop by itself can keep.
+import { fork } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { calls, say } from '../frames.mjs'
+
+const child = fileURLToPath(new URL('../resume-child.mjs', import.meta.url))
+const mostWrites = 40
+const end = 'Both are sent.'
+const sent = ['ada', 'ben']
+
+/** Two calls, and an answer: by what it reads, so that another process goes on with it. */
+function answer({ messages }) {
+  const turn = messages.filter(({ role }) => role === 'assistant').length
+  const call = (at) => [`c${at}`, 'send', { to: sent[at] }]
+  return turn === 0 ? calls([call(0), call(1)]) : say(end)
+}
+
+/** One process to its end: what it told, or the signal that killed it. */
+async function runProcess(given) {
+  const started = fork(child, [JSON.stringify(given)], {
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  let told
+  let printed = ''
+  started.stderr.on('data', (data) => (printed = (printed + data).slice(-300)))
+  started.on('message', (message) => (told = message))
+  const signal = await new Promise((resolve) => started.once('close', (_, by) => resolve(by)))
+  return { signal, told: told ?? { text: '', ok: false, ended: `the process ended: ${printed.trim()}` } }
+}
+
+/** What became of a session whose process died at a write, `before 3` or `after 3`; null: there is no such write. */
+async function dieAt({ serve, stored }, killAt) {
+  const folder = mkdtempSync(join(tmpdir(), 'conformance-'))
+  const lane = serve(Object.assign([], { otherwise: answer }))
+  const given = { ...stored, baseURL: lane.baseURL, folder }
+  try {
+    const { signal, told: whole } = await runProcess({ ...given, killAt })
+    if (killAt === 'never') return { told: whole }
+    if (signal !== 'SIGKILL') return null
+    const before = lane.requests.length
+    const { told } = await runProcess({ ...given, goesOn: true })
+    const file = join(folder, 'effects')
+    const effects = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').filter(Boolean) : []
+    return { killAt, effects, told, before, requests: lane.requests, refused: lane.refused }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const sweeps = new Map()
+
+/** The deaths after every write: once for all cases of a library, since a process of its own takes long to start. */
+function sweep(world) {
+  const key = JSON.stringify(world.stored)
+  const known = sweeps.get(key) ?? playDeaths(world)
+  sweeps.set(key, known)
+  return known
+}
+
+async function playDeaths(world) {
+  const whole = await dieAt(world, 'never')
+  world.check(whole.told.ok && whole.told.text === end, `without a death it ended ${whole.told.ended}`)
+  const deaths = []
+  for (let write = 1; write <= mostWrites; write++) {
+    // oxlint-disable-next-line no-await-in-loop -- one write after the other
+    const both = await Promise.all([dieAt(world, `before ${write}`), dieAt(world, `after ${write}`)])
+    if (both.includes(null)) break
+    deaths.push(...both)
+  }
+  return deaths
+}
+
+const resume = (name, title, mistake, judge) => ({
+  class: 'resume',
+  name,
+  title,
+  mistake,
+  needs: ['resume'],
+  alone: true,
+  withinMs: 240_000,
+  async run(world) {
+    const deaths = await sweep(world)
+    world.certifySo(deaths.length >= 6, `the process died only ${deaths.length} times`)
+    for (const death of deaths) {
+      const problem = judge(death)
+      world.check(!problem, `killed ${death.killAt}: ${problem}`)
+    }
+    return `killed before and after each of ${deaths.length / 2} writes`
+  },
+})
+
+/** Whether the messages of a request go on from those of an earlier one. */
+const continues = (earlier, later) =>
+  earlier.messages.every((message, at) => message.role === later.messages[at]?.role) &&
+  later.messages.length >= earlier.messages.length
+
+export default [
+  resume(
+    'effect-once',
+    'Killed at each write: no effect happens twice',
+    'repeatsEffects',
+    ({ effects, told }) => {
+      const twice = effects.find((to, at) => effects.indexOf(to) !== at)
+      return twice && `sent to ${twice} ${effects.filter((to) => to === twice).length} times (${told.ended})`
+    },
+  ),
+  resume(
+    'prefix',
+    'Killed at each write: no request after it has less of the history than one before',
+    'startsAnew',
+    ({ requests, before, told }) => {
+      const last = requests[before - 1]
+      const shorter = last && requests.slice(before).find((later) => !continues(last, later))
+      return shorter && `${shorter.messages.length} messages after ${last.messages.length} (${told.ended})`
+    },
+  ),
+  resume(
+    'valid',
+    'Killed at each write: a strict provider accepts every request',
+    'leavesCallsOpen',
+    ({ refused }) => refused[0],
+  ),
+  resume('same-end', 'Killed at each write: the run comes to the same end', 'endsAtDeath', ({ told }) =>
+    told.ok && told.text === end ? undefined : `${JSON.stringify(told.text)} (${told.ended})`,
+  ),
+]
