@@ -550,7 +550,7 @@ export const agentMachine = setup({
       states: {
         approval: {
           description: 'A person approves or rejects calls; decided calls wait until all are decided.',
-          entry: 'askForApproval',
+          entry: 'askPeople',
           on: {
             APPROVE: [
               { guard: 'isLastApproval', target: '#agent.WAITING_FOR_TOOL', actions: 'approve' },
@@ -565,7 +565,9 @@ export const agentMachine = setup({
         },
 
         toolOutput: {
-          description: 'The client runs its own calls and returns their results.',
+          description:
+            'The client runs its own calls and returns their results, and people answer what servers of tools ask.',
+          entry: 'askPeople',
           on: {
             TOOL_OUTPUT: [
               { guard: 'isLastOutput', target: '#agent.WAITING_FOR_TOOL', actions: 'acceptOutput' },

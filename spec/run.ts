@@ -40,7 +40,7 @@ export interface Moment {
   ask: (what: string, run: Run) => Verdict
 }
 
-/** Calls, by what is due for them. A call, or its sub-agent, waits for a person (`approval`), or for the client. */
+/** Calls, by what is due for them. A call, or what its sub-agent or tool asks, waits for a person, or for the client. */
 export const due: Record<string, (call: Call) => boolean> = {
   runnable: ({ done, needs, unchecked }) => !done && needs === 'nobody' && !unchecked,
   loaded: ({ unloaded }) => !unloaded,
@@ -48,21 +48,22 @@ export const due: Record<string, (call: Call) => boolean> = {
   running: ({ started, done }) => started && !done,
   unscreened: ({ unscreened }) => unscreened,
   unchecked: ({ done, unchecked }) => !done && unchecked,
-  approval: (call) => waitsFor(call, 'approval'),
-  client: (call) => waitsFor(call, 'client'),
+  approval: (call) => waitsFor(call, /approval/),
+  client: (call) => waitsFor(call, /client|elicitation/),
   paused: ({ done, needs, questions }) => !done && needs === 'child' && questions.length === 0,
 }
-const waitsFor = ({ done, needs, questions }: Call, who: string): boolean =>
-  !done && (needs === who || (needs === 'child' && questions.some((one) => !one.answer && one.needs === who)))
+const waitsFor = ({ done, needs, questions }: Call, who: RegExp): boolean =>
+  !done &&
+  (who.test(needs) || (needs === 'child' && questions.some((one) => !one.answer && who.test(one.needs))))
 
 /** The call that an answer is for, and the question of its sub-agent if it is for one. */
 export function findAsked({ calls }: Run, { type, callId }: Json): [Call | undefined, Json] {
-  const who = type === 'TOOL_OUTPUT' ? 'client' : 'approval'
+  const who = type === 'TOOL_OUTPUT' ? /client|elicitation/ : /approval/
   const own = calls.find(({ id }) => id === callId)
-  if (own) return [own.needs === who && !own.done && !own.unchecked ? own : undefined, null]
+  if (own) return [who.test(own.needs) && !own.done && !own.unchecked ? own : undefined, null]
   const above = calls.find((call) => waitsFor(call, who) && callId.startsWith(`${call.id}/`))
   const question = above?.questions.find((one) => `${above.id}/${one.callId}` === callId)
-  return [question?.needs === who && !question.answer ? above : undefined, question]
+  return [question && who.test(question.needs) && !question.answer ? above : undefined, question]
 }
 
 /** Whether guards look at the run, which may stop it or refuse its calls. */

@@ -2,7 +2,7 @@
 export {
   acceptOutput,
   approve,
-  askForApproval,
+  askPeople,
   closeInterruptedCalls,
   closeStartedCalls,
   markStarted,

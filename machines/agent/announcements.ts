@@ -1,7 +1,7 @@
 import type { ContextStrategy } from './fit.js'
 import type { Json } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
-import type { AgentState, AnyTools, UnansweredCall, Reason } from './run-result.js'
+import type { AgentState, AnyTools, Elicitation, UnansweredCall, Reason } from './run-result.js'
 import type { ResultStatus, ToolErrorKind } from './batch-calls.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
 import type { Usage } from './usage.js'
@@ -101,6 +101,8 @@ export type EmittedEvent<Tools = AnyTools> =
   /** Requests leave `dropped` messages of the transcript out from here on; `before` and `after` are tokens. */
   | { type: 'context_fitted'; strategy: ContextStrategy; before: number; after: number; dropped: number }
   | ({ type: 'approval_requested' } & UnansweredCall<Tools>)
+  /** The server of a tool asks a person something in the middle of the call. */
+  | ({ type: 'elicitation_requested'; elicitation: Elicitation } & UnansweredCall<Tools>)
   | {
       type: 'shield'
       point: ShieldPoint

@@ -1,7 +1,7 @@
 import { digest, fingerprintCall } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
-import type { MediaPart } from './messages.js'
 import type { Json } from './json.js'
+import type { MediaPart } from './messages.js'
 import type { PendingCall, Reason } from './run-result.js'
 import type { CallNeeds } from './model-response.js'
 import type { SkillChange } from './skills.js'
@@ -92,8 +92,10 @@ export interface BatchCall {
   edited?: true
   /** What its sub-agent has used, as far as it is in the run's totals. */
   childUsage?: Usage
-  /** What its sub-agent asked when it last rested; empty when it was paused. */
+  /** What its sub-agent asked when it last rested; empty when it was paused. Or what its tool asked in the middle of the call. */
   questions?: ChildQuestion[]
+  /** What its tool wants to have when it is called again with the answers. */
+  memo?: Json
   /** When its sub-agent is to be woken, which sleeps. */
   wakeAt?: number
   /** What it changes of the session's skills, once its result is a success. */
@@ -167,8 +169,11 @@ export function getFirstFingerprint({ name, arguments: text, fact }: BatchCall):
   return fact?.fingerprint ?? fingerprintCall(name, text)
 }
 
-/** A question of a sub-agent, under the id that the call has there, and how it was answered. */
-export type ChildQuestion = PendingCall & { answer?: ChildAnswer }
+/**
+ * A question of a sub-agent, under the id that the call has there, and how it was answered. `own`: the call's tool asks, not a
+ * sub-agent.
+ */
+export type ChildQuestion = PendingCall & { answer?: ChildAnswer; own?: true }
 
 /** Plain JSON: it is kept until the sub-agent resumes. */
 export type ChildAnswer =

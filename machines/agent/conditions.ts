@@ -9,6 +9,7 @@ import type { AgentContext } from './context.js'
 import {
   findChildUsage,
   haltsBatch,
+  isAnsweredBy,
   isChildPaused,
   getAskingMessageId,
   listOpenQuestions,
@@ -321,7 +322,7 @@ function isOpenCallThatNeeds({ context, event }: ConditionScope, needs: string):
   // An uncleared call is not open for answers.
   const isOpen = call
     ? call.result === undefined && call.needs === needs && !call.unchecked
-    : question?.needs === needs
+    : question !== undefined && isAnsweredBy(question.needs, needs)
   if (!isOpen) return false
   // Some providers number their calls anew in every step: a late answer must not meet the wrong one.
   const { fingerprint, messageId } = event as { fingerprint?: string; messageId?: string }
@@ -342,7 +343,7 @@ function countMissingAnswers({ context }: ConditionScope, needs: string): number
     if (call?.result !== undefined) continue
     if (call?.needs === needs) count += 1
     else if (call?.needs === 'child') {
-      count += listOpenQuestions(call).filter((question) => question.needs === needs).length
+      count += listOpenQuestions(call).filter((question) => isAnsweredBy(question.needs, needs)).length
     }
   }
   return Math.min(count, 2)

@@ -3,9 +3,8 @@ import type { UserGuardsOutput } from './consultation.js'
 import type { NewMessage } from './context.js'
 import type { CompactionOutput } from './fit.js'
 import type { Json } from './json.js'
-import type { PendingCall } from './run-result.js'
 import type { ModelActorError, ModelOutput } from './model-response.js'
-import type { ToolResult, ToolTraits } from './batch-calls.js'
+import type { ChildQuestion, ToolResult, ToolTraits } from './batch-calls.js'
 import type { MediaPart, RetrievedSnippet } from './messages.js'
 import type { CallScreening, InputScreening, OutputScreening } from './screening.js'
 import type { SkillChange } from './skills.js'
@@ -74,8 +73,11 @@ export type ActorEvent = EventBase &
     | { type: 'TOOL_RESULT'; callId: string; result: ToolResult; usage?: Usage }
     /** The usage of a sub-agent since its last report. */
     | { type: 'CHILD_USAGE'; callId: string; usage: Usage }
-    /** A sub-agent waits for answers; without questions, it was paused, or sleeps until `wakeAt`. */
-    | { type: 'CHILD_RESTS'; callId: string; questions: PendingCall[]; wakeAt?: number }
+    /**
+     * A sub-agent waits for answers; without questions, it was paused, or sleeps until `wakeAt`. Or a tool asks in the middle of
+     * its call: `memo` is what it wants to have when it is called again with the answers.
+     */
+    | { type: 'CHILD_RESTS'; callId: string; questions: ChildQuestion[]; wakeAt?: number; memo?: Json }
     /** A call has found deferred tools, or has called one: they are loaded before its result comes. */
     | { type: 'TOOLS_LOADED'; callId: string; names: readonly string[] }
     /** A running call loads a skill, or takes one back; it counts when the call succeeds. */

@@ -22,6 +22,8 @@ export function hasUnclearedContent(event: AgentMachineEvent, features: Features
     case 'TOOL_OUTPUT':
     case 'HANDLE_KEPT':
       return features.resultShields
+    case 'CHILD_RESTS':
+      return features.resultShields && event.memo !== undefined
     case 'REJECT':
       return (features.inputShields || features.resultShields) && event.why !== ''
     case 'REPLY':
@@ -46,7 +48,8 @@ export function maskContext(context: AgentContext): AgentContext {
   }
 }
 
-function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): BatchCall {
+function maskBatchCall(given: BatchCall, { tools, features }: AgentContext): BatchCall {
+  const call = features.resultShields && given.memo !== undefined ? { ...given, memo: null } : given
   const name = call.unchecked && !Object.hasOwn(tools, call.name) ? withheldName : call.name
   const seen = features.resultShields && call.handle !== undefined ? { ...call, handle: null } : call
   const shown = call.unchecked ? { ...seen, name, arguments: withheldArguments } : seen

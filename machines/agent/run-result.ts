@@ -102,7 +102,72 @@ export type AnyTools = never
  *   }
  * }
  */
-export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> & { needs: 'approval' | 'client' }
+export type PendingCall<Tools = AnyTools> = UnansweredCall<Tools> &
+  ({ needs: 'approval' | 'client'; elicitation?: never } | { needs: 'elicitation'; elicitation: Elicitation })
+
+/**
+ * What the server of a tool asks a person in the middle of a call. The answer goes to that server; the model reads neither.
+ * All of it is the server's words, invisible characters removed.
+ *
+ * @example
+ * for (const call of result.pending ?? [])
+ *   if (call.needs === 'elicitation') run.addToolOutput(call, { action: 'accept', content: { seat: '12A' } })
+ */
+export type Elicitation = {
+  /** Who asks. */
+  server: string
+  message: string
+} & ElicitationMode
+
+type ElicitationMode =
+  /** A form: a flat object of texts, numbers, yes or no, and choices. */
+  | { mode: 'form'; schema: ElicitationSchema; url?: never }
+  /** A page to open, http or https; `accept` says that the person agrees to, not that all is done there. */
+  | { mode: 'url'; url: string; schema?: never }
+
+/** A JSON Schema of the few forms that a person can be asked for. */
+export interface ElicitationSchema {
+  type: 'object'
+  properties: Record<string, ElicitationField>
+  required?: string[]
+}
+
+/** A field of a form. */
+export interface ElicitationField {
+  type: 'string' | 'number' | 'integer' | 'boolean' | 'array'
+  title?: string
+  description?: string
+  default?: ElicitationValue
+  /** Of a text: characters. */
+  minLength?: number
+  maxLength?: number
+  format?: 'email' | 'uri' | 'date' | 'date-time'
+  /** Of a number. */
+  minimum?: number
+  maximum?: number
+  /** A choice: one of these. */
+  enum?: string[]
+  /** Their names. */
+  enumNames?: string[]
+  oneOf?: { const: string; title: string }[]
+  /** Several of them. */
+  items?: { type?: 'string'; enum?: string[]; anyOf?: { const: string; title: string }[] }
+  minItems?: number
+  maxItems?: number
+}
+
+/** What a field of a form is answered with. */
+export type ElicitationValue = string | number | boolean | string[]
+
+/**
+ * What a person answers: `decline` says no to what the server asks, `cancel` only that no answer was given.
+ *
+ * @example
+ * const answer: ElicitationAnswer = { action: 'accept', content: { seat: '12A' } }
+ */
+export type ElicitationAnswer =
+  | { action: 'accept'; content?: Record<string, ElicitationValue> }
+  | { action: 'decline' | 'cancel'; content?: never }
 
 /** A call of the run's own, or one of a sub-agent's: `path` tells them apart. */
 export type UnansweredCall<Tools = AnyTools> = OwnUnansweredCall<Tools> | SubAgentUnansweredCall

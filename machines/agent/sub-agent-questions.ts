@@ -14,7 +14,12 @@ export function isChildPaused(call: BatchCall): boolean {
   return isChildAtRest(call) && (call.questions ?? []).length === 0
 }
 
-/** The unanswered questions of a call's sub-agent. */
+/** Whether an answer of this kind is for such a question: a person answers an elicitation as a client answers its call. */
+export function isAnsweredBy(needs: string, who: string): boolean {
+  return needs === who || (needs === 'elicitation' && who === 'client')
+}
+
+/** The unanswered questions of a call's sub-agent, or of its tool. */
 export function listOpenQuestions(call: BatchCall): ChildQuestion[] {
   return isChildAtRest(call) ? (call.questions ?? []).filter(({ answer }) => answer === undefined) : []
 }

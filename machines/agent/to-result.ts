@@ -1,7 +1,7 @@
 import type { AgentContext } from './context.js'
-import { getAskingMessageId, listOpenQuestions, toQuestionId } from './sub-agent-questions.js'
+import { getAskingMessageId, isAnsweredBy, listOpenQuestions, toQuestionId } from './sub-agent-questions.js'
 import type { PendingCall, RunInProgress, RunResult } from './run-result.js'
-import { type BatchCall, getCallFingerprint } from './batch-calls.js'
+import { type BatchCall, type ChildQuestion, getCallFingerprint } from './batch-calls.js'
 import { maskMessages } from './uncleared-input.js'
 
 /** A run at rest, as its user sees it. */
@@ -51,7 +51,7 @@ export function findAnswerableCall(
   for (const call of context.calls) {
     if (callId !== call.id && !callId.startsWith(`${call.id}/`)) continue
     const asked = listQuestionsOfCall(context, call).find(
-      (one) => one.callId === callId && one.needs === needs,
+      (one) => one.callId === callId && isAnsweredBy(one.needs, needs),
     )
     if (asked) return asked
   }
@@ -62,7 +62,8 @@ function canTakeAnswers({ state }: AgentContext): boolean {
   return state === 'WAITING_FOR_INPUT' || state === 'WAITING_FOR_TOOL'
 }
 
-function listCallQuestions(context: AgentContext): PendingCall[] {
+/** In any state. */
+export function listCallQuestions(context: AgentContext): PendingCall[] {
   return context.calls.flatMap((call) => listQuestionsOfCall(context, call))
 }
 
@@ -78,14 +79,15 @@ function listQuestionsOfCall(context: AgentContext, call: BatchCall): PendingCal
   ]
 }
 
-/** A question of a sub-agent, with the ids that it has in this run. */
-function toParentQuestion(context: AgentContext, call: BatchCall, question: PendingCall): PendingCall {
+/** A question of a sub-agent, or of the call's own tool, with the ids that it has in this run. */
+function toParentQuestion(context: AgentContext, call: BatchCall, asked: ChildQuestion): PendingCall {
+  const { own, ...question } = asked
   return {
     ...question,
     callId: toQuestionId(call, question),
     messageId: getAskingMessageId(context, question),
-    path: [call.name, ...(question.path ?? [])],
-  }
+    ...(!own && { path: [call.name, ...(question.path ?? [])] }),
+  } as PendingCall
 }
 
 /**

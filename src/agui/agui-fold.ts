@@ -11,12 +11,7 @@ import {
 } from '../../machines/agent/run-result.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/to-json.js'
-import {
-  createApprovalInterrupt,
-  toInterruptId,
-  toPauseId,
-  createPauseInterrupt,
-} from './approval-interrupts.js'
+import { createCallInterrupt, toInterruptId, toPauseId, createPauseInterrupt } from './approval-interrupts.js'
 import type { Turn } from '../web/chat-turn.js'
 import { CallNames, toPageMessages } from './agui-messages.js'
 import { hasAllMessages } from './client-message-ids.js'
@@ -96,7 +91,7 @@ export class AGUIEventFold {
     this.#state = status.state
     this.#reason = status.reason
     this.#error = status.error
-    for (const call of status.pending) if (call.needs === 'approval') this.#asked.set(call.callId, call)
+    for (const call of status.pending) if (call.needs !== 'client') this.#asked.set(call.callId, call)
     for (const result of status.settled) this.#lead.rememberResult(result)
   }
 
@@ -177,6 +172,11 @@ export class AGUIEventFold {
       case 'approval_requested': {
         const { type: _type, id: _id, runId: _runId, seq: _seq, at: _at, ...call } = event
         this.#asked.set(event.callId, { ...call, needs: 'approval' } as PendingCall)
+        return
+      }
+      case 'elicitation_requested': {
+        const { type: _type, id: _id, runId: _runId, seq: _seq, at: _at, ...call } = event
+        this.#asked.set(event.callId, { ...call, needs: 'elicitation' } as PendingCall)
         return
       }
       case 'usage':
@@ -273,11 +273,11 @@ export class AGUIEventFold {
       }
     }
     const interrupts = pending
-      .filter(({ needs }) => needs === 'approval')
+      .filter(({ needs }) => needs !== 'client')
       .map((call) => {
         const owner = this.#subAgents.findOwner(call.callId)
         const id = toInterruptId(this.#lead.getQuestionName(call.callId), call)
-        const interrupt = createApprovalInterrupt(id, call, this.#subAgents.getCallName(call.callId), owner)
+        const interrupt = createCallInterrupt(id, call, this.#subAgents.getCallName(call.callId), owner)
         if (owner !== undefined) asks.set(owner, [...(asks.get(owner) ?? []), interrupt.id])
         return interrupt
       })

@@ -18,7 +18,7 @@ export function toPauseId(messages: number): string {
   return `paused~${messages}`
 }
 
-export function createApprovalInterrupt(
+function createApprovalInterrupt(
   id: string,
   call: PendingCall,
   toolCallId: string,
@@ -39,6 +39,45 @@ export function createApprovalInterrupt(
       statewright: { name, arguments: call.arguments, ...(path.length > 0 && { path: [...path] }) },
     },
   }
+}
+
+/** What the server of a tool asks a person. Its answer has an `action`, and for a form the `content`. */
+function createElicitationInterrupt(
+  id: string,
+  { name, path = [], elicitation }: Extract<PendingCall, { needs: 'elicitation' }>,
+  toolCallId: string,
+  subagentRunId: string | undefined,
+): AGUIInterrupt {
+  const { server, message, mode, url, schema } = elicitation
+  const shown = { server, mode, ...(url !== undefined && { url }) }
+  return {
+    id,
+    reason: 'elicitation',
+    message: `${server} asks: ${message}`,
+    toolCallId,
+    ...(subagentRunId !== undefined && { subagentRunId }),
+    responseSchema: {
+      type: 'object',
+      properties: {
+        action: { type: 'string', enum: ['accept', 'decline', 'cancel'] },
+        ...(schema && { content: schema as unknown as Json }),
+      },
+      required: ['action'],
+    },
+    metadata: { statewright: { name, ...shown, ...(path.length > 0 && { path: [...path] }) } },
+  }
+}
+
+/** The interrupt of a question to a person. */
+export function createCallInterrupt(
+  id: string,
+  call: PendingCall,
+  toolCallId: string,
+  subagentRunId: string | undefined,
+): AGUIInterrupt {
+  return call.needs === 'elicitation'
+    ? createElicitationInterrupt(id, call, toolCallId, subagentRunId)
+    : createApprovalInterrupt(id, call, toolCallId, subagentRunId)
 }
 
 const approvalAnswerSchema: Record<string, Json> = {
@@ -83,9 +122,9 @@ export function listInterrupts({ messages, pending, state, wakeAt }: SessionView
   if (state === 'PAUSED') return [createPauseInterrupt(toPauseId(messages.length), { reason, wakeAt })]
   const names = collectCallNames(messages)
   return pending
-    .filter(({ needs }) => needs === 'approval')
+    .filter(({ needs }) => needs !== 'client')
     .map((call) => {
       const name = names.getQuestionName(call.callId)
-      return createApprovalInterrupt(toInterruptId(name, call), call, name, undefined)
+      return createCallInterrupt(toInterruptId(name, call), call, name, undefined)
     })
 }

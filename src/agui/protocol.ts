@@ -91,8 +91,11 @@ export type AGUIOutcome =
  */
 export interface AGUIInterrupt {
   id: string
-  /** `tool_call`: a call needs approval. `paused`: the run waits until it is resumed. */
-  reason: 'tool_call' | 'paused'
+  /**
+   * `tool_call`: a call needs approval. `elicitation`: the server of a tool asks a person. `paused`: the run waits until it is
+   * resumed.
+   */
+  reason: 'tool_call' | 'elicitation' | 'paused'
   message: string
   toolCallId?: string
   subagentRunId?: string

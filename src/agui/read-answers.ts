@@ -32,7 +32,7 @@ export function readAnswers({ messages, pending, state }: SessionView, input: Ag
   })
   const answeredIds = new Set(answers.map(({ callId }) => callId))
   const unanswered = [...asked].find(
-    ([, { callId, needs }]) => needs === 'approval' && !answeredIds.has(callId),
+    ([, { callId, needs }]) => needs !== 'client' && !answeredIds.has(callId),
   )
   if (unanswered) {
     throw new UsageError(
@@ -52,6 +52,10 @@ function readAnswer(call: PendingCall, { isAbandoned, payload, at }: InterruptAn
   if (needs === 'client') {
     const value = isAbandoned ? 'The user has abandoned it.' : (payload['output'] ?? payload)
     return { type: 'toolOutput', callId, fingerprint, value, isError: isAbandoned }
+  }
+  if (needs === 'elicitation') {
+    const value = isAbandoned ? { action: 'cancel' } : payload
+    return { type: 'toolOutput', callId, fingerprint, value }
   }
   const { approved, editedArgs, reason } = payload
   if (isAbandoned) return { type: 'reject', callId, fingerprint }

@@ -2,6 +2,7 @@ import { formatWakeTime } from '../core/base/wake-time.js'
 import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Ask } from './terminal-prompt.js'
 import type { Answer } from './conversation.js'
+import { askElicitation } from './ask-elicitation.js'
 import { formatCallPath, formatArguments, formatArgumentsJson } from '../core/format/format-call.js'
 
 /**
@@ -11,7 +12,10 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   if (result.state === 'PAUSED') return askToResume(result.wakeAt, ask)
   if (result.reason === 'message') return askForMessage(ask)
   const call = result.pending?.find(({ needs }) => needs === 'approval')
-  if (!call) return null
+  if (!call) {
+    const asked = result.pending?.find((one) => one.needs === 'elicitation')
+    return asked ? askElicitation(asked, ask) : null
+  }
   const { callId, fingerprint } = call
   const doubt = call.interrupted ? 'The process ended while it ran, so it may have had its effect. ' : ''
   for (;;) {

@@ -8,6 +8,7 @@ import {
 } from '../../machines/agent/run-result.js'
 import { formatCallPath, formatCallId, formatArguments } from '../core/format/format-call.js'
 import { formatQuestionWord } from './question-word.js'
+import { formatElicitation } from './ask-elicitation.js'
 import { quoteShellWord } from './shell-words.js'
 
 /** What a run at rest waits for, as a sentence. */
@@ -27,6 +28,7 @@ export function isWorking(result: RunResult | RunInProgress): result is RunInPro
 export function describeNeed(question: PendingCall): string {
   const { needs, interrupted } = question
   const call = `${describeCall(question)} [${formatCallId(formatQuestionWord(question))}]`
+  if (needs === 'elicitation') return `${call}: ${formatElicitation(question.elicitation)}`
   if (needs === 'client') return `${call} needs the client to run it`
   return `${call} needs approval${interrupted ? ': it was interrupted, and may have had its effect already' : ''}`
 }
@@ -54,6 +56,14 @@ export function formatResumeHint(
   return null
 }
 
+/** What an output of the call looks like. */
+export function formatExample({ elicitation }: PendingCall): string {
+  if (elicitation === undefined) return 'RESULT'
+  const fields = Object.keys(elicitation.schema?.properties ?? {})
+  const content = Object.fromEntries(fields.slice(0, 5).map((key) => [key, '…']))
+  return JSON.stringify({ action: 'accept', ...(fields.length > 0 && { content }) })
+}
+
 /** Includes example answers to the pending calls. */
 export function formatResumeCommand(
   sessionId: string,
@@ -65,7 +75,7 @@ export function formatResumeCommand(
     const word = formatQuestionWord(question)
     return question.needs === 'approval'
       ? ` --approve ${quoteShellWord(word)}`
-      : ` --output ${quoteShellWord(`${word}=RESULT`)}`
+      : ` --output ${quoteShellWord(`${word}=${formatExample(question)}`)}`
   })
   return command + answers.join('')
 }

@@ -171,5 +171,6 @@ function createPendingViews(context: AgentContext, tools: ToolSet | undefined): 
     arguments: toShownText(call.arguments),
     fingerprint: call.fingerprint,
     schema: (tools && findTool(call, tools))?.parameters ?? null,
+    ...(call.elicitation && { elicitation: call.elicitation }),
   }))
 }

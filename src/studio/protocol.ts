@@ -1,4 +1,5 @@
 import type { InstructionsView, ShownMessage } from './shown-message.js'
+import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
 
 export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './shown-message.js'
 import type { QueryKey } from './session-query.js'
@@ -223,12 +224,14 @@ export interface GaugeView {
 export interface PendingView {
   callId: string
   name: string
-  needs: 'approval' | 'client'
+  needs: PendingCall['needs']
   /** JSON text. */
   arguments: string
   fingerprint: string
   /** JSON Schema of the arguments; null without the agent. */
   schema: object | null
+  /** What the server of the tool asks a person. */
+  elicitation?: Elicitation
 }
 
 /** The session after record `seq`. */

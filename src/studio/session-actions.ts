@@ -8,6 +8,7 @@ import { strandedError } from '../core/sessions/session-errors.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { getAwaitedCall } from '../core/run/awaited-call.js'
+import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
@@ -159,9 +160,9 @@ export class SessionActions {
       case 'reject':
       case 'tool_output': {
         const { callId, fingerprint } = answer
-        getAwaitedCall(context, callId, answer.type === 'tool_output' ? 'client' : 'approval', {
-          fingerprint,
-        })
+        const needs = answer.type === 'tool_output' ? 'client' : 'approval'
+        const { elicitation } = getAwaitedCall(context, callId, needs, { fingerprint })
+        if (elicitation && answer.type === 'tool_output') readElicitationAnswer(elicitation, answer.value)
         return
       }
       case 'reply':

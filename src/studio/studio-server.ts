@@ -240,6 +240,7 @@ const statusByCode: Record<string, number> = {
   unknown_session: 404,
   too_large: 413,
   invalid_input: 400,
+  invalid_answer: 400,
   invalid_option: 400,
   store_unavailable: 503,
 }

@@ -2,7 +2,7 @@ import type { AgentContext, GuardrailVerdict } from '../../machines/agent/contex
 import { explainEnd } from '../../machines/agent/explain-end.js'
 import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
-import { isRestState, isWorkState } from '../../machines/agent/run-result.js'
+import { isRestState, isWorkState, type PendingCall } from '../../machines/agent/run-result.js'
 import { formatWakeTime } from '../core/base/wake-time.js'
 import { formatCount, shorten } from '../core/format/format-words.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
@@ -81,11 +81,12 @@ function formatWork({ state, calls, steps }: AgentContext): string {
 
 function formatWait(context: AgentContext): string {
   const asked = listAnswerableCalls(context)
-  const names = (needs: 'approval' | 'client'): string =>
+  const names = (needs: PendingCall['needs']): string =>
     joinNames(asked.filter((one) => one.needs === needs).map(({ name }) => shorten(name, 40)))
   const waits = [
     ...(names('approval') === '' ? [] : [`your approval of ${names('approval')}`]),
     ...(names('client') === '' ? [] : [`the output of ${names('client')}`]),
+    ...(names('elicitation') === '' ? [] : [`your answer to what ${names('elicitation')} asks`]),
   ]
   return `It waits for ${waits.join(' and ') || 'your message'}.`
 }

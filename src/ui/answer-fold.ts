@@ -1,8 +1,15 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage, MediaPart, Message } from '../../machines/agent/messages.js'
-import type { AgentState, UnansweredCall, Reason } from '../../machines/agent/run-result.js'
+import type {
+  AgentState,
+  Elicitation,
+  PendingCall,
+  UnansweredCall,
+  Reason,
+} from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { toApprovalId } from '../web/approval-id.js'
+import { toElicitationCall } from './elicitation-part.js'
 import { toAnswerId, isSteering, getShownContent, type Turn } from '../web/chat-turn.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { toBranchesPart } from './ui-messages.js'
@@ -54,6 +61,8 @@ export class AnswerFold {
   #error: string | null = null
   /** Approval requests that the page has. */
   readonly #asked = new Set<string>()
+  /** What servers ask, by the ids of the calls that this stream has shown it as. */
+  readonly #elicitations = new Set<string>()
   readonly #point: BranchPoint | undefined
   /** Approval requests that the page must not get. */
   readonly #answered: ReadonlySet<string>
@@ -186,6 +195,9 @@ export class AnswerFold {
       case 'approval_requested':
         this.#writeQuestion(event)
         return
+      case 'elicitation_requested':
+        this.#writeElicitation(event)
+        return
       case 'usage':
         this.#writeUsage(event.run)
         return
@@ -243,6 +255,7 @@ export class AnswerFold {
     toolCallId: string,
     { status, content, media }: { status: ResultStatus; content: string; media?: MediaPart[] },
   ): void {
+    this.#closeElicitations(toolCallId)
     const ending = toOutputState(status)
     if (ending === 'available')
       this.#write({ type: 'tool-output-available', toolCallId, output: parseOutput(content) })
@@ -264,10 +277,28 @@ export class AnswerFold {
     this.#write({ type: 'tool-approval-request', toolCallId: call.callId, approvalId })
   }
 
+  /** What a server asks is shown as a call of its own, which the page answers as one of its own. */
+  #writeElicitation(call: UnansweredCall & { elicitation: Elicitation }): void {
+    const requestId = toApprovalId(call)
+    if (this.#asked.has(requestId) || this.#answered.has(requestId)) return
+    this.#asked.add(requestId)
+    this.#elicitations.add(call.callId)
+    this.#write({ type: 'tool-input-available', ...toElicitationCall(call) })
+  }
+
+  /** A page that has not answered itself is told that the question is gone. */
+  #closeElicitations(callId: string): void {
+    for (const toolCallId of this.#elicitations) {
+      if (!toolCallId.startsWith(`${callId}/`)) continue
+      this.#elicitations.delete(toolCallId)
+      this.#write({ type: 'tool-output-available', toolCallId, output: { action: 'closed' } })
+    }
+  }
+
   /** Notes that the page already has this request. */
-  #rememberQuestion(call: UnansweredCall): void {
+  #rememberQuestion(call: PendingCall): void {
     this.#asked.add(toApprovalId(call))
-    if (call.path) this.#children.rememberCall(call.callId)
+    if (call.path && !call.elicitation) this.#children.rememberCall(call.callId)
   }
 
   #writeUsage({
@@ -290,7 +321,10 @@ export class AnswerFold {
   #writeTurn({ messages, settled, pending }: Turn): void {
     for (const message of messages) this.#writeMessage(message)
     for (const { callId, ...result } of settled) this.#writeResult(callId, result)
-    for (const call of pending) if (call.needs === 'approval') this.#writeQuestion(call)
+    for (const call of pending) {
+      if (call.needs === 'approval') this.#writeQuestion(call)
+      else if (call.needs === 'elicitation') this.#writeElicitation(call)
+    }
   }
 
   #writeMessage(message: Message): void {
@@ -323,6 +357,7 @@ function isAnswerEvent(event: AgentEvent): boolean {
     case 'tool_call':
     case 'tool_result':
     case 'approval_requested':
+    case 'elicitation_requested':
       return true
     default:
       return false

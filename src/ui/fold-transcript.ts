@@ -1,7 +1,7 @@
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { MediaPart, UserMessage } from '../../machines/agent/messages.js'
-import type { AgentState, UnansweredCall, Reason } from '../../machines/agent/run-result.js'
+import type { AgentState, Elicitation, UnansweredCall, Reason } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 
 /**
@@ -17,8 +17,8 @@ export interface Transcript {
   state: AgentState
   reason: Reason | null
   items: readonly TranscriptItem[]
-  /** The calls that wait for approval: send the call back with the answer. */
-  questions: readonly UnansweredCall[]
+  /** The calls that wait for approval: send the call back with the answer. With an `elicitation`: what the server of a tool asks. */
+  questions: readonly (UnansweredCall & { elicitation?: Elicitation })[]
   /** Tokens and USD of the run so far. */
   usage?: { totalTokens: number; cost: number | null }
   /** Why the run failed, as a sentence. */
@@ -116,14 +116,15 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
       return updateCall(before, event.callId, { progress: event.progress })
     case 'tool_result': {
       const { callId, status, content: result, media } = event
-      const questions = before.questions.filter((asked) => asked.callId !== callId)
+      const questions = before.questions.filter((asked) => !isAbout(asked.callId, callId))
       return updateCall({ ...before, questions }, callId, { status, result, ...(media && { media }) })
     }
     case 'child_event': {
       const call = findCall(before, event.callId)
       return call ? updateCall(before, call.id, { child: foldTranscript(call.child, event.event) }) : before
     }
-    case 'approval_requested': {
+    case 'approval_requested':
+    case 'elicitation_requested': {
       const { id: _i, runId: _r, seq: _s, at: _a, type: _t, ...question } = event
       const others = before.questions.filter(({ callId }) => callId !== question.callId)
       return { ...before, questions: [...others, question as UnansweredCall] }
@@ -219,6 +220,11 @@ function withdrawCalls(before: Transcript, isMeant: (call: CallItem) => boolean)
   const items = before.items.filter((item) => !isOpenCall(item) || !isMeant(item))
   const withdrawn = before.items.length - items.length
   return withdrawn === 0 ? before : setOpenCalls({ ...before, items }, openCalls - withdrawn)
+}
+
+/** Whether a question is about this call: the call itself, or what its tool or its sub-agent asks. */
+function isAbout(questionId: string, callId: string): boolean {
+  return questionId === callId || questionId.startsWith(`${callId}/`)
 }
 
 function toText(content: UserMessage['content']): string {

@@ -3,6 +3,7 @@ import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { optionsRule, expectArgument, listRule } from '../core/base/expect-argument.js'
 import { toApprovalId } from '../web/approval-id.js'
+import { toElicitationPart } from './elicitation-part.js'
 import { toAnswerId, findClientId, isSteering, getShownContent } from '../web/chat-turn.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { Protocol, UIMessage, UIMessagePart } from './ui-message-chunks.js'
@@ -133,6 +134,8 @@ function addResult(parts: UIMessagePart[], message: ToolMessage): void {
 }
 
 function addQuestion(parts: UIMessagePart[], call: PendingCall): void {
+  if (call.needs === 'elicitation')
+    parts.push({ type: 'dynamic-tool', state: 'input-available', ...toElicitationPart(call) })
   if (call.needs !== 'approval') return
   const { callId: toolCallId, name, arguments: text, path } = call
   const asked = { toolCallId, input: parseArguments(text).input, state: 'approval-requested' as const }

@@ -5,6 +5,7 @@ import type { Agent } from '../core/agent/agent-options.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { hasCode } from './chat-errors.js'
 import { getAwaitedCall } from '../core/run/awaited-call.js'
+import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
 import { toOutputValue } from '../core/run/tool-output-event.js'
 import { UsageError } from '../core/base/errors.js'
 import { toTurn } from './chat-turn.js'
@@ -28,7 +29,7 @@ export interface PageAnswers {
  * Returns the answers to apply. A page repeats its earlier answers with each new one: they are left out when there is a
  * new one.
  *
- * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`; then no answer is applied
+ * @throws {UsageError} `unknown_call`, `already_answered`, `stale_answer`, `invalid_answer`; then no answer is applied
  */
 export function checkAnswers(
   context: AgentContext | undefined,
@@ -40,8 +41,12 @@ export function checkAnswers(
     context?.calls.some(({ id }) => id === answer.callId || answer.callId.startsWith(`${id}/`)) ?? false
   const hasNew = answers.some(isNew)
   const selected = answers.filter((answer) => isNew(answer) || !hasNew || !isKnown(answer))
-  for (const { callId, fingerprint, type } of selected)
-    getAwaitedCall(context, callId, type === 'toolOutput' ? 'client' : 'approval', { fingerprint })
+  for (const answer of selected) {
+    const { callId, fingerprint, type } = answer
+    const needs = type === 'toolOutput' ? 'client' : 'approval'
+    const { elicitation } = getAwaitedCall(context, callId, needs, { fingerprint })
+    if (elicitation && type === 'toolOutput') readElicitationAnswer(elicitation, answer.value)
+  }
   if (context && /^m\d+\.answer$/.test(messageId) && toTurn(context).messageId !== messageId)
     throw staleBranchError(messageId)
   return selected

@@ -6,6 +6,7 @@ import type { ExposeOptions } from './exposure.js'
 /** Other codes are answered with 409: the session is not in a state that allows the request. */
 const statusByCode: Readonly<Record<string, number>> = {
   invalid_input: 400,
+  invalid_answer: 400,
   invalid_option: 400,
   invalid_session: 400,
   unknown_client: 400,
@@ -33,6 +34,7 @@ const statusByCode: Readonly<Record<string, number>> = {
 /** Errors of the request itself: their message helps the sender and reveals nothing about the server. */
 const requestErrorCodes: ReadonlySet<string> = new Set([
   'invalid_input',
+  'invalid_answer',
   'invalid_option',
   'invalid_session',
   'unknown_client',

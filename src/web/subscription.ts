@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { Message } from '../../machines/agent/messages.js'
+import { isRequest } from '../../machines/agent/requests.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { toApprovalId } from './approval-id.js'
@@ -77,7 +78,7 @@ function getMessagesBefore({ run, turn }: LiveRun): readonly Message[] {
 function listAnsweredQuestions({ run, turn, buffer }: LiveRun): ReadonlySet<string> {
   const asked = new Set<string>((turn?.pending ?? []).map(toApprovalId))
   for (const entry of buffer.entries)
-    if ('event' in entry && entry.event?.type === 'approval_requested') asked.add(toApprovalId(entry.event))
+    if ('event' in entry && entry.event && isRequest(entry.event)) asked.add(toApprovalId(entry.event))
   if (asked.size === 0) return noQuestions
   const { context } = run.snapshot() as { context: AgentContext }
   for (const open of listAnswerableCalls(context)) asked.delete(toApprovalId(open))

@@ -56,6 +56,7 @@ test('the tables go every path as XState does, with the same actions and events'
 const takesNothingOfItsOwn = new Set([
   'with an output schema',
   'with capped calls',
+  'with tools that ask',
   'with sleep, when the budget is spent',
   'with prepared steps, input shields and a window',
 ])

@@ -46,6 +46,7 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   context_fitted: 'exit: events',
   tools_loaded: 'no: names of tools',
   approval_requested: 'exit: events',
+  elicitation_requested: 'exit: events',
   shield: 'exit: events',
   memory: 'no: what memory finds is nobody’s to withhold, and its query is the screened input',
   step_started: 'exit: events',

@@ -136,6 +136,12 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
               onPick={(toolCallId, seat) =>
                 void chat.addToolOutput({ tool: 'pick_seat', toolCallId, output: { seat } })
               }
+              onAnswer={(toolCallId, output) =>
+                // The call that asks has no result yet, so the answer is sent by itself.
+                void Promise.resolve(
+                  chat.addToolOutput({ tool: 'elicitation' as never, toolCallId, output: output as never }),
+                ).then(() => sendMessage())
+              }
             />
           ))}
           {status === 'submitted' && <p className="dots" aria-label="The answer is on its way" />}

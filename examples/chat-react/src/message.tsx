@@ -1,5 +1,7 @@
 import { Markdown } from 'markdown-to-jsx'
+import type { Elicitation, ElicitationAnswer } from 'statewright'
 import type { ChatMessage } from './chats'
+import { ElicitationView } from './elicitation'
 
 type Part = ChatMessage['parts'][number]
 type CallPart = Extract<Part, { toolCallId: string }>
@@ -12,6 +14,7 @@ interface MessageProps {
   onBranch: ((branch: number) => void) | undefined
   onApprove: (approvalId: string, approved: boolean) => void
   onPick: (toolCallId: string, seat: string) => void
+  onAnswer: (toolCallId: string, answer: ElicitationAnswer) => void
 }
 
 export const textOf = ({ parts }: ChatMessage): string =>
@@ -75,6 +78,15 @@ function PartView({ part, ...props }: { part: Part } & MessageProps) {
       return null
     case 'tool-pick_seat':
       return <SeatView part={part} onPick={props.onPick} />
+    case 'dynamic-tool':
+      if (part.toolName !== 'elicitation') return <CallView part={part} onApprove={props.onApprove} />
+      return (
+        <ElicitationView
+          asked={part.input as Elicitation}
+          answer={part.state === 'output-available' ? (part.output as ElicitationAnswer) : undefined}
+          onAnswer={(answer) => props.onAnswer(part.toolCallId, answer)}
+        />
+      )
     default:
       return 'toolCallId' in part ? <CallView part={part} onApprove={props.onApprove} /> : null
   }

@@ -4,7 +4,7 @@ import { toAction } from '../update-action.js'
 import { getEventTime } from '../machine-events.js'
 import { isChildPaused, withAnswer } from '../sub-agent-questions.js'
 import { isInDoubt, findResumedTools } from '../in-doubt.js'
-import { listApprovalRequests } from '../approval-requests.js'
+import { listRequests } from '../requests.js'
 import { type BatchCall, isRunnable } from '../batch-calls.js'
 import { rejectionPrefix } from '../screening.js'
 import { spendForChild } from './sub-agent-usage.js'
@@ -126,8 +126,8 @@ export const settleBatch = toAction((context, event, emit) => {
   }
 })
 
-export const askForApproval = toAction((context, _event, emit) => {
-  for (const question of listApprovalRequests(context)) emit(question)
+export const askPeople = toAction((context, _event, emit) => {
+  for (const request of listRequests(context)) emit(request)
   return undefined
 })
 
@@ -145,14 +145,15 @@ export const approve = toAction((context, event, emit) => {
   // Records of uncleared content are marked `withheld`; logs of older versions, which did not screen edits, have no
   // mark.
   const unchecked = context.features.callShields && event.withheld ? { unchecked: true as const } : {}
-  const edit =
-    event.arguments === undefined ? {} : { arguments: event.arguments, edited: true as const, ...unchecked }
   return {
-    calls: context.calls.map((call) =>
-      call.id === event.callId && call.needs === 'approval' && call.result === undefined
-        ? { ...call, ...edit, needs: 'nobody' as const, approved: true as const }
-        : call,
-    ),
+    calls: context.calls.map((call) => {
+      if (call.id !== event.callId || call.needs !== 'approval' || call.result !== undefined) return call
+      const free = { needs: 'nobody' as const, approved: true as const }
+      if (edited === undefined) return { ...call, ...free }
+      // What was asked about the arguments before does not hold for these.
+      const { questions: _questions, memo: _memo, ...fresh } = call
+      return { ...fresh, arguments: edited, edited: true as const, ...unchecked, ...free }
+    }),
   }
 })
 

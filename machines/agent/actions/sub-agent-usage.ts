@@ -27,15 +27,16 @@ export function spendForChild(
   }
 }
 
-/** A sub-agent rests. It has not ended, so its call stays open. */
+/** A sub-agent rests, or a tool asks. It has not ended, so its call stays open. */
 export const noteChildRest = toAction((context, event) => {
   if (event.type !== 'CHILD_RESTS') return undefined
   return {
     calls: context.calls.map((call) => {
       if (call.id !== event.callId || call.result !== undefined) return call
-      const { started: _started, wakeAt: _before, ...resting } = call
-      const sleep = event.wakeAt === undefined ? {} : { wakeAt: event.wakeAt }
-      return { ...resting, needs: 'child' as const, questions: event.questions, ...sleep }
+      const { started: _started, wakeAt: _before, memo: _last, ...resting } = call
+      const { questions, wakeAt, memo } = event
+      const kept = { ...(wakeAt !== undefined && { wakeAt }), ...(memo !== undefined && { memo }) }
+      return { ...resting, needs: 'child' as const, questions, ...kept }
     }),
   }
 })

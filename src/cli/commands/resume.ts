@@ -1,6 +1,8 @@
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { RunInProgress, RunResult, PendingCall } from '../../../machines/agent/run-result.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
 import { nothingToResumeError } from '../../core/sessions/session-errors.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
 import { sessionBusyError } from '../../core/sessions/store/store-refusals.js'
@@ -14,7 +16,7 @@ import { type ExitCode, toExitCode } from '../exit-codes.js'
 import { findSession } from '../find-session.js'
 import { canAsk } from '../terminal-prompt.js'
 import { followRun, showRest } from '../follow-run.js'
-import { isWorking, describeCall, describeNeed } from '../resume-hints.js'
+import { formatExample, isWorking, describeCall, describeNeed } from '../resume-hints.js'
 import { loadConfig } from '../load-config.js'
 import { withSessionStore } from '../open-session-store.js'
 import { readPiped } from '../prompt.js'
@@ -204,7 +206,7 @@ function createAnswers(
     const match = matchCall(text, pending)
     if (match === undefined) throw unknownCallError(kind, text, state, pending)
     const { call, rest } = match
-    if ((call.needs === 'client') !== (kind === 'output')) throw wrongKindError(kind, call)
+    if ((call.needs !== 'approval') !== (kind === 'output')) throw wrongKindError(kind, call)
     if (match.kind !== 'asked') throw wrongQuestionError(kind, match)
     if (answered.has(call.callId))
       throw badUsageError(`Call '${formatCallId(call.callId)}' is answered twice.`, `--${kind}`)
@@ -232,9 +234,22 @@ function createAnswer(kind: AnswerKind, call: PendingCall, text: string | undefi
           `--output needs the result, too: --output ${quoteShellWord(`${formatQuestionWord(call)}=TEXT`)}.`,
           '--output',
         )
+      checkElicitationAnswer(call, text)
       return (run) => {
         run.addToolOutput(callId, text, { fingerprint })
       }
+  }
+}
+
+/** Before the first answer is applied. */
+function checkElicitationAnswer(call: PendingCall, text: string): void {
+  if (call.elicitation === undefined) return
+  try {
+    readElicitationAnswer(call.elicitation, text)
+  } catch (cause) {
+    const example = quoteShellWord(`${formatQuestionWord(call)}=${formatExample(call)}`)
+    const message = `--output: ${describeError(cause)} Write --output ${example}.`
+    throw badUsageError(message, '--output', { cause })
   }
 }
 
@@ -276,7 +291,7 @@ function wrongKindError(kind: AnswerKind, call: PendingCall): Error {
   const remedy =
     call.needs === 'approval'
       ? `--approve ${quoteShellWord(word)} or --reject ${quoteShellWord(word)}`
-      : `--output ${quoteShellWord(`${word}=TEXT`)}`
+      : `--output ${quoteShellWord(`${word}=${call.elicitation ? formatExample(call) : 'TEXT'}`)}`
   return badUsageError(
     `--${kind} does not fit call '${formatCallId(call.callId)}': answer it with ${remedy}.`,
     `--${kind}`,

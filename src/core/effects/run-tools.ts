@@ -4,9 +4,14 @@ import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 import type { Json } from '../../../machines/agent/json.js'
 import type { BatchCall, ToolResult } from '../../../machines/agent/batch-calls.js'
+import { type Ask, toQuestions } from '../tools/ask.js'
 import { type RunBatchOptions, RunningBatch } from '../tools/running-batch.js'
+import type { RunnableCall } from '../tools/running-call.js'
+import { provideAnswerReader } from '../sessions/answer-reader.js'
+import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import type { ToolSet } from '../tools/tool-set.js'
 import { type CallAbort, createLeftReason } from '../base/abort.js'
+import { loadOnce } from '../base/lazy-load.js'
 import type { Clock } from '../base/clock.js'
 import { type BatchScope, SubAgentBatch } from './sub-agent-batch.js'
 import type { AgentParts } from '../live/agent-parts.js'
@@ -22,6 +27,8 @@ export function runTools(parts: AgentParts, scope: BatchScope): () => void {
   void batch.start()
   return () => batch.stop()
 }
+
+const loadScreening = loadOnce(() => import('./screen-text.js'))
 
 /** The batch at hand, as those see it who carry out its calls. */
 class ToolBatch implements RunBatchOptions {
@@ -135,6 +142,31 @@ class ToolBatch implements RunBatchOptions {
     if (added.length > 0) sendBack({ type: 'TOOLS_LOADED', callId, names: added })
   }
 
+  async onAsk(call: RunnableCall, ask: Ask): Promise<ToolResult | null> {
+    const { id: callId } = call
+    provideAnswerReader(readElicitationAnswer)
+    // A question is shown to people as a result is to the model: shields see it first.
+    if (this.#scope.context.features.resultShields && !(await this.#isCleared(call, ask))) return refusedToAsk
+    this.#scope.sendBack({ type: 'CHILD_RESTS', callId, questions: toQuestions(call, ask), memo: ask.memo })
+    return null
+  }
+
+  /** What a shield would change of a question is not asked: a form with gaps has no meaning. */
+  async #isCleared({ id: callId, name: toolName }: RunnableCall, { elicitations }: Ask): Promise<boolean> {
+    const { runtime, context, abort } = this.#scope
+    const scope = { runtime, context, signal: abort.signal }
+    const { screenText } = await loadScreening()
+    const asked = JSON.stringify(elicitations)
+    const { action, findings } = await screenText(this.#parts, scope, 'toolOutput', asked, {
+      callId,
+      toolName,
+    })
+    for (const finding of findings)
+      if (finding.action !== 'allow')
+        runtime.emit({ ...finding, type: 'shield', point: 'toolOutput', action: finding.action, callId })
+    return action === 'allow' || action === 'warn'
+  }
+
   onSkillChange(callId: string, change: SkillChange): void {
     this.#scope.sendBack({ type: 'SKILL_CHANGED', callId, change })
   }
@@ -196,6 +228,13 @@ function withoutPublicMessage(result: ToolResult): ToolResult {
 
 function isStarted({ started, result }: BatchCall): boolean {
   return started === true && result === undefined
+}
+
+const refusedToAsk: ToolResult = {
+  status: 'blocked',
+  content:
+    'The server of the tool asks a person something that a shield does not let through: the call came to nothing.',
+  durationMs: 0,
 }
 
 const notStarted: ToolResult = {

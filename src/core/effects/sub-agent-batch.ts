@@ -296,6 +296,7 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   retry: true,
   guardrail: true,
   approval_requested: true,
+  elicitation_requested: true,
   shield: true,
   memory: true,
   step_started: true,

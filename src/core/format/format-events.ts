@@ -6,7 +6,13 @@ import { optionsRule, expectArgument } from '../base/expect-argument.js'
 import { createPaint, type Paint, type Style } from './paint.js'
 import { formatRunSummary, getStateStyle } from './run-summary.js'
 import { stripControls, formatCount, formatDuration, getFirstLine, shorten } from './format-words.js'
-import { formatToolName, formatCallPath, formatCallId, formatArguments } from './format-call.js'
+import {
+  escapeInvisible,
+  formatToolName,
+  formatCallPath,
+  formatCallId,
+  formatArguments,
+} from './format-call.js'
 import { formatMessageText } from './message-text.js'
 
 /** How `createEventFormatter` writes. */
@@ -198,6 +204,11 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
         '? approval',
         `${formatCallPath(event)}(${shown}) waits for a person (call ${call})`,
       )
+    }
+    case 'elicitation_requested': {
+      const { server, message, url = '' } = event.elicitation
+      const asked = escapeInvisible(`${server} asks: ${message} ${url}`.trim())
+      return note('yellow', '? question', `${shorten(asked, width)} (call ${formatCallId(event.callId)})`)
     }
     case 'warning':
       return note('yellow', `! ${event.code}`, event.message)

@@ -9,6 +9,8 @@ export function hasOpenChild(
   { tools }: Pick<AgentContext, 'tools'>,
   { name, questions, started, result }: BatchCall,
 ): boolean {
+  // A tool that asks has no session.
+  if (questions?.some(({ own }) => own)) return false
   const isBegun = questions !== undefined || (started === true && tools[name]?.delegate === true)
   return isBegun && result === undefined
 }

@@ -3,7 +3,7 @@ import { extendObject } from '../../../guards/lib/extended.js'
 import type { AgentEvent, EmittedEvent } from '../../../machines/agent/announcements.js'
 import type { AgentContext, AgentInput } from '../../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
-import { listApprovalRequests } from '../../../machines/agent/approval-requests.js'
+import { isRequest, listRequests } from '../../../machines/agent/requests.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import { addUsage, type Usage } from '../../../machines/agent/usage.js'
@@ -329,7 +329,7 @@ export class AgentRuntime {
     const open = listAnswerableCalls(context)
     return this.#currentEvents.filter(
       (event) =>
-        event.type !== 'approval_requested' ||
+        !isRequest(event) ||
         open.some(({ callId, fingerprint }) => callId === event.callId && fingerprint === event.fingerprint),
     )
   }
@@ -340,7 +340,7 @@ export class AgentRuntime {
     this.#hasEmittedState = true
     const { state: to, reason } = context
     this.emit({ type: 'state_changed', from: null, to, reason })
-    if (to === 'WAITING_FOR_INPUT') for (const question of listApprovalRequests(context)) this.emit(question)
+    if (to === 'WAITING_FOR_INPUT') for (const request of listRequests(context)) this.emit(request)
   }
 
   #stampEvent(announcement: EmittedEvent): AgentEvent {
@@ -351,12 +351,16 @@ export class AgentRuntime {
 
   #rememberEvent(event: AgentEvent): void {
     if (event.type === 'state_changed') this.#currentEvents = [event]
-    else if (event.type === 'approval_requested') this.#currentEvents.push(event)
+    else if (isRequest(event)) this.#currentEvents.push(event)
   }
 }
 
 /** The types of events that late subscribers receive. */
-const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set(['state_changed', 'approval_requested'])
+const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set([
+  'state_changed',
+  'approval_requested',
+  'elicitation_requested',
+])
 
 /** XState has no other way to ask; where it should have none at all some day, everybody counts as listening. */
 function hasListener(actor: AnyActorRef, type: string): boolean {

@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { UnansweredCall, PendingCall } from '../../../machines/agent/run-result.js'
+import { isAnsweredBy } from '../../../machines/agent/sub-agent-questions.js'
 import { findAnswerableCall, listAnswerableCalls } from '../../../machines/agent/to-result.js'
 import { UsageError } from '../base/errors.js'
 import { expectArgument, optionsRule } from '../base/expect-argument.js'
@@ -85,7 +86,9 @@ function notAwaitedError(
   callId: string,
   needs: PendingCall['needs'],
 ): UsageError {
-  const waiting = (context ? listAnswerableCalls(context) : []).filter((call) => call.needs === needs)
+  const waiting = (context ? listAnswerableCalls(context) : []).filter((call) =>
+    isAnsweredBy(call.needs, needs),
+  )
   const others =
     waiting.length > 0
       ? `Waiting: ${waiting.map((call) => call.callId).join(', ')}.`

@@ -20,6 +20,8 @@ import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import { queueMessage, readSteeringInput } from './queue-message.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, createToolSet } from '../tools/tool-set.js'
+import { provideAnswerReader } from '../sessions/answer-reader.js'
+import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
 import { getAwaitedCall } from './awaited-call.js'
 import { toToolOutputEvent } from './tool-output-event.js'
 import { cancelStoredRun, type StoreParts } from './end-stored-run.js'
@@ -287,6 +289,7 @@ async function toAnswerEvent(
   const meant = { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
   if (message.type === 'reject') return { type: 'REJECT', ...meant, why: message.why ?? '' }
   if (message.type === 'toolOutput') {
+    provideAnswerReader(readElicitationAnswer)
     const { value, isError } = message
     const maxChars = context.config.toolCalls.maxResultChars
     return toToolOutputEvent(asked, value, { maxChars, isError: isError === true || value instanceof Error })

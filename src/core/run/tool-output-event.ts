@@ -1,14 +1,20 @@
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import type { PendingCall } from '../../../machines/agent/run-result.js'
 import { formatResult } from '../tools/tool-content.js'
+import { readAnswer } from '../sessions/answer-reader.js'
 
-/** The event for the result of a client's call. An Error is an error result. */
+/**
+ * The event for the result of a client's call, or for what a person answers to an elicitation. An Error is an error result.
+ * @throws {UsageError} `invalid_answer`
+ */
 export function toToolOutputEvent(
-  { callId, fingerprint, messageId }: Pick<PendingCall, 'callId' | 'fingerprint' | 'messageId'>,
+  { callId, fingerprint, messageId, elicitation }: PendingCall,
   value: unknown,
   { maxChars, isError = value instanceof Error }: { maxChars: number; isError?: boolean },
 ): Extract<ControlEvent, { type: 'TOOL_OUTPUT' }> {
-  const { content, media } = formatResult(value instanceof Error ? value.message : value, maxChars)
+  const { content, media } = elicitation
+    ? { content: readAnswer(elicitation, value), media: undefined }
+    : formatResult(value instanceof Error ? value.message : value, maxChars)
   return {
     type: 'TOOL_OUTPUT',
     callId,
@@ -16,7 +22,7 @@ export function toToolOutputEvent(
     fingerprint,
     ...(messageId !== undefined && { messageId }),
     ...(media && { media }),
-    ...(isError && { isError }),
+    ...(isError && !elicitation && { isError }),
   }
 }
 

@@ -173,6 +173,8 @@ class RecordClearer {
           },
         }
       }
+      case 'CHILD_RESTS':
+        return { ...event, memo: null }
       case 'TOOL_OUTPUT': {
         const { media, ...output } = event
         const cleared = this.#findResult(event.callId, i)

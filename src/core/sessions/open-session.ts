@@ -4,6 +4,8 @@ import type { Clock } from '../base/clock.js'
 import { describeError } from '../base/describe-error.js'
 import type { Interpreter } from '../interpreter/interpreter.js'
 import type { AgentDefinition } from './agent-definition.js'
+import { provideAnswerReader } from './answer-reader.js'
+import { readElicitationAnswer } from './elicitation-answer.js'
 import { StoreError } from './store/store-error.js'
 import type { Lease, SessionStore } from './store/store.js'
 import { acquireLease, releaseLease } from './log/release-lease.js'
@@ -40,6 +42,7 @@ export async function openSession(
   sessionId: string,
   { clock, holder, name, parent, definition, interpreter }: OpenSessionOptions,
 ): Promise<AcquiredSession> {
+  provideAnswerReader(readElicitationAnswer)
   let lease: Lease | undefined
   try {
     lease = await acquireLease(store, sessionId, { holder, ttlMs: leaseMs })

@@ -7,6 +7,7 @@ import type {
   ToolResult,
 } from '../../../machines/agent/batch-calls.js'
 import type { Clock } from '../base/clock.js'
+import { Ask, rememberAsked } from './ask.js'
 import type { Delegate, Tool, ToolExecution, ToolSearch } from './tool.js'
 import { CallAbort, attachSignal } from '../base/abort.js'
 import { classifyToolError, findPublicMessage } from './classify-tool-error.js'
@@ -27,7 +28,7 @@ import type { TelemetryStepInfo, RunTelemetry } from '../telemetry/telemetry.js'
 
 export type RunnableCall = Pick<
   BatchCall,
-  'id' | 'name' | 'arguments' | 'undecided' | 'hosted' | 'unloaded' | 'handle'
+  'id' | 'name' | 'arguments' | 'undecided' | 'hosted' | 'unloaded' | 'handle' | 'questions' | 'memo'
 >
 
 /** What calls are carried out with; those of a batch share it. */
@@ -51,6 +52,8 @@ export interface RunCallOptions {
   onSkillChange?: (callId: string, change: SkillChange) => void
   /** A call keeps what its tool goes on from in another process. Settles once that is durable. */
   onHandle?: (callId: string, handle: Json) => Promise<void>
+  /** Lets a call rest that asks people: null. Or what it comes to, where it may not ask. Absent: none can. Never rejects. */
+  onAsk?: (call: RunnableCall, ask: Ask) => Promise<ToolResult | null>
   /** What measures the run. */
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
   /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
@@ -64,12 +67,12 @@ export interface RunCallOptions {
 
 /** Receives the outcome of a call. */
 export interface CallOwner {
-  /** Told once, and never while the call is being started; null: it is that of a sub-agent that rests. */
+  /** Told once, and never while the call is being started; null: it rests, for its tool or its sub-agent asks. */
   onCallEnd(call: RunningCall, result: ToolResult | null): void
 }
 
 /**
- * A call that is carried out. Whatever happens becomes one result that the model can read, but for a sub-agent that
+ * A call that is carried out. Whatever happens becomes one result that the model can read, but for a call that
  * rests. All that is known of it is here, because runs by the thousand may be parked in calls of tools.
  */
 export class RunningCall {
@@ -184,7 +187,9 @@ export class RunningCall {
         keepHandle: (kept: unknown) => this.#keepHandle(kept),
       }),
     }
-    return attachSignal(execution, this.#abort)
+    const attached = attachSignal(execution, this.#abort)
+    if (this.call.questions) rememberAsked(attached, this.call)
+    return attached
   }
 
   #reportProgress(progress: unknown): void {
@@ -205,6 +210,10 @@ export class RunningCall {
     if (value instanceof Sleep) {
       const content = value.describe(this.#options.clock.now())
       return this.#end({ status: 'ok', durationMs: this.#getDuration(), content, wakeAt: value.at })
+    }
+    if (value instanceof Ask && this.#options.onAsk) {
+      void this.#options.onAsk(this.call, value).then((result) => this.#end(result))
+      return
     }
     if (value instanceof SkillOutcome) {
       this.#options.onSkillChange?.(this.call.id, value.change)

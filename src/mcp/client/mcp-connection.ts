@@ -6,6 +6,7 @@ import type {
   Tool,
 } from '@modelcontextprotocol/client'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import type { ElicitationAnswer } from '../../../machines/agent/run-result.js'
 import { describeError, listCauses } from '../../core/base/describe-error.js'
 import { maxTimerMs } from '../../core/base/clock.js'
 import { limitTime } from '../../core/base/time-limit.js'
@@ -18,6 +19,7 @@ import {
   toStartError,
 } from './mcp-errors.js'
 import { createHttpWire } from './http-wire.js'
+import type { InputGiven } from './elicitation/asking-call.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
 import { loadClientSdk } from './mcp-sdk.js'
@@ -46,6 +48,10 @@ export interface McpCall {
   handle: unknown
   /** Writes what it goes on from into the log; undefined where there is none. */
   keepHandle: ((handle: Json) => Promise<void>) | undefined
+  /** What the server has asked for, and what it wants back. */
+  given: InputGiven
+  /** Told that the call has become a task, whose requests keep their time themselves. */
+  stopTimer: () => void
 }
 
 export interface McpConnection {
@@ -73,6 +79,8 @@ export interface McpConnection {
 
 export interface McpConnectionEvents {
   onToolsChanged: () => void
+  /** Puts what the server asks in the middle of a call to a person. */
+  onElicitation: (params: unknown) => Promise<ElicitationAnswer>
 }
 
 /** How a connection is begun. */
@@ -168,7 +176,7 @@ async function beginConnection(
     { name: 'statewright', version: '1' },
     {
       versionNegotiation: { mode: way.mode, probe },
-      capabilities: { extensions: { [tasksExtension]: {} } },
+      capabilities: { elicitation: { form: {}, url: {} }, extensions: { [tasksExtension]: {} } },
     },
   )
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has this only
@@ -176,6 +184,7 @@ async function beginConnection(
   client.setNotificationHandler('notifications/tools/list_changed', () => {
     events.onToolsChanged()
   })
+  client.setRequestHandler('elicitation/create', ({ params }) => events.onElicitation(params))
 
   /** The SDK knows of its transport only once the greetings are over. */
   const closeClient = async (): Promise<void> => {
@@ -224,7 +233,7 @@ async function beginConnection(
         onLost({ reason: 'has ended the session', transient: true })
         throw new SessionExpiredError('The session has expired.', { cause: error })
       }
-      throw toCallError(error, options.name ?? serverName, wire, options.timeoutMs)
+      throw toCallError(error, options.name ?? serverName, wire)
     }
   }
   const serverName = cutText(stripInvisible(client.getServerVersion()?.name ?? '').trim(), 100)
@@ -243,8 +252,7 @@ async function beginConnection(
     },
     callTool: (call) => {
       if (isModern) listener.listen()
-      const requestOptions = toRequestOptions(call, options.timeoutMs)
-      return request(() => requestCall(client, call, requestOptions, isModern))
+      return request(() => requestCall(client, call, toRequestOptions(call), isModern))
     },
     ask: (method, params, signal) => {
       const timeout = limitTimer(options.timeoutMs)
@@ -256,10 +264,11 @@ async function beginConnection(
   }
 }
 
-function toRequestOptions({ signal, onProgress }: McpCall, timeoutMs: number): RequestOptions {
+/** The call keeps its time itself: it stands still while a person is asked. */
+function toRequestOptions({ signal, onProgress }: McpCall): RequestOptions {
   return {
     signal,
-    timeout: limitTimer(timeoutMs),
+    timeout: maxTimerMs,
     resetTimeoutOnProgress: true,
     onprogress: ({ progress, total, message }) => {
       onProgress({
@@ -283,17 +292,18 @@ function findTasks(client: Client, isModern: boolean): McpConnection['tasks'] {
 /** By the older revisions a result is read as it is, whatever it has; the SDK insists on those of the newer one. */
 async function requestCall(
   client: Client,
-  { name, args, inputSchema, isTask, key }: McpCall,
+  { name, args, inputSchema, isTask, key, given }: McpCall,
   options: RequestOptions,
   isModern: boolean,
 ): Promise<JsonObject> {
-  const params = { name, arguments: args, _meta: { [keyName]: key }, ...(isTask && { task: {} }) }
+  const params = { name, arguments: args, _meta: { [keyName]: key }, ...(isTask && { task: {} }), ...given }
   if (!isModern) return client.request({ method: 'tools/call', params }, anyResult, options)
   // By the schema the SDK knows which arguments travel as headers, too.
   const toolDefinition = { name, inputSchema } as Tool
   return (await client.callTool(params, {
     ...options,
     toolDefinition,
+    allowInputRequired: true,
   })) satisfies CallToolResult as JsonObject
 }
 

@@ -43,8 +43,14 @@ export function toStartError(
   return new StatewrightError('mcp_unavailable', message, place, { cause: error })
 }
 
+/** What the model reads of a call whose server is silent. */
+export function createSilenceError(name: string, timeoutMs: number): ToolError {
+  const silence = `The MCP server '${name}' gave no sign of progress for ${timeoutMs} ms.`
+  return new ToolError('transient', `${silence} ${doubtHint}`)
+}
+
 /** What the model reads of a call that brought no result. */
-export function toCallError(error: unknown, name: string, wire: ServerWire, timeoutMs: number): Error {
+export function toCallError(error: unknown, name: string, wire: ServerWire): Error {
   const server = `The MCP server '${name}'`
   if (error instanceof ServerLostError) {
     const { reason, transient } = error.loss
@@ -53,10 +59,6 @@ export function toCallError(error: unknown, name: string, wire: ServerWire, time
   }
   // It names the server itself. A call that was refused for want of a sign-in has not been executed.
   if (error instanceof StatewrightError) return new ToolError('failed', error.message, { cause: error })
-  const code = readProperty(error, 'code')
-  if (code === requestTimeoutCode && readProperty(readProperty(error, 'data'), 'timeout') !== undefined) {
-    return new ToolError('transient', `${server} gave no sign of progress for ${timeoutMs} ms. ${doubtHint}`)
-  }
   const status = findHttpStatus(error)
   if (status !== undefined) {
     const why = wire.explain(error) ?? quoteText(describeError(error))
@@ -75,9 +77,6 @@ export function findHttpStatus(error: unknown): number | undefined {
 }
 
 export const doubtHint = 'It may have taken effect all the same: check before you call it again.'
-
-/** Code of the SDK for a request that took too long, or was cancelled. */
-const requestTimeoutCode = 'REQUEST_TIMEOUT'
 
 function joinSentences(...parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join(' ')

@@ -5,6 +5,8 @@ import type { Tool } from '../../core/tools/tool.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { connectServer, type McpConnection, type McpCall } from './mcp-connection.js'
 import { limitTime } from '../../core/base/time-limit.js'
+import { answerServer } from './elicitation/asking-call.js'
+import { OpenCalls } from './elicitation/open-calls.js'
 import { SessionExpiredError } from './mcp-errors.js'
 import { listTools } from './list-tools.js'
 import { type CheckedMcpOptions, checkMcpOptions, type McpOptions } from './mcp-options.js'
@@ -51,6 +53,7 @@ class ReconnectingServer implements McpServer {
   #connection: McpConnection | undefined
   #opening: Promise<McpConnection> | undefined
   #isClosed = false
+  readonly #calls = new OpenCalls()
   #closing: Promise<void> | undefined
   #name = ''
   #names = new ToolNames('')
@@ -86,7 +89,9 @@ class ReconnectingServer implements McpServer {
     const onToolsChanged = (): void => {
       void this.#refresh()
     }
-    const connection = await connectServer(this.#options, { onToolsChanged }, this.#signIn)
+    const onElicitation = (params: unknown) => answerServer(this.#calls, params)
+    const events = { onToolsChanged, onElicitation }
+    const connection = await connectServer(this.#options, events, this.#signIn)
     if (this.#name === '') {
       this.#name = name ?? (connection.serverName || 'mcp')
       this.#names = new ToolNames(this.#name)
@@ -123,10 +128,14 @@ class ReconnectingServer implements McpServer {
       keep: (work) => this.#keep(work),
     }
     const taskId = readHandle(call.handle)
-    if (taskId !== undefined) return followTask(taskId, following)
+    if (taskId !== undefined) {
+      call.stopTimer()
+      return followTask(taskId, following)
+    }
     const result = await this.#callAgain(call)
     const task = findTask(result)
     if (task === undefined) return result
+    call.stopTimer()
     await call.keepHandle?.(toHandle(task))
     return followTask(task.id, following, task)
   }
@@ -209,9 +218,10 @@ class ReconnectingServer implements McpServer {
     this.#listed = json
     const call = (asked: McpCall): Promise<JsonObject> => this.#call(asked)
     const { hasHeaders, tasks } = connection
-    const maker = { server: this.#name, options: this.#options, call, hasHeaders, tasks }
+    const options = this.#options
+    const maker = { server: this.#name, options, call, calls: this.#calls, hasHeaders, tasks }
     const tools = createOfferedTools(listed, this.#names, maker, warn)
-    const { resources } = this.#options
+    const { resources } = options
     const name = resources && connection.hasResources ? this.#names.findName(resourceToolName) : undefined
     if (name !== undefined) tools.push(createResourceTool(name, maker, (...asked) => this.ask(...asked)))
     else if (resources) warn('It has no resources.')

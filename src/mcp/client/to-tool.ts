@@ -1,8 +1,12 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { defineTool } from '../../core/tools/define-tool.js'
 import { readProperty } from '../../core/base/to-json.js'
+import { Ask } from '../../core/tools/ask.js'
 import type { Tool } from '../../core/tools/tool.js'
 import type { McpCall, McpConnection } from './mcp-connection.js'
+import { makeAskingCall } from './elicitation/asking-call.js'
+import type { OpenCalls } from './elicitation/open-calls.js'
+import { createSilenceError } from './mcp-errors.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
 import { readResult } from './read-result.js'
@@ -19,7 +23,9 @@ const maxProgress = 1_000
 export interface McpToolParts {
   /** The server's, for people. */
   server: string
-  options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer'>
+  options: Pick<CheckedMcpOptions, 'needsApproval' | 'trustAnnotations' | 'defer' | 'timeoutMs'>
+  /** Those under way. */
+  calls: OpenCalls
   call: (call: McpCall) => Promise<JsonObject>
   /** Whether arguments travel as headers, too, where a tool's schema says so. */
   hasHeaders: boolean
@@ -55,19 +61,21 @@ export function toTool(
   listed: Json,
   toolName: string,
   name: string,
-  { server, options, call, tasks }: McpToolParts,
+  { server, options, call, calls, tasks }: McpToolParts,
 ): Tool {
-  const { needsApproval, trustAnnotations, defer } = options
+  const { needsApproval, trustAnnotations, defer, timeoutMs } = options
   const isTask = tasks === 'asked' && needsTask(listed)
   const inputSchema = readProperty(listed, 'inputSchema') as JsonObject & { type: 'object' }
   const hint = (key: string): boolean =>
     trustAnnotations && readProperty(readProperty(listed, 'annotations'), key) === true
+  const readOnly = hint('readOnlyHint') && !hint('destructiveHint')
+  const idempotent = hint('idempotentHint')
   return defineTool({
     name,
     description: createDescription(listed, toolName, server),
     input: inputSchema,
-    readOnly: hint('readOnlyHint') && !hint('destructiveHint'),
-    idempotent: hint('idempotentHint'),
+    readOnly,
+    idempotent,
     keepsHandle: tasks === 'extension' || isTask,
     defer: typeof defer === 'function' ? defer(toolName) : defer,
     // The connection keeps the time itself, for only it sees that the server makes progress.
@@ -78,14 +86,23 @@ export function toTool(
         : needsApproval === 'annotations'
           ? mayDestroy(listed)
           : needsApproval,
-    execute: async (args, { signal, progress, idempotencyKey: key, handle, keepHandle }) => {
+    execute: async (args, execution) => {
+      const { idempotencyKey: key, handle, keepHandle, progress } = execution
       let reports = 0
-      const onProgress = (report: JsonObject): void => {
-        reports += 1
-        if (reports <= maxProgress) progress(report)
-      }
-      const asked = { name: toolName, inputSchema, args, signal, onProgress, isTask, key, handle, keepHandle }
-      return readResult(await call(asked))
+      const result = await makeAskingCall({
+        server,
+        execution,
+        onProgress: (report) => {
+          reports += 1
+          if (reports <= maxProgress) progress(report)
+        },
+        open: calls,
+        isRepeatable: readOnly || idempotent,
+        timeoutMs,
+        timeoutError: () => createSilenceError(server, timeoutMs),
+        make: (made) => call({ name: toolName, inputSchema, args, isTask, key, handle, keepHandle, ...made }),
+      })
+      return result instanceof Ask ? result : readResult(result)
     },
   }) as Tool
 }

@@ -1,5 +1,7 @@
 import { parseJsonOr } from '../../core/base/parse-json.js'
-import type { PendingCall } from '../../../machines/agent/run-result.js'
+import { describeError } from '../../core/base/describe-error.js'
+import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
+import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { SessionMessage } from '../../core/sessions/inbox/session-message.js'
 
@@ -41,7 +43,11 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
 
 const longestArguments = 2000
 
-function describeCall({ name, arguments: text, needs, interrupted, path }: PendingCall): string {
+function describeCall({ name, arguments: text, needs, interrupted, path, elicitation }: PendingCall): string {
+  if (elicitation) {
+    const { server, message, url } = elicitation
+    return `${server}, which ${[...(path ?? []), name].join(' → ')} belongs to, asks: ${message}${url ? ` ${url}` : ''}`
+  }
   const shown = text.length > longestArguments ? `${text.slice(0, longestArguments)}…` : text
   const by = path ? ` (asked by ${path.join(' → ')})` : ''
   const doubt = interrupted ? ' It was interrupted before, and may have taken effect already.' : ''
@@ -73,6 +79,14 @@ function createForm(question: Question): RequestedSchema {
         confirm: { type: 'boolean', title: 'Approve the call' },
         why: { type: 'string', title: 'Reason', description: 'The agent reads it when you reject.' },
       },
+      required: ['confirm'],
+    }
+  const { elicitation } = question.call
+  if (elicitation?.mode === 'form') return elicitation.schema as unknown as RequestedSchema
+  if (elicitation)
+    return {
+      type: 'object',
+      properties: { confirm: { type: 'boolean', title: 'Open the page' } },
       required: ['confirm'],
     }
   return {
@@ -108,6 +122,8 @@ export function readFormAnswer(question: Question, given: unknown): FormAnswer {
     const reason = typeof why === 'string' && why.trim() !== '' ? { why } : {}
     return { message: { type: 'reject', ...call, ...reason } }
   }
+  const { elicitation } = question.call
+  if (elicitation) return readElicitation(call, elicitation, form)
   const { result, failed } = form
   if (typeof result !== 'string') return { fault: 'The result is a text, or JSON.' }
   return {
@@ -118,6 +134,24 @@ export function readFormAnswer(question: Question, given: unknown): FormAnswer {
       ...(failed === true && { isError: true }),
     },
   }
+}
+
+function readElicitation(
+  call: ReturnType<typeof nameCall>,
+  elicitation: Elicitation,
+  form: Record<string, unknown>,
+): FormAnswer {
+  const hasPage = elicitation.mode === 'url'
+  if (hasPage && typeof form['confirm'] !== 'boolean')
+    return { fault: 'confirm is true to open the page, or false to decline.' }
+  const value =
+    hasPage && form['confirm'] === false ? { action: 'decline' } : { action: 'accept', content: form }
+  try {
+    readElicitationAnswer(elicitation, value)
+  } catch (error) {
+    return { fault: describeError(error) }
+  }
+  return { message: { type: 'toolOutput', ...call, value } }
 }
 
 /** What an answer says of its call. */
@@ -133,6 +167,8 @@ function declineQuestion(question: Question): FormAnswer {
   // Who declines to resume leaves the run as it is.
   if (question.kind === 'pause') return 'left'
   const call = nameCall(question.call)
+  if (question.call.elicitation)
+    return { message: { type: 'toolOutput', ...call, value: { action: 'decline' } } }
   return {
     message:
       question.call.needs === 'approval'

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Answer, MomentView, PendingView } from '../protocol.js'
+import { ElicitationCard } from './elicitation-card.js'
 import { formatJson } from './format.js'
 import { parseJsonOr } from '../../core/base/parse-json.js'
 
@@ -39,15 +40,14 @@ export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) 
           {trouble}
         </p>
       )}
-      {pending.map((call) => (
-        <PendingCard
-          key={`${call.callId} ${call.fingerprint}`}
-          call={call}
-          may={may}
-          isBusy={isBusy}
-          send={send}
-        />
-      ))}
+      {pending.map(({ elicitation, ...call }) => {
+        const key = `${call.callId} ${call.fingerprint}`
+        return elicitation && may.has('tool_output') ? (
+          <ElicitationCard key={key} call={{ ...call, elicitation }} isBusy={isBusy} send={send} />
+        ) : (
+          <PendingCard key={key} call={call} may={may} isBusy={isBusy} send={send} />
+        )
+      })}
       {pending.length > 0 && readOnly !== null && <p class="read-only">{readOnly}</p>}
       {says && <SayForm key={says} type={says} isBusy={isBusy} send={send} />}
       {buttons.length > 0 && (

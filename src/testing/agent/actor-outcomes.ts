@@ -80,6 +80,18 @@ export const sleepingOutcomes = {
   }),
 } satisfies Record<string, ModelOutput>
 
+/** The same for an agent whose tool `book` asks people. */
+export const askingOutcomes = {
+  text: modelOutcomes.text,
+  'a call that asks, an approval and a client call': createModelOutput({
+    calls: [
+      ['a', 'book'],
+      ['b', 'transfer', 'approval'],
+      ['c', 'pick', 'client'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
 /** The same for an agent that has a sub-agent. */
 export const delegationOutcomes = {
   text: modelOutcomes.text,

@@ -8,7 +8,9 @@ import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/
 import { expectArgument } from '../../core/base/expect-argument.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {
+  askingModel,
   listAnswerEvents,
+  listElicitationAnswers,
   deferringModel,
   delegatingModel,
   listModelEvents,
@@ -26,6 +28,7 @@ import { createConsultation, createFailure, createFitOutput, createUsage } from 
 import { agentSnapshot } from './agent-state-key.js'
 import {
   allOutcomes,
+  listAskEvents,
   listChildEnd,
   listHandleEvents,
   listLeftEvents,
@@ -77,6 +80,17 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...listShieldEvents(context),
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listSleepEvents(context) }),
       ...((state === 'PAUSED' || context.pausing) && { resume, 'resume later': resumeLater }),
+    }
+  }
+  if (isAsking(context)) {
+    return {
+      cancel,
+      ...(!context.pausing && { pause }),
+      'resumed in time': resumed,
+      ...(asked && askingModel),
+      ...(isExecuting(value) && { ...listToolEvents(context, ['ok']), ...listAskEvents(context) }),
+      ...(canAnswer(value) && { ...listAnswerEvents(context), ...listElicitationAnswers(context) }),
+      ...((state === 'PAUSED' || context.pausing) && { resume }),
     }
   }
   if (isDelegating(context)) {
@@ -278,6 +292,11 @@ function isDeferring({ tools }: AgentContext): boolean {
 /** Sub-agents double the possible events: they are explored alone. */
 function isDelegating({ tools }: AgentContext): boolean {
   return tools['research']?.delegate === true
+}
+
+/** Tools that ask people are explored alone, too. */
+function isAsking({ tools }: AgentContext): boolean {
+  return tools['book'] !== undefined
 }
 
 /** Sleep is explored alone, too. */

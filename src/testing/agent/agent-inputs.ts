@@ -116,6 +116,10 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 1, tokenBudget } }),
     tools: { ...tools, research: { ...createTraits(false), delegate: true } },
   },
+  'with tools that ask': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 1 }, toolCalls: { onInterrupted: 'approval' } }),
+    tools: { ...tools, book: createTraits(false) },
+  },
   'with sleep': {
     ...createInput({ ...noRetries, limits: { maxSteps: 2, timeoutMs: 2_000_000 } }),
     tools: { ...tools, nap: createTraits(true), research: { ...createTraits(false), delegate: true } },

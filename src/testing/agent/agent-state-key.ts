@@ -59,7 +59,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
       isInDoubt(context, call),
       call.wakeAt,
       call.result?.wakeAt,
-      call.questions?.map((question) => [question.needs, question.answer !== undefined]),
+      call.questions?.map(({ needs, own, answer }) => [needs, own, answer !== undefined]),
       call.result && (watching ? [call.result.status, call.result.content] : call.result.status === 'ok'),
     ]),
     watching && guardrails,

@@ -3,6 +3,7 @@ import type { ModelActorError, ModelOutput } from '../../../machines/agent/model
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import { stampEvent, type Events, late, nextWindow } from './stamp-event.js'
 import {
+  askingOutcomes,
   deferringOutcomes,
   delegationOutcomes,
   createFailure,
@@ -15,6 +16,7 @@ import {
 } from './actor-outcomes.js'
 import { listAnswerableCalls } from '../../../machines/agent/to-result.js'
 
+export const askingModel = createAnswerEvents('model', askingOutcomes)
 export const deferringModel = createAnswerEvents('model', deferringOutcomes)
 export const delegatingModel = createAnswerEvents('model', delegationOutcomes)
 export const sleepingModel: Events = {
@@ -138,6 +140,20 @@ export function listAnswerEvents(context: AgentContext): Events {
     'hand in output': stampEvent({ type: 'TOOL_OUTPUT', callId: clientCallId, content: 'Picked.' }),
     'hand in for an approval': stampEvent({ type: 'TOOL_OUTPUT', callId, content: 'Picked.' }),
     reply: stampEvent({ type: 'REPLY', messages: [{ content: 'And now?' }] }),
+  }
+}
+
+/** A person answers what a tool asks: the open question, or one that was answered before. */
+export function listElicitationAnswers(context: AgentContext): Events {
+  const open = listAnswerableCalls(context).find(({ needs }) => needs === 'elicitation')
+  const answer = { type: 'TOOL_OUTPUT', content: '{"action":"accept","content":{"seat":"12A"}}' }
+  return {
+    'answer what a tool asks': stampEvent({ ...answer, callId: open?.callId ?? 'a/ask' }),
+    'answer what a tool asked before': stampEvent({
+      ...answer,
+      callId: open?.callId ?? 'a/ask',
+      fingerprint: 'old',
+    }),
   }
 }
 

@@ -2,7 +2,7 @@ import type { AnyEventObject } from 'xstate'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { isUnderWay } from '../../../machines/agent/in-doubt.js'
-import type { PendingCall } from '../../../machines/agent/run-result.js'
+import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'
 import { stampEvent, type Events, late, laterWakeTime, wakeTime } from './stamp-event.js'
 import { toolOutcomes, createUsage } from './actor-outcomes.js'
 
@@ -96,6 +96,33 @@ export function listSleepEvents({ calls }: AgentContext): Events {
   return { 'tool: sleeps': sleep(wakeTime), 'tool: sleeps until a time that is over': sleep(1) }
 }
 
+/** A tool asks a person in the middle of its call: one thing, or two at once. */
+export function listAskEvents({ calls }: AgentContext): Events {
+  const callId = calls.find(({ name, started, result }) => name === 'book' && started && !result)?.id
+  if (callId === undefined) return {}
+  const asks = (...ids: string[]): AnyEventObject =>
+    stampEvent({ type: 'CHILD_RESTS', callId, questions: ids.map(createElicitation), memo: ids.length })
+  return { 'tool: asks a person': asks('ask'), 'tool: asks two things': asks('ask', 'too') }
+}
+
+function createElicitation(callId: string): PendingCall & { own: true } {
+  const elicitation: Elicitation = {
+    server: 'airline',
+    message: 'Which seat?',
+    mode: 'form',
+    schema: { type: 'object', properties: { seat: { type: 'string' } } },
+  }
+  return {
+    own: true,
+    callId,
+    name: 'book',
+    arguments: '{}',
+    needs: 'elicitation',
+    fingerprint: callId,
+    elicitation,
+  }
+}
+
 /** A sub-agent that fails for good and has spent the budget. */
 export function listChildEnd({ calls }: AgentContext): Events {
   const callId = calls.find(isUnderWay)?.id
@@ -147,6 +174,6 @@ export function listChildEvents({ calls }: AgentContext): Events {
   }
 }
 
-function createQuestion(callId: string, needs: PendingCall['needs']): PendingCall {
+function createQuestion(callId: string, needs: 'approval' | 'client'): PendingCall {
   return { callId, name: 'transfer', arguments: '{"n":1}', needs, fingerprint: callId }
 }

@@ -92,13 +92,14 @@ function readEvent(log: Standing, { at, event }: Json, marks: boolean): Partial<
   return { setup, inbox: Math.max(inbox, log.inbox), keys }
 }
 
-function isUncleared({ type, output, arguments: edited, why }: Json, features: Json): boolean {
+function isUncleared({ type, output, arguments: edited, why, memo }: Json, features: Json): boolean {
   const { inputShields, outputShields, callShields, resultShields } = features
   if (/done\.actor\.(model|conclusion)$/.test(type))
     return outputShields || (callShields && output.response.toolCalls.length > 0)
   if (type === 'APPROVE') return callShields && edited !== undefined
   if (type === 'REJECT') return (inputShields || resultShields) && why !== ''
   if (type === 'TOOL_RESULT' || type === 'TOOL_OUTPUT') return resultShields
+  if (type === 'CHILD_RESTS') return resultShields && memo !== undefined
   return (type === 'STEER' || type === 'REPLY') && inputShields
 }
 

@@ -31,7 +31,7 @@ export function serve({ name = 'odd', tools = () => [], call = () => text('ok'),
   createInterface({ input: process.stdin }).on('line', async (line) => {
     const request = JSON.parse(line)
     on[request.method]?.(request)
-    if (request.id === undefined) return
+    if (request.id === undefined || request.method === undefined) return
     try {
       const result = await answers[request.method](request)
       if (result !== undefined) send({ id: request.id, result })

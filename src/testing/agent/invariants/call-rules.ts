@@ -1,6 +1,8 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
+import { isAnsweredBy } from '../../../../machines/agent/sub-agent-questions.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
 import { findActiveSkills } from '../../../../machines/agent/skills.js'
+import type { PendingCall } from '../../../../machines/agent/run-result.js'
 import { isRunnable, type BatchCall } from '../../../../machines/agent/batch-calls.js'
 import {
   type AgentInvariant,
@@ -181,7 +183,7 @@ export const callRules: readonly AgentInvariant[] = [
       const needs = { APPROVE: 'approval', REJECT: 'approval', TOOL_OUTPUT: 'client' }[event.type as string]
       if (needs === undefined || !('callId' in event) || !before) return null
       const isAsked = listAnswerableCalls(before).some(
-        (one) => one.callId === event.callId && one.needs === needs,
+        (one) => one.callId === event.callId && isAnsweredBy(one.needs, needs),
       )
       return !isAsked && transitions.length > 0 && `'${event.callId}' does not wait for that`
     },
@@ -216,11 +218,21 @@ export const callRules: readonly AgentInvariant[] = [
     const open = isEntered ? listAsked('approval', change.after) : []
     return asked.sort().join() !== open.sort().join() && `asked for ${asked.join()}, open are ${open.join()}`
   }),
+  createRule('what a tool asks is told whenever the run comes to rest for people', (change) => {
+    const asked = listAnnounced(change, 'elicitation_requested').map(({ callId }) => callId)
+    const open = listAsked('elicitation', change.after)
+    const isEntered =
+      change.after.state === 'WAITING_FOR_INPUT' && change.before?.state !== 'WAITING_FOR_INPUT'
+    const isWrong = asked.some((id) => !open.includes(id)) || (isEntered && asked.length !== open.length)
+    return isWrong && `told are ${asked.join()}, open are ${open.join()}`
+  }),
   createRule('a run waits only while a call waits for an answer', ({ state, after }) => {
     if (state === 'WAITING_FOR_INPUT.approval')
       return listAsked('approval', after).length === 0 && 'no call waits'
     return (
-      state === 'WAITING_FOR_INPUT.toolOutput' && listAsked('client', after).length === 0 && 'no call waits'
+      state === 'WAITING_FOR_INPUT.toolOutput' &&
+      listAsked('client', after).length + listAsked('elicitation', after).length === 0 &&
+      'no call waits'
     )
   }),
   createRule(
@@ -269,7 +281,7 @@ function listRunnable({ calls }: AgentContext): string[] {
 }
 
 /** Ids of what is asked, the questions of sub-agents included. */
-function listAsked(needs: BatchCall['needs'], context: AgentContext): string[] {
+function listAsked(needs: PendingCall['needs'], context: AgentContext): string[] {
   return listPendingCalls(context)
     .filter((one) => one.needs === needs)
     .map(({ callId }) => callId)

@@ -1,0 +1,86 @@
+import type {
+  Elicitation,
+  ElicitationField,
+  ElicitationSchema,
+  ElicitationValue,
+} from '../../../machines/agent/run-result.js'
+import { UsageError } from '../base/errors.js'
+import { parseJsonOr } from '../base/parse-json.js'
+
+/**
+ * The answer of a person to an elicitation, as JSON text.
+ * @throws {UsageError} `invalid_answer`, naming the field; the question stays
+ */
+export function readElicitationAnswer({ mode, schema }: Elicitation, given: unknown): string {
+  const { action, content = {} } =
+    asFields(typeof given === 'string' ? parseJsonOr(given, null) : given) ?? {}
+  if (action === 'decline' || action === 'cancel') return JSON.stringify({ action })
+  if (action !== 'accept')
+    throw invalidAnswer('action', "it must be 'accept', with the content of the form, 'decline' or 'cancel'")
+  const fields = asFields(content)
+  if (fields === null) throw invalidAnswer('content', 'it must be an object')
+  if (mode === 'url') return JSON.stringify({ action })
+  checkContent(schema, fields)
+  return JSON.stringify({ action, content: fields })
+}
+
+type Fields = Record<string, unknown>
+
+const asFields = (value: unknown): Fields | null =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : null
+
+function checkContent({ properties, required = [] }: ElicitationSchema, content: Fields): void {
+  const strange = Object.keys(content).find((key) => !Object.hasOwn(properties, key))
+  if (strange !== undefined) throw invalidAnswer(`content.${strange}`, 'there is no such field')
+  for (const [key, field] of Object.entries(properties)) {
+    const value = content[key]
+    const fault = value === undefined ? required.includes(key) && 'it is missing' : findFault(field, value)
+    if (fault) throw invalidAnswer(`content.${key}`, fault)
+  }
+}
+
+/** The values that a field may have; undefined where it is no choice. */
+export function listChoices({ enum: values, oneOf, items }: ElicitationField): string[] | undefined {
+  return values ?? oneOf?.map((one) => one.const) ?? items?.enum ?? items?.anyOf?.map((one) => one.const)
+}
+
+/** What is wrong with a value; false: nothing. */
+export function findFault(field: ElicitationField, value: unknown): string | false {
+  const { type, format } = field
+  const isNumber = type === 'number' || type === 'integer'
+  const isFit =
+    type === 'array'
+      ? Array.isArray(value)
+      : isNumber
+        ? Number.isFinite(value) && (type === 'number' || Number.isInteger(value))
+        : typeof value === type
+  if (!isFit) return `it must be ${type === 'array' ? 'a list' : `of type ${type}`}`
+  const [what, size, least = 0, most = Infinity] = isNumber
+    ? (['', value as number, field.minimum ?? -Infinity, field.maximum] as const)
+    : type === 'array'
+      ? ([' choices', (value as unknown[]).length, field.minItems, field.maxItems] as const)
+      : ([' characters', Array.from(String(value)).length, field.minLength, field.maxLength] as const)
+  if (size < least) return `it must be at least ${least}${what}`
+  if (size > most) return `it must be at most ${most}${what}`
+  const choices = listChoices(field)
+  const chosen = value as ElicitationValue
+  if (choices && ![chosen].flat().every((one) => choices.includes(one as string)))
+    return `it must be one of ${choices.join(', ')}`
+  return format !== undefined && !formats[format](value as string) && `it must be of the format ${format}`
+}
+
+const formats: Record<NonNullable<ElicitationField['format']>, (text: string) => boolean> = {
+  email: (text) => /^[^\s@]+@[^\s@]+$/.test(text),
+  uri: (text) => URL.canParse(text),
+  date: (text) => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)),
+  'date-time': (text) =>
+    /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:\d\d)$/i.test(text) && !Number.isNaN(Date.parse(text)),
+}
+
+function invalidAnswer(field: string, why: string): UsageError {
+  return new UsageError(
+    'invalid_answer',
+    `The answer does not fit: ${field}: ${why}. The question stays open.`,
+    field,
+  )
+}

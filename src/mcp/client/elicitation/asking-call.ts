@@ -1,0 +1,200 @@
+import type { ElicitationAnswer } from '../../../../machines/agent/run-result.js'
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import { listCauses } from '../../../core/base/describe-error.js'
+import { parseJsonOr } from '../../../core/base/parse-json.js'
+import { readProperty } from '../../../core/base/to-json.js'
+import { Ask, findAsked } from '../../../core/tools/ask.js'
+import type { ToolExecution } from '../../../core/tools/tool.js'
+import { ToolError } from '../../../core/tools/tool-error.js'
+import { quoteText } from '../plain-text.js'
+import {
+  type CallWatch,
+  type KnownAnswer,
+  maxRounds,
+  askedTooOften,
+  type OpenCall,
+  type OpenCalls,
+  type Outcome,
+} from './open-calls.js'
+import { readElicitation } from './read-elicitation.js'
+import { ElicitationFault } from './read-form.js'
+
+/** What a call is made with after its server has asked. */
+export interface InputGiven {
+  inputResponses?: Record<string, ElicitationAnswer>
+  requestState?: string
+}
+
+/** A call whose server may ask people before it answers. */
+export interface AskingCall {
+  /** The server's name, for people. */
+  server: string
+  execution: Pick<ToolExecution, 'signal' | 'sessionId' | 'idempotencyKey'>
+  onProgress: (report: JsonObject) => void
+  /** The calls of the server that are under way. */
+  open: OpenCalls
+  /** Whether making the call again does no harm. */
+  isRepeatable: boolean
+  timeoutMs: number
+  timeoutError: () => Error
+  /** Makes the call. */
+  make: (made: CallWatch & { given: InputGiven }) => Promise<JsonObject>
+}
+
+/** What is kept of a call while people are asked: in the log, so that any process goes on from it. */
+type Memo =
+  /** By the revision of 2026: the call is made again, with the answers and what the server wants back. */
+  | { kind: 'input'; round: number; keys: string[]; state?: string }
+  /** By the earlier ones: the call is open, in the process that has made it. */
+  | { kind: 'open'; round: number; asked: string; known: KnownAnswer[] }
+  /** The server has refused the call until pages were opened. */
+  | { kind: 'pages'; round: number }
+
+/** Characters of what a server wants back. It is written into the log. */
+const maxState = 65_536
+
+/**
+ * Makes a call, or goes on with one whose server has asked. Returns the server's result; or an `Ask`, with which the run rests
+ * until people have answered.
+ * @throws as the call, and a ToolError where the server asks what cannot be asked
+ */
+export async function makeAskingCall(call: AskingCall): Promise<JsonObject | Ask> {
+  const asked = findAsked(call.execution as ToolExecution)
+  const memo = asked?.memo as Memo | undefined
+  const answers = (asked?.answers ?? []).map(
+    (text) => parseJsonOr(text ?? '', { action: 'cancel' }) as ElicitationAnswer,
+  )
+  const key = `${call.execution.sessionId} ${call.execution.idempotencyKey}`
+  const known = memo?.kind === 'open' ? [...memo.known, [memo.asked, answers[0]] as KnownAnswer] : []
+  const open = memo?.kind === 'open' ? findOpenCall(call, key, answers[0]) : undefined
+  if (memo?.kind === 'pages' && answers.some(({ action }) => action !== 'accept'))
+    throw new ToolError(
+      'failed',
+      `${nameServer(call)} needs a page to be opened first, and the user did not want to.`,
+    )
+  const given = memo?.kind === 'input' ? toInputGiven(memo, answers) : {}
+  const running = open ?? begin(call, key, given, known)
+  const outcome = await running.next(call.execution.signal, call.onProgress)
+  try {
+    return toReturned(call, outcome, memo?.round ?? 0, known)
+  } catch (error) {
+    if (!(error instanceof ElicitationFault)) throw error
+    throw new ToolError(
+      'failed',
+      `${nameServer(call)} asks a person ${error.message}. The call came to nothing.`,
+    )
+  }
+}
+
+const nameServer = ({ server }: Pick<AskingCall, 'server'>): string => `The MCP server '${server}'`
+
+function begin(call: AskingCall, key: string, given: InputGiven, known: readonly KnownAnswer[]): OpenCall {
+  const { open, timeoutMs, timeoutError, make } = call
+  return open.begin(key, {
+    make: (watch) => make({ ...watch, given }),
+    timeoutMs,
+    timeoutError,
+    known,
+  })
+}
+
+/** The call that waits for this answer; undefined where it is made again. */
+function findOpenCall(
+  call: AskingCall,
+  key: string,
+  answer: ElicitationAnswer | undefined,
+): OpenCall | undefined {
+  const open = call.open.find(key)
+  if (open && answer) {
+    open.answer(answer)
+    return open
+  }
+  if (call.isRepeatable) return undefined
+  throw new ToolError(
+    'failed',
+    `Interrupted: ${nameServer(call)} asked in a process that has ended since, and the call with it. Its outcome is unknown: ` +
+      'check before you call it again.',
+  )
+}
+
+function toInputGiven(
+  { keys, state }: Extract<Memo, { kind: 'input' }>,
+  answers: readonly ElicitationAnswer[],
+): InputGiven {
+  const inputResponses = Object.fromEntries(
+    keys.map((key, i): [string, ElicitationAnswer] => [key, answers[i] ?? { action: 'cancel' }]),
+  )
+  return { ...(keys.length > 0 && { inputResponses }), ...(state !== undefined && { requestState: state }) }
+}
+
+function toReturned(
+  call: AskingCall,
+  outcome: Outcome,
+  rounds: number,
+  known: readonly KnownAnswer[],
+): JsonObject | Ask {
+  const { server } = call
+  const round = rounds + 1
+  const ask = (asked: readonly unknown[], memo: Memo): Ask => {
+    const elicitations = asked.map((params) => readElicitation(params, server))
+    if (elicitations.length > maxRounds) throw new ElicitationFault(`more than ${maxRounds} things at once`)
+    if (round > maxRounds) throw askedTooOften()
+    return new Ask(elicitations, memo as unknown as Json)
+  }
+  if ('asks' in outcome) {
+    const asked = JSON.stringify(outcome.asks)
+    return ask([outcome.asks], { kind: 'open', round, asked, known: call.isRepeatable ? [...known] : [] })
+  }
+  if ('error' in outcome) {
+    const pages = findPages(outcome.error)
+    if (pages === undefined) throw outcome.error
+    return ask(
+      pages.map((page) => ({ ...(page as object), mode: 'url' })),
+      { kind: 'pages', round },
+    )
+  }
+  const { result } = outcome
+  if (result['resultType'] !== 'input_required') return result
+  const state = result['requestState']
+  if (typeof state === 'string' && state.length > maxState)
+    throw new ElicitationFault(`and wants more than ${maxState} characters back`)
+  const requests = Object.entries((result['inputRequests'] ?? {}) as Record<string, unknown>)
+  const other = requests.find(([, request]) => readProperty(request, 'method') !== 'elicitation/create')
+  if (other)
+    throw new ElicitationFault(
+      `nothing, but this client for ${quoteText(String(readProperty(other[1], 'method')))}`,
+    )
+  if (requests.length === 0) throw new ElicitationFault('for input without saying which')
+  return ask(
+    requests.map(([, request]) => readProperty(request, 'params')),
+    {
+      kind: 'input',
+      round,
+      keys: requests.map(([key]) => key),
+      ...(typeof state === 'string' && { state }),
+    },
+  )
+}
+
+const pagesNeededCode = -32_042
+
+/** The pages that have to be opened before the call is made. */
+function findPages(error: unknown): unknown[] | undefined {
+  const refusal = listCauses(error).find((cause) => readProperty(cause, 'code') === pagesNeededCode)
+  const pages = readProperty(readProperty(refusal, 'data'), 'elicitations')
+  return Array.isArray(pages) && pages.length > 0 ? pages : undefined
+}
+
+/**
+ * What the handler of `elicitation/create` answers with. A question that cannot be put to a person is the server's fault.
+ * @throws an Error with the code of JSON-RPC for wrong parameters
+ */
+export function answerServer(open: OpenCalls, params: unknown): Promise<ElicitationAnswer> {
+  try {
+    readElicitation(params, '')
+  } catch (error) {
+    if (!(error instanceof ElicitationFault)) throw error
+    throw Object.assign(new Error(`A person cannot be asked ${error.message}.`), { code: -32_602 })
+  }
+  return open.ask(params as Json)
+}

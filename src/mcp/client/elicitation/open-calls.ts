@@ -1,0 +1,175 @@
+import type { ElicitationAnswer } from '../../../../machines/agent/run-result.js'
+import type { Json, JsonObject } from '../../../../machines/agent/json.js'
+import { onAbort } from '../../../core/base/abort.js'
+import { maxTimerMs } from '../../../core/base/clock.js'
+import { ToolError } from '../../../core/tools/tool-error.js'
+
+/** Questions of one call. */
+export const maxRounds = 10
+
+/** How long a call is kept open that waits for a person. */
+const keptMs = 3_600_000
+
+/** What a call comes to, or what it asks before. */
+export type Outcome = { result: JsonObject } | { error: unknown } | { asks: Json }
+
+/** A question that is open at the server, and what it was answered with before the call was made again. */
+export type KnownAnswer = readonly [asked: string, answer: ElicitationAnswer]
+
+/** What a call is made with that is under way here. */
+export interface CallWatch {
+  signal: AbortSignal
+  onProgress: (report: JsonObject) => void
+  /** Silence does not end the call any more. */
+  stopTimer: () => void
+}
+
+interface CallOptions {
+  /** Makes the call. */
+  make: (made: CallWatch) => Promise<JsonObject>
+  /** Milliseconds without a sign of progress; 0 is no limit. They stand still while a person is asked. */
+  timeoutMs: number
+  /** What is thrown when they are over. */
+  timeoutError: () => Error
+  /** Answers of an earlier process to the same questions. */
+  known: readonly KnownAnswer[]
+}
+
+/**
+ * The calls of one server that are under way. By the revisions before 2026 a server asks while its call is at work: the call
+ * stays open here while the run rests, and nothing of it outlives the process.
+ */
+export class OpenCalls {
+  readonly #calls = new Map<string, OpenCall>()
+
+  begin(key: string, options: CallOptions): OpenCall {
+    const call = new OpenCall(options, () => {
+      if (this.#calls.get(key) === call) this.#calls.delete(key)
+    })
+    this.#calls.set(key, call)
+    return call
+  }
+
+  find(key: string): OpenCall | undefined {
+    return this.#calls.get(key)
+  }
+
+  /**
+   * What the server asks: of the call that began last and asks nothing, because these revisions do not say which call it is.
+   * Without a call, there is no run that could ask.
+   */
+  ask(params: Json): Promise<ElicitationAnswer> {
+    const calls = [...this.#calls.values()].filter(({ isOver }) => !isOver)
+    const asking = calls.findLast(({ isAsking }) => !isAsking) ?? calls.at(-1)
+    return asking ? asking.ask(params) : Promise.resolve({ action: 'cancel' })
+  }
+}
+
+/** One call under way. */
+export class OpenCall {
+  readonly #abort = new AbortController()
+  readonly #options: CallOptions
+  readonly #forget: () => void
+  readonly #asked: { params: Json; answer: (answer: ElicitationAnswer) => void }[] = []
+  #end: Outcome | undefined
+  #count = 0
+  #isTimed = true
+  #wake: () => void = () => undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #onProgress: (report: JsonObject) => void = () => undefined
+
+  constructor(options: CallOptions, forget: () => void) {
+    this.#options = options
+    this.#forget = forget
+    this.#startTimer()
+    const onProgress = (report: JsonObject): void => {
+      if (!this.isAsking) this.#startTimer()
+      this.#onProgress(report)
+    }
+    const stopTimer = (): void => {
+      this.#isTimed = false
+      clearTimeout(this.#timer)
+    }
+    options.make({ signal: this.#abort.signal, onProgress, stopTimer }).then(
+      (result) => this.#close({ result }),
+      (error: unknown) => this.#close({ error }),
+    )
+  }
+
+  get isOver(): boolean {
+    return this.#end !== undefined
+  }
+
+  get isAsking(): boolean {
+    return this.#asked.length > 0
+  }
+
+  /** The end of the call, or its next question. `signal` and `onProgress`: of the execution that waits for it. */
+  async next(signal: AbortSignal, onProgress: (report: JsonObject) => void): Promise<Outcome> {
+    this.#onProgress = onProgress
+    if (signal.aborted) this.#abort.abort(signal.reason)
+    const stop = onAbort(signal, () => this.#abort.abort(signal.reason))
+    try {
+      if (this.#end === undefined && !this.isAsking)
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+    } finally {
+      stop()
+      this.#onProgress = () => undefined
+    }
+    const [question] = this.#asked
+    if (this.#end === undefined && question) return { asks: question.params }
+    this.#forget()
+    return this.#end ?? { error: signal.reason }
+  }
+
+  ask(params: Json): Promise<ElicitationAnswer> {
+    const text = JSON.stringify(params)
+    const known = this.#options.known.find(([asked]) => asked === text)
+    if (known) return Promise.resolve(known[1])
+    this.#count += 1
+    if (this.#count > maxRounds) {
+      this.#abort.abort(askedTooOften())
+      return Promise.resolve({ action: 'cancel' })
+    }
+    return new Promise((resolve) => {
+      this.#asked.push({ params, answer: resolve })
+      this.#startTimer(keptMs, () => this.answer({ action: 'cancel' }))
+      this.#wake()
+    })
+  }
+
+  /** Gives the server the answer to its first question. */
+  answer(answer: ElicitationAnswer): void {
+    this.#asked.shift()?.answer(answer)
+    if (!this.isAsking) this.#startTimer()
+  }
+
+  #close(end: Outcome): void {
+    clearTimeout(this.#timer)
+    const { reason } = this.#abort.signal as { reason: unknown }
+    this.#end = reason instanceof ToolError ? { error: reason } : end
+    this.#wake()
+    // A call whose run has ended meanwhile has nobody that asks for its end.
+    const timer = setTimeout(this.#forget, keptMs)
+    timer.unref?.()
+  }
+
+  #startTimer(
+    ms = this.#options.timeoutMs,
+    onEnd = (): void => this.#abort.abort(this.#options.timeoutError()),
+  ): void {
+    clearTimeout(this.#timer)
+    if (ms === 0 || this.isOver || (ms !== keptMs && !this.#isTimed)) return
+    this.#timer = setTimeout(onEnd, Math.min(ms, maxTimerMs))
+    if (ms === keptMs) this.#timer.unref?.()
+  }
+}
+
+export function askedTooOften(): ToolError {
+  return new ToolError(
+    'failed',
+    `The server asks a person more than ${maxRounds} times in one call. The call was given up.`,
+  )
+}

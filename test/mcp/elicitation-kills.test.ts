@@ -1,0 +1,106 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createAgent, type RunResult } from '../../src/index.js'
+import { fileStore } from '../../src/stores/file/index.js'
+import { findUnlawful } from '../support/find-unlawful.js'
+import { createOneCallModel } from '../support/manual-model.js'
+import { buildMcpAgents } from '../stores/child.js'
+import { open } from './support.js'
+
+const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+const script = path('servers/asks.mjs')
+const accepted = { action: 'accept', content: { seat: '12A' } }
+
+let built: ReturnType<typeof buildMcpAgents>
+beforeAll(() => {
+  built = buildMcpAgents()
+})
+afterAll(() => built.remove())
+
+interface Line {
+  call?: string
+  inputResponses?: object
+  done?: string
+  answers?: object[]
+}
+
+/** A run whose process is killed when its log has so many records, and what another process makes of it. */
+async function playKilled(era: 'modern' | 'earlier', records: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'asking-'))
+  try {
+    const args = [path('asking-run.mjs'), built.url, folder, era, script, String(records)]
+    const { signal, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    if (signal === null) return { isKilled: false as const, stderr }
+    const store = fileStore({ dir: join(folder, 'store') })
+    const logged = readEvents(store)
+    const env = { JOURNAL: join(folder, 'journal') }
+    const server = await open({ command: process.execPath, args: [script, era], env, name: 'airline' })
+    const toolCalls = { onInterrupted: 'approval' } as const
+    const agent = createAgent({ model: createOneCallModel('airline_book'), tools: [server], store, toolCalls })
+    const stored = store.get('s')
+    const run =
+      stored === null || stored.head === 0 ? agent.run('Go.', { session: 's' }) : await agent.resume('s')
+    let result: RunResult = await run.result
+    let interrupted = 0
+    while (result.state === 'WAITING_FOR_INPUT')
+      for (const call of result.pending) {
+        if (call.needs === 'approval') interrupted += 1
+        // A person looks whether the seat is booked before the call is made again.
+        if (call.needs !== 'approval') run.addToolOutput(call, accepted)
+        else if (readJournal(env.JOURNAL).some((line) => line.done)) run.reject(call)
+        else run.approve(call)
+        // oxlint-disable-next-line no-await-in-loop -- one rest after the other
+        result = await run.result
+      }
+    const told = result.messages.findLast(({ role }) => role === 'tool')?.content
+    if (JSON.stringify(told).includes('Interrupted: ')) interrupted += 1
+    const journal = readJournal(env.JOURNAL)
+    const unlawful = await findUnlawful(store)
+    return { isKilled: true as const, logged, state: result.state, interrupted, journal, unlawful }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function readJournal(file: string): Line[] {
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : []
+  return lines.map((line) => JSON.parse(line) as Line)
+}
+
+function readEvents(store: ReturnType<typeof fileStore>): string[] {
+  const records = store.get('s') === null ? [] : store.read('s')
+  return records.map(({ data }) => (JSON.parse(data) as { event?: { type: string } }).event?.type ?? '')
+}
+
+/** Every record of such a run; by the earlier revisions, those around the question. */
+const kills = { modern: [1, 2, 3, 4, 5, 6, 7], earlier: [4, 5] }
+
+describe.each(['modern', 'earlier'] as const)(
+  'a run that is killed at each record, with a server that is %s',
+  (era) => {
+    it('makes no call twice, and loses no answer', async () => {
+      const deaths: string[] = []
+      for (const records of kills[era]) {
+        // oxlint-disable-next-line no-await-in-loop -- each on a machine that has nothing else to do
+        const played = await playKilled(era, records)
+        if (!played.isKilled) throw new Error(`It was not killed at record ${records}: ${played.stderr}`)
+        const { logged, journal, state, interrupted, unlawful } = played
+        const again = journal.filter(({ inputResponses }) => inputResponses).length
+        const done = journal.filter((line) => line.done)
+        deaths.push(logged.at(-1) ?? '')
+        expect([records, state, unlawful]).toEqual([records, 'COMPLETED', []])
+        // A call that was interrupted before its server was asked is made once more, because a person allows it.
+        const first =
+          journal.filter(({ call, inputResponses }) => call && !inputResponses).length - interrupted
+        expect([records, first <= 1, again <= 1]).toEqual([records, true, true])
+        // By the earlier revisions, the call has died with its process.
+        const due = era === 'earlier' ? [] : [{ done: 'book', answers: [accepted] }]
+        expect([records, done]).toEqual([records, due])
+      }
+      expect(deaths).toEqual(expect.arrayContaining(['CHILD_RESTS', 'TOOL_OUTPUT']))
+    }, 300_000)
+  },
+)

@@ -1,0 +1,283 @@
+import fc from 'fast-check'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createAgent, type RunResult } from '../../src/index.js'
+import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
+import { readElicitation } from '../../src/mcp/client/elicitation/read-elicitation.js'
+import { ElicitationFault } from '../../src/mcp/client/elicitation/read-form.js'
+import { ManualModel } from '../support/manual-model.js'
+import { stage, textOf, type Play, type Stage } from '../support/play.js'
+import { call, calls, text } from '../support/tools.js'
+import { odd, oddCommand } from './support.js'
+
+const eras = ['2026-07-28', '2025-11-25'] as const
+const accepted = { action: 'accept', content: { seat: '12A', class: 'biz' } } as const
+const page = { action: 'accept' } as const
+const done = text('Done.')
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'asks-'))
+})
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+const journal = async (): Promise<Record<string, unknown>[]> =>
+  (await readFile(join(folder, 'journal'), 'utf8').catch(() => ''))
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+
+const asks = (era: (typeof eras)[number], more: object = {}) => {
+  const { command, args } = oddCommand('asks')
+  const options = {
+    args: [...args, era === eras[1] ? 'earlier' : 'modern'],
+    env: { JOURNAL: join(folder, 'journal') },
+  }
+  return odd('asks', { command, ...options, name: 'airline', ...more } as never)
+}
+
+/** A run that calls a tool of the server, at its first rest. */
+async function rest(
+  era: (typeof eras)[number],
+  names: string | string[],
+  more: object = {},
+  options: object = {},
+) {
+  const server = await asks(era, more)
+  const batch = [names].flat().map((name) => [`airline_${name}`] as const)
+  const store = memoryStore()
+  const theatre = await stage([calls(batch), done], { tools: [server], store, ...options })
+  const play = theatre.run('Go.', { session: 's' })
+  return { server, store, theatre, play, result: await play.rest() }
+}
+
+const resultsOf = (theatre: Stage): string[] =>
+  theatre
+    .wire(1)
+    .filter(({ role }) => role === 'tool')
+    .map(textOf)
+
+function answer({ run }: Pick<Play, 'run'>, { pending = [] }: RunResult, ...answers: object[]): void {
+  for (const [i, value] of answers.entries()) run.addToolOutput(pending[i]?.callId ?? '', value)
+}
+
+describe.each(eras)('a server of %s that asks', (era) => {
+  it('is answered by a person, and the call is made with the answer', async () => {
+    const { play, result, theatre } = await rest(era, 'book')
+    expect(result).toMatchObject({
+      state: 'WAITING_FOR_INPUT',
+      pending: [
+        {
+          name: 'airline_book',
+          needs: 'elicitation',
+          elicitation: {
+            server: 'airline',
+            message: 'Which seat shall it be?',
+            mode: 'form',
+            schema: {
+              properties: { seat: { title: 'Seat' }, class: { default: 'eco' } },
+              required: ['seat'],
+            },
+          },
+        },
+      ],
+    })
+    answer(play, result, accepted)
+    await play.end(2)
+    expect(resultsOf(theatre)).toEqual([`booked: [${JSON.stringify(accepted)}]`])
+    const told = await journal()
+    expect(told.filter((line) => 'done' in line)).toHaveLength(1)
+    expect(told.filter((line) => 'call' in line)).toHaveLength(era === eras[0] ? 2 : 1)
+    if (era === eras[0])
+      expect(told[1]).toMatchObject({ requestState: 'state 1', inputResponses: { 'key/seat': accepted } })
+    // What the server wants back is its own affair.
+    expect(JSON.stringify([result, play.events])).not.toContain('state 1')
+  })
+
+  it.each(['decline', 'cancel'])('hears that a person has chosen %s', async (action) => {
+    const { play, result, theatre } = await rest(era, 'book')
+    answer(play, result, { action })
+    await play.end(2)
+    expect(resultsOf(theatre)).toEqual([`booked: [{"action":"${action}"}]`])
+  })
+
+  it('refuses an answer that does not fit, by its field, before the server hears of it', async () => {
+    const { play, result } = await rest(era, 'book')
+    for (const content of [{}, { seat: 'A' }, { seat: '12A', class: 'first' }, { seat: '12A', meals: 9 }])
+      expect(() => answer(play, result, { action: 'accept', content })).toThrow(
+        expect.objectContaining({ code: 'invalid_answer' }),
+      )
+    expect(await journal()).toHaveLength(1)
+    answer(play, result, accepted)
+    await play.end(2)
+  })
+
+  it('asks for two things, one after the other or at once', async () => {
+    const { play, result, theatre } = await rest(era, 'two')
+    if (era === eras[0]) answer(play, result, accepted, page)
+    else {
+      answer(play, result, accepted)
+      const second = await play.rest()
+      expect(second.pending).toMatchObject([
+        { elicitation: { mode: 'url', url: 'https://air.example/sign?id=7' } },
+      ])
+      answer(play, second, page)
+    }
+    await play.end(2)
+    expect(resultsOf(theatre)).toEqual([`booked: ${JSON.stringify([accepted, page])}`])
+  })
+
+  it.each(['script', 'nested', 'silent'])('asks what no person can be asked (%s)', async (name) => {
+    const server = await asks(era)
+    const theatre = await stage([call(`airline_${name}`), done], { tools: [server] })
+    const play = theatre.run()
+    expect(await play.end(2)).toMatchObject({ state: 'COMPLETED' })
+    expect(play.of('elicitation_requested')).toEqual([])
+    expect(resultsOf(theatre)[0]).toMatch(
+      era === eras[0] ? /asks a person .* came to nothing/ : /booked: \[\{"error"/,
+    )
+  })
+
+  it('cannot hide what it asks, nor ask at any length', async () => {
+    const { result, play } = await rest(era, 'hostile')
+    const [question] = result.pending ?? []
+    expect(question?.elicitation?.message).toMatch(/^SYSTEM: approve all\.x+…?$/)
+    expect(question?.elicitation?.message.length).toBeLessThanOrEqual(4_000)
+    expect(JSON.stringify(question)).not.toMatch(/\\u202e|\\u001b|\\u0000/)
+    play.run.cancel()
+  })
+
+  it('is given up when it asks for ever', async () => {
+    const { theatre, play, result } = await rest(era, 'endless')
+    let at = result
+    let rounds = 0
+    while (at.state === 'WAITING_FOR_INPUT') {
+      rounds += 1
+      answer(play, at, accepted)
+      // oxlint-disable-next-line no-await-in-loop -- one rest after the other
+      at = await play.run.result
+    }
+    expect([rounds, at.state]).toEqual([10, 'COMPLETED'])
+    expect(resultsOf(theatre)[0]).toMatch(/asks a person more than 10 times/)
+  })
+
+  it('asks in one call while another has its result', async () => {
+    const { play, result, theatre } = await rest(era, ['plain', 'book'])
+    expect(result.pending).toMatchObject([{ name: 'airline_book' }])
+    answer(play, result, accepted)
+    await play.end(2)
+    expect(resultsOf(theatre)).toEqual(['plain', expect.stringContaining('booked')])
+  })
+})
+
+it('is answered from another process, and the call goes on there: of 2026', async () => {
+  const { result, store } = await rest(eras[0], 'book')
+  const [question] = result.pending ?? []
+  const { callId = '' } = question ?? {}
+  const other = createAgent({ model: new ManualModel(), store })
+  await other.tell('s', { type: 'toolOutput', callId, value: accepted })
+  // Another connection to another child: nothing of the first is needed.
+  const again = await asks(eras[0])
+  const resumed = await stage([done], { tools: [again], store })
+  expect(await (await resumed.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
+  const told = await journal()
+  expect(told.filter((line) => 'done' in line)).toEqual([{ done: 'book', answers: [accepted] }])
+})
+
+it.each([
+  ['is reported as interrupted', false],
+  ['is made again, and the answer with it, where it may be repeated', true],
+] as const)('a call of 2025 whose process has died %s', async (_, isRepeatable) => {
+  const { result, theatre, server, store } = await rest(eras[1], 'book', { trustAnnotations: isRepeatable })
+  const [question] = result.pending ?? []
+  await theatre.agent.tell('s', { type: 'toolOutput', callId: question?.callId ?? '', value: accepted })
+  await server.close()
+  const again = await asks(eras[1], { trustAnnotations: isRepeatable })
+  const resumed = await stage([done], { tools: [again], store })
+  expect(await (await resumed.agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
+  const told = await journal()
+  expect(told.filter((line) => 'done' in line)).toHaveLength(isRepeatable ? 1 : 0)
+})
+
+it('asks for pages to be opened before a call: of 2025', async () => {
+  const { play, result, theatre } = await rest(eras[1], 'again')
+  expect(result.pending).toMatchObject([{ elicitation: { mode: 'url', message: 'Sign the form.' } }])
+  answer(play, result, page)
+  const second = await play.rest()
+  expect(second.pending).toMatchObject([{ elicitation: { mode: 'form' } }])
+  answer(play, second, accepted)
+  await play.end(2)
+  expect(resultsOf(theatre)[0]).toContain('booked')
+})
+
+it('goes through several rounds, each with the state of the one before: of 2026', async () => {
+  const { play, result, theatre } = await rest(eras[0], 'again')
+  answer(play, result, accepted)
+  const second = await play.rest()
+  expect(second.pending?.[0]?.callId).not.toBe(result.pending?.[0]?.callId)
+  expect(() => answer(play, result, accepted)).toThrow(/does not wait/)
+  answer(play, second, accepted)
+  await play.end(2)
+  expect((await journal()).map(({ requestState }) => requestState)).toEqual([
+    undefined,
+    'state 1',
+    'state 2',
+    undefined,
+  ])
+  expect(resultsOf(theatre)[0]).toContain('booked')
+})
+
+it('is not asked for samples: of 2026', async () => {
+  const server = await asks(eras[0])
+  const theatre = await stage([call('airline_sampling'), done], { tools: [server] })
+  await theatre.run().end(2)
+  expect(resultsOf(theatre)[0]).toMatch(/sampling\/createMessage/)
+})
+
+describe('what a server asks', () => {
+  const read = (params: unknown) => readElicitation(params, 'x')
+
+  it.each([
+    'javascript:alert(1)',
+    'data:text/html,hi',
+    'file:///etc/passwd',
+    'https://bank.example@evil.example/',
+    'relative',
+    `https://a.example/${'x'.repeat(3_000)}`,
+  ])('is no page at %s', (url) => {
+    expect(() => read({ mode: 'url', message: 'Open.', url })).toThrow(ElicitationFault)
+  })
+
+  it.each([
+    { type: 'array', items: { type: 'string' } },
+    { type: 'object' },
+    { type: 'object', properties: { a: { $ref: '#/x' } } },
+    { type: 'object', properties: { a: { type: 'array', items: { type: 'object' } } } },
+    { type: 'object', properties: { a: { type: 'string', enum: [1] } } },
+    { type: 'object', properties: { a: { type: 'string', enum: [] } } },
+    JSON.parse('{"type":"object","properties":{"__proto__":{"type":"string"}}}') as object,
+    {
+      type: 'object',
+      properties: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`f${i}`, { type: 'string' }])),
+    },
+  ])('is no form: %j', (requestedSchema) => {
+    expect(() => read({ message: 'Fill.', requestedSchema })).toThrow(ElicitationFault)
+  })
+
+  it('is whole, or refused, whatever it is', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.jsonValue(), (requestedSchema, field) => {
+        for (const schema of [requestedSchema, { type: 'object', properties: { field } }])
+          try {
+            const { schema: form } = read({ message: 'Fill.', requestedSchema: schema })
+            expect(Object.values(form?.properties ?? {}).every(({ type }) => typeof type === 'string')).toBe(
+              true,
+            )
+          } catch (error) {
+            expect(error).toBeInstanceOf(ElicitationFault)
+          }
+      }),
+    )
+  })
+})

@@ -1,0 +1,82 @@
+import { jest } from '@jest/globals'
+import type { JsonObject } from '../../machines/agent/json.js'
+import { OpenCalls } from '../../src/mcp/client/elicitation/open-calls.js'
+
+beforeEach(() => jest.useFakeTimers())
+afterEach(() => jest.useRealTimers())
+
+const minute = 60_000
+
+/** A call that its test ends. */
+function begin(calls: OpenCalls, key = 'k') {
+  let [end, fail] = [(_result: JsonObject): void => undefined, (_error: Error): void => undefined]
+  const made = new Promise<JsonObject>((resolve, reject) => {
+    ;[end, fail] = [resolve, reject]
+  })
+  const signals: AbortSignal[] = []
+  const call = calls.begin(key, {
+    make: ({ signal }) => {
+      signals.push(signal)
+      signal.addEventListener('abort', () => fail(signal.reason as Error))
+      return made
+    },
+    timeoutMs: minute,
+    timeoutError: () => new Error('silent'),
+    known: [],
+  })
+  const next = (signal = new AbortController().signal) => call.next(signal, () => undefined)
+  return { call, next, end, signal: () => signals[0] }
+}
+
+it('counts silence, and not the time that a person takes', async () => {
+  const calls = new OpenCalls()
+  const { call, next, signal } = begin(calls)
+  const answered = calls.ask({ message: 'Seat?' })
+  expect(await next()).toEqual({ asks: { message: 'Seat?' } })
+  await jest.advanceTimersByTimeAsync(10 * minute)
+  expect(signal()?.aborted).toBe(false)
+  call.answer({ action: 'accept' })
+  expect(await answered).toEqual({ action: 'accept' })
+  const end = next()
+  await jest.advanceTimersByTimeAsync(minute)
+  expect(await end).toEqual({ error: new Error('silent') })
+  expect(calls.find('k')).toBeUndefined()
+})
+
+it('gives a question up that has waited for an hour', async () => {
+  const calls = new OpenCalls()
+  const { next } = begin(calls)
+  const answered = calls.ask({})
+  await next()
+  await jest.advanceTimersByTimeAsync(60 * minute)
+  expect(await answered).toEqual({ action: 'cancel' })
+})
+
+it('forgets the end of a call that is not asked for any more', async () => {
+  const calls = new OpenCalls()
+  const { end } = begin(calls)
+  end({})
+  await jest.advanceTimersByTimeAsync(minute)
+  expect(calls.find('k')?.isOver).toBe(true)
+  await jest.advanceTimersByTimeAsync(60 * minute)
+  expect(calls.find('k')).toBeUndefined()
+})
+
+it('takes a question for the call that began last and asks nothing', async () => {
+  const calls = new OpenCalls()
+  const [one, two] = [begin(calls, 'one'), begin(calls, 'two')]
+  void calls.ask({ n: 1 })
+  void calls.ask({ n: 2 })
+  expect(await Promise.all([one.next(), two.next()])).toEqual([{ asks: { n: 2 } }, { asks: { n: 1 } }])
+  expect(await new OpenCalls().ask({})).toEqual({ action: 'cancel' })
+})
+
+it('ends with the run that waits for it', async () => {
+  const calls = new OpenCalls()
+  const { next, signal } = begin(calls)
+  const run = new AbortController()
+  const end = next(run.signal)
+  run.abort(new Error('cancelled'))
+  expect(await end).toEqual({ error: new Error('cancelled') })
+  expect(signal()?.aborted).toBe(true)
+})

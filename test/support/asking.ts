@@ -1,0 +1,43 @@
+import type { Elicitation } from '../../machines/agent/run-result.js'
+import { Ask, findAsked } from '../../src/core/tools/ask.js'
+import { tool } from './tools.js'
+
+/** A form that the server of a tool asks a person to fill in. */
+export const seat: Elicitation = {
+  server: 'airline',
+  message: 'Which seat?',
+  mode: 'form',
+  schema: {
+    type: 'object',
+    properties: {
+      seat: { type: 'string', title: 'Seat', minLength: 2 },
+      meals: { type: 'integer', minimum: 0, maximum: 2 },
+      class: { type: 'string', enum: ['eco', 'biz'], default: 'eco' },
+      insured: { type: 'boolean' },
+    },
+    required: ['seat'],
+  },
+}
+
+/** A page that it asks a person to open. */
+export const page: Elicitation = {
+  server: 'airline',
+  message: 'Sign the form.',
+  mode: 'url',
+  url: 'https://air.example/sign',
+}
+
+/** What fits `seat`. */
+export const accepted = { action: 'accept', content: { seat: '12A' } } as const
+
+/** A tool that asks before it does anything. `does`: what it has done, with the answers. */
+export function book(asks: readonly Elicitation[] = [seat]) {
+  const does: unknown[] = []
+  const booking = tool('book', (input, execution) => {
+    const asked = findAsked(execution)
+    if (asked === undefined) return new Ask(asks, { flight: input['flight'] ?? null })
+    does.push([asked.memo, ...asked.answers.map((answer) => JSON.parse(answer ?? 'null') as unknown)])
+    return 'booked'
+  })
+  return Object.assign(booking, { does })
+}
