@@ -1,8 +1,8 @@
 import type { InstructionsView, ShownMessage } from './shown-message.js'
 import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
+import type { QueryKey } from './session-query.js'
 
 export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './shown-message.js'
-import type { QueryKey } from './session-query.js'
 
 /**
  * The protocol between the page and its server. Everything is JSON. Texts of models and tools are shown as text, never as
