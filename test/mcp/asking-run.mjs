@@ -40,7 +40,12 @@ const server = await mcpTools({
   env: { JOURNAL: `${folder}/journal` },
   name: 'airline',
 })
-const agent = createAgent({ model, tools: [server], store: watched, toolCalls: { onInterrupted: 'approval' } })
+const agent = createAgent({
+  model,
+  tools: [server],
+  store: watched,
+  toolCalls: { onInterrupted: 'approval' },
+})
 const run = agent.run('Go.', { session: 's' })
 const { pending = [] } = await run.result
 for (const call of pending) run.addToolOutput(call, { action: 'accept', content: { seat: '12A' } })

@@ -39,7 +39,12 @@ async function playKilled(era: 'modern' | 'earlier', records: number) {
     const env = { JOURNAL: join(folder, 'journal') }
     const server = await open({ command: process.execPath, args: [script, era], env, name: 'airline' })
     const toolCalls = { onInterrupted: 'approval' } as const
-    const agent = createAgent({ model: createOneCallModel('airline_book'), tools: [server], store, toolCalls })
+    const agent = createAgent({
+      model: createOneCallModel('airline_book'),
+      tools: [server],
+      store,
+      toolCalls,
+    })
     const stored = store.get('s')
     const run =
       stored === null || stored.head === 0 ? agent.run('Go.', { session: 's' }) : await agent.resume('s')

@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createRequestListener } from '@remix-run/node-fetch-server'
-import { createAgent, defineAgents, memoryStore } from '../../src/index.js'
+import { createAgent, defineAgents, defineTool, memoryStore } from '../../src/index.js'
 import { mcpServer } from '../../src/mcp/server/index.js'
-import { played } from '../support/play.js'
+import { played, stage } from '../support/play.js'
 import { call, text } from '../support/tools.js'
-import { scriptedModel } from './server/support.js'
+import { lastResult, scriptedModel } from './server/support.js'
 import { failureOf, open, reference, use } from './support.js'
 import { taskForms, taskServer } from './task-server.js'
 
@@ -95,27 +95,61 @@ it('the reference server of everything runs a tool that is a task', async () => 
   })
 }, 30_000)
 
-it('an agent calls the agents of a server of ours, as tasks', async () => {
-  const inner = createAgent({ model: scriptedModel(() => 'The bill is paid.'), store: memoryStore() })
-  const handler = mcpServer({ agents: defineAgents({ clerk: inner }), authorize: 'none', pollMs: 50 })
-  const server = createServer(createRequestListener((request) => handler(request)))
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  try {
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
-    const clerk = await open({ url, name: 'office' })
-    const turns = [call('office_clerk', { message: 'Is it paid?' }), text('Yes.')]
-    const { result, of } = await played(turns, { tools: [clerk] })
-    expect(result.output).toBe('Yes.')
-    expect(of('tool_result')[0]?.content).toBe('The bill is paid.')
-    expect(of('tool_progress').map(({ progress }) => progress)).toContainEqual({
-      status: 'completed',
-      message: 'Completed.',
+it('a task of the older form asks a person in the middle', async () => {
+  const everything = await open({ ...reference('everything'), name: 'all' })
+  const turns = [call('all_simulate-research-query', { topic: 'python', ambiguous: true }), text('Done.')]
+  const theatre = await stage(turns, { tools: [everything] })
+  const play = theatre.run()
+  const [asked] = (await play.rest()).pending ?? []
+  expect(asked).toMatchObject({ needs: 'elicitation', elicitation: { mode: 'form', server: 'all' } })
+  play.run.addToolOutput(asked?.callId ?? '', { action: 'accept', content: { interpretation: 'snake' } })
+  await play.end(2)
+  expect(play.of('tool_result').map(({ content }) => content)).toEqual([
+    expect.stringContaining('# Research Report: python (snake)'),
+  ])
+}, 30_000)
+
+describe('the agents of a server of ours', () => {
+  /** The server, with an agent that pays once a person has allowed it. */
+  async function office(): Promise<{ url: string; paid: string[] }> {
+    const paid: string[] = []
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input: { type: 'object' },
+      needsApproval: true,
+      execute: (_, { callId }) => `Paid: ${paid.push(callId)}.`,
     })
-    await clerk.close()
-  } finally {
-    server.closeAllConnections()
-    server.close()
+    const model = scriptedModel((request) => lastResult(request) ?? [{ name: 'pay', arguments: '{}' }])
+    const clerk = createAgent({ model, tools: [pay], store: memoryStore() })
+    const handler = mcpServer({ agents: defineAgents({ clerk }), authorize: 'none', pollMs: 50 })
+    const server = createServer(createRequestListener((request) => handler(request)))
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve)
+    })
+    closing.push(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, paid }
   }
+  const closing: (() => void)[] = []
+  afterEach(() => closing.splice(0).forEach((close) => close()))
+
+  it('are called as tasks, which ask a person in one process and are answered from another', async () => {
+    const { url, paid } = await office()
+    const store = memoryStore()
+    const turns = [call('office_clerk', { message: 'Pay.' }), text('Yes.')]
+    const first = await stage(turns, { store, tools: [await open({ url, name: 'office' })] })
+    const rest = await first.run('Go.', { session: 's' }).rest()
+    expect(rest.pending).toMatchObject([{ needs: 'elicitation', elicitation: { mode: 'form' } }])
+    expect(paid).toEqual([])
+    const second = await stage([text('Yes.')], { store, tools: [await open({ url, name: 'office' })] })
+    const run = await second.agent.resume(await first.agent.fork('s'))
+    run.addToolOutput(rest.pending?.[0]?.callId ?? '', { action: 'accept', content: { confirm: true } })
+    const { output, messages } = await run.result
+    expect(output).toBe('Yes.')
+    expect(messages.find(({ role }) => role === 'tool')?.content).toBe('Paid: 1.')
+    expect(paid).toHaveLength(1)
+  })
 })

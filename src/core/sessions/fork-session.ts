@@ -116,9 +116,9 @@ function askFirst(child: FoldedSession): FoldedSession {
   }
 }
 
-/** Whether the sub-agent of a call rests, and the call waits for it to be answered or resumed. */
+/** Whether the sub-agent of a call rests, and the call waits for it to be answered or resumed. A tool that asks has none. */
 function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
-  return questions !== undefined && result === undefined && !started
+  return questions?.some(({ own }) => own) === false && result === undefined && !started
 }
 
 /**

@@ -73,8 +73,14 @@ export interface McpConnection {
    */
   callTool(call: McpCall): Promise<JsonObject>
   /** The answer to any other method. Throws as `callTool`. */
-  ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject>
+  ask(method: string, params: JsonObject, options?: AskOptions): Promise<JsonObject>
   close(): Promise<void>
+}
+
+export interface AskOptions {
+  signal?: AbortSignal | undefined
+  /** Default: that of calls. 0 is no limit. */
+  timeoutMs?: number | undefined
 }
 
 export interface McpConnectionEvents {
@@ -254,8 +260,8 @@ async function beginConnection(
       if (isModern) listener.listen()
       return request(() => requestCall(client, call, toRequestOptions(call), isModern))
     },
-    ask: (method, params, signal) => {
-      const timeout = limitTimer(options.timeoutMs)
+    ask: (method, params, { signal, timeoutMs = options.timeoutMs } = {}) => {
+      const timeout = limitTimer(timeoutMs)
       return request(() =>
         client.request({ method, params }, anyResult, { ...(signal && { signal }), timeout }),
       )

@@ -81,7 +81,7 @@ class ReconnectingServer implements McpServer {
   /** @throws an Error, perhaps a ToolError, that says what happened */
   async ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
     const connection = await this.#getConnection()
-    return connection.ask(method, params, signal)
+    return connection.ask(method, params, { signal })
   }
 
   async open(): Promise<McpConnection> {

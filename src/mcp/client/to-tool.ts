@@ -87,7 +87,12 @@ export function toTool(
           ? mayDestroy(listed)
           : needsApproval,
     execute: async (args, execution) => {
-      const { idempotencyKey: key, handle, keepHandle, progress } = execution
+      const { idempotencyKey: key, handle, progress } = execution
+      let isKept = handle !== undefined
+      const keepHandle = (kept: Json): Promise<void> => {
+        isKept = true
+        return execution.keepHandle?.(kept) ?? Promise.resolve()
+      }
       let reports = 0
       const result = await makeAskingCall({
         server,
@@ -97,7 +102,8 @@ export function toTool(
           if (reports <= maxProgress) progress(report)
         },
         open: calls,
-        isRepeatable: readOnly || idempotent,
+        // What goes on from a task repeats nothing.
+        isRepeatable: () => readOnly || idempotent || isKept,
         timeoutMs,
         timeoutError: () => createSilenceError(server, timeoutMs),
         make: (made) => call({ name: toolName, inputSchema, args, isTask, key, handle, keepHandle, ...made }),

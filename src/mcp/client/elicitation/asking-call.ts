@@ -34,7 +34,7 @@ export interface AskingCall {
   /** The calls of the server that are under way. */
   open: OpenCalls
   /** Whether making the call again does no harm. */
-  isRepeatable: boolean
+  isRepeatable: () => boolean
   timeoutMs: number
   timeoutError: () => Error
   /** Makes the call. */
@@ -109,7 +109,7 @@ function findOpenCall(
     open.answer(answer)
     return open
   }
-  if (call.isRepeatable) return undefined
+  if (call.isRepeatable()) return undefined
   throw new ToolError(
     'failed',
     `Interrupted: ${nameServer(call)} asked in a process that has ended since, and the call with it. Its outcome is unknown: ` +
@@ -143,7 +143,7 @@ function toReturned(
   }
   if ('asks' in outcome) {
     const asked = JSON.stringify(outcome.asks)
-    return ask([outcome.asks], { kind: 'open', round, asked, known: call.isRepeatable ? [...known] : [] })
+    return ask([outcome.asks], { kind: 'open', round, asked, known: call.isRepeatable() ? [...known] : [] })
   }
   if ('error' in outcome) {
     const pages = findPages(outcome.error)
