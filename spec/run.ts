@@ -22,7 +22,6 @@ const none = null as string | null | undefined
 const marks = { pausing: false, recalled: false, lastBatchFailed: false as Verdict, plan: null as Json }
 /** What starts anew with each message of the user. `stop` is what stops a run after its last words. */
 export const turn = { ...counts, ...repairs, ...marks, response: none, reason: none, stop: none }
-
 /** A run by what its log tells of it, in the words of the log's snapshots. `details` are kept beside these rules. */
 export const begin = (setup: Json, loaded: string[] = []) => {
   const empty = { steering: 0, calls: [] as Call[], details: null as Json }
