@@ -461,6 +461,7 @@ export const agentMachine = setup({
             ],
             SKILL_CHANGED: { guard: 'isOpenCall', actions: 'noteSkillChange' },
             HANDLE_KEPT: { guard: 'isOpenCall', actions: 'noteHandle' },
+            HANDED_OFF: { guard: 'isOpenCall', actions: 'noteHandoff' },
             BATCH_DONE: { target: 'dispatching', actions: 'closeStartedCalls' },
           },
         },

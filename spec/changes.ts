@@ -59,10 +59,10 @@ export const changes: Record<string, Change> = {
   doubt: (run) => {
     const hasSeen = run.steps > 1 || new Set(run.calls.map(({ name }) => name)).size < run.calls.length
     const { maxToolCalls: most, maxToolCallsPerResponse: each } = run.setup.config.limits
-    const mayForbid = run.plan?.tools || Object.values<Json>(run.setup.tools).some(({ skill }) => skill)
+    const bars = run.plan?.tools || Object.values<Json>(run.setup.tools).some((t) => t.skill || t.handoff)
     const isMeant = ({ name, unloaded }: Call) =>
       !unloaded && ((hasSeen && isWatched(run)) || (most ?? each ?? run.setup.tools[name]?.maxCalls))
-    return change(run, mayForbid ? Boolean : isMeant, { perhaps: true })
+    return change(run, bars ? Boolean : isMeant, { perhaps: true })
   },
   mayRefuse: (run) => change(run, due['undecided'], { perhaps: true }),
   clearCalls: (run) => change(run, due['unchecked'], { perhaps: true, unchecked: false }),

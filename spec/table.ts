@@ -94,7 +94,7 @@ executing           | TOOL_RESULT       | isStarted & isHopeless        | haltin
 executing           | TOOL_RESULT, CHILD_USAGE | isStarted & hasCost & isSpent | BUDGET_EXCEEDED | because
 executing           | TOOL_RESULT, CHILD_RESTS | isStarted & isLast     | dispatching     | takeReport, refuse running
 executing           | TOOL_RESULT, CHILD_RESTS | isStarted              | =               | takeReport
-executing           | CHILD_USAGE, SKILL_CHANGED, HANDLE_KEPT | isStarted | =             | keep
+executing           | CHILD_USAGE, SKILL_CHANGED, HANDLE_KEPT, HANDED_OFF | isStarted | = | keep
 executing           | TOOLS_LOADED      | isStarted                     | =               | load
 executing           | BATCH_DONE, done tools, error tools |             | dispatching     | refuse running
 judgingResults      |                   | isConsulted & some loaded     | consultingOnResults |

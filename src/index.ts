@@ -93,6 +93,7 @@ export {
   type ToolSearchOptions,
 } from './core/tools/deferred/tool-search.js'
 export { createAgent } from './core/agent/agent.js'
+export { handoff, type HandoffOptions } from './core/agent/handoff.js'
 export type {
   Agent,
   AgentOptions,

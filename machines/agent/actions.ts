@@ -7,6 +7,7 @@ export {
   closeStartedCalls,
   markStarted,
   noteHandle,
+  noteHandoff,
   noteSkillChange,
   noteTools,
   recordResult,

@@ -4,6 +4,7 @@ import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessa
 import type { AgentState, AnyTools, Elicitation, UnansweredCall, Reason } from './run-result.js'
 import type { ResultStatus, ToolErrorKind } from './batch-calls.js'
 import type { ShieldAction, ShieldPoint } from './screening.js'
+import type { StepSetting } from './step-plan.js'
 import type { Usage } from './usage.js'
 
 /**
@@ -61,6 +62,22 @@ export type EmittedEvent<Tools = AnyTools> =
     } & ToolOutcome<Tools>)
   /** Deferred tools are loaded: the model can call them from the next request on. `callId`: the call that has loaded them. */
   | { type: 'tools_loaded'; callId: string; names: readonly string[] }
+  /**
+   * Another agent speaks from the next request on. `from` and `to` are as handoffs call the agents; null is the session's first agent.
+   * `callId`: the call that has handed the conversation over.
+   */
+  | { type: 'handed_off'; callId: string; from: string | null; to: string }
+  /**
+   * `prepareStep`, or instructions that are a function, have decided something about the next request. `changes`: what; `model` and
+   * `tools` are the names, where they are among it.
+   */
+  | {
+      type: 'step_prepared'
+      stepId: string
+      changes: readonly StepSetting[]
+      model?: string
+      tools?: readonly string[]
+    }
   /**
    * What was used, whether or not an answer came of it; the `step`s of a run add up to its result's `usage`. `callId`:
    * the call whose sub-agent has used it. Absent: a request of the run's own, that of a summary included.

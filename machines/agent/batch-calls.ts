@@ -102,11 +102,21 @@ export interface BatchCall {
   skill?: SkillChange
   /** What its tool goes on from in another process: the id of a job at a service, for example. */
   handle?: Json
+  /** Who speaks once the batch is over and its result is a success. */
+  handoff?: Handoff
   result?: ToolResult
   /** True while the result is uncleared: it is not shown or sent. */
   unscreened?: true
   /** When the result came, in milliseconds since the epoch. */
   settledAt?: number
+}
+
+/** What the call of a handoff changes: another agent speaks from the next request on. */
+export interface Handoff {
+  /** How the handoff calls the other agent. */
+  to: string
+  /** The tools of the other agent. */
+  tools: Record<string, ToolTraits>
 }
 
 /** What the machine knows of a tool. */
@@ -129,6 +139,8 @@ export interface ToolTraits {
   loads?: 'append' | 'dispatch'
   /** It belongs to the skills: no skill forbids it. */
   skill?: true
+  /** It hands the conversation to another agent. */
+  handoff?: true
   /** A sub-agent with a log of its own: an interrupted call resumes from that log. */
   delegate?: true
   /**

@@ -71,6 +71,8 @@ export interface AgentInput extends Omit<SessionState, 'fit'>, Partial<Pick<Sess
   features: Features
   /** What the user says now. */
   input: NewMessage[]
+  /** The agent that speaks, as a handoff calls it. Absent: the session's first agent. */
+  speaker?: string
 }
 
 /** What a guard has to say; the chart decides where it leads. */
@@ -92,8 +94,11 @@ export interface AgentContext {
   runId: string
   sessionId: string
   config: AgentConfig
+  /** Of the agent that speaks. */
   tools: Record<string, ToolTraits>
   features: Features
+  /** The agent that speaks, as a handoff calls it; null: the session's first agent. */
+  speaker: string | null
 
   /** The transcript; its last batch is completed in call order whenever the run rests. */
   messages: Message[]
@@ -183,6 +188,7 @@ export function createContext(input: AgentInput): AgentContext {
     config: input.config,
     tools: input.tools,
     features: input.features,
+    speaker: input.speaker ?? null,
     messages: input.messages,
     numbered: Math.max(input.numbered ?? 0, countNumbered(input.messages)),
     fit: input.fit ?? null,
@@ -225,6 +231,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     config: context.config,
     tools: context.tools,
     features: context.features,
+    speaker: context.speaker,
     messages: context.messages,
     numbered: context.numbered,
     fit: context.fit,

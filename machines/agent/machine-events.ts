@@ -84,6 +84,8 @@ export type ActorEvent = EventBase &
     | { type: 'SKILL_CHANGED'; callId: string; change: SkillChange }
     /** A running call keeps what its tool goes on from in another process. */
     | { type: 'HANDLE_KEPT'; callId: string; handle: Json }
+    /** A running call hands the conversation to another agent; it counts when the call succeeds, and its batch is over. */
+    | { type: 'HANDED_OFF'; callId: string; to: string; tools: Record<string, ToolTraits> }
     | { type: 'BATCH_DONE' }
     | { type: 'DEADLINE'; partial?: PartialAnswer }
     /**

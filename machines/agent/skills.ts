@@ -1,3 +1,4 @@
+import { readHandoff } from './handoff.js'
 import type { Message } from './messages.js'
 
 /** What the call of a skill's tool changes: a skill is loaded, or its instructions no longer hold. */
@@ -21,12 +22,20 @@ export interface ActiveSkill {
   messageId: string
 }
 
-/** The skills that a transcript leaves active. Their notes stand on the results of the calls that changed them. */
+/**
+ * The skills that a transcript leaves active. Their notes stand on the results of the calls that changed them. A batch that hands the
+ * conversation to another agent leaves none: they are the former agent's.
+ */
 export function findActiveSkills(messages: readonly Message[]): ActiveSkill[] {
   let active: ActiveSkill[] = []
+  let isHandedOver = false
   for (const { role, id, data } of messages) {
-    const change = role === 'tool' && data ? readSkillChange(data['skill']) : undefined
-    if (change) active = changeSkills(active, change, id)
+    if (role !== 'tool') isHandedOver = false
+    if (role !== 'tool' || !data) continue
+    isHandedOver ||= readHandoff(data['handoff']) !== undefined
+    const change = readSkillChange(data['skill'])
+    if (isHandedOver) active = []
+    else if (change) active = changeSkills(active, change, id)
   }
   return active
 }

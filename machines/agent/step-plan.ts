@@ -18,6 +18,9 @@ export interface StepPlan {
   messages?: readonly (string | Message)[]
 }
 
+/** What a plan can decide. */
+export type StepSetting = Exclude<keyof StepPlan, 'step'>
+
 /** The plan of the step that comes next, or is being asked; null: it has none. */
 export function findNextPlan({ plan, steps }: { plan: StepPlan | null; steps: number }): StepPlan | null {
   return plan?.step === steps + 1 ? plan : null

@@ -197,6 +197,8 @@ export class AGUIEventFold {
       }
       case 'tools_loaded':
         return this.#emitCustom('tools', { loaded: [...event.names] })
+      case 'handed_off':
+        return this.#emitCustom('handoff', { from: event.from, to: event.to })
       case 'context_fitted': {
         const { strategy, before, after, dropped } = event
         return this.#emitCustom('context', { strategy, before, after, dropped })

@@ -113,6 +113,17 @@ export function toSpanEvent(
     }
     case 'tools_loaded':
       return createSpanEvent('tools_loaded', { names: announcement.names.join(', ') })
+    case 'handed_off': {
+      const { from, to } = announcement
+      return createSpanEvent('handed_off', { ...(from !== null && { from }), to })
+    }
+    case 'step_prepared': {
+      const { changes, model } = announcement
+      return createSpanEvent('step_prepared', {
+        changes: changes.join(', '),
+        ...(model !== undefined && { model }),
+      })
+    }
     case 'context_fitted': {
       const { strategy, before, after, dropped } = announcement
       return createSpanEvent('context_fitted', { strategy, before, after, dropped })

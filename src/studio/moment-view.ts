@@ -4,6 +4,7 @@ import { maskContext } from '../../machines/agent/mask-uncleared.js'
 import { findTool } from '../core/run/edited-arguments.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
+import { getSpeakerTools } from '../core/live/speaker.js'
 import { createGuardViews } from './guard-views.js'
 import type { MomentView, PendingView, GaugeView } from './protocol.js'
 import { type CallNotes, toShownText, toShownValue, createTranscript } from './shown-values.js'
@@ -163,7 +164,8 @@ function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
 }
 
-function createPendingViews(context: AgentContext, tools: ToolSet | undefined): PendingView[] {
+function createPendingViews(context: AgentContext, given: ToolSet | undefined): PendingView[] {
+  const tools = given && getSpeakerTools(given, context.speaker)
   return listAnswerableCalls(context).map((call) => ({
     callId: call.callId,
     name: call.name,

@@ -5,8 +5,7 @@ import type { QueryKey } from './session-query.js'
 export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './shown-message.js'
 
 /**
- * The protocol between the page and its server. Everything is JSON. Texts of models and tools are shown as text, never as
- * HTML. Secrets are redacted and uncleared content is left out before.
+ * The protocol between the page and its server: JSON, without secrets and uncleared content. Texts are shown as text, not HTML.
  *
  * GET  /api/chart                       → ChartView
  * GET  /api/visits                      → VisitsView
@@ -16,13 +15,11 @@ export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './sho
  * GET  /api/sessions/ID/moments/SEQ     → MomentView
  * GET  /api/sessions/ID/moments?from=&to= → PackedMoments, read with `unpackMoment`; at most 256 of them
  * GET  /api/compare?a=ID&b=ID           → CompareView
- * GET  /api/live?session=ID&after=SEQ   → server-sent events, each a LiveMessage: of the list, and of this session what
- *                                         comes after record SEQ (without `session`: of the list alone)
+ * GET  /api/live?session=ID&after=SEQ   → server-sent events, each a LiveMessage: of the list, and of this session after SEQ
  * POST /api/sessions/ID/answers         Answer → Done
  * POST /api/sessions/ID/fork            ForkRequest → Done
  *
- * A refused request is answered with its status and a Refusal. `paths` in routes.ts makes the addresses, all below the page's
- * own.
+ * A refused request is answered with its status and a Refusal. `paths` in routes.ts makes the addresses, below the page's own.
  */
 export interface Refusal {
   error: { code: string; message: string; key?: string }

@@ -105,6 +105,8 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       return findLaterResume(event) === null ? 'resumed' : `sleeps until ${formatWakeTime(event.at ?? 0)}`
     case 'HANDLE_KEPT':
       return `${getCallName(event.callId, context)} keeps a handle`
+    case 'HANDED_OFF':
+      return `handed to ${shorten(event.to, 60)}`
     case 'APPROVE':
       return `approved ${getCallName(event.callId, context)}${event.arguments === undefined ? '' : ', edited'}`
     case 'REJECT':

@@ -3,6 +3,7 @@ import type { Agent } from '../core/agent/agent-options.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { formatMessageText } from '../core/format/message-text.js'
 import { internalsByAgent } from '../core/agent/agent-internals.js'
+import { getSpeakerTools } from '../core/live/speaker.js'
 import { acceptsDefinition, type AgentLabel } from '../core/sessions/agent-definition.js'
 import { strandedError } from '../core/sessions/session-errors.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
@@ -192,7 +193,8 @@ export class SessionActions {
     if (!tools) return
     const call = getAwaitedCall(context, answer.callId, 'approval', answer)
     checkGaps(answer.arguments, call.arguments, call.callId)
-    const problem = await parseEditedArguments(answer.arguments, call, tools).problem
+    const known = getSpeakerTools(tools, context?.speaker)
+    const problem = await parseEditedArguments(answer.arguments, call, known).problem
     if (problem) throw problem
   }
 

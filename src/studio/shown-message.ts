@@ -27,6 +27,8 @@ export interface InstructionsView {
 
 export interface ShownMessage {
   role: Message['role']
+  /** The agent that a handoff made it of, on what agents say. Absent: the session's first agent. */
+  speaker?: string
   id: string
   at: number
   text: string

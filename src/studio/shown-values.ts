@@ -1,6 +1,7 @@
 import { truncate } from '../../guards/lib/cut.js'
 import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import type { AgentContext } from '../../machines/agent/context.js'
+import { readHandoff } from '../../machines/agent/handoff.js'
 import type { MediaPart, Message } from '../../machines/agent/messages.js'
 import type { BatchCall } from '../../machines/agent/batch-calls.js'
 import { withheldResult } from '../../machines/agent/screening.js'
@@ -58,13 +59,15 @@ export function createTranscript({ standing }: Moment, notes: CallNotes, seq = I
   const context = standing.run?.context ?? null
   const messages = context ? maskMessages(context) : standing.state.messages
   const shown: ShownMessage[] = []
+  let speaker: string | undefined
   for (const [i, message] of messages.entries()) {
     const asked = shown.at(-1)
     if (message.role === 'tool') {
+      speaker = readHandoff(message.data?.['handoff']) ?? speaker
       if (asked) shown[shown.length - 1] = addResult(asked, message, notes)
       continue
     }
-    const plain = addEditMark(toShownMessage(message), edit)
+    const plain = addEditMark(toShownMessage(message, speaker), edit)
     shown.push(context !== null && i === context.batchAt ? addBatch(plain, context, notes, seq) : plain)
   }
   return shown
@@ -73,7 +76,10 @@ export function createTranscript({ standing }: Moment, notes: CallNotes, seq = I
 /** Converted messages: a message is part of every later moment. */
 const shownByMessage = new WeakMap<Message, ShownMessage>()
 
-function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessage {
+function toShownMessage(
+  message: Exclude<Message, { role: 'tool' }>,
+  speaker: string | undefined,
+): ShownMessage {
   const before = shownByMessage.get(message)
   if (before) return before
   const { role, id, createdAt: at, internal, data = {} } = message
@@ -89,6 +95,7 @@ function toShownMessage(message: Exclude<Message, { role: 'tool' }>): ShownMessa
   const text = getWords(message)
   const shown: ShownMessage = {
     role,
+    ...(said && speaker !== undefined && { speaker: toShownText(speaker, 200) }),
     id,
     at,
     text: toShownText(text === '' ? refusal : text),

@@ -1,12 +1,14 @@
 import type { ToolTraits } from '../../machines/agent/batch-calls.js'
+import type { AgentParts } from '../core/live/agent-parts.js'
 import type { ToolSpec } from '../core/models/provider.js'
-import type { Tool, ToolSearch } from '../core/tools/tool.js'
+import type { Team, Tool, ToolSearch } from '../core/tools/tool.js'
 import type { ToolSet } from '../core/tools/tool-set.js'
 
 /** The tools of an agent, each with another in its place. No sub-agent runs: its tool is one like any other. */
 export abstract class WrappedTools implements ToolSet {
   readonly #tools: ToolSet
   readonly #wrapped = new WeakMap<Tool, Tool>()
+  #team: Team | undefined
 
   constructor(tools: ToolSet) {
     this.#tools = tools
@@ -49,12 +51,56 @@ export abstract class WrappedTools implements ToolSet {
     return this.#tools.isHosted
   }
 
+  /** The tools of agents that the conversation can be handed to are wrapped, too. */
+  get team(): Team | undefined {
+    const { team } = this.#tools
+    const wrap = (tools: ToolSet): ToolSet =>
+      new MemberTools(
+        tools,
+        (tool) => this.wrap(tool),
+        (traits) => this.trim(traits),
+      )
+    return team && (this.#team ??= wrapTeam(team, wrap))
+  }
+
   get traits(): Record<string, ToolTraits> {
     return Object.fromEntries(
-      Object.entries(this.#tools.traits).map(([name, { delegate: _delegate, nested: _nested, ...rest }]) => [
-        name,
-        rest,
-      ]),
+      Object.entries(this.#tools.traits).map(([name, traits]) => [name, this.trim(traits)]),
     )
+  }
+
+  /** What the machine is told of a tool. */
+  protected trim({ delegate: _delegate, nested: _nested, ...traits }: ToolTraits): ToolTraits {
+    return traits
+  }
+}
+
+class MemberTools extends WrappedTools {
+  protected override readonly wrap: (tool: Tool) => Tool
+  protected override readonly trim: (traits: ToolTraits) => ToolTraits
+
+  constructor(tools: ToolSet, wrap: (tool: Tool) => Tool, trim: (traits: ToolTraits) => ToolTraits) {
+    super(tools)
+    this.wrap = wrap
+    this.trim = trim
+  }
+}
+
+type Member = Pick<AgentParts, 'tools'>
+
+function wrapTeam(team: Team, wrap: (tools: ToolSet) => ToolSet): Team {
+  const members = new Map<object, Member>()
+  const wrapMember = (agent: object | undefined): Member | undefined => {
+    const member = agent as Member | undefined
+    if (!member) return undefined
+    const wrapped = members.get(member) ?? { ...member, tools: wrap(member.tools) }
+    members.set(member, wrapped)
+    return wrapped
+  }
+  return {
+    find: (name) => wrapMember(team.find(name)),
+    mix: (name, first) => wrapMember(team.mix(name, first)),
+    list: () => team.list(),
+    check: (...of) => team.check(...of),
   }
 }

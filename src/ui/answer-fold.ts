@@ -210,6 +210,7 @@ export class AnswerFold {
         return
       case 'step_progress':
       case 'step_completed':
+      case 'step_prepared':
       case 'message_queued':
       case 'message_dequeued':
       case 'waiting_for_slot':

@@ -13,6 +13,7 @@ import {
   type SessionStore,
   type Tool,
   type ToolExecution,
+  handoff,
   toolSearch,
 } from '../../src/index.js'
 import { createLimiter } from '../../src/fleet/index.js'
@@ -60,12 +61,15 @@ export function agentOf(plan: Plan, parts: Parts): Agent {
       }) as Tool,
     )
   }
+  const reached = plan.handsOver
+    ? [...all, handoff(createAgent({ model, tools: all }), { name: 'billing' })]
+    : all
   return createAgent({
     ...configOf(plan),
     ...options,
     limits: { ...configOf(plan).limits, ...options.limits },
     model,
-    tools: plan.deferred ? deferAll(all, plan.deferred) : all,
+    tools: plan.deferred ? deferAll(reached, plan.deferred) : reached,
     clock,
     instructions: 'Be careful.',
     tokenizer: { count: (text) => Math.ceil(text.length / 4) },

@@ -31,6 +31,8 @@ export interface Plan {
   structured: boolean
   /** All tools are loaded before they are called. Absent: none are. */
   deferred?: 'append' | 'dispatch' | undefined
+  /** The model can hand the conversation to another agent, which has the same tools. */
+  handsOver?: true
   /** Requests go through a limiter that lets one go in two seconds. */
   limited?: true
   interactive: boolean

@@ -396,6 +396,14 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   },
   'docs/guards-of-your-own.md › Guards of your own': { because: 'test/scenarios/guards-example.test.ts' },
   'docs/guards-of-your-own.md › Guards of your own (2)': { because: 'test/scenarios/guards-example.test.ts' },
+  'docs/handoffs.md › Handoffs': {
+    turns: [
+      call('transfer_to_billing', {}),
+      call('refund', { bill: 'B7' }),
+      says('You have your money back.'),
+    ],
+    expect: ({ said }) => expect(said).toBe('null → billing\nYou have your money back.\n'),
+  },
   'docs/hono.md › Hono (2)': {
     turns: [says('Hello, Ann.'), says('Hello again.')],
     instead: { 'port: 3000': 'port: 0' },

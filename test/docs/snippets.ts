@@ -29,6 +29,7 @@ export const documents = [
   'docs/guardrails.md',
   'docs/guardrails-measured.md',
   'docs/guards-of-your-own.md',
+  'docs/handoffs.md',
   'docs/hono.md',
   'docs/hosts.md',
   'docs/deferred-tools.md',

@@ -92,7 +92,8 @@ export const undisturbedProperties = {
 
 /**
  * What people and processes may do at any time, as often as they like: no run can use it up. Nor can it use up what a
- * sub-agent asks: that is a run of its own, of which the same holds. A call that loads a tool or a skill ends by its result.
+ * sub-agent asks: that is a run of its own, of which the same holds. A call that loads a tool or a skill, or hands over,
+ * ends by its result.
  */
 const disturbances = new Set([
   'CANCEL',
@@ -107,6 +108,7 @@ const disturbances = new Set([
   'TOOLS_LOADED',
   'SKILL_CHANGED',
   'HANDLE_KEPT',
+  'HANDED_OFF',
 ])
 
 /** The same space without what disturbs a run. */

@@ -164,6 +164,7 @@ wholeTest('nearly everything was caused in its world: few events were handed to 
     'CHILD_RESTS',
     'CHILD_USAGE',
     'HANDLE_KEPT',
+    'HANDED_OFF',
     'SKILL_CHANGED',
     'STORE_FAILED',
     'TOOLS_LOADED',

@@ -8,6 +8,7 @@ const reasons: Record<string, readonly string[]> = {
     'statewright defineToolGroup',
     'statewright sleepUntil',
     'statewright toolSearch',
+    'statewright handoff',
     'statewright resolveConfig',
     'statewright createSession',
     'statewright runSession',

@@ -225,6 +225,23 @@ const actions: Record<string, Partial<Record<keyof typeof agentMachine.implement
       return { calls: [], messages: [...context.messages, ...results.reverse()] }
     }),
   },
+  'hands over before the batch is over': {
+    noteHandoff: toAction((_context, event, tell) => {
+      if (event.type !== 'HANDED_OFF') return undefined
+      const { callId, to, tools } = event
+      tell({ type: 'handed_off', callId, from: null, to })
+      return { speaker: to, tools }
+    }),
+  },
+  'forgets who it is handed to': { noteHandoff: toAction(() => undefined) },
+  'hands over to one who has no tools': {
+    noteHandoff: toAction((context, event) => {
+      if (event.type !== 'HANDED_OFF') return undefined
+      const { callId, to } = event
+      const handoff = { to, tools: context.tools }
+      return { calls: context.calls.map((call) => (call.id === callId ? { ...call, handoff } : call)) }
+    }),
+  },
   'starts calls that wait for an approval': {
     markStarted: toAction((context) => ({
       calls: context.calls.map((call) => ({ ...call, started: true as const })),

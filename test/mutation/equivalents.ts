@@ -59,6 +59,9 @@ export const equivalents: Readonly<Record<string, string>> = {
   ...because('noteHandle looks itself for an open call of that id', [
     'WAITING_FOR_TOOL.executing: HANDLE_KEPT [isOpenCall] without its guard',
   ]),
+  ...because('noteHandoff looks itself for an open call of that id', [
+    'WAITING_FOR_TOOL.executing: HANDED_OFF [isOpenCall] without its guard',
+  ]),
   ...because('the batch is settled on every way there; the entry makes sure', [
     'COMPLETED: entry without settleBatch',
   ]),

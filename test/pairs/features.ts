@@ -176,7 +176,13 @@ export const features = {
     },
     answers: ['loads a skill', 'calls several tools'],
   },
+  'a handoff': {
+    shows: ({ type }) => type === 'handed_off',
+    plan: { handsOver: true },
+    answers: ['hands over', 'calls one tool'],
+  },
   'prepared steps': {
+    shows: ({ type }) => type === 'step_prepared',
     options: { prepareStep: ({ step }) => ({ instructions: `Step ${step}.`, sampling: { temperature: 0 } }) },
   },
   'stopping with results': {

@@ -89,6 +89,7 @@ const reasons: Record<string, string[]> = {
     'restateSessions',
     'agent.asTool',
     'toolSearch',
+    'handoff',
   ],
   'a run of the machine without a store begins a session of its own, which nobody else reaches': [
     'agent.machine',

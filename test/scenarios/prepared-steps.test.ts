@@ -3,14 +3,19 @@ import {
   type AgentOptions,
   ConfigError,
   createAgent,
+  createEventFormatter,
+  handoff,
   memoryStore,
+  type ModelProvider,
   openaiChat,
   type PrepareStep,
   type StepQuestion,
   toolSearch,
   type Tool,
+  withFallbacks,
 } from '../../src/index.js'
 import { startRehearsal } from '../../src/rehearsal/index.js'
+import { skills } from '../../src/skills/index.js'
 import { createRecordedAgent, recordSession, replaySession } from '../../src/testing/index.js'
 import { again, played, stage, textOf } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
@@ -309,6 +314,83 @@ describe('prepareStep', () => {
     expect(result).toMatchObject({ state: 'COMPLETED', object: { city: 'Rome' } })
   })
 
+  it('tells what differs in the step, and nothing where nothing does', async () => {
+    const fast = openaiChat({ model: 'fast', apiKey: 'none' })
+    const theatre = await stage([call('look'), text('Never.')], {
+      tools: pair,
+      models: { fast },
+      prepareStep: ({ step }) => (step === 1 ? { tools: ['look'], sampling: { temperature: 0 } } : {}),
+    })
+    const { run, of, events } = theatre.run()
+    await run.result
+    expect(of('step_prepared')).toMatchObject([
+      { changes: ['tools', 'sampling'], tools: ['look'], stepId: of('tool_call')[0]?.stepId },
+    ])
+    const format = createEventFormatter({ color: false })
+    const lines = events.map((event) => format(event)).filter((line) => line?.includes('prepared'))
+    expect(lines).toEqual(['  ◇ step  prepared: tools look; sampling\n'])
+  })
+
+  it('narrows together with a loaded skill: a tool has to be allowed by both', async () => {
+    const write = tool('write')
+    const theatre = await stage(
+      [call('load_skill', { name: 'reading' }), calls([['look'], ['book'], ['write']]), text('Done.')],
+      {
+        tools: [...pair, write],
+        skills: skills({
+          list: [{ name: 'reading', description: 'How to read.', allowedTools: ['look', 'write'] }],
+          load: () => 'Read.',
+        }),
+        prepareStep: ({ step }) => (step === 2 ? { tools: ['look', 'book'] } : {}),
+      },
+    )
+    const { run, of } = theatre.run()
+    expect((await run.result).state).toBe('COMPLETED')
+    expect(toolsIn(theatre.requests[1] as never)).toEqual(['look', 'book'])
+    expect(of('tool_result').map(({ name, status, content }) => [name, status, content])).toEqual([
+      ['load_skill', 'ok', expect.stringContaining('Read.')],
+      ['book', 'blocked', expect.stringContaining("the skill 'reading' is loaded")],
+      ['write', 'blocked', 'Not executed: this step may not call this tool.'],
+      ['look', 'ok', 'Seen.'],
+    ])
+    expect(write.inputs).toEqual([])
+  })
+
+  it('is asked by a sub-agent about the steps of the sub-agent', async () => {
+    const asked: [string, number][] = []
+    const theatre = await stage(
+      [call('research', { task: 'Rivers.' }), call('look'), text('They flow.'), text('Done.')],
+      {},
+    )
+    const child = again(theatre, {
+      tools: pair,
+      instructions: 'You research.',
+      prepareStep: ({ step }) => {
+        asked.push(['child', step])
+        return { instructions: `Research ${step}.`, tools: ['look'] }
+      },
+    })
+    const lead = again(theatre, {
+      instructions: 'You lead.',
+      tools: [child.asTool({ name: 'research', description: 'Researches.' })],
+      prepareStep: ({ step }) => void asked.push(['lead', step]),
+    })
+    expect(await lead.run('Go.').result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(asked).toEqual([
+      ['lead', 1],
+      ['child', 1],
+      ['child', 2],
+      ['lead', 2],
+    ])
+    expect(theatre.requests.map((_, i) => textOf(theatre.wire(i)[0]))).toEqual([
+      'You lead.',
+      'Research 1.',
+      'Research 2.',
+      'You lead.',
+    ])
+    expect(theatre.requests.map(toolsIn)).toEqual([['research'], ['look'], ['look'], ['research']])
+  })
+
   it('does not speak for last words at a limit', async () => {
     const { stage: theatre, result } = await played([call('look'), text('So far.')], {
       tools: pair,
@@ -347,6 +429,53 @@ describe('models', () => {
       expect((costs[1] ?? 0) / (costs[0] ?? 1)).toBeCloseTo(100)
     } finally {
       await rehearsal.close()
+    }
+  })
+
+  it('may fall back: the next of a list answers when one fails, and the run has no retry', async () => {
+    const rehearsal = await startRehearsal({
+      scenario: { turns: [{ status: 503, error: { message: 'Away.' } }, text('From the second.')] },
+    })
+    try {
+      const [one, two] = ['one', 'two'].map((model) =>
+        openaiChat({ model, baseURL: rehearsal.url, apiKey: 'none' }),
+      ) as [ModelProvider, ModelProvider]
+      const theatre = await stage([call('look')], {
+        tools: pair,
+        models: { safe: withFallbacks([one, two]) },
+        prepareStep: ({ step }) => (step === 2 ? { model: 'safe' } : {}),
+      })
+      const { run } = theatre.run()
+      expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'From the second.' })
+      expect(rehearsal.requests.map((request) => sentIn(request).model)).toEqual(['one', 'two'])
+      const { messages } = await run.result
+      expect(messages.at(-1)).toMatchObject({ by: expect.stringMatching(/\/two$/) })
+    } finally {
+      await rehearsal.close()
+    }
+  })
+
+  it('are checked before anything is sent, those in a list of fallbacks and of a handoff too, and are named', async () => {
+    const key = process.env['OPENAI_API_KEY']
+    delete process.env['OPENAI_API_KEY']
+    try {
+      const good = openaiChat({ model: 'good', apiKey: 'none', baseURL: 'http://127.0.0.1:9/' })
+      const keyless = openaiChat({ model: 'keyless' })
+      const missing = (place: string) =>
+        expect.objectContaining({
+          code: 'missing_api_key',
+          message: expect.stringMatching(new RegExp(`^${place}: There is no API key`)),
+        })
+      const run = (options: Partial<AgentOptions>) => () =>
+        createAgent({ model: good, ...options }).run('Go.')
+      expect(run({ models: { good, fast: keyless } })).toThrow(missing('models.fast'))
+      expect(run({ models: { safe: withFallbacks([good, keyless]) } })).toThrow(missing('models.safe'))
+      const other = createAgent({ model: keyless })
+      expect(run({ tools: [handoff(other, { name: 'other' })] })).toThrow(missing("model of 'other'"))
+      const another = createAgent({ model: good, models: { fast: keyless } })
+      expect(run({ tools: [handoff(another, { name: 'other' })] })).toThrow(missing("models.fast of 'other'"))
+    } finally {
+      if (key !== undefined) process.env['OPENAI_API_KEY'] = key
     }
   })
 

@@ -26,6 +26,7 @@ const events: Record<AgentMachineEvent['type'], true> = {
   CHILD_RESTS: true,
   SKILL_CHANGED: true,
   HANDLE_KEPT: true,
+  HANDED_OFF: true,
   BATCH_DONE: true,
   DEADLINE: true,
   RESUMED: true,

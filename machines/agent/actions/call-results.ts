@@ -10,6 +10,7 @@ import { rejectionPrefix } from '../screening.js'
 import { spendForChild } from './sub-agent-usage.js'
 import {
   addUnclearedResult,
+  applyHandoff,
   closeOpenCalls,
   receiveResult,
   settleCall,
@@ -80,6 +81,17 @@ function noteOnCall(
   }
 }
 
+/** What a handoff changes counts once its call has a result that is a success, and the batch is over. */
+export const noteHandoff = toAction((context, event) => {
+  if (event.type !== 'HANDED_OFF') return undefined
+  const { callId, to, tools } = event
+  return {
+    calls: context.calls.map((call) =>
+      call.id === callId && call.result === undefined ? extendObject(call, { handoff: { to, tools } }) : call,
+    ),
+  }
+})
+
 /** The program that resumes the run may have other tools than the one that started it. */
 export const noteTools = toAction((_context, event) => {
   const tools = findResumedTools(event)
@@ -123,6 +135,7 @@ export const settleBatch = toAction((context, event, emit) => {
     calls: exposed ? calls : [],
     messages: withResults(context, closed),
     ...applySkillChanges(context, closed),
+    ...(!exposed && applyHandoff(context, closed, emit)),
   }
 })
 

@@ -204,12 +204,26 @@ export function applySkillChanges(
   return { skills }
 }
 
+/** Who speaks after the calls of a batch that is over; nothing where none has handed the conversation over. */
+export function applyHandoff(
+  { speaker }: AgentContext,
+  calls: readonly BatchCall[],
+  emit: Emit,
+): Partial<Pick<AgentContext, 'speaker' | 'tools' | 'skills'>> {
+  const call = calls.findLast((one) => one.handoff && one.result?.status === 'ok' && !one.unscreened)
+  if (call?.handoff === undefined) return {}
+  const { to, tools } = call.handoff
+  emit({ type: 'handed_off', callId: call.id, from: speaker ?? null, to })
+  return { speaker: to, tools, skills: [] }
+}
+
 /** The note answers a provider's approval request: text alone never approves a call. */
 function createMessageNotes(call: BatchCall, status: ResultStatus, note: string): Pick<ToolMessage, 'data'> {
   const { hosted, result, unscreened } = call
   const data = {
     ...(status !== 'ok' && { status }),
     ...(status === 'ok' && call.skill && { skill: { ...call.skill } }),
+    ...(status === 'ok' && call.handoff && { handoff: { to: call.handoff.to } }),
     ...(!unscreened && result?.publicMessage !== undefined && { publicMessage: result.publicMessage }),
     // So many characters at the beginning are a note to the model, which people are not shown.
     ...(note !== '' && { noteLength: note.length }),

@@ -3,6 +3,7 @@ import { ConfigError } from '../../core/base/errors.js'
 import { stripControls } from '../../core/format/format-words.js'
 import { type AgentInternals, internalsByAgent } from '../../core/agent/agent-internals.js'
 import type { Agent } from '../../core/agent/agent-options.js'
+import { checkModels } from '../../core/agent/check-models.js'
 import { overrideLimits } from '../../core/config/resolve-config.js'
 import { checkPriceKnown } from '../../core/effects/check-run-start.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
@@ -136,7 +137,7 @@ async function checkAgent(agent: Agent, { agent: module, costLimit }: BatchOptio
         'Take the one that the command opens: export default ({ store }) => createAgent({ store, … }).',
       '--agent',
     )
-  parts.model.check?.()
+  checkModels(parts)
   if (costLimit === undefined) return
   try {
     await checkPriceKnown(parts, overrideLimits(agent.config, { costLimit }), noUsage)

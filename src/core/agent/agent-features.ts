@@ -4,7 +4,7 @@ import type { AgentParts } from '../live/agent-parts.js'
 
 /** Which optional substates an agent uses. */
 export function getFeatures(
-  { guards, shields, memory, output, stopWhen, prepareStep, writeInstructions }: AgentParts,
+  { guards, shields, memory, output, stopWhen, tools, ...own }: AgentParts,
   config: AgentConfig,
 ): Features {
   return {
@@ -16,7 +16,16 @@ export function getFeatures(
     fitting: config.context.window > 0,
     userGuards: guards.length > 0,
     structuredOutput: output !== undefined,
-    ...((prepareStep || writeInstructions) && { prepareStep: true as const }),
+    ...([own, ...listMembers(tools)].some(preparesSteps) && { prepareStep: true as const }),
     ...(stopWhen && { stopWhen: true as const }),
   }
 }
+
+type Preparing = Pick<AgentParts, 'prepareStep' | 'writeInstructions'>
+
+/** The author of any agent that the session can be handed to may decide about steps. */
+const listMembers = ({ team }: AgentParts['tools']): Preparing[] =>
+  team ? team.list().map(([, agent]) => agent as Preparing) : []
+
+const preparesSteps = ({ prepareStep, writeInstructions }: Preparing): boolean =>
+  prepareStep !== undefined || writeInstructions !== undefined

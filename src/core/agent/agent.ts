@@ -2,10 +2,16 @@ import { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentInput, NewMessage, SessionState } from '../../../machines/agent/context.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
+import { findSpeaker } from '../../../machines/agent/handoff.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import { overrideLimits } from '../config/resolve-config.js'
 import { loadOnce } from '../base/lazy-load.js'
-import { refuseJournalWithStore, refuseStoredSession, refuseTags } from '../sessions/session-errors.js'
+import {
+  lostSpeakerError,
+  refuseJournalWithStore,
+  refuseStoredSession,
+  refuseTags,
+} from '../sessions/session-errors.js'
 import { checkBudgets } from '../budgets/budgets-option.js'
 import { checkSessionId } from '../sessions/store/session-id.js'
 import { checkStore, limitStoreTime } from '../sessions/store/checked-store.js'
@@ -37,6 +43,8 @@ import { readConversation, addHistory } from '../sessions/input-history.js'
 import { type AgentMachine, createJournaledMachine } from '../live/journaled-machine.js'
 import type { Binding } from '../live/runtime.js'
 import { createId } from '../base/create-id.js'
+import { getTraits } from '../live/get-traits.js'
+import { getSpeakerTools, toSpeaker } from '../live/speaker.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
@@ -46,6 +54,7 @@ import type { Agent, AgentOptions, RunOptions } from './agent-options.js'
 import { readParts } from './read-parts.js'
 import { checkResumeOptions, checkRunOptions } from './run-options.js'
 import { getFeatures } from './agent-features.js'
+import { checkModels } from './check-models.js'
 import { createDefinitionFactory } from './definition-factory.js'
 import { createDeleteMethods, createStoreMethods } from './store-methods.js'
 import { internalsByAgent, getStoredRuns, type AgentInternals } from './agent-internals.js'
@@ -88,7 +97,7 @@ export function assembleAgent(
   parts: AgentParts,
   { store: given, inspect }: { store: SessionStore | undefined; inspect: Inspector | undefined },
 ): Agent {
-  const { model, config, clock, tools, prices, output } = parts
+  const { config, clock, tools, prices, output } = parts
   const store = given && limitStoreTime(given, config.storeTimeoutMs, clock)
   const sessions = new Map<string, Session>()
   const inputs = new RunInputs(parts)
@@ -109,16 +118,19 @@ export function assembleAgent(
     limits === undefined ? config : overrideLimits(config, limits)
 
   /** What has to be known before anything is sent. */
-  const ready = async ({ config, usage }: AgentInput, inherited?: PriceBook): Promise<void> => {
+  const ready = async ({ config, usage, speaker }: AgentInput, inherited?: PriceBook): Promise<void> => {
     const { checkPriceKnown, checkSearchInstalled, checkTokenizerInstalled } = await loadRefusals()
+    const { model, tools: spoken } = toSpeaker(parts, speaker)
     await checkPriceKnown({ model, prices: inherited ?? prices }, config, usage)
     await checkTokenizerInstalled(parts, config)
-    await checkSearchInstalled(tools)
+    await checkSearchInstalled(spoken)
     await output?.ready?.()
   }
 
   const run = (handle: Omit<RunParts, 'machine' | 'clock' | 'tools' | 'withObject'>): Run =>
-    new Run({ machine, clock, tools, withObject: complete, ...handle })
+    new Run({ machine, clock, tools: toolsOf, withObject: complete, ...handle })
+
+  const toolsOf = (speaker: string | null | undefined) => getSpeakerTools(tools, speaker)
 
   const complete = (result: RunResult) => withObject(output, result)
 
@@ -176,7 +188,7 @@ export function assembleAgent(
     },
     run: (input, given) => {
       const options = checkRunOptions(given)
-      model.check?.()
+      checkModels(parts)
       const { signal, context, journal, budgets } = options
       const inspector = checkInspector(options.inspect ?? inspect)
       const { history, newMessages } = readConversation(input, clock.now())
@@ -235,11 +247,10 @@ export function assembleAgent(
 class RunInputs {
   readonly bindings = new WeakMap<object, Binding>()
   readonly #parts: AgentParts
-  readonly #features: AgentInput['features']
+  #features: AgentInput['features'] | undefined
 
   constructor(parts: AgentParts) {
     this.#parts = parts
-    this.#features = getFeatures(parts, parts.config)
   }
 
   bind(
@@ -250,24 +261,30 @@ class RunInputs {
     { config }: { config: AgentConfig },
     binding: Binding,
   ): AgentInput {
-    const { clock, config: own } = this.#parts
+    const { clock, config: own, tools } = this.#parts
+    tools.team?.check(this.#parts, { isBegun: true })
+    const speaker = findSpeaker(state.messages)
+    if (speaker !== null && !tools.team?.find(speaker)) throw lostSpeakerError(speaker)
     const bound: AgentInput = {
       now: clock.now(),
       runId,
       sessionId,
       config,
-      tools: this.toolsFor(binding),
-      features: config === own ? this.#features : getFeatures(this.#parts, config),
+      tools: this.toolsFor(binding, speaker),
+      features:
+        config === own
+          ? (this.#features ??= getFeatures(this.#parts, config))
+          : getFeatures(this.#parts, config),
       ...state,
       input,
+      ...(speaker !== null && { speaker }),
     }
     this.bindings.set(bound, binding)
     return bound
   }
 
-  toolsFor({ store }: Binding): Record<string, ToolTraits> {
-    const { traits } = this.#parts.tools
-    return store ? traits : stripDelegateTraits(traits)
+  toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits> {
+    return getTraits(getSpeakerTools(this.#parts.tools, speaker), binding)
   }
 }
 
@@ -307,7 +324,7 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
         }
       },
       findBinding: (snapshot) => inputs.bindings.get(snapshot),
-      toolsFor: (binding) => inputs.toolsFor(binding),
+      toolsFor: (binding, speaker) => inputs.toolsFor(binding, speaker),
       abandon: (runtime, context, callId) => void endAbandonedChild(runtime, context, callId),
     },
   )
@@ -315,14 +332,6 @@ function createBoundMachine(parts: AgentParts, inputs: RunInputs): AgentMachine 
 
 /** All but the first. */
 type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never
-
-/** Without a store no sub-agent has a log from which a call of it could go on. */
-function stripDelegateTraits(traits: Record<string, ToolTraits>): Record<string, ToolTraits> {
-  if (!Object.values(traits).some(({ delegate }) => delegate)) return traits
-  return Object.fromEntries(
-    Object.entries(traits).map(([name, { delegate: _delegate, nested: _nested, ...rest }]) => [name, rest]),
-  )
-}
 
 /** Only pages need it. */
 const loadQueuedRun = loadOnce(() => import('./queued-run.js'))

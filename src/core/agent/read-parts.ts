@@ -92,7 +92,8 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
   })
   const parts: AgentParts = {
     model,
-    ...(models && { models }),
+    // Answers of one model are marked where others may go on.
+    ...((models || set.team) && { models: models ?? {} }),
     ...(prepareStep && { prepareStep }),
     ...(written && { writeInstructions: written }),
     ...(skills?.instructions !== undefined && { skillIndex: skills.instructions }),
@@ -115,6 +116,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     budgets: checkBudgets(budgets),
     ...(output !== undefined && { output: createStructuredOutput(output) }),
   }
+  set.team?.check(parts, { isBegun: false })
   warnOfUnreachable(sections, parts.config)
   return parts
 }

@@ -1,3 +1,4 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { BudgetsOption } from '../budgets/budgets-option.js'
 import { checkTokenizerInstalled } from '../effects/check-run-start.js'
@@ -14,6 +15,7 @@ import { openSession, type AcquiredSession } from '../sessions/open-session.js'
 import { addBranch, type BranchStart, unbranched } from '../sessions/branch-tree.js'
 import { cutState } from '../sessions/session-state.js'
 import {
+  lostSpeakerError,
   nothingToResumeError,
   refuseSubAgentSession,
   refuseUnfinishedRun,
@@ -25,6 +27,7 @@ import { unknownSessionError } from '../sessions/store/store-refusals.js'
 import type { SessionTags } from '../sessions/store/session-tags.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import type { ChildHost } from '../sub-agents/open-child.js'
+import { checkModels } from './check-models.js'
 
 /** What the runs of an agent in its store are begun and brought back with. */
 export interface StoredRuns extends Pick<ChildHost, 'bind' | 'bindSnapshot' | 'ready' | 'run'> {
@@ -140,7 +143,8 @@ export async function resumeAcquiredRun(
     if (folded.run === null) throw folded.head === 0 ? unknownSessionError(id) : nothingToResumeError(id)
     // A run that has ended needs no model any more.
     if (folded.run.status === 'active') {
-      parts.model.check?.()
+      checkModels(parts)
+      refuseLostSpeaker(parts, folded.run.context)
       await checkTokenizerInstalled(parts, folded.run.context.config)
     }
     await log.inbox.readFirst()
@@ -162,6 +166,11 @@ export async function resumeAcquiredRun(
     await log.close()
     throw error
   }
+}
+
+/** The agent that speaks can be one that this deployment has no more. */
+function refuseLostSpeaker({ tools }: AgentParts, { speaker }: AgentContext): void {
+  if (speaker != null && !tools.team?.find(speaker)) throw lostSpeakerError(speaker)
 }
 
 /** How often a run may be brought back before anything comes of it. */

@@ -60,7 +60,7 @@ export const otherNames: Readonly<Record<string, string>> = {
   toolApproval: 'needsApproval of defineTool({ needsApproval: true })',
   name: 'the key of defineAgents({ name: agent }), or name of agent.asTool({ name, description })',
   mcpServers: 'tools, which takes what mcpTools({ … }) connects to',
-  handoffs: 'tools, which takes agent.asTool({ name, description })',
+  handoffs: 'tools, which takes handoff(agent, { name, description })',
   subagents: 'tools, which takes agent.asTool({ name, description })',
   middleware: 'shields for content, and guards for calls and results',
   onStepFinish: 'the events of a run: for await (const event of run)',

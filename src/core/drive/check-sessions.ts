@@ -2,6 +2,8 @@ import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
 import { internalsByAgent } from '../agent/agent-internals.js'
 import { describeAgent, isSubAgentName } from '../sessions/agent-definition.js'
+import { getSpeakerTools } from '../live/speaker.js'
+import { describeLostSpeaker } from '../sessions/session-errors.js'
 import { readSessionAt } from '../sessions/replay-session.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
 import type { ListedSession, SessionStore } from '../sessions/store/store.js'
@@ -21,6 +23,7 @@ export interface CheckedSession {
    * - `same`: with the agent that began it · `changed`: with one whose instructions, tools or model are others
    * - `unknown`: with the one that is asked for, because its log does not say
    * - `stranded`: with none · `missing_tool`: a call of it waits for a tool that is not there any more
+   * - `missing_agent`: it was handed to an agent that no handoff leads to any more
    * - `corrupt_log`, `newer_log`, `unknown_state`: it cannot be read here
    */
   verdict: string
@@ -68,8 +71,12 @@ function judgeSession(
   if (definition?.name === undefined && !acceptor) return { ok: true, verdict: 'unknown' }
   if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${describeAgent(definition)}.` }
   const made = internalsByAgent.get(acceptor.agent)
+  const { speaker } = context
+  if (speaker != null && made && !made.tools.team?.find(speaker))
+    return { ok: false, verdict: 'missing_agent', why: describeLostSpeaker(speaker) }
+  const tools = made && getSpeakerTools(made.tools, speaker)
   const missing = context.calls.find(
-    (call) => !made?.tools.get(call.name) && (isUnderWay(call) || isWaitingForAnswer(call)),
+    (call) => !tools?.get(call.name) && (isUnderWay(call) || isWaitingForAnswer(call)),
   )
   if (missing && Object.hasOwn(context.tools, missing.name)) {
     const why = `A call of it waits for the tool '${missing.name}', which ${acceptor.name} has no more.`

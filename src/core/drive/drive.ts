@@ -3,6 +3,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import { type RunResult, isRestState, isWorkState } from '../../../machines/agent/run-result.js'
 import { toRunResult } from '../../../machines/agent/to-result.js'
 import { type AgentInternals, internalsByAgent, getStoredRuns } from '../agent/agent-internals.js'
+import { checkModels } from '../agent/check-models.js'
 import { beginAcquiredRun, resumeAcquiredRun, type StoredRuns, acquireSession } from '../agent/stored-runs.js'
 import { whenAborted } from '../base/abort.js'
 import { RunClock } from '../base/run-clock.js'
@@ -254,7 +255,7 @@ class SessionDrive {
     this.#choice.chooseForBegin(folded, id)
     const { parts } = this.#stored
     refuseInteractive(parts.config)
-    parts.model.check?.()
+    checkModels(parts)
     const [session, runId] = [new Session(id, folded.name), createId()]
     const said = await readBeginning(start, parts.clock)
     this.#turn += 1

@@ -64,6 +64,7 @@ function narrowTools(set: ToolSet, names: readonly string[]): ToolSet {
     offered: narrowSpecs(set.offered, names, isAllowed),
     deferred,
     search,
+    team: set.team,
     traits: set.traits,
     isHosted: set.isHosted,
   }

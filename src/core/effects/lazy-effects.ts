@@ -12,6 +12,7 @@ import { toLightLogic } from '../interpreter/light-actor.js'
 import { fromEffect } from '../live/from-effect.js'
 import { type EffectScope, getAgent } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { toSpeaker } from '../live/speaker.js'
 import { describeError } from '../base/describe-error.js'
 import type * as Work from './run-effects.js'
 
@@ -45,7 +46,8 @@ export const requestModel = (parts: AgentParts) =>
     const { runtime, context } = getAgent(self)
     const stream = runtime.openStream(getStepId(context), context.attempt)
     const code = await loadWork()
-    return code.requestModel(parts, { conclude, abort, self, runtime, context, stream })
+    const speaking = toSpeaker(parts, context.speaker)
+    return code.requestModel(speaking, { conclude, abort, self, runtime, context, stream })
   })
 
 /**
@@ -58,12 +60,12 @@ const createBatchLogic = (parts: AgentParts) =>
   fromCallback<AgentMachineEvent>(({ sendBack, self }) => {
     const { runtime, context, parent: agent } = getAgent(self)
     const scope = { runtime, context, agent, self, abort: new CallAbort(), sendBack }
-    if (code) return code.runTools(parts, scope)
+    if (code) return code.runTools(toSpeaker(parts, context.speaker), scope)
     let stop = (): void => scope.abort.abort()
     const begin = async (): Promise<void> => {
       try {
         const { runTools } = await loadRunEffects()
-        if (!scope.abort.aborted) stop = runTools(parts, scope)
+        if (!scope.abort.aborted) stop = runTools(toSpeaker(parts, context.speaker), scope)
       } catch (error) {
         // Only code that could not be loaded: a batch fails in its results.
         const content = describeError(error)
@@ -78,7 +80,9 @@ const createBatchLogic = (parts: AgentParts) =>
 
 /** Asks the agent's author what the next request is made of. */
 export const prepareStep = (parts: AgentParts) =>
-  createLazyEffect<StepPlan>(async (scope) => (await loadPlanning()).prepareStep(parts, scope))
+  createLazyEffect<StepPlan>(async (scope) =>
+    (await loadPlanning()).prepareStep(toSpeaker(parts, scope.context.speaker), scope),
+  )
 
 /** Screens the user messages. */
 export const screenInput = (parts: AgentParts) =>
@@ -86,7 +90,9 @@ export const screenInput = (parts: AgentParts) =>
 
 /** Screens the arguments of the current calls. */
 export const screenCalls = (parts: AgentParts) =>
-  createLazyEffect(async (scope) => (await loadScreening()).screenCalls(parts, scope))
+  createLazyEffect(async (scope) =>
+    (await loadScreening()).screenCalls(toSpeaker(parts, scope.context.speaker), scope),
+  )
 
 /** Screens the results that have come. */
 export const screenResults = (parts: AgentParts) =>
@@ -113,13 +119,15 @@ export const consultGuards = (parts: AgentParts) =>
  * with a plain failure: `context_overflow` when no fit is small enough, `missing_package` without a tokenizer.
  */
 export const fitContext = (parts: AgentParts) => {
-  let counter: Promise<TokenCounter> | undefined
+  const counters = new WeakMap<AgentParts, Promise<TokenCounter>>()
   return fromEffect<CompactionOutput>(async ({ abort, self }) => {
     const { runtime, context } = getAgent(self)
     const { loadCounter, fitTranscript, toActorError } = await loadFitting()
+    const speaking = toSpeaker(parts, context.speaker)
     try {
-      counter ??= loadCounter(parts)
-      return await fitTranscript({ parts, runtime, context, abort, self }, await counter)
+      const counter = counters.get(speaking) ?? loadCounter(speaking)
+      counters.set(speaking, counter)
+      return await fitTranscript({ parts: speaking, runtime, context, abort, self }, await counter)
     } catch (error) {
       throw toActorError(error)
     }

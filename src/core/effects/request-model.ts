@@ -73,7 +73,7 @@ export function requestModel(
     {
       request,
       purpose: conclude ? 'conclusion' : 'answer',
-      needsPrice: isFirst || (!conclude && context.plan?.model !== undefined),
+      needsPrice: isFirst || context.speaker != null || (!conclude && context.plan?.model !== undefined),
       onSend: () => {
         const ready = isFirst ? parts.output?.ready?.() : undefined
         if (ready) return ready.then(begin)

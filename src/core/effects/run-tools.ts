@@ -16,6 +16,8 @@ import type { Clock } from '../base/clock.js'
 import { type BatchScope, SubAgentBatch } from './sub-agent-batch.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { SafeTelemetry } from '../telemetry/safe-telemetry.js'
+import { getTraits } from '../live/get-traits.js'
+import { getSpeakerTools } from '../live/speaker.js'
 import { ToolStep, createToolProgress } from './tool-step.js'
 
 /**
@@ -177,6 +179,12 @@ class ToolBatch implements RunBatchOptions {
     // In the middle of a transition, the event is taken right after it.
     await Promise.resolve()
     await runtime.waitUntilDurable()
+  }
+
+  onHandoff(callId: string, to: string): void {
+    const { runtime, sendBack } = this.#scope
+    const tools = getTraits(getSpeakerTools(this.#parts.tools, to), runtime.binding)
+    sendBack({ type: 'HANDED_OFF', callId, to, tools })
   }
 
   ready(): Promise<void> | undefined {

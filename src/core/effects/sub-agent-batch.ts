@@ -281,6 +281,8 @@ const hasContentByType: Record<AgentEvent['type'], boolean> = {
   budget_warning: false,
   context_fitted: false,
   tools_loaded: false,
+  handed_off: false,
+  step_prepared: false,
   run_ended: false,
   message_queued: false,
   message_dequeued: false,

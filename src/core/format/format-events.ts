@@ -189,6 +189,10 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
       return paint('dim', `  ◇ memory  ${shorten(formatSources(event), width - 12)}`)
     case 'tools_loaded':
       return paint('dim', `  ◇ tools  ${shorten(`${event.names.join(', ')} loaded`, width - 11)}`)
+    case 'handed_off':
+      return paint('bold', `  ⇒ ${stripControls(event.to)} speaks`)
+    case 'step_prepared':
+      return paint('dim', `  ◇ step  ${shorten(formatPreparedStep(event), width - 10)}`)
     case 'context_fitted': {
       const { strategy, before, after, dropped } = event
       const less = `${formatCount(before)} → ${formatCount(after)} tokens, ${formatCount(dropped)} messages left out`
@@ -217,6 +221,19 @@ function formatEventLine(event: AgentEvent, style: LineStyle): string | null {
     default:
       return null
   }
+}
+
+/** What differs in a step from the agent as it is. */
+function formatPreparedStep({
+  changes,
+  model,
+  tools,
+}: Extract<AgentEvent, { type: 'step_prepared' }>): string {
+  const named: Partial<Record<string, string>> = {
+    ...(model !== undefined && { model: `model ${model}` }),
+    ...(tools && { tools: tools.length === 0 ? 'no tools' : `tools ${tools.join(', ')}` }),
+  }
+  return `prepared: ${changes.map((change) => named[change] ?? change).join('; ')}`
 }
 
 /** What is said of a sub-agent: what it does, not what it says. */

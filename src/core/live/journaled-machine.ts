@@ -73,8 +73,8 @@ export interface JournaledOptions extends RuntimeOptions {
    * What a run that is restored from this snapshot is bound to; undefined for a snapshot that an app has kept itself.
    */
   findBinding(snapshot: object): Binding | undefined
-  /** The tools of this program, for a run that is bound to this. */
-  toolsFor(binding: Binding): Record<string, ToolTraits>
+  /** The tools that an agent has in this program, for a run that is bound to this. */
+  toolsFor(binding: Binding, speaker: string | null): Record<string, ToolTraits>
   /** Ends a sub-agent that is nowhere but in the store. */
   abandon(runtime: AgentRuntime, context: AgentContext, callId: string): void
 }
@@ -146,7 +146,12 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       runtime?.emitRestoredState(snapshot.context)
       start(snapshot)
       if (runtime?.isRestored && snapshot.status === 'active' && isWorkState(snapshot.context.state))
-        scope.self.send(createResumedEvent(snapshot.context, options.toolsFor(runtime.binding)))
+        scope.self.send(
+          createResumedEvent(
+            snapshot.context,
+            options.toolsFor(runtime.binding, snapshot.context.speaker ?? null),
+          ),
+        )
     },
 
     transition: ((snapshot, event, scope) => {

@@ -7,6 +7,7 @@ import { withScreenedTexts } from '../../../machines/agent/actions/apply-screeni
 import { UsageError } from '../base/errors.js'
 import { screenContent } from '../effects/screening-effects.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { getSpeakerTools } from '../live/speaker.js'
 import { type ForkEdit, type ForkOptions, readEdit, type LoggedEdit } from '../sessions/fork-edit.js'
 import type { ForkStart } from '../sessions/fork-session.js'
 import { toMachineState, type FoldedSession } from '../sessions/fold-session.js'
@@ -157,12 +158,8 @@ async function editCall(
   if (context === undefined || call === undefined)
     throw asked ? hasResultError(id) : unknownCallError(id, messages)
   if (call.needs === 'child' || call.questions || call.childUsage) throw delegatedCallError(id)
-  const { text, problem } = parseEditedArguments(
-    given,
-    { callId: id, ...call },
-    parts.tools,
-    refusedForkEditError,
-  )
+  const tools = getSpeakerTools(parts.tools, context.speaker)
+  const { text, problem } = parseEditedArguments(given, { callId: id, ...call }, tools, refusedForkEditError)
   const refusal = await problem
   if (refusal) throw refusal
   const seen = await screenEditedText('toolInput', text, { callId: id, toolName: call.name }, scene)
@@ -171,7 +168,7 @@ async function editCall(
   const { started: _s, interrupted: _i, undecided: _u, approved: _a, edited: _e, ...fresh } = call
   const [prepared] = await prepareCalls(
     [{ id, type: 'function', function: { name: call.name, arguments: seen } }],
-    parts.tools,
+    tools,
     {
       context: app,
       defaultTimeoutMs: context.config.toolCalls.timeoutMs,

@@ -37,7 +37,8 @@ export interface ParentLink {
 export interface RunParts {
   machine: AgentMachine
   clock: Clock
-  tools: ToolSet
+  /** The tools of an agent of the session. Null: of its first agent. */
+  tools: (speaker: string | null | undefined) => ToolSet
   /** The result with its output as an object, where the agent has a schema for it. Never throws or rejects. */
   withObject: (result: RunResult) => RunResult | Promise<RunResult>
   runId: string

@@ -10,7 +10,6 @@ import type { UsageError } from '../base/errors.js'
 import { whenAborted } from '../base/abort.js'
 import { registerRelease } from '../live/release-run.js'
 import type { SessionLog } from '../sessions/log/session-log.js'
-import type { ToolSet } from '../tools/tool-set.js'
 import {
   type AnswerOptions,
   parseAnswerTarget,
@@ -51,7 +50,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   /** Of the session that it belongs to: pass it to `run` or `resume` to continue. */
   readonly sessionId: string
   readonly #session: Session
-  readonly #tools: ToolSet
+  readonly #tools: RunParts['tools']
   readonly #rest = new RestPromise<RunResult>()
   readonly #withObject: RunParts['withObject']
   readonly #hub = new EventHub(this.#rest)
@@ -233,7 +232,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
       this.#send({ type: 'APPROVE', callId, fingerprint })
       return
     }
-    const { text, problem } = parseEditedArguments(editedInput, asked, this.#tools)
+    const { text, problem } = parseEditedArguments(editedInput, asked, this.#tools(this.#context?.speaker))
     if (problem) this.#actor.sendLater(this.#approveLater(asked, text, problem))
     else this.#send({ type: 'APPROVE', callId, fingerprint, arguments: text })
   }

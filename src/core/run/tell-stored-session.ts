@@ -22,6 +22,7 @@ import { checkSessionId } from '../sessions/store/session-id.js'
 import { type ToolSet, createToolSet } from '../tools/tool-set.js'
 import { provideAnswerReader } from '../sessions/answer-reader.js'
 import { readElicitationAnswer } from '../sessions/elicitation-answer.js'
+import { getSpeakerTools } from '../live/speaker.js'
 import { getAwaitedCall } from './awaited-call.js'
 import { toToolOutputEvent } from './tool-output-event.js'
 import { cancelStoredRun, type StoreParts } from './end-stored-run.js'
@@ -295,7 +296,8 @@ async function toAnswerEvent(
     return toToolOutputEvent(asked, value, { maxChars, isError: isError === true || value instanceof Error })
   }
   if (message.editedInput === undefined) return { type: 'APPROVE', ...meant }
-  const { text, problem } = parseEditedArguments(message.editedInput, asked, tools ?? createToolSet([]))
+  const known = getSpeakerTools(tools ?? createToolSet([]), context.speaker)
+  const { text, problem } = parseEditedArguments(message.editedInput, asked, known)
   const refusal = await problem
   if (refusal) throw refusal
   return { type: 'APPROVE', ...meant, arguments: text }

@@ -40,6 +40,16 @@ export function refuseSubAgentSession(sessionId: string, parent: string | undefi
   )
 }
 
+/** The session's conversation was handed to an agent that is not there any more. */
+export function lostSpeakerError(speaker: string): UsageError {
+  return new UsageError('unknown_agent', describeLostSpeaker(speaker), speaker)
+}
+
+/** What is said of a session whose present agent is not among those that the handoffs of its first agent lead to. */
+export function describeLostSpeaker(speaker: string): string {
+  return `The conversation was handed to '${speaker}', and no handoff of this agent leads there. Add handoff(agent, { name: '${speaker}' }) to tools of createAgent.`
+}
+
 export function nothingToResumeError(sessionId: string): UsageError {
   return new UsageError(
     'nothing_to_resume',

@@ -54,6 +54,8 @@ export interface RunCallOptions {
   onHandle?: (callId: string, handle: Json) => Promise<void>
   /** Lets a call rest that asks people: null. Or what it comes to, where it may not ask. Absent: none can. Never rejects. */
   onAsk?: (call: RunnableCall, ask: Ask) => Promise<ToolResult | null>
+  /** Told that a call hands the conversation to another agent, before its result. */
+  onHandoff?: (callId: string, to: string) => void
   /** What measures the run. */
   readonly telemetry?: Pick<RunTelemetry, 'around'> | undefined
   /** Carries out the call of a sub-agent; null when it rests. Never rejects. */
@@ -138,7 +140,7 @@ export class RunningCall {
     this.#startedAt = this.#options.clock.now()
     try {
       Promise.resolve(this.#callTool(tool, input)).then(
-        (value) => this.#endWithValue(value),
+        (value) => this.#endWithValue(tool, value),
         (error: unknown) => this.#endWithError(tool, error),
       )
     } catch (error) {
@@ -205,8 +207,9 @@ export class RunningCall {
     if (!this.#isOver) await this.#options.onHandle?.(this.call.id, toJson(handle))
   }
 
-  #endWithValue(value: unknown): void {
+  #endWithValue({ handoff }: Tool, value: unknown): void {
     if (this.#isOver) return
+    if (handoff) this.#options.onHandoff?.(this.call.id, handoff.to)
     if (value instanceof Sleep) {
       const content = value.describe(this.#options.clock.now())
       return this.#end({ status: 'ok', durationMs: this.#getDuration(), content, wakeAt: value.at })

@@ -1,7 +1,7 @@
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { ConfigError } from '../base/errors.js'
 import type { ToolSpec } from '../models/provider.js'
-import type { Tool, ToolSearch } from './tool.js'
+import type { Team, Tool, ToolSearch } from './tool.js'
 import { type ToolGroup, listSourceTools, type ToolSource } from './tool-source.js'
 
 /** A tool, a group with its arguments (`args` defaults to `{}`), or a source whose tools can change. */
@@ -20,6 +20,8 @@ export interface ToolSet {
   readonly deferred: readonly Tool[]
   /** What finds the deferred ones; undefined: no tool is deferred. */
   readonly search: ToolSearch | undefined
+  /** The agents that its handoffs lead to; undefined: it has no handoff. */
+  readonly team: Team | undefined
   /** The tools as the machine sees them. */
   readonly traits: Record<string, ToolTraits>
   /** Whether the provider's own search finds a tool. Absent: it searches for none. */
@@ -75,6 +77,7 @@ function createFixedSet(given: readonly Tool[]): ToolSet {
     deferred,
     search,
     ...(isHosted && { isHosted: (name: string) => byName.get(name)?.defer === true }),
+    team: tools.find((tool) => tool.handoff)?.handoff?.gather(tools),
     traits: Object.fromEntries(
       tools.map(
         ({
@@ -89,6 +92,7 @@ function createFixedSet(given: readonly Tool[]): ToolSet {
           keepsHandle,
           defer,
           search: finds,
+          handoff,
         }) => [
           name,
           {
@@ -101,6 +105,7 @@ function createFixedSet(given: readonly Tool[]): ToolSet {
             ...(finds && { loads: finds.loading }),
             ...(skill && { skill }),
             ...(keepsHandle && { keepsHandle }),
+            ...(handoff && { handoff: true as const }),
             ...(delegate && { delegate: true as const, nested: true as const }),
           },
         ],
@@ -141,6 +146,9 @@ function createChangingSet(first: readonly EntryTools[]): ToolSet {
     },
     get search() {
       return now().search
+    },
+    get team() {
+      return now().team
     },
     get traits() {
       return now().traits

@@ -46,7 +46,7 @@ export interface ToolExecution<Context = unknown> {
  * differ where the schema has defaults or transforms.
  */
 export interface Tool<Input = unknown, Context = unknown, Name extends string = string, Arguments = Input>
-  extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads' | 'skill'> {
+  extends Omit<ToolTraits, 'delegate' | 'deferred' | 'loads' | 'skill' | 'handoff'> {
   /** What the model calls it by. */
   readonly name: Name
   /** What it does and when to use it, for the model. */
@@ -71,6 +71,8 @@ export interface Tool<Input = unknown, Context = unknown, Name extends string = 
   readonly delegate?: Delegate
   /** It belongs to the skills of an agent. */
   readonly skill?: true
+  /** Makes it a handoff: what `handoff()` returns. */
+  readonly handoff?: HandoffLink
   /** For the type checker only. */
   readonly '~arguments'?: Arguments
 }
@@ -120,6 +122,32 @@ export interface ToolSearchScope {
   /** Characters of a result. */
   readonly maxChars: number
   readonly load: (names: readonly string[]) => void
+}
+
+/** What makes a tool a handoff. Agents are objects here: this room does not know their parts. */
+export interface HandoffLink {
+  /** What the other agent is called in the session. */
+  readonly to: string
+  /** The other agent is named by a function, because it may be made later. */
+  readonly isLater: boolean
+  /** @throws {ConfigError} `invalid_handoff` for a function that returns no agent */
+  readonly getParts: () => object
+  /** The agents that these tools lead to, by one handoff or by several. */
+  readonly gather: (tools: readonly Tool[]) => Team
+}
+
+/** The agents that a session can be handed to. Its methods throw a ConfigError where two agents have one name. */
+export interface Team {
+  find(name: string): object | undefined
+  /** The parts of a session's first agent, with what the agent of this name has as its own. The same object for the same agents. */
+  mix(name: string, first: object): object | undefined
+  /** Their names, with their parts. */
+  list(): readonly (readonly [string, object])[]
+  /**
+   * Throws a ConfigError for agents that cannot go on with a session of the first agent. `isBegun`: agents that are named by functions
+   * are there.
+   */
+  check(first: object, options: { isBegun: boolean }): void
 }
 
 /** What makes a tool a sub-agent. */

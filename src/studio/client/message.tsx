@@ -40,7 +40,7 @@ const loopReasons: Readonly<Record<string, string>> = {
 }
 
 export function Message({ message, as, onEdit }: MessageProps) {
-  const { role, text, media, reasoning, calls, marks, id } = message
+  const { role, speaker, text, media, reasoning, calls, marks, id } = message
   const isLoop = role === 'system' || marks.includes('internal')
   const why = marks.find((mark) => Object.hasOwn(loopReasons, mark))
   const shownMarks = isLoop ? marks.filter((mark) => mark !== 'internal' && mark !== why) : marks
@@ -48,7 +48,7 @@ export function Message({ message, as, onEdit }: MessageProps) {
   return (
     <article class={`message ${isLoop ? 'loop' : role}${state}`}>
       <header>
-        {isLoop ? 'Loop' : names[role]}
+        {isLoop ? 'Loop' : (speaker ?? names[role])}
         {isLoop && why !== undefined && <span class="why">{loopReasons[why]}</span>}
         {shownMarks.map((mark) => (
           <span key={mark} class={`mark mark-${mark}`}>

@@ -303,6 +303,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               messages={moment.transcript}
               instructions={moment.instructions}
               streaming={place === last ? streaming : ''}
+              speaker={(moment.context as { speaker?: string | null } | null)?.speaker ?? null}
               onEdit={canAct ? onEdit : null}
             />
           ) : tab === 'record' ? (

@@ -13,12 +13,14 @@ interface TranscriptProps {
   instructions: InstructionsView | null
   /** Streamed text that is not a message yet. */
   streaming: string
+  /** The agent that speaks, where the conversation was handed to one. */
+  speaker: string | null
   /** Null when forks are not possible. */
   onEdit: ((wanted: WhatIf) => void) | null
 }
 
 /** The transcript at this record, calls with their results. */
-export function Transcript({ messages, instructions, streaming, onEdit }: TranscriptProps) {
+export function Transcript({ messages, instructions, streaming, speaker, onEdit }: TranscriptProps) {
   const [limit, setLimit] = useState(shownMessages)
   const [words, setWords] = useState('')
   const [isRaw, setRaw] = useState(false)
@@ -116,7 +118,7 @@ export function Transcript({ messages, instructions, streaming, onEdit }: Transc
       )}
       {streaming !== '' && (
         <article class="message assistant streaming" aria-busy="true">
-          <header>Agent</header>
+          <header>{speaker ?? 'Agent'}</header>
           <div class="said">
             <Markdown text={streaming} />
           </div>

@@ -68,6 +68,19 @@ export const skillOutcomes = {
   'two calls': modelOutcomes['two calls'],
 } satisfies Record<string, ModelOutput>
 
+/** The same for an agent that may hand the conversation to another one. */
+export const handoffOutcomes = {
+  text: modelOutcomes.text,
+  'a handoff': createModelOutput({ calls: [['h', 'transfer_to_billing']] }),
+  'two handoffs and a call': createModelOutput({
+    calls: [
+      ['h', 'transfer_to_billing'],
+      ['i', 'transfer_to_billing'],
+      ['b', 'transfer', 'approval'],
+    ],
+  }),
+} satisfies Record<string, ModelOutput>
+
 /** The same for an agent whose tools let it sleep. */
 export const sleepingOutcomes = {
   text: modelOutcomes.text,

@@ -18,6 +18,7 @@ import {
   plannedConclusion,
   plannedModel,
   screenedModel,
+  handingModel,
   skilledModel,
   sleepingModel,
   twoCalls,
@@ -34,6 +35,7 @@ import {
   listLeftEvents,
   listLoadEvents,
   listChildEvents,
+  listHandoffEvents,
   listSkillEvents,
   listSleepEvents,
   listToolEvents,
@@ -126,6 +128,19 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
       ...(asked && skilledModel),
       ...listShieldEvents(context),
       ...(isExecuting(value) && { ...listToolEvents(context, ['ok', 'error']), ...listSkillEvents(context) }),
+    }
+  }
+  if (canHandOff(context)) {
+    return {
+      cancel,
+      'resumed in time': resumed,
+      ...(asked && handingModel),
+      ...listShieldEvents(context),
+      ...(isExecuting(value) && {
+        ...listToolEvents(context, ['ok', 'error']),
+        ...listHandoffEvents(context),
+      }),
+      ...(canAnswer(value) && listAnswerEvents(context)),
     }
   }
   if (context.features.prepareStep) {
@@ -311,6 +326,13 @@ function keepsHandles({ tools }: AgentContext): boolean {
 
 function isSkilled({ tools }: AgentContext): boolean {
   return tools['load_skill']?.skill === true
+}
+
+/** Handoffs are explored alone, too: by an agent that has one, and by those that were handed over. */
+function canHandOff({ tools, speaker, calls }: AgentContext): boolean {
+  return (
+    speaker !== null || calls.some(({ handoff }) => handoff) || tools['transfer_to_billing'] !== undefined
+  )
 }
 
 /** With input shields, each steering message adds states: one is enough. */

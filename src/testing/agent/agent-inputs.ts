@@ -141,6 +141,14 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true }),
     tools: { ...tools, load_skill: { ...createTraits(true), skill: true } },
   },
+  'with handoffs': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }),
+    tools: { ...tools, transfer_to_billing: { ...createTraits(true), handoff: true } },
+  },
+  'with handoffs and result shields': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2 } }, { resultShields: true }),
+    tools: { ...tools, transfer_to_billing: { ...createTraits(true), handoff: true } },
+  },
   'ending by a result': {
     ...createInput({ ...noRetries, limits: { maxSteps: 2, tokenBudget }, budget: { finishBatch: true } }),
     tools: { ...tools, look: { ...createTraits(true), endsRun: true } },

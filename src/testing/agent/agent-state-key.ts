@@ -46,11 +46,17 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
     ],
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
     context.plan && [context.plan.step - steps, context.plan.tools],
+    context.speaker,
     context.skills.map(({ name, allowedTools }) => [name, allowedTools]),
     context.calls.map((call) => [
-      (watching || context.skills.length > 0 || context.plan?.tools || context.tools[call.name]?.endsRun) &&
+      (watching ||
+        context.skills.length > 0 ||
+        context.plan?.tools ||
+        context.tools[call.name]?.endsRun ||
+        context.tools[call.name]?.handoff) &&
         call.name,
       call.skill,
+      call.handoff?.to,
       call.needs,
       call.started,
       call.unscreened,

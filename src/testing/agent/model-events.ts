@@ -11,6 +11,7 @@ import {
   modelOutcomes,
   objectOutcomes,
   screenedOutcomes,
+  handoffOutcomes,
   skillOutcomes,
   sleepingOutcomes,
 } from './actor-outcomes.js'
@@ -29,6 +30,7 @@ export const sleepingModel: Events = {
     }),
   ),
 }
+export const handingModel = createAnswerEvents('model', handoffOutcomes)
 export const skilledModel = createAnswerEvents('model', skillOutcomes)
 export const screenedModel = createAnswerEvents('model', screenedOutcomes)
 

@@ -79,6 +79,19 @@ export function listHandleEvents({ calls, tools }: AgentContext): Events {
   }
 }
 
+/** A handoff's call hands the conversation to an agent that may only look. */
+export function listHandoffEvents({ calls, tools }: AgentContext): Events {
+  const open = calls.find(({ name, started, result }) => tools[name]?.handoff && started && !result)
+  return {
+    'handoff: handed off': stampEvent({
+      type: 'HANDED_OFF',
+      callId: open?.id ?? 'nobody',
+      to: 'billing',
+      tools: { look: { readOnly: true, idempotent: true, polling: false } },
+    }),
+  }
+}
+
 /** A tool lets its run sleep, or has done so until a time that is over; and a sub-agent sleeps. */
 export function listSleepEvents({ calls }: AgentContext): Events {
   const open = calls.find(({ started, result }) => started && !result)

@@ -1,3 +1,4 @@
+import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Agent, RunOptions } from '../../core/agent/agent-options.js'
@@ -254,7 +255,7 @@ export class AgentProcess {
   }
 }
 
-/** The agent's tools, none of which is executed. */
+/** The agent's tools, none of which is executed. None hands the conversation to another agent, whose model would be asked. */
 class StandIns extends WrappedTools {
   readonly #create: (tool: Tool) => Tool
 
@@ -263,8 +264,18 @@ class StandIns extends WrappedTools {
     this.#create = create
   }
 
+  override get team(): undefined {
+    return undefined
+  }
+
   protected override wrap(tool: Tool): Tool {
-    return this.#create(tool)
+    const { handoff: _handoff, ...standIn } = this.#create(tool)
+    return standIn
+  }
+
+  protected override trim(traits: ToolTraits): ToolTraits {
+    const { handoff: _handoff, ...rest } = super.trim(traits)
+    return rest
   }
 }
 

@@ -33,22 +33,17 @@ export class PlayedTools extends WrappedTools {
     this.#sessions.delete(session)
   }
 
-  override get traits(): Record<string, ToolTraits> {
-    return Object.fromEntries(
-      Object.entries(super.traits).map(
-        ([name, { readOnly, idempotent, polling, endsRun, deferred, loads }]) => [
-          name,
-          {
-            readOnly,
-            idempotent,
-            polling,
-            ...(endsRun && { endsRun }),
-            ...(deferred && { deferred }),
-            ...(loads && { loads }),
-          },
-        ],
-      ),
-    )
+  protected override trim(traits: ToolTraits): ToolTraits {
+    const { readOnly, idempotent, polling, endsRun, deferred, loads, handoff } = super.trim(traits)
+    return {
+      readOnly,
+      idempotent,
+      polling,
+      ...(endsRun && { endsRun }),
+      ...(deferred && { deferred }),
+      ...(loads && { loads }),
+      ...(handoff && { handoff }),
+    }
   }
 
   protected override wrap(tool: Tool): Tool {

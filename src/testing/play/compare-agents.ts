@@ -1,5 +1,5 @@
 import type { DifferenceKind, SessionDifference } from './play-error.js'
-import { toCanonicalJson, listLeafChanges } from './record-agent.js'
+import { type CompleteRecordedAgent, toCanonicalJson, listLeafChanges } from './record-agent.js'
 import type { RecordedAgent, RecordedTool } from './recording.js'
 import { formatTextDifference, formatValue } from './difference-text.js'
 
@@ -11,7 +11,7 @@ type FoundDifference = Pick<SessionDifference, 'by' | 'subject' | 'recorded' | '
 /** Compares the requests of an agent with those when it was recorded. Unknown parts are not compared. */
 export function compareAgents(
   then: RecordedAgent,
-  now: Required<RecordedAgent>,
+  now: CompleteRecordedAgent,
   called: ToolCallSteps,
 ): FoundDifference[] {
   return [
@@ -24,7 +24,25 @@ export function compareAgents(
           createDifference('settings', path, before, after, `The setting '${path}' was`),
         )),
     ...(then.output === undefined ? [] : compareOutputs(then.output, now.output)),
+    ...Object.entries(then.team ?? {}).flatMap(([name, agent]) =>
+      compareMember(name, agent, now.team?.[name]),
+    ),
   ]
+}
+
+/** Compares an agent that the conversation can be handed to. */
+function compareMember(
+  name: string,
+  then: RecordedAgent,
+  now: CompleteRecordedAgent | undefined,
+): FoundDifference[] {
+  if (now)
+    return compareAgents({ ...then, output: now.output }, now, new Map()).map((found) => ({
+      ...found,
+      message: `The agent '${name}': ${found.message}`,
+    }))
+  const message = `No handoff leads to the agent '${name}' any more.`
+  return [{ by: 'tools', subject: name, recorded: 'there', now: 'gone', message }]
 }
 
 function comparePrompts(then: string | null, now: string | null): FoundDifference[] {

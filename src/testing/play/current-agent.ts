@@ -12,6 +12,7 @@ import { getFeatures } from '../../core/agent/agent-features.js'
 import { systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/describe-error.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
+import { getSpeakerTools } from '../../core/live/speaker.js'
 import type { RecordContent } from '../../core/sessions/log/record-content.js'
 import { completeInput } from '../../core/sessions/log/complete-context.js'
 import { readOutput } from '../../core/structured/read-output.js'
@@ -75,7 +76,10 @@ export class CurrentAgent {
       }
       case 'snapshot': {
         const then = entry.state.context as AgentContext
-        const made = this.#createRunParts(completeInput({ ...then, now: 0, input: [] }))
+        const made = this.#createRunParts({
+          ...completeInput({ ...then, speaker: '', now: 0, input: [] }),
+          speaker: then.speaker,
+        })
         return { ...entry, state: { ...entry.state, context: { ...then, ...made } } }
       }
       case 'event':
@@ -87,22 +91,31 @@ export class CurrentAgent {
 
   /** The run's data about its agent. */
   #createRunParts(
-    then: Pick<AgentContext, 'config' | 'tools'>,
+    then: Pick<AgentContext, 'config' | 'tools'> & { speaker?: string | null },
   ): Pick<AgentContext, 'config' | 'tools' | 'features'> {
     const { parts, config: own, recording, limits } = this.#scene
     const config = mergeConfig(then.config, recording.agent.config, own, limits)
-    return { config, tools: this.#createTraits(then.tools), features: getFeatures(parts, config) }
+    return {
+      config,
+      tools: this.#createTraits(then.tools, then.speaker),
+      features: getFeatures(parts, config),
+    }
   }
 
   /** Whether there was a store for the logs of sub-agents is as it was. */
-  #createTraits(then: Record<string, ToolTraits>): Record<string, ToolTraits> {
+  #createTraits(
+    then: Record<string, ToolTraits>,
+    speaker: string | null | undefined,
+  ): Record<string, ToolTraits> {
     const wasKept = Object.values(then).some(({ delegate }) => delegate)
     const wasNested = Object.values(then).some(({ nested }) => nested)
     return Object.fromEntries(
-      Object.entries(this.#scene.parts.tools.traits).map(([name, { delegate, nested, ...traits }]) => [
-        name,
-        { ...traits, ...(delegate && wasKept && { delegate }), ...(nested && wasNested && { nested }) },
-      ]),
+      Object.entries(getSpeakerTools(this.#scene.parts.tools, speaker).traits).map(
+        ([name, { delegate, nested, ...traits }]) => [
+          name,
+          { ...traits, ...(delegate && wasKept && { delegate }), ...(nested && wasNested && { nested }) },
+        ],
+      ),
     )
   }
 
@@ -123,7 +136,9 @@ export class CurrentAgent {
         return result ? { ...event, result } : event
       }
       case 'RESUMED':
-        return event.tools ? { ...event, tools: this.#createTraits(event.tools) } : event
+        return event.tools ? { ...event, tools: this.#createTraits(event.tools, context.speaker) } : event
+      case 'HANDED_OFF':
+        return { ...event, tools: this.#createTraits(event.tools, event.to) }
       default:
         return event
     }
@@ -144,7 +159,8 @@ export class CurrentAgent {
     }
     const fit = standIn.output ? {} : await this.#checkOutput(output, found)
     if (standIn.tools) return { ...output, ...fit }
-    const needs = await prepareCalls(toolCalls, parts.tools, {
+    const tools = getSpeakerTools(parts.tools, context.speaker)
+    const needs = await prepareCalls(toolCalls, tools, {
       context: appContext,
       defaultTimeoutMs: context.config.toolCalls.timeoutMs,
       clock: systemClock,
@@ -155,7 +171,7 @@ export class CurrentAgent {
       const now = needs[i]
       const called = toolCalls[i]?.function
       if (now === undefined || called === undefined || then.undecided || then.needs === now.needs) return then
-      const asks = parts.tools.get(called.name)?.needsApproval
+      const asks = tools.get(called.name)?.needsApproval
       const hint =
         typeof asks === 'function' && appContext === undefined
           ? ' (Its needsApproval was asked without the app’s own object: give it as { context }.)'
@@ -199,7 +215,7 @@ export class CurrentAgent {
     found: FoundDifference[],
   ): Promise<ToolResult | undefined> {
     const { parts, standIn } = this.#scene
-    const tool = parts.tools.get(call.name)
+    const tool = getSpeakerTools(parts.tools, context.speaker).get(call.name)
     if (call.hosted || tool?.delegate || tool?.client || this.#uncleared.has(call.id)) return undefined
     const live = this.#live?.getResult(context, call.id)
     if (live) return this.#compareLiveResult(result, await live, call, context, row, found)

@@ -2,6 +2,7 @@ import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { systemClock } from '../../core/base/clock.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
+import { getSpeakerTools } from '../../core/live/speaker.js'
 import { RunningCall } from '../../core/tools/running-call.js'
 
 /** Carries out the calls of a played run with the agent's own tools, when the run would have. */
@@ -22,7 +23,8 @@ export class LiveTools {
     for (const [key, { call }] of this.#running) if (!keys.has(key)) this.#stopCall(key, call)
     for (const call of open) {
       const key = toKey(context, call.id)
-      const tool = this.#parts.tools.get(call.name)
+      const tools = getSpeakerTools(this.#parts.tools, context.speaker)
+      const tool = tools.get(call.name)
       // The provider's own calls are part of the answer; sub-agents are played from their own recordings.
       if (this.#running.has(key) || call.hosted || tool?.delegate || tool?.client) continue
       let end: (result: ToolResult | null) => void = () => undefined
@@ -31,7 +33,7 @@ export class LiveTools {
       const running = new RunningCall(
         call,
         {
-          tools: this.#parts.tools,
+          tools,
           defaultTimeoutMs: toolCalls.timeoutMs,
           maxResultChars: toolCalls.maxResultChars,
           clock: systemClock,

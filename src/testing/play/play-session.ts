@@ -172,7 +172,9 @@ function collectCallSteps({ records }: ReadableRecording): Map<string, string[]>
   let [run, step] = [0, 0]
   let tools: object = {}
   for (const record of records) {
-    if (record.type === 'start') [run, step, tools] = [run + 1, 0, record.input.tools ?? {}]
+    // The tools of agents that the conversation was handed to are theirs alone.
+    if (record.type === 'start')
+      [run, step, tools] = [run + 1, 0, record.input.speaker ? {} : (record.input.tools ?? {})]
     if (record.type === 'snapshot') tools = (record.state.context as { tools?: object }).tools ?? {}
     if (record.type !== 'event' || record.event.type !== 'xstate.done.actor.model') continue
     step += 1

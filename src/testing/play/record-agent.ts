@@ -5,8 +5,22 @@ import type { AgentParts } from '../../core/live/agent-parts.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import type { RecordedAgent, RecordedTool } from './recording.js'
 
+/** The recorded parts of an agent that is at hand. */
+export type CompleteRecordedAgent = Required<Omit<RecordedAgent, 'team'>> & {
+  team?: Record<string, CompleteRecordedAgent>
+}
+
 /** The parts of an agent that requests contain, as plain JSON, without secrets. */
-export function toRecordedAgent(parts: AgentParts, config: AgentConfig): Required<RecordedAgent> {
+export function toRecordedAgent(parts: AgentParts, config: AgentConfig): CompleteRecordedAgent {
+  const members = (parts.tools.team?.list() ?? []) as readonly [string, AgentParts][]
+  if (members.length === 0) return toRecordedParts(parts, config)
+  const team = Object.fromEntries(
+    members.map(([name, member]) => [name, toRecordedParts(member, config)] as const),
+  )
+  return { ...toRecordedParts(parts, config), team }
+}
+
+function toRecordedParts(parts: AgentParts, config: AgentConfig): CompleteRecordedAgent {
   const { instructions, tools, sampling, toolChoice, extraBody, output } = parts
   return toPlainJson({
     instructions,
@@ -18,6 +32,7 @@ export function toRecordedAgent(parts: AgentParts, config: AgentConfig): Require
         ...(tool?.client && { client: true as const }),
         ...(tool?.defer && { defer: true as const }),
         ...(below && { agent: toRecordedAgent(below.parts, below.config) }),
+        ...(tool?.handoff && { handoff: tool.handoff.to }),
       }
     }),
     settings: scrubSettings({
@@ -27,7 +42,7 @@ export function toRecordedAgent(parts: AgentParts, config: AgentConfig): Require
     } as unknown as Json),
     output: output ? { name: output.name, schema: output.schema } : null,
     config,
-  } as Required<RecordedAgent>)
+  } as CompleteRecordedAgent)
 }
 
 function toPlainJson<Value>(value: Value): Value {

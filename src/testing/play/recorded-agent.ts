@@ -2,6 +2,7 @@ import { noFeatures, type AgentContext, type Features } from '../../../machines/
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { createAgent } from '../../core/agent/agent.js'
+import { handoff } from '../../core/agent/handoff.js'
 import type { Agent, AgentOptions } from '../../core/agent/agent-options.js'
 import { ModelError, type ModelProvider } from '../../core/models/provider.js'
 import { completeInput } from '../../core/sessions/log/complete-context.js'
@@ -12,7 +13,7 @@ import type { InputSchema } from '../../core/tools/input-schema.js'
 import type { Tool } from '../../core/tools/tool.js'
 import type { ToolEntry } from '../../core/tools/tool-set.js'
 import { defineGuard } from '../../core/user-guards/define-guard.js'
-import { type ReadableRecording, readRecording, type RecordedAgent } from './recording.js'
+import { type ReadableRecording, readRecording, type RecordedAgent, type RecordedTool } from './recording.js'
 
 /** The parts of an agent that are made from a recording alone. */
 export interface StandIn {
@@ -40,11 +41,38 @@ export function createRecordedAgent(recording: object, changes: Partial<AgentOpt
   const read = readRecording(recording)
   const known = findFirstKnown(read)
   const agent = createAgent({
-    ...createOptions(read.agent, known),
+    ...createOptions(read.agent, known, new RecordedTeam(read)),
     ...changes,
   } as AgentOptions)
   standInByAgent.set(agent, { tools: changes.tools === undefined, output: changes.output === undefined })
   return agent
+}
+
+/** The agents that a recorded conversation was, or could be, handed to. */
+class RecordedTeam {
+  readonly #recording: ReadableRecording
+  readonly #agents = new Map<string, Agent>()
+
+  constructor(recording: ReadableRecording) {
+    this.#recording = recording
+  }
+
+  /** Logs alone know the tools of those that the conversation was handed to. */
+  getAgent(name: string): Agent {
+    const made = this.#agents.get(name)
+    if (made) return made
+    const { agent, records } = this.#recording
+    const handed = records.flatMap((record) =>
+      record.type === 'event' && record.event.type === 'HANDED_OFF' && record.event.to === name
+        ? [record.event.tools]
+        : [],
+    )[0]
+    const known = handed && { tools: handed, features: noFeatures, config: {} as AgentContext['config'] }
+    const { output: _output, ...own } = agent.team?.[name] ?? {}
+    const created = createAgent(createOptions(own, known ?? null, this))
+    this.#agents.set(name, created)
+    return created
+  }
 }
 
 type Known = Pick<AgentContext, 'config' | 'tools' | 'features'>
@@ -64,6 +92,7 @@ function findFirstKnown({ records }: ReadableRecording): Known | null {
 function createOptions(
   agent: RecordedAgent,
   known: Known | null,
+  team: RecordedTeam,
 ): Partial<AgentOptions> & Pick<AgentOptions, 'model'> {
   const { instructions, settings = {}, output } = agent
   const features = known?.features ?? noFeatures
@@ -73,7 +102,7 @@ function createOptions(
     ...(settings as Partial<AgentOptions>),
     model: silentModel,
     ...(instructions !== undefined && instructions !== null && { instructions }),
-    tools: createTools(agent, known),
+    tools: createTools(agent, known, team),
     ...(output && { output: { name: output.name, schema: toSchema(output.schema) } }),
     ...(output === undefined && features.structuredOutput && { output: toSchema(anyObject) }),
     ...createStandInParts(features),
@@ -103,7 +132,7 @@ function createStandInParts(features: Features): Partial<AgentOptions> {
   }
 }
 
-function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[] {
+function createTools({ tools }: RecordedAgent, known: Known | null, team: RecordedTeam): ToolEntry[] {
   const traits = known?.tools ?? {}
   const specs =
     tools ??
@@ -117,6 +146,7 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
       nested: _nested,
       deferred,
       skill,
+      handoff: handsOver,
       loads: _loads,
       ...traitsOf
     }: Partial<ToolTraits> = traits[name] ?? {}
@@ -124,6 +154,10 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
     const rest = { ...traitsOf, ...(isDeferred && { defer: true }) }
     const below = 'agent' in spec ? spec.agent : undefined
     const words = { name, description, input: toSchema(parameters) }
+    if (handsOver || ('handoff' in spec && spec.handoff !== undefined)) {
+      const to = (spec as RecordedTool).handoff ?? name.replace(/^transfer_to_/, '')
+      return { ...handoff(() => team.getAgent(to), { name: to }), name, description } as ToolEntry
+    }
     if (below === undefined && !delegate) {
       if ('client' in spec && spec.client) return defineTool({ ...words, ...rest, client: true }) as ToolEntry
       const tool = defineTool({
@@ -133,7 +167,7 @@ function createTools({ tools }: RecordedAgent, known: Known | null): ToolEntry[]
       }) as Tool
       return skill ? { ...tool, skill } : tool
     }
-    const child = createAgent(createOptions(below ?? {}, null))
+    const child = createAgent(createOptions(below ?? {}, null, team))
     const { endsRun, maxCalls } = traitsOf
     const tool = child.asTool({ ...words, ...(endsRun && { endsRun }), ...(maxCalls && { maxCalls }) })
     return isDeferred ? { ...tool, defer: true } : tool

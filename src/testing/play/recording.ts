@@ -19,6 +19,8 @@ export interface RecordedTool extends ToolSpec {
   defer?: true
   /** What a sub-agent was made of. */
   agent?: RecordedAgent
+  /** The agent in `team` that it hands the conversation to. */
+  handoff?: string
 }
 
 /**
@@ -34,6 +36,8 @@ export interface RecordedAgent {
   /** What answers have to be; null: nothing. */
   output?: { name: string; schema: JsonObject } | null
   config?: AgentConfig
+  /** The agents that its handoffs lead to, by name. */
+  team?: Record<string, RecordedAgent>
 }
 
 /**

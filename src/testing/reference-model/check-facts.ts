@@ -87,7 +87,12 @@ function readEvent(log: Standing, { at, event }: Json, marks: boolean): Partial<
     throw broken('inbox', `The message with the key ${key} was taken.`)
   if (marks && !event.withheld && isUncleared(event, log.setup?.features ?? {}))
     throw broken('withheld', `${type} is not marked.`)
-  const setup = type === 'RESUMED' && tools ? { ...log.setup, tools } : log.setup
+  const setup =
+    type === 'RESUMED' && tools
+      ? { ...log.setup, tools }
+      : type === 'HANDED_OFF'
+        ? { ...log.setup, handed: { ...log.setup?.handed, [event.to]: tools } }
+        : log.setup
   const keys = key === undefined ? log.keys : new Set(log.keys).add(key)
   return { setup, inbox: Math.max(inbox, log.inbox), keys }
 }
@@ -119,13 +124,18 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
   }
   if (selected === undefined) {
     compare('run', context.runId, log.runs.at(-1))
-    for (const key of ['config', 'tools', 'features']) compare(key, context[key], log.setup?.[key])
+    for (const key of ['config', 'features']) compare(key, context[key], log.setup?.[key])
+    const handed = context.speaker && log.setup?.handed?.[context.speaker]
+    compare('tools', context.tools, isSame(context.tools, handed) ? handed : log.setup?.tools)
   } else if (log.isWhole && !(log.runs.includes(context.runId) && isEnd(String(state.value))))
     throw broken('facts', `It returns to the run ${context.runId}, and no such run has ended.`)
   compare('number of runs', begun, log.begun)
   compare('inbox', [inbox, queued], [log.inbox, log.queued])
   return { setup: context, runs: seen.runs }
 }
+
+const isSame = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(sortKeys(one)) === JSON.stringify(sortKeys(other))
 
 /** Two objects are equal whatever the order of their keys. */
 const sortKeys = (value: unknown): unknown =>

@@ -33,6 +33,10 @@ export interface Counts extends Sleep {
   /** Calls whose tools are not the agent’s own. */
   hosted: string[]
   skills: Skills
+  /** The agent that speaks; null: the first of the session. */
+  speaker: string | null
+  /** By calls of the last answer: the agent that speaks once they have succeeded and all are over. */
+  handoffs: Record<string, { to: string; tools: Json }>
   /** The run begins a branch, and does not say with which of the skills. */
   isBranch: boolean
 }
@@ -102,6 +106,8 @@ export const details: Details = {
       callCounts: null,
       hosted: [],
       skills,
+      speaker: input.speaker ?? null,
+      handoffs: {},
       isBranch: branch !== undefined && skills.history.length > 0,
     } satisfies Counts
   },
@@ -131,6 +137,10 @@ export const details: Details = {
     hosted: context.calls.filter(({ hosted }: Json) => hosted).map(({ id }: Json) => id),
     ...readSleep(context),
     skills: readStoredSkills(context),
+    speaker: context.speaker ?? null,
+    handoffs: Object.fromEntries(
+      context.calls.flatMap(({ id, handoff }: Json) => (handoff ? [[id, handoff]] : [])),
+    ),
     isBranch: false,
   }),
   sketch: (run) => {
@@ -138,7 +148,13 @@ export const details: Details = {
     const waits = isEnd(run.place) ? {} : { backOffUntil, uncleared, outputProblem, near }
     const kept = Object.fromEntries(compared.map((key) => [key, counts[key]]))
     const skills = counts.skills.active.map(({ name, allowedTools = null }) => ({ name, allowedTools }))
-    return { ...kept, ...waits, skills, usage: [toTotals(counts.run), toTotals(counts.session)] }
+    return {
+      ...kept,
+      ...waits,
+      skills,
+      speaker: counts.speaker,
+      usage: [toTotals(counts.run), toTotals(counts.session)],
+    }
   },
 }
 
@@ -201,7 +217,14 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
     const hosted = toolCalls.filter((call: Json) => call.hosted).map(({ id }: Json) => id)
     const skills = { ...before.skills, before: before.skills.history.length, pending: {} }
     const said = next.response !== 'empty' && { numbered: numbered + 1 + toolCalls.length, uncleared: 0 }
-    return withCounts(after, { batchNumber: numbered + 1, outputProblem, hosted, skills, ...said })
+    return withCounts(after, {
+      batchNumber: numbered + 1,
+      outputProblem,
+      hosted,
+      skills,
+      handoffs: {},
+      ...said,
+    })
   }
   switch (row.event) {
     case 'REPLY': {
@@ -217,6 +240,10 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
     case 'SKILL_CHANGED': {
       const pending = { ...before.skills.pending, [event.callId]: event.change }
       return withCounts(after, { skills: { ...before.skills, pending } })
+    }
+    case 'HANDED_OFF': {
+      const { callId, to, tools } = event
+      return withCounts(after, { handoffs: { ...before.handoffs, [callId]: { to, tools } } })
     }
     case 'done inputShields':
       return withCounts(after, { uncleared: 0, numbered: numbered + (row.to === 'BLOCKED' ? 1 : 0) })
@@ -255,14 +282,24 @@ function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
   return withCounts(isSleeping ? { ...next, reason: 'sleeping' } : next, sleep)
 }
 
-/** The changes of skills hold from where the calls rest, or are over. */
+/** The changes of skills hold from where the calls rest, or are over; a handoff, from where they are over. */
 function settleCalls(run: Run, next: Run): Run {
   const isOver = run.calls.length > 0 && next.calls.length === 0
   // Without calls, all that they have changed was settled before.
   if (run.calls.length === 0 || (!isOver && !isRest(next.place))) return next
-  return withCounts(next, {
-    skills: settleSkills(countsOf(next).skills, isOver ? run.calls : next.calls),
+  const { skills, handoffs } = countsOf(next)
+  const isHandoff = ({ id, done, failed, unscreened }: Call): boolean =>
+    Object.hasOwn(handoffs, id) && done && !failed && !unscreened
+  const last = isOver ? run.calls.findLast(isHandoff) : undefined
+  const handoff = last && handoffs[last.id]
+  const settled = withCounts(next, {
+    skills: settleSkills(skills, isOver ? run.calls : next.calls, handoff !== undefined),
   })
+  if (!handoff) return settled
+  return withCounts(
+    { ...settled, setup: { ...settled.setup, tools: handoff.tools } },
+    { speaker: handoff.to, handoffs: {} },
+  )
 }
 
 const refusal = { done: true, failed: true, perhaps: false, unchecked: false }

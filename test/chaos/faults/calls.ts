@@ -16,6 +16,9 @@ export const calls = {
   'loads a skill': asking((scene) => [
     { id: `call_${scene.world.below(1e9)}`, name: 'load_skill', arguments: '{"name":"looking"}' },
   ]),
+  'hands over': asking((scene) => [
+    { id: `call_${scene.world.below(1e9)}`, name: 'transfer_to_billing', arguments: '{}' },
+  ]),
   'calls with one id again': asking((scene) => [{ id: 'call_1', name: some(scene), arguments: '{"n":1}' }]),
   'duplicated ids': asking((scene) =>
     [1, 2, 3].map((n) => ({ id: 'same', name: some(scene), arguments: `{"n":${n}}` })),

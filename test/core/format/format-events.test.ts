@@ -194,6 +194,23 @@ test('a context that was made to fit is told', () => {
   ).toBe('  ◇ context  9,000 → 4,000 tokens, 12 messages left out (compact)\n')
 })
 
+test('who speaks, and what differs in a step, is told', () => {
+  expect(shown([{ type: 'handed_off', callId: 'c', from: null, to: 'billing\u001b[2J' }])).toBe(
+    '  ⇒ billing[2J speaks\n',
+  )
+  expect(
+    shown([
+      {
+        type: 'step_prepared',
+        stepId: 's',
+        changes: ['model', 'tools', 'messages'],
+        model: 'small',
+        tools: [],
+      },
+    ]),
+  ).toBe('  ◇ step  prepared: model small; no tools; messages\n')
+})
+
 test.each([0, -1, Number.NaN, 1, 40, Infinity])('a width of %p cuts nothing to nothing', (width) => {
   const progress: EmittedEvent = {
     type: 'tool_progress',

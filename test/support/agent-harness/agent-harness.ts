@@ -165,9 +165,10 @@ export class AgentHarness implements ReplayHarness {
       case 'CHILD_USAGE':
       case 'CHILD_RESTS':
         return this.#tellOfChild(event)
-      // The tool of the bench is no skill's, and keeps no handle.
+      // The tools of the bench are no skill's, keep no handle and hand nothing over.
       case 'SKILL_CHANGED':
       case 'HANDLE_KEPT':
+      case 'HANDED_OFF':
         await until(() => event['callId'] === 'nobody' || this.#bench.isRunning(event['callId'] as string))
         return this.#send(event)
       case 'STORE_FAILED':

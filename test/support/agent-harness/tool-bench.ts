@@ -25,6 +25,7 @@ export class ToolBench {
       defineTool({ name: 'look', description: 'Looks.', input, execute, readOnly: true, idempotent: true }),
       defineTool({ name: 'transfer', description: 'Asks first.', input, execute, needsApproval: true }),
       defineTool({ name: 'load_skill', description: 'Loads a skill.', input, execute, readOnly: true }),
+      defineTool({ name: 'transfer_to_billing', description: 'Hands over.', input, execute, readOnly: true }),
       defineTool({ name: 'pick', description: 'Runs at the client.', input, client: true }),
     ] as Tool[]
   }

@@ -1,6 +1,7 @@
 import type { AgentContext } from '../../../../machines/agent/context.js'
 import { isAnsweredBy } from '../../../../machines/agent/sub-agent-questions.js'
 import { listAnswerableCalls, listPendingCalls } from '../../../../machines/agent/to-result.js'
+import { findSpeaker } from '../../../../machines/agent/handoff.js'
 import { findActiveSkills } from '../../../../machines/agent/skills.js'
 import type { PendingCall } from '../../../../machines/agent/run-result.js'
 import { isRunnable, type BatchCall } from '../../../../machines/agent/batch-calls.js'
@@ -60,7 +61,9 @@ export const callRules: readonly AgentInvariant[] = [
     const { event, before, after } = change
     if (!hasStarted(change, 'runTools') || event.type !== 'RESUMED') return null
     const again = after.calls.find(({ id, name, result, started, unloaded, handle }) => {
-      const isAgain = started && !result && !unloaded && findCall(before?.calls, id)?.started
+      // A name that is no tool's runs nothing.
+      const isCall = !unloaded && Object.hasOwn(after.tools, name)
+      const isAgain = started && !result && isCall && findCall(before?.calls, id)?.started
       const { readOnly, idempotent, delegate, keepsHandle } = after.tools[name] ?? {}
       return isAgain && !readOnly && !idempotent && !delegate && !(keepsHandle && handle !== undefined)
     })
@@ -118,8 +121,42 @@ export const callRules: readonly AgentInvariant[] = [
     return stopped && after.state === 'WAITING_FOR_TOOL' && `'${stopped.id}' does not`
   }),
   createRule('the skills that hold are those that the results in the transcript note', ({ after }) => {
+    // A handoff ends them with its batch.
+    if (after.calls.some(({ handoff }) => handoff)) return null
     const noted = findActiveSkills(after.messages)
     return JSON.stringify(after.skills) !== JSON.stringify(noted) && `${noted.length} are noted`
+  }),
+  createRule('a call that runs and hands the conversation over is noted with it', (change) => {
+    const { event, before, after } = change
+    if (event.type !== 'HANDED_OFF') return null
+    const call = findCall(before?.calls, event.callId)
+    if (!call?.started || call.result) return null
+    return findCall(after.calls, event.callId)?.handoff?.to !== event.to && `'${call.id}' forgets it`
+  }),
+  createRule('once a batch is over, the agent speaks that the transcript was last handed to', ({ after }) => {
+    const speaker = findSpeaker(after.messages)
+    return after.calls.length === 0 && after.speaker !== speaker && `it was handed to ${String(speaker)}`
+  }),
+  createRule(
+    'an agent is told of as the one that speaks when it begins to, and has its own tools',
+    (change) => {
+      const { before, after } = change
+      const told = listAnnounced(change, 'handed_off')
+      const then = before?.speaker ?? null
+      if (told.length === 0) return then !== after.speaker && `${String(after.speaker)} speaks unannounced`
+      const [{ callId, from, to }] = told as [(typeof told)[number]]
+      if (told.length > 1 || from !== then || to !== after.speaker)
+        return `it is told from ${String(from)} to ${to}`
+      const own = findCall(before?.calls, callId)?.handoff?.tools
+      return own !== undefined && after.tools !== own && 'it has the tools of the former agent'
+    },
+  ),
+  createRule('one answer hands the conversation over once', ({ after, before, event }) => {
+    if (isNewBatch(event.type) || !before) return null
+    const isHandoff = ({ name, started }: BatchCall): boolean =>
+      started === true && after.tools[name]?.handoff === true
+    const running = after.calls.filter(isHandoff)
+    return running.length > 1 && `${running.map(({ id }) => id).join()} were started`
   }),
   createRule('a loaded skill refuses the calls of tools that it does not allow', ({ after, transitions }) => {
     if (!transitions.some((id) => id.startsWith('RUNNING.judging.judgingCalls'))) return null

@@ -1,0 +1,450 @@
+import {
+  type Agent,
+  type AgentEvent,
+  type AgentOptions,
+  createAgent,
+  defineAgents,
+  defineGuard,
+  defineShield,
+  defineTool,
+  handoff,
+  memoryStore,
+  openaiChat,
+  type Run,
+  type SessionStore,
+  type Tool,
+} from '../../src/index.js'
+import { checkSessions } from '../../src/core/drive/check-sessions.js'
+import { createTranscript } from '../../src/studio/shown-values.js'
+import { skills } from '../../src/skills/index.js'
+import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
+import { createRecordedAgent, recordSession, replaySession } from '../../src/testing/index.js'
+import { findUnlawful } from '../support/find-unlawful.js'
+import { textOf } from '../support/play.js'
+import { call, calls, clientTool, text, tool } from '../support/tools.js'
+
+interface Sent {
+  model: string
+  tools?: { function: { name: string } }[]
+}
+
+const rehearsals: Rehearsal[] = []
+afterEach(async () => {
+  await Promise.all(rehearsals.splice(0).map((one) => one.close()))
+})
+
+/** What each agent of a desk has besides its model and its instructions. */
+interface DeskOptions {
+  triage?: Partial<AgentOptions>
+  billing?: Partial<AgentOptions>
+  store?: SessionStore
+}
+
+/** A triage agent that hands over to billing, as one process has them. */
+class Desk {
+  readonly refund = tool('refund', () => 'Refunded.')
+  readonly look = tool('look', () => 'Seen.')
+  readonly rehearsal: Rehearsal
+  readonly billing: Agent
+  readonly agent: Agent
+
+  constructor(rehearsal: Rehearsal, { triage, billing, store }: DeskOptions = {}) {
+    this.rehearsal = rehearsal
+    this.billing = createAgent({
+      model: this.model('gpt-5-mini'),
+      instructions: 'You are billing.',
+      tools: [this.refund],
+      ...billing,
+    })
+    this.agent = createAgent({
+      model: this.model('gpt-5'),
+      instructions: 'You are triage.',
+      tools: [this.look, handoff(this.billing, { name: 'billing' })],
+      ...(store && { store }),
+      ...triage,
+    })
+  }
+
+  model(model: string) {
+    return openaiChat({ model, baseURL: this.rehearsal.url, apiKey: 'none' })
+  }
+
+  /** What each request is made of, in short: who is told to speak, by which model, with which tools. */
+  get asked(): string[] {
+    return this.rehearsal.requests.map(({ sent, body }) => {
+      const { model, tools = [] } = sent as Sent
+      return `${textOf(body.messages[0])} ${model}: ${tools.map(({ function: { name } }) => name).join(' ')}`
+    })
+  }
+}
+
+async function open(turns: readonly Turn[], options: DeskOptions = {}): Promise<Desk> {
+  const rehearsal = await startRehearsal({ scenario: { turns, onExhausted: 'error' }, strict: true })
+  rehearsals.push(rehearsal)
+  return new Desk(rehearsal, options)
+}
+
+async function listEvents(run: Run): Promise<AgentEvent[]> {
+  const events: AgentEvent[] = []
+  for await (const event of run) events.push(event)
+  return events
+}
+
+const handedOff = (events: readonly AgentEvent[]) =>
+  events.flatMap((event) => (event.type === 'handed_off' ? [[event.from, event.to]] : []))
+
+const toBilling = 'transfer_to_billing'
+const triageAsked = 'You are triage. gpt-5: look transfer_to_billing'
+const billingAsked = 'You are billing. gpt-5-mini: refund'
+
+describe('a handoff', () => {
+  it('lets the other agent go on: its instructions, its tools and its model, in the same session', async () => {
+    const desk = await open([
+      call(toBilling),
+      call('refund', { bill: 7 }),
+      text('You have your money back.'),
+      text('You are welcome.'),
+    ])
+    const run = desk.agent.run('I want my money back.', { session: 'ann' })
+    const events = await listEvents(run)
+    const { state, output, messages, steps } = await run.result
+    expect([state, output, steps]).toEqual(['COMPLETED', 'You have your money back.', 3])
+    expect(desk.refund.inputs).toEqual([{ bill: 7 }])
+    expect(desk.asked).toEqual([triageAsked, billingAsked, billingAsked])
+    expect(handedOff(events)).toEqual([[null, 'billing']])
+    expect(messages[2]).toMatchObject({
+      role: 'tool',
+      content: "The conversation is handed to 'billing', who answers from here on.",
+      data: { handoff: { to: 'billing' } },
+    })
+    // The next run of the session is the other agent's, too.
+    await desk.agent.run('Thank you.', { session: 'ann' }).result
+    expect(desk.asked[3]).toBe(billingAsked)
+  })
+
+  it('goes on in another process, after a crash in the middle, a fork and a branch', async () => {
+    const store = memoryStore()
+    const desk = await open([call(toBilling), call('refund'), text('Done.'), text('Again.'), text('Fork.')], {
+      store,
+      billing: { tools: [tool('refund', () => 'Refunded.', { needsApproval: true })] },
+    })
+    const run = desk.agent.run('My money back.', { session: 'ann' })
+    const { pending } = await run.result
+    expect(pending).toMatchObject([{ name: 'refund' }])
+    const other = new Desk(desk.rehearsal, {
+      store,
+      billing: { tools: [tool('refund', () => 'Refunded.', { needsApproval: true })] },
+    })
+    const resumed = await other.agent.resume('ann')
+    for (const one of (await resumed.result).pending ?? []) resumed.approve(one)
+    expect(await resumed.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(desk.asked).toEqual([triageAsked, billingAsked, billingAsked])
+    const session = await other.agent.readSession('ann')
+    expect(other.agent.createInput('And now?', { session }).speaker).toBe('billing')
+    // The log tells it: record by record, and to a fork of any of them.
+    const records = store.read('ann')
+    expect(records.map(({ data }) => data).filter((data) => data.includes('"HANDED_OFF"'))).toHaveLength(1)
+    const forked = await other.agent.fork('ann')
+    expect((await other.agent.run('And now?', { session: forked }).result).output).toBe('Again.')
+    expect(desk.asked[3]).toBe(billingAsked)
+    // A branch before the handoff is the first agent's.
+    await other.agent.branch('ann', { from: 'm1', edit: 'Hello.' }).result
+    expect(desk.asked[4]).toBe(triageAsked)
+    expect(await findUnlawful(store)).toEqual([])
+  })
+
+  it('is handed back and on, as often as the limits allow', async () => {
+    const desk = await open([
+      call(toBilling),
+      call('transfer_to_triage'),
+      call(toBilling),
+      call('transfer_to_triage'),
+    ])
+    const agents: { triage?: Agent } = {}
+    const triage = () => agents.triage as Agent
+    const billing = createAgent({
+      model: desk.model('gpt-5-mini'),
+      instructions: 'You are billing.',
+      tools: [handoff(triage, { name: 'triage' })],
+    })
+    agents.triage = createAgent({
+      model: desk.model('gpt-5'),
+      instructions: 'You are triage.',
+      tools: [handoff(billing, { name: 'billing' })],
+      limits: { maxSteps: 4 },
+    })
+    const run = agents.triage.run('Go.')
+    const events = await listEvents(run)
+    expect(await run.result).toMatchObject({ state: 'MAX_STEPS', steps: 4 })
+    expect(handedOff(events)).toEqual([
+      [null, 'billing'],
+      ['billing', 'triage'],
+      ['triage', 'billing'],
+      ['billing', 'triage'],
+    ])
+    expect(desk.asked.map((one) => one.slice(0, 15))).toEqual([
+      'You are triage.',
+      'You are billing',
+      'You are triage.',
+      'You are billing',
+    ])
+  })
+
+  it('comes once the other calls of its answer have their results, and the first of two counts', async () => {
+    const desk = await open([calls([[toBilling], ['look'], [toBilling]]), text('Billing here.')])
+    const run = desk.agent.run('Go.')
+    const events = await listEvents(run)
+    const { messages } = await run.result
+    const told = events.map(({ type }) => type).filter((type) => /^(tool_result|handed_off)$/.test(type))
+    expect(told).toEqual(['tool_result', 'tool_result', 'tool_result', 'handed_off'])
+    expect(messages.slice(2, 5).map((message) => textOf(message))).toEqual([
+      "The conversation is handed to 'billing', who answers from here on.",
+      'Seen.',
+      'Not executed: one answer hands the conversation to one agent, and an earlier call of this answer does.',
+    ])
+    expect(desk.asked).toEqual([triageAsked, billingAsked])
+  })
+
+  it('waits for approvals and for the client, and does not come when its call is refused', async () => {
+    const book = tool('book', () => 'Booked.', { needsApproval: true })
+    const triage = (desk: Desk, more: Partial<AgentOptions> = {}) =>
+      createAgent({
+        model: desk.model('gpt-5'),
+        instructions: 'You are triage.',
+        tools: [book, clientTool('pick'), handoff(desk.billing, { name: 'billing' })],
+        ...more,
+      })
+    const desk = await open([calls([[toBilling], ['book'], ['pick']]), text('Billing here.')])
+    const run = triage(desk).run('Go.')
+    const { pending = [] } = await run.result
+    expect(pending.map(({ name }) => name)).toEqual(['book', 'pick'])
+    expect(run.snapshot()).toMatchObject({ context: { speaker: null } })
+    for (const one of pending) if (one.needs === 'approval') run.approve(one)
+    for (const one of (await run.result).pending ?? []) run.addToolOutput(one, 'Picked.')
+    expect((await run.result).output).toBe('Billing here.')
+    expect(run.snapshot()).toMatchObject({ context: { speaker: 'billing' } })
+    const refused = await open([call(toBilling), text('Triage here.')])
+    const second = triage(refused, { prepareStep: () => ({ tools: ['book'] }) }).run('Go.')
+    expect(handedOff(await listEvents(second))).toEqual([])
+    expect((await second.result).output).toBe('Triage here.')
+    expect(refused.asked.map((one) => one.slice(0, 15))).toEqual(['You are triage.', 'You are triage.'])
+  })
+
+  it('is cancelled with its run: the next one is the other agent’s once the call has succeeded', async () => {
+    const book = tool('book', () => 'Booked.', { needsApproval: true })
+    const desk = await open([calls([[toBilling], ['book']]), text('Billing here.')])
+    const agent = createAgent({
+      model: desk.model('gpt-5'),
+      instructions: 'You are triage.',
+      tools: [book, handoff(desk.billing, { name: 'billing' })],
+    })
+    const run = agent.run('Go.', { session: 'ann' })
+    await run.result
+    run.cancel()
+    expect((await run.result).state).toBe('CANCELLED')
+    expect((await agent.run('And now?', { session: 'ann' }).result).output).toBe('Billing here.')
+    expect(desk.asked[1]).toBe(billingAsked)
+  })
+})
+
+describe('a handoff that meets others', () => {
+  it('takes loaded skills back, and sends no model what another wants back with its answers', async () => {
+    const desk = await open([
+      call('load_skill', { name: 'reading' }),
+      call(toBilling, {}, { reasoning: 'Hm.' }),
+      call('refund'),
+      text('Done.'),
+    ])
+    const agent = createAgent({
+      model: desk.model('gpt-5'),
+      instructions: 'You are triage.',
+      tools: [handoff(desk.billing, { name: 'billing' })],
+      skills: skills({
+        list: [{ name: 'reading', description: 'How to read.', allowedTools: [toBilling] }],
+        load: () => 'Read.',
+      }),
+    })
+    const run = agent.run('Go.', { session: 'ann' })
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(desk.refund.inputs).toHaveLength(1)
+    expect(run.snapshot()).toMatchObject({ context: { skills: [] } })
+    expect(desk.asked[2]).toBe(billingAsked)
+    expect(JSON.stringify(desk.rehearsal.requests[2]?.sent)).not.toContain('Hm.')
+    expect(agent.createInput('And now?', { session: 'ann' }).speaker).toBe('billing')
+  })
+
+  it('gives way to a tool that ends the run: the next run is the other agent’s', async () => {
+    const submit = defineTool({
+      name: 'submit',
+      description: 'Submits.',
+      input: { type: 'object' },
+      endsRun: true,
+      execute: () => 'Submitted.',
+    })
+    const desk = await open([calls([[toBilling], ['submit']]), text('Billing here.')])
+    const agent = createAgent({
+      model: desk.model('gpt-5'),
+      instructions: 'You are triage.',
+      tools: [submit as Tool, handoff(desk.billing, { name: 'billing' })],
+    })
+    const run = agent.run('Go.', { session: 'ann' })
+    expect(handedOff(await listEvents(run))).toEqual([[null, 'billing']])
+    expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Submitted.' })
+    expect((await agent.run('And now?', { session: 'ann' }).result).output).toBe('Billing here.')
+    expect(desk.asked[1]).toBe(billingAsked)
+  })
+
+  it('names the agent over what it says in the studio', async () => {
+    const desk = await open([call(toBilling), text('Billing here.')])
+    const { messages } = await desk.agent.run('Go.').result
+    const standing = { run: null, state: { messages } }
+    const shown = createTranscript({ standing } as never, { durations: new Map(), decisions: new Map() } as never)
+    expect(shown.map(({ role, speaker }) => [role, speaker])).toEqual([
+      ['user', undefined],
+      ['assistant', undefined],
+      ['assistant', 'billing'],
+    ])
+  })
+})
+
+describe('what a session has of its first agent', () => {
+  it('is its limits and budgets, which go on counting', async () => {
+    const desk = await open([call(toBilling), call('refund'), text('Never.')], {
+      triage: { limits: { maxSteps: 2 } },
+      billing: { limits: { maxSteps: 20 } },
+    })
+    expect(await desk.agent.run('Go.').result).toMatchObject({ state: 'MAX_STEPS', steps: 2 })
+  })
+
+  it('is its shields and guards, which look at what the other agent does', async () => {
+    const hide = defineShield({
+      name: 'hide',
+      check: (content) => ({ action: 'redact', content: content.replaceAll('secret', '…') }),
+    })
+    const seen: string[] = []
+    const watch = defineGuard({
+      name: 'watch',
+      observe: (state, fact) => {
+        if (fact.type === 'calls') seen.push(...fact.calls.map(({ name }) => name))
+        return state
+      },
+      verdict: () => undefined,
+    })
+    const desk = await open([call(toBilling), call('refund'), text('A secret.')], {
+      triage: { shields: { output: [hide] }, guards: [watch] },
+    })
+    expect((await desk.agent.run('Go.').result).output).toBe('A ….')
+    expect(seen).toEqual([toBilling, 'refund'])
+  })
+
+  it.each([
+    [
+      'shields.output',
+      { shields: { output: [defineShield({ name: 'own', check: () => ({ action: 'allow' }) })] } },
+    ],
+    ['guards', { guards: [defineGuard({ name: 'own', verdict: () => undefined })] }],
+    ['memory', { memory: { retrieve: async () => [] } }],
+    ['stopWhen', { stopWhen: () => false }],
+    ['output', { output: { type: 'object', properties: {} } as never }],
+  ] satisfies [string, Partial<AgentOptions>][])(
+    'refuses an agent with %s that the first agent does not have, and takes one that shares it',
+    async (key, own) => {
+      const rehearsal = await startRehearsal({ scenario: { turns: [text('Fine.')] }, strict: true })
+      rehearsals.push(rehearsal)
+      expect(() => new Desk(rehearsal, { billing: own })).toThrow(
+        expect.objectContaining({ code: 'invalid_handoff', subject: key }),
+      )
+      expect(() => new Desk(rehearsal, { billing: own, triage: own })).not.toThrow()
+    },
+  )
+})
+
+describe('a handoff that cannot be', () => {
+  it('is refused with what to do: no agent, no name, two of one name, and the agent itself', async () => {
+    const desk = await open([text('Fine.')])
+    const invalid = (problem: RegExp, subject?: string) =>
+      expect.objectContaining({
+        code: 'invalid_handoff',
+        message: expect.stringMatching(problem),
+        ...(subject !== undefined && { subject }),
+      })
+    expect(() => handoff({} as Agent, { name: 'billing' })).toThrow(invalid(/createAgent\(\)/, 'billing'))
+    expect(() => handoff(undefined as never, { name: 'billing' })).toThrow(invalid(/createAgent\(\)/))
+    expect(() => handoff(desk.billing, undefined as never)).toThrow(invalid(/what the agent is called/))
+    expect(() => handoff(desk.billing, { name: 'Bill ing' })).toThrow(invalid(/1 to 50 letters/, 'name'))
+    expect(() => handoff(desk.billing, { name: 'b', to: 1 } as never)).toThrow(
+      invalid(/no option 'to'/, 'to'),
+    )
+    expect(() => handoff(desk.billing, { name: 'b', description: ' ' })).toThrow(
+      invalid(/a text for the model/, 'description'),
+    )
+    const model = desk.model('gpt-5')
+    const one = createAgent({ model })
+    expect(() =>
+      createAgent({ model, tools: [handoff(one, { name: 'b' }), handoff(desk.billing, { name: 'b' })] }),
+    ).toThrow(expect.objectContaining({ code: 'duplicate_tool', subject: 'transfer_to_b' }))
+    const through = createAgent({ model, tools: [handoff(one, { name: 'b' })] })
+    expect(() =>
+      createAgent({ model, tools: [handoff(through, { name: 'c' }), handoff(desk.billing, { name: 'b' })] }),
+    ).toThrow(expect.objectContaining({ code: 'duplicate_handoff', subject: 'b' }))
+    const self: Agent = createAgent({ model, tools: [handoff(() => self, { name: 'self' })] })
+    expect(() => self.run('Go.')).toThrow(invalid(/the agent that has it/, 'self'))
+    expect(() => self.createInput('Go.')).toThrow(invalid(/the agent that has it/, 'self'))
+    const lost = createAgent({ model, tools: [handoff(() => 'nothing' as never, { name: 'lost' })] })
+    expect(() => lost.run('Go.')).toThrow(invalid(/a function that returns one/, 'lost'))
+  })
+
+  it('is named by a hint where another library has an option for it', () => {
+    expect(() => createAgent({ model: {} as never, handoffs: [] } as never)).toThrow()
+    const model = openaiChat({ model: 'gpt-5', apiKey: 'none' })
+    expect(() => createAgent({ model, handoffs: [] } as never)).toThrow(
+      /handoff\(agent, { name, description }\)/,
+    )
+  })
+
+  it('leaves a session that names who is missing, for runs and for a resume', async () => {
+    const store = memoryStore()
+    const turns = [call(toBilling), calls([['refund']]), text('Never.')]
+    const billing = { tools: [tool('refund', () => 'Refunded.', { needsApproval: true })] }
+    const desk = await open(turns, { store, billing })
+    await desk.agent.run('Go.', { session: 'ann' }).result
+    const lost = { code: 'unknown_agent', subject: 'billing', message: expect.stringContaining("'billing'") }
+    const without = new Desk(desk.rehearsal, { store, triage: { tools: [] } }).agent
+    await expect(without.resume('ann')).rejects.toMatchObject(lost)
+    const found = []
+    for await (const one of checkSessions(defineAgents({ desk: without }), store)) found.push(one)
+    expect(found).toMatchObject([{ session: 'ann', ok: false, verdict: 'missing_agent' }])
+    const back = new Desk(desk.rehearsal, { store, billing }).agent
+    const run = await back.resume('ann')
+    run.cancel()
+    await run.result
+    const refused = without.run('And now?', { session: 'ann' })
+    await expect(refused.result).rejects.toMatchObject(lost)
+    const session = await back.readSession('ann')
+    expect(() => without.createInput('Go.', { session })).toThrow(expect.objectContaining(lost))
+  })
+})
+
+describe('a recorded handoff', () => {
+  it('is played without a model, by the agents that were recorded, and by those of the recording', async () => {
+    const store = memoryStore()
+    const desk = await open([call(toBilling), call('refund'), text('Done.'), text('Bye.')], { store })
+    await desk.agent.run('Go.', { session: 'ann' }).result
+    await desk.agent.run('Thanks.', { session: 'ann' }).result
+    const recording = await recordSession(desk.agent, 'ann')
+    expect(recording.agent.team?.['billing']).toMatchObject({ instructions: 'You are billing.' })
+    const state = { state: 'COMPLETED', runs: 2, calls: 2 }
+    expect(await replaySession(desk.agent, recording)).toMatchObject(state)
+    expect(await replaySession(desk.agent, recording, { tools: 'live' })).toMatchObject(state)
+    expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject(state)
+    const records = store.read('ann')
+    expect(await replaySession(createRecordedAgent(records), records)).toMatchObject(state)
+    const changed = new Desk(desk.rehearsal, { store, billing: { instructions: 'You are rude.' } })
+    await expect(replaySession(changed.agent, recording)).rejects.toMatchObject({
+      code: 'session_differs',
+      message: expect.stringContaining("The agent 'billing': The prompt has changed"),
+    })
+    const gone = new Desk(desk.rehearsal, { store, triage: { tools: [desk.look] } })
+    await expect(replaySession(gone.agent, recording)).rejects.toMatchObject({ code: 'session_differs' })
+  })
+})
