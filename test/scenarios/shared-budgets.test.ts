@@ -77,7 +77,7 @@ describe('a shared budget', () => {
 
   it('that is empty ends the run before the request, and says which it is', async () => {
     let asked = 0
-    const budget = budgetOf({ usd: 0.0015, per: 'day' })
+    const budget = budgetOf({ usd: 0.0025, per: 'day' })
     const agent = agentOf(
       async () => {
         asked += 1
@@ -85,14 +85,26 @@ describe('a shared budget', () => {
       },
       { budgets: [budget] },
     )
-    const result = await agent.run('Go.').result
+    expect(await agent.run('Go.').result).toMatchObject({ state: 'COMPLETED' })
+    const result = await agent.run('Go on.').result
     expect(result).toMatchObject({
       state: 'BUDGET_EXCEEDED',
       reason: 'shared_budget',
       error: { code: 'shared_budget', budget: 'tenant', recoverable: true },
     })
     expect(result.error?.message).toMatch(/budget 'tenant' is used up.*whole again at/)
-    expect(asked).toBe(0)
+    expect(asked).toBe(1)
+  })
+
+  it('that no window can pay a request of ends the run, and says that waiting is no use', async () => {
+    const agent = agentOf(() => Promise.reject(new Error('It is asked.')), {
+      budgets: [budgetOf({ usd: 0.0015, per: 'day' })],
+    })
+    const { state, error } = await agent.run('Go.').result
+    expect([state, error?.message]).toEqual([
+      'BUDGET_EXCEEDED',
+      expect.stringContaining('No window can pay for it'),
+    ])
   })
 
   it('is given to a run, to a resumed one, and by a function of its tags', async () => {

@@ -13,7 +13,10 @@ import {
 const [page, ownGuards, ofPresets] = ['guardrails', 'guards-of-your-own', 'presets'].map((name) =>
   readFileSync(`docs/${name}.md`, 'utf8'),
 ) as [string, string, string]
-const blocks = [...`${page}${ownGuards}`.matchAll(/```js\n([^]*?)```/g)].map(([, code = '']) => code)
+/** Those that are whole programs are played with the other pages' (test/docs/snippets.test.ts). */
+const blocks = [...`${page}${ownGuards}`.matchAll(/```js\n(?!import )([^]*?)```/g)].map(
+  ([, code = '']) => code,
+)
 const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:9', apiKey: 'none' })
 
 describe('docs/guardrails.md', () => {
