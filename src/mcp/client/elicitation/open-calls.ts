@@ -1,7 +1,7 @@
 import type { ElicitationAnswer } from '../../../../machines/agent/run-result.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import { onAbort } from '../../../core/base/abort.js'
-import { maxTimerMs } from '../../../core/base/clock.js'
+import { systemClock, unrefTimer } from '../../../core/base/clock.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
 
 /** Questions of one call. */
@@ -75,7 +75,7 @@ export class OpenCall {
   #count = 0
   #isTimed = true
   #wake: () => void = () => undefined
-  #timer: ReturnType<typeof setTimeout> | undefined
+  #timer: unknown
   #onProgress: (report: JsonObject) => void = () => undefined
 
   constructor(options: CallOptions, forget: () => void) {
@@ -88,7 +88,7 @@ export class OpenCall {
     }
     const stopTimer = (): void => {
       this.#isTimed = false
-      clearTimeout(this.#timer)
+      systemClock.clearTimeout(this.#timer)
     }
     options.make({ signal: this.#abort.signal, onProgress, stopTimer }).then(
       (result) => this.#close({ result }),
@@ -147,23 +147,22 @@ export class OpenCall {
   }
 
   #close(end: Outcome): void {
-    clearTimeout(this.#timer)
+    systemClock.clearTimeout(this.#timer)
     const { reason } = this.#abort.signal as { reason: unknown }
     this.#end = reason instanceof ToolError ? { error: reason } : end
     this.#wake()
     // A call whose run has ended meanwhile has nobody that asks for its end.
-    const timer = setTimeout(this.#forget, keptMs)
-    timer.unref?.()
+    unrefTimer(systemClock.setTimeout(this.#forget, keptMs))
   }
 
   #startTimer(
     ms = this.#options.timeoutMs,
     onEnd = (): void => this.#abort.abort(this.#options.timeoutError()),
   ): void {
-    clearTimeout(this.#timer)
+    systemClock.clearTimeout(this.#timer)
     if (ms === 0 || this.isOver || (ms !== keptMs && !this.#isTimed)) return
-    this.#timer = setTimeout(onEnd, Math.min(ms, maxTimerMs))
-    if (ms === keptMs) this.#timer.unref?.()
+    this.#timer = systemClock.setTimeout(onEnd, ms)
+    if (ms === keptMs) unrefTimer(this.#timer)
   }
 }
 
