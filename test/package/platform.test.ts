@@ -47,8 +47,8 @@ const homes: Record<string, string> = {
   'src/studio/live-feed.ts': 'the studio',
   'src/studio/loopback.ts': 'the studio: a password',
   'src/studio/prefetch.ts': 'the studio',
+  'src/studio/session-catalogue.ts': 'the studio',
   'src/studio/session-fold.ts': 'the studio',
-  'src/studio/session-library.ts': 'the studio',
   'src/studio/studio-views.ts': 'the studio',
 }
 
