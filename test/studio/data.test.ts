@@ -1,5 +1,5 @@
 import { createMachine, type StateValue } from 'xstate'
-import { memoryStore, type LogRecord } from '../../src/index.js'
+import { memoryStore, type LogRecord, type SessionStore } from '../../src/index.js'
 import { listTransitions } from '../../src/core/chart/transitions.js'
 import { agentMachine } from '../../machines/agent.machine.js'
 import { Prefetcher } from '../../src/studio/prefetch.js'
@@ -373,14 +373,27 @@ test('thousands of sessions are listed, those that wait first, and read as there
     store.append(lease, records.slice(0, 2), ended ?? undefined)
     store.release(lease)
   }
-  const visitor = await visit({ store })
+  // No log of an old one is read before the list is there, however fast the machine is.
+  let release: (() => void) | undefined
+  const isListed = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const slow: SessionStore = {
+    ...store,
+    read: async (id, options) => {
+      if (id.startsWith('old-')) await isListed
+      return store.read(id, options)
+    },
+  }
+  const visitor = await visit({ store: slow })
   const { sessions, total, known } = await visitor.get<SessionsView>(paths.sessions)
   expect({ total, known, shown: sessions.length }).toEqual({ total: 2_001, known: 2_002, shown: 60 })
   expect(sessions[0]).toMatchObject({ id: 'waits', steps: 3 })
-  // The other one tells more than it did: it is read in the meantime.
+  // The last one tells more than it did: it is read in the meantime.
   const feed = visitor.live()
-  const unread = sessions.find(({ steps }) => steps === null)
+  const unread = sessions.findLast(({ steps }) => steps === null)
   expect(unread).toBeDefined()
+  release?.()
   await feed.heard('session', ({ row }) => row.id === unread?.id && row.steps === 0)
   await close()
 })
