@@ -21,6 +21,7 @@ import {
 import { createBudget } from '../../src/fleet/index.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { tinyPdf } from '../memory/support/tiny-pdf.js'
+import { book } from '../support/asking.js'
 import { root } from './snippets.js'
 
 type Turns = Scenario['turns']
@@ -62,6 +63,7 @@ export const loose: Record<string, string[]> = {
   'docs/telemetry.md › To a collector (2)': ['TS2307'],
 }
 
+const booking = book()
 const budgetOfScene = createBudget({ id: 'b', usd: 1, store: memoryStore() })
 
 const call = (name: string, input: Record<string, unknown>) => ({ toolCalls: [{ name, arguments: input }] })
@@ -447,6 +449,15 @@ export const scenes: Record<string, Scene | Elsewhere> = {
   'docs/mcp.md › Sign in': { because: 'test/mcp/sign-in.test.ts' },
   'docs/mcp.md › Sign in (2)': { because: 'test/mcp/sign-in.test.ts' },
   'docs/mcp.md › Resources and prompts': { because: 'test/mcp/resources.test.ts' },
+  'docs/mcp.md › When a server asks': {
+    turns: [call('book', {}), says('Booked.')],
+    own: ({ model }) => ({ agent: createAgent({ model, tools: [booking] }) }),
+    shows: ['run'],
+    expect: async ({ said, values }) => {
+      expect(said).toMatch(/^airline asks: Which seat\? \{\n {2}seat: /)
+      expect(booking.does).toEqual([[{ flight: null }, { action: 'accept', content: { seat: '12A' } }]])
+    },
+  },
   'docs/mcp.md › Serve agents (2)': {
     expect: ({ said }) => {
       expect(said).toBe('401\n')
