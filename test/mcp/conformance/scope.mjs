@@ -71,7 +71,7 @@ const reasons = {
 }
 
 const clientReasons = {
-  'servers ask nobody: elicitation is not declared': [
+  'the fixture calls tools without a run, and only a run asks people (test/mcp/elicitation.test.ts)': [
     'elicitation-sep1034-client-defaults',
     'sep-2322-client-request-state',
   ],
