@@ -3,8 +3,6 @@ import { isWatching } from '../../../guards/state.js'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PartialAnswer } from '../../../machines/agent/machine-events.js'
-import type { Screening, ShieldAction } from '../../../machines/agent/screening.js'
-import { listUnclearedCalls, listUnclearedInput } from '../../../machines/agent/uncleared-input.js'
 import { expectArgument } from '../../core/base/expect-argument.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {
@@ -27,6 +25,7 @@ import {
 import { stampEvent, type Events, late, laterWakeTime } from './stamp-event.js'
 import { createConsultation, createFailure, createFitOutput, createUsage } from './actor-outcomes.js'
 import { agentSnapshot } from './agent-state-key.js'
+import { createCallsAllowed, createScreening, listShieldEvents } from './shield-events.js'
 import {
   allOutcomes,
   listAskEvents,
@@ -354,55 +353,4 @@ function isModelAsked(value: unknown): boolean {
 
 function isExecuting(value: unknown): boolean {
   return (value as { WAITING_FOR_TOOL?: string }).WAITING_FOR_TOOL === 'executing'
-}
-
-/** The verdicts of shields on the current messages and calls. */
-function listShieldEvents(context: AgentContext): Events {
-  const messages = listUnclearedInput(context)
-  const allowed = messages.map(({ content }, index) => ({
-    ...createScreening('allow', typeof content === 'string' ? content : ''),
-    index,
-    part: null,
-  }))
-  const open = listUnclearedCalls(context)
-  const unscreened = context.calls.filter((call) => call.unscreened)
-  const results = (action: ShieldAction) =>
-    unscreened.map(({ id }) => ({ ...createScreening(action, 'What it may say.'), callId: id }))
-  return {
-    ...(messages.length > 0 && {
-      'input allowed': stampEvent(createDoneActorEvent('inputShields', allowed)),
-    }),
-    ...createCallsAllowed(context),
-    ...(open.length > 0 && {
-      'calls refused': stampEvent(
-        createDoneActorEvent(
-          'callShields',
-          open.map(({ id }) => ({ ...createScreening('block', 'Not that.'), callId: id })),
-        ),
-      ),
-      'calls redacted': stampEvent(
-        createDoneActorEvent(
-          'callShields',
-          open.map(({ id }) => ({ ...createScreening('redact', '{"n":0}'), callId: id })),
-        ),
-      ),
-    }),
-    ...(unscreened.length > 0 && {
-      'results allowed': stampEvent(createDoneActorEvent('resultShields', results('allow'))),
-      'results withheld': stampEvent(createDoneActorEvent('resultShields', results('block'))),
-    }),
-  }
-}
-
-function createCallsAllowed(context: AgentContext): Events {
-  const allowed = listUnclearedCalls(context).map((call) => ({
-    ...createScreening('allow', call.arguments),
-    callId: call.id,
-  }))
-  return { 'calls allowed': stampEvent(createDoneActorEvent('callShields', allowed)) }
-}
-
-function createScreening(action: ShieldAction, content: string): Screening {
-  const message = action === 'block' ? content : null
-  return { action, message, content, findings: [{ shield: 'own', action, message, durationMs: 1 }] }
 }
