@@ -1,8 +1,14 @@
 import type { Json } from '../../../../machines/agent/json.js'
 import type { ContentPart } from '../../../../machines/agent/messages.js'
+import { type ArgumentRule, expectArgument } from '../../../core/base/expect-argument.js'
 import type { McpServer } from '../mcp-server.js'
 import { toParts } from '../read-result.js'
-import { askServer } from './server-asker.js'
+import { askServer, expectServer } from './server-asker.js'
+
+const ofUris: ArgumentRule = {
+  is: (value) => Array.isArray(value) && value.every((uri) => typeof uri === 'string'),
+  phrase: 'a list of addresses',
+}
 
 /**
  * Reads resources of a server, as parts of a message: texts, and pictures, sound and documents for models that take them. The
@@ -16,6 +22,8 @@ import { askServer } from './server-asker.js'
  * @throws {StatewrightError} `mcp_failed`, when the server refuses one of them or is away
  */
 export async function mcpResources(server: McpServer, uris: readonly string[]): Promise<ContentPart[]> {
+  expectServer('mcpResources(server)', server)
+  expectArgument('mcpResources(server, uris)', uris, ofUris)
   const read = (uri: string) => askServer('mcpResources(server)', server, 'resources/read', { uri })
   const contents = await Promise.all(uris.map(async (uri) => listContents(await read(uri))))
   return contents.flat().flatMap(toParts)

@@ -18,6 +18,11 @@ const ofMcpTools: ArgumentRule = {
   phrase: 'what mcpTools has returned',
 }
 
+/** @throws {UsageError} `invalid_argument` */
+export function expectServer(call: string, server: McpServer): void {
+  expectArgument(call, server, ofMcpTools)
+}
+
 /**
  * Asks a server on behalf of the app. `call` names the function as the caller wrote it.
  * @throws {UsageError} `invalid_argument`
@@ -29,7 +34,7 @@ export async function askServer(
   method: string,
   params: JsonObject,
 ): Promise<JsonObject> {
-  expectArgument(call, server, ofMcpTools)
+  expectServer(call, server)
   try {
     return (await askers.get(server)?.(method, params)) ?? {}
   } catch (error) {
