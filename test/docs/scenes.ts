@@ -13,6 +13,7 @@ import {
   memoryStore,
   type ModelProvider,
   type PendingCall,
+  type Run,
   type RunResult,
   type SessionStore,
   type Shield,
@@ -454,6 +455,7 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     own: ({ model }) => ({ agent: createAgent({ model, tools: [booking] }) }),
     shows: ['run'],
     expect: async ({ said, values }) => {
+      await (values['run'] as Run).result
       expect(said).toMatch(/^airline asks: Which seat\? \{\n {2}seat: /)
       expect(booking.does).toEqual([[{ flight: null }, { action: 'accept', content: { seat: '12A' } }]])
     },
