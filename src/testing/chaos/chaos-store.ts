@@ -34,7 +34,7 @@ const kind: FaultKind<StoreFault> = {
  * inner one again to see what a process that died has left.
  *
  * @example
- * const store = chaosStore(memoryStore(), [{ at: 3, fault: 'lost_reply' }])
+ * const store = chaosStore(memoryStore(), [{ at: 2, fault: 'lost_reply' }])
  * const { reason } = await createAgent({ model, store }).run('Go.', { session: 'ann' }).result
  * store.certify()
  *
