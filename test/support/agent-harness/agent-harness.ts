@@ -85,7 +85,9 @@ export class AgentHarness implements ReplayHarness {
       tools: this.#bench.tools,
       clock: this.#clock,
       // A limit of the cost needs a price. Paths say what a request costs: nothing.
-      ...(input.config.limits.costLimit > 0 && { prices: { m: { inputPerMillion: 0, outputPerMillion: 0 } } }),
+      ...(input.config.limits.costLimit > 0 && {
+        prices: { m: { inputPerMillion: 0, outputPerMillion: 0 } },
+      }),
       ...(this.#steps.some(({ event }) => isRefusal(event)) && { budgets: [this.#budget] }),
       ...(this.#telemetry && { telemetry: this.#telemetry }),
       ...(input.features.structuredOutput && { output: z.object({ done: z.boolean() }) }),
