@@ -237,9 +237,9 @@ async function lead(
     seen.cancelled = seen.events.length
     isEndedElsewhere = status === 'applied'
   }
-  /** Another process finds the session in the store. */
+  /** Another process finds the session in the store. It has a signal of its own: that of the old handle reaches no new one. */
   const takeUp = async (): Promise<void> => {
-    const next = await timed(world, elsewhere().resume('chaos'), true)
+    const next = await timed(world, elsewhere().resume('chaos', { signal: hands.abort.signal }), true)
     follow(next)
     settled = watch(next, world, seen, (count) => perform('event', count))
     await world.quiet(true)

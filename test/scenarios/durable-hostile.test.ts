@@ -255,6 +255,31 @@ describe('a session is free again', () => {
     expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'CANCELLED' } }])
   })
 
+  test('when the signal that a resumed run was given aborts; that of the handle before reaches it no more', async () => {
+    const store = memoryStore()
+    const [before, now] = [new AbortController(), new AbortController()]
+    let asked = 0
+    const turns = [
+      ...payThenDone.slice(0, 1),
+      () => {
+        asked += 1
+        return new Promise<never>(() => undefined)
+      },
+    ]
+    await agentOn(store, turns).run('Go.', { session: 's', signal: before.signal }).result
+    const run = await agentOn(store, turns).resume('s', { signal: now.signal })
+    run.approve('a')
+    await until(() => asked === 1)
+    before.abort()
+    await settled()
+    expect(run.state).toBe('RUNNING')
+    now.abort()
+    await until(() => run.state === 'CANCELLED')
+    await settled()
+    expect(asked).toBe(1)
+    expect(store.list()).toMatchObject([{ holder: null, summary: { state: 'CANCELLED' } }])
+  })
+
   test('when a resumed run is paused before it has taken up its back-off', async () => {
     const store = memoryStore()
     const clock = new SimulatedClock()
