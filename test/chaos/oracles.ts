@@ -5,13 +5,20 @@ import type { ChatRequest } from '../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../src/rehearsal/request-problem.js'
 import { findHistoryProblem } from '../../src/testing/index.js'
 
+/** What surrounds a run, as far as its result depends on it. */
+export interface Surroundings {
+  hasReliableStore: boolean
+  /** Another run asks for the same session. */
+  hasRival: boolean
+}
+
 /** What every run owes to everybody, whatever happened to it. Each sentence is a promise that was broken. */
 export function brokenBy(
   result: RunResult,
   events: readonly AgentEvent[],
-  hasReliableStore: boolean,
+  surroundings: Surroundings,
 ): string[] {
-  return [...ofHistory(result.messages), ...ofEvents(result, events), ...ofResult(result, hasReliableStore)]
+  return [...ofHistory(result.messages), ...ofEvents(result, events), ...ofResult(result, surroundings)]
 }
 
 /** The next request has to be one that every provider takes. */
@@ -89,13 +96,16 @@ function ofPairs(what: string, begun: readonly string[], ended: readonly string[
   return a === b ? [] : [`${what}: begun ${a}, ended ${b}`]
 }
 
-function ofResult(result: RunResult, hasReliableStore: boolean): string[] {
+function ofResult(result: RunResult, { hasReliableStore, hasRival }: Surroundings): string[] {
   const broken: string[] = []
   const isWell = result.state === 'COMPLETED' || result.state === 'CANCELLED'
   // An end that could not be written is told with the error of the store.
   const isUnwritten = !hasReliableStore && isWell && result.error?.code === 'store_unavailable'
   // A run that ended because its log could not be written goes on from there.
-  const mayGoOn = !hasReliableStore && result.state === 'ERROR' && result.reason === 'store_error'
+  // So does one that was answered at a rest while another run held the session: at a rest any run may take it.
+  const isUnheld = hasRival && result.error?.code === 'session_busy'
+  const mayGoOn =
+    (!hasReliableStore || isUnheld) && result.state === 'ERROR' && result.reason === 'store_error'
   if (result.resumable && !mayGoOn) broken.push('a final result is resumable')
   if ((result.error === undefined) !== isWell && !isUnwritten)
     broken.push(`${result.state} with error ${result.error?.code}`)

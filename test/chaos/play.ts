@@ -71,10 +71,15 @@ export async function play(plan: Plan, host: Host): Promise<Report> {
     ended = watched.ended
     if (ended.includes('no typed error')) broken.push(ended)
     if (watched.result) {
-      broken.push(...brokenBy(watched.result, watched.events, isReliable(plan)))
+      broken.push(
+        ...brokenBy(watched.result, watched.events, {
+          hasReliableStore: isReliable(plan),
+          hasRival: hasRival(plan),
+        }),
+      )
       const { context } = run.snapshot() as { context: AgentContext }
       if (!store) broken.push(...unlike('the journal', fold(journal.entries).context, context))
-      else if (isReliable(plan) && !plan.moments.some(({ deed }) => deed === 'runs a second time at once')) {
+      else if (isReliable(plan) && !hasRival(plan)) {
         const { run: kept, messages, snapshot } = await timed(world, agent.replay('chaos'))
         broken.push(
           ...unlike(
@@ -268,6 +273,11 @@ export async function timed<Value>(world: World, work: Promise<Value>, isReal = 
 /** Whether its log holds everything that happened. */
 function isReliable({ store }: Plan): boolean {
   return store === 'none' || store === 'memory' || store === 'answers by promises' || store === 'is slow'
+}
+
+/** Whether another run asks for its session. */
+function hasRival({ moments }: Plan): boolean {
+  return moments.some(({ deed }) => deed === 'runs a second time at once')
 }
 
 export function unlike(what: string, found: unknown, expected: unknown): string[] {

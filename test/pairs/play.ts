@@ -324,7 +324,7 @@ function watch(run: Run, world: World, seen: Seen, onEvent: (count: number) => v
 
 /** The rules of the machine, and what the events promise. */
 function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsewhere }: Cell): string[] {
-  const broken = brokenBy(result, events, true)
+  const broken = brokenBy(result, events, { hasReliableStore: true, hasRival: false })
   const told = events.filter((event) => event.type === 'usage').at(-1)
   if (told && told.session.totalTokens !== result.usage.totalTokens)
     broken.push(`usage: told ${told.session.totalTokens} tokens, the result has ${result.usage.totalTokens}`)

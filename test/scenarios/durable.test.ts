@@ -196,6 +196,30 @@ test('two runs of one session at once: the second is refused with who holds it',
   expect((await first.result).state).toBe('COMPLETED')
 })
 
+test('an answer at a rest while another run holds the session ends the run, which goes on from its log', async () => {
+  const store = memoryStore()
+  const done: string[] = []
+  const tools = [transfer(done)]
+  const play = await stage([{ toolCalls: [ask('a', 20)] }, { text: 'Paid.' }], { store, tools })
+  const first = play.agent.run('Pay.', { session: 's' })
+  await first.result
+  const other = store.acquire('s', { holder: 'run other', ttlMs: 60_000 })
+  first.approve('a')
+  expect(await first.result).toMatchObject({
+    state: 'ERROR',
+    reason: 'store_error',
+    error: { code: 'session_busy' },
+    resumable: true,
+  })
+  expect(done).toEqual([])
+
+  store.release(other)
+  const resumed = await play.agent.resume('s')
+  resumed.approve('a')
+  expect(await resumed.result).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
+  expect(done).toEqual(['20'])
+})
+
 test('what is unknown, empty or cannot be is a typed error', async () => {
   const store = memoryStore()
   const play = await stage([{ text: 'Hi.' }], { store })
