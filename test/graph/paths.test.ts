@@ -57,6 +57,7 @@ const takesNothingOfItsOwn = new Set([
   'with an output schema',
   'with capped calls',
   'with tools that ask',
+  'with handoffs and result shields',
   'with sleep, when the budget is spent',
   'with prepared steps, input shields and a window',
 ])
@@ -163,8 +164,8 @@ wholeTest('nearly everything was caused in its world: few events were handed to 
     'BATCH_DONE',
     'CHILD_RESTS',
     'CHILD_USAGE',
-    'HANDLE_KEPT',
     'HANDED_OFF',
+    'HANDLE_KEPT',
     'SKILL_CHANGED',
     'STORE_FAILED',
     'TOOLS_LOADED',

@@ -14,10 +14,12 @@ import {
   type AgentMachine,
   createAgent,
   createSession,
+  handoff,
   type JournalEntry,
   type ModelProvider,
   openaiChat,
   type Telemetry,
+  type Tool,
 } from '../../../src/index.js'
 import { BudgetError } from '../../../src/core/budgets/budget-error.js'
 import type { SharedBudget } from '../../../src/core/budgets/shared-budget.js'
@@ -79,10 +81,12 @@ export class AgentHarness implements ReplayHarness {
       },
       strict: true,
     })
+    const model = this.#numbered(openaiChat({ model: 'm', baseURL: this.#rehearsal.url, apiKey: 'none' }))
+    const { tools } = this.#bench
     const agent = createAgent({
       ...input.config,
-      model: this.#numbered(openaiChat({ model: 'm', baseURL: this.#rehearsal.url, apiKey: 'none' })),
-      tools: this.#bench.tools,
+      model,
+      tools: Object.values(input.tools).some((one) => one.handoff) ? [...tools, leadTo(model, tools)] : tools,
       clock: this.#clock,
       // A limit of the cost needs a price. Paths say what a request costs: nothing.
       ...(input.config.limits.costLimit > 0 && {
@@ -170,8 +174,9 @@ export class AgentHarness implements ReplayHarness {
       case 'CHILD_RESTS':
         return this.#tellOfChild(event)
       // The tools of the bench are no skill's, keep no handle and hand nothing over.
-      case 'SKILL_CHANGED':
       case 'HANDLE_KEPT':
+        return this.#send(event)
+      case 'SKILL_CHANGED':
       case 'HANDED_OFF':
         await until(() => event['callId'] === 'nobody' || this.#bench.isRunning(event['callId'] as string))
         return this.#send(event)
@@ -321,6 +326,15 @@ export class AgentHarness implements ReplayHarness {
     status: () => Promise.reject(new Error('No path looks at it.')),
     replaceLimits: () => Promise.resolve(),
   }
+}
+
+/**
+ * What makes the agent known to which the paths hand over. No path calls it: the tool of the bench that paths call ends as they say, and
+ * the event is theirs.
+ */
+function leadTo(model: ModelProvider, tools: readonly Tool[]): Tool {
+  const billing = createAgent({ model, tools: [...tools] })
+  return { ...handoff(billing, { name: 'billing' }), name: 'transfer_elsewhere' } as unknown as Tool
 }
 
 /** Whether a shared budget has refused the request. */
