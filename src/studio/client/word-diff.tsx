@@ -1,4 +1,4 @@
-import { diffWordsWithSpace } from 'diff'
+import { diffArrays } from 'diff'
 import { useMemo } from 'preact/hooks'
 import { showControls } from './format.js'
 
@@ -9,24 +9,24 @@ const longestMs = 120
 export function WordDiff({ a, b }: { a: string; b: string }) {
   const parts = useMemo(
     () =>
-      diffWordsWithSpace(a, b, { timeout: longestMs }) ?? [
-        { value: a, removed: true, added: false },
-        { value: b, removed: false, added: true },
+      diffArrays(splitWords(a), splitWords(b), { timeout: longestMs }) ?? [
+        { value: [a], removed: true, added: false },
+        { value: [b], removed: false, added: true },
       ],
     [a, b],
   )
   if (a === '' && b === '') return <p class="empty">Neither has said anything.</p>
   return (
     <div class="word-diff" tabIndex={0} role="group" aria-label="Differences">
-      {parts.map(({ value, added, removed }, index) =>
-        removed ? (
-          <del key={index}>{showControls(value)}</del>
-        ) : added ? (
-          <ins key={index}>{showControls(value)}</ins>
-        ) : (
-          showControls(value)
-        ),
-      )}
+      {parts.map(({ value, added, removed }, index) => {
+        const Part = removed ? 'del' : added ? 'ins' : 'span'
+        return <Part key={index}>{showControls(value.join(''))}</Part>
+      })}
     </div>
   )
+}
+
+/** The words, line ends, spaces and signs of a text, one after the other: together they are all of it. */
+function splitWords(text: string): string[] {
+  return text.match(/[\p{L}\p{M}\p{N}_]+|\r?\n|[^\S\r\n]+|[^]/gu) ?? []
 }

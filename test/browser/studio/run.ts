@@ -34,9 +34,12 @@ export function describeRun(): void {
           expect(row.taken.filter((id) => now.drawn.includes(id) && !lit.has(id))).toEqual([])
           const moment = await get<MomentView>(paths.moment(session, row.seq))
           // The transcript of a moment is fetched when the moment is shown.
+          const told = moment.instructions && moment.transcript.length > 0 ? 1 : 0
           await page.waitForFunction(
-            (count) => document.querySelectorAll('.message').length === count,
-            moment.transcript.length,
+            ([said, told]) =>
+              document.querySelectorAll('.message:not(.instructions)').length === said &&
+              document.querySelectorAll('.message.instructions').length === told,
+            [moment.transcript.length, told] as const,
           )
           if (place < rows.length - 1) await page.keyboard.press('ArrowRight')
         }
