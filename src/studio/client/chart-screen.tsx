@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ChartState, ChartTransition, ChartView, VisitsView } from '../protocol.js'
 import { ChartPane, countStateVisits } from './chart-pane.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
+import { replaceAddress } from './address.js'
 import type { Source } from './data-source.js'
 import { formatCount, getLastPart, formatStatePath } from './format.js'
 
@@ -16,7 +17,7 @@ export function ChartScreen({ source, state }: { source: Source; state: string |
   const shown = view.states.find(({ path }) => path === chosen) ?? null
   const go = (path: string): void => {
     choose(path)
-    history.replaceState(null, '', `#/chart/${encodeURIComponent(path)}`)
+    replaceAddress(`#/chart/${encodeURIComponent(path)}`)
   }
   return (
     <main class="chart-screen">

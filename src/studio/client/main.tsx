@@ -1,5 +1,6 @@
 import { Component, type ComponentChildren, render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { readAddress } from './address.js'
 import { ChartScreen } from './chart-screen.js'
 import { CompareScreen } from './compare-screen.js'
 import { Trouble } from './loading.js'
@@ -21,9 +22,9 @@ function decodePart(part: string): string {
 }
 
 function useRoute(): string[] {
-  const [hash, setHash] = useState(location.hash)
+  const [hash, setHash] = useState(readAddress)
   useEffect(() => {
-    const listen = (): void => setHash(location.hash)
+    const listen = (): void => setHash(readAddress())
     addEventListener('hashchange', listen)
     // The hash may have changed before the listener was added.
     listen()

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
+import { replaceAddress } from './address.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './moment-cache.js'
 
@@ -66,7 +67,7 @@ export function useAddress(id: string, seq: number | null, isFile: boolean): voi
   useEffect(() => {
     if (isFile) return undefined
     const timer = setTimeout(() => {
-      history.replaceState(null, '', `#/session/${encodeURIComponent(id)}${seq === null ? '' : `/${seq}`}`)
+      replaceAddress(`#/session/${encodeURIComponent(id)}${seq === null ? '' : `/${seq}`}`)
     }, 250)
     return () => clearTimeout(timer)
   }, [id, seq, isFile])

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SessionRow, SessionsView } from '../protocol.js'
 import { findTerm, longestQuery, replaceTerm, type SessionSort } from '../session-query.js'
+import { replaceAddress } from './address.js'
 import type { Source } from './data-source.js'
 import { formatCount, formatNumber } from './format.js'
 import { Loading, Trouble } from './loading.js'
@@ -56,7 +57,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
   useEffect(() => {
     // So that the way back from a session leads to what was found.
     const timer = setTimeout(
-      () => history.replaceState(null, '', q.trim() === '' ? '#/' : `#/find/${encodeURIComponent(q)}`),
+      () => replaceAddress(q.trim() === '' ? '#/' : `#/find/${encodeURIComponent(q)}`),
       250,
     )
     return () => clearTimeout(timer)

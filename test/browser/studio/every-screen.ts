@@ -88,6 +88,20 @@ export function describeEveryScreen(): void {
       await page.waitForSelector('[role=alert] a[href="#/"]')
       forgive('404')
     })
+
+    it('is gone to while the screen before it still has its address to write', async () => {
+      await page.evaluate(async () => {
+        const field = document.querySelector<HTMLInputElement>('.search input')
+        if (field) field.value = 'sky'
+        field?.dispatchEvent(new Event('input', { bubbles: true }))
+        for (const _ of [1, 2, 3]) await new Promise((resolve) => requestAnimationFrame(resolve))
+        // A busy page: when it comes to the address, both the old screen and the new one are due.
+        const until = performance.now() + 400
+        while (performance.now() < until);
+        location.hash = '#/session/paid'
+      })
+      await page.waitForSelector('.run')
+    })
   })
 }
 
