@@ -1,6 +1,6 @@
 import { Component, type ComponentChildren, render } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
-import { readAddress } from './address.js'
+import { useState } from 'preact/hooks'
+import { useAddressHash } from './address.js'
 import { ChartScreen } from './chart-screen.js'
 import { CompareScreen } from './compare-screen.js'
 import { Trouble } from './loading.js'
@@ -21,20 +21,8 @@ function decodePart(part: string): string {
   }
 }
 
-function useRoute(): string[] {
-  const [hash, setHash] = useState(readAddress)
-  useEffect(() => {
-    const listen = (): void => setHash(readAddress())
-    addEventListener('hashchange', listen)
-    // The hash may have changed before the listener was added.
-    listen()
-    return () => removeEventListener('hashchange', listen)
-  }, [])
-  return parseHash(hash)
-}
-
 function App({ source, onlySession }: { source: Source; onlySession: string | null }) {
-  const [screen, a = '', b = ''] = useRoute()
+  const [screen, a = '', b = ''] = parseHash(useAddressHash())
   const [problem, setProblem] = useState<string | null>(null)
   const seq = /^\d+$/.test(b) ? Number(b) : null
   const run = (id: string) => <RunScreen key={id} source={source} id={id} seq={seq} onProblem={setProblem} />

@@ -1,6 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
-import { replaceAddress } from './address.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './moment-cache.js'
 
@@ -60,17 +59,6 @@ export function useKeys(press: (event: KeyboardEvent) => boolean): void {
     addEventListener('keydown', listen)
     return () => removeEventListener('keydown', listen)
   }, [])
-}
-
-/** Writes the record into the address, so that it can be shared; delayed, because a moving slider changes it often. */
-export function useAddress(id: string, seq: number | null, isFile: boolean): void {
-  useEffect(() => {
-    if (isFile) return undefined
-    const timer = setTimeout(() => {
-      replaceAddress(`#/session/${encodeURIComponent(id)}${seq === null ? '' : `/${seq}`}`)
-    }, 250)
-    return () => clearTimeout(timer)
-  }, [id, seq, isFile])
 }
 
 /** Announces the current record to screen readers after a short delay. */

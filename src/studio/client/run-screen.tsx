@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
+import { useWrittenAddress } from './address.js'
 import { Actions } from './actions.js'
 import { ForkDialog } from './fork-dialog.js'
 import { describeFork, findEditPlace, findFirstForkable, forkableStates, type WhatIf } from './what-if.js'
@@ -11,7 +12,7 @@ import { useOpenedSession } from './use-opened-session.js'
 import { Slider } from './slider.js'
 import type { Source } from './data-source.js'
 import { mayResume, RunHead } from './run-head.js'
-import { Announcer, useAddress, useKeys, useLatest, useLive, useMoment } from './run-hooks.js'
+import { Announcer, useKeys, useLatest, useLive, useMoment } from './run-hooks.js'
 import { listRunSteps } from './run-steps.js'
 import { findSteps, StepsPane } from './steps-pane.js'
 import { VerdictStrip } from './verdict-strip.js'
@@ -197,7 +198,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     else return false
     return true
   })
-  useAddress(id, isLive ? null : (row?.seq ?? null), source.isFile)
+  const seqPart = isLive || !row ? '' : `/${row.seq}`
+  useWrittenAddress(source.isFile ? null : `#/session/${encodeURIComponent(id)}${seqPart}`)
 
   useEffect(() => {
     document.title = `${session.title || session.id} – Statewright`

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SessionRow, SessionsView } from '../protocol.js'
 import { findTerm, longestQuery, replaceTerm, type SessionSort } from '../session-query.js'
-import { replaceAddress } from './address.js'
+import { useWrittenAddress } from './address.js'
 import type { Source } from './data-source.js'
 import { formatCount, formatNumber } from './format.js'
 import { Loading, Trouble } from './loading.js'
@@ -54,14 +54,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
     field.current?.focus()
     return true
   })
-  useEffect(() => {
-    // So that the way back from a session leads to what was found.
-    const timer = setTimeout(
-      () => replaceAddress(q.trim() === '' ? '#/' : `#/find/${encodeURIComponent(q)}`),
-      250,
-    )
-    return () => clearTimeout(timer)
-  }, [q])
+  useWrittenAddress(q.trim() === '' ? '#/' : `#/find/${encodeURIComponent(q)}`)
   if (error !== null && !view) return <Trouble error={error} onRetry={reload} />
   if (!view) return <Loading what="Reading the sessions" />
   const { sessions, total, store, readOnly } = view

@@ -89,19 +89,37 @@ export function describeEveryScreen(): void {
       forgive('404')
     })
 
-    it('is gone to while the screen before it still has its address to write', async () => {
-      await page.evaluate(async () => {
-        const field = document.querySelector<HTMLInputElement>('.search input')
-        if (field) field.value = 'sky'
-        field?.dispatchEvent(new Event('input', { bubbles: true }))
-        for (const _ of [1, 2, 3]) await new Promise((resolve) => requestAnimationFrame(resolve))
-        // A busy page: when it comes to the address, both the old screen and the new one are due.
-        const until = performance.now() + 400
-        while (performance.now() < until);
-        location.hash = '#/session/paid'
-      })
-      await page.waitForSelector('.run')
-    })
+    it.each(['before', 'after'])(
+      'is gone to though the screen before it writes its address just %s the page hears of the step',
+      async (moment) => {
+        await page.evaluate(async (moment) => {
+          const timers = new Map<unknown, () => void>()
+          const { setTimeout, clearTimeout } = globalThis
+          globalThis.setTimeout = ((call: () => void, ms: number) => {
+            const timer = setTimeout(call, ms)
+            if (ms === 250) timers.set(timer, call)
+            return timer
+          }) as typeof setTimeout
+          globalThis.clearTimeout = (timer) => {
+            timers.delete(timer)
+            clearTimeout(timer)
+          }
+          const field = document.querySelector<HTMLInputElement>('.search input')
+          if (field) field.value = 'sky'
+          field?.dispatchEvent(new Event('input', { bubbles: true }))
+          while (timers.size === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+          const write = () => {
+            for (const call of timers.values()) call()
+          }
+          location.hash = '#/session/nobody'
+          if (moment === 'before') write()
+          else addEventListener('hashchange', write)
+        }, moment)
+        await page.waitForSelector('[role=alert] a[href="#/"]')
+        expect(new URL(page.url()).hash).toBe('#/session/nobody')
+        forgive('404')
+      },
+    )
   })
 }
 
