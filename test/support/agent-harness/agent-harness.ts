@@ -56,6 +56,7 @@ export class AgentHarness implements ReplayHarness {
   /** What keeps the answer of the shared budget back that refuses the next request. */
   #refusing: Cue<void> | undefined
   #step = 0
+  #isStopped = false
   #rehearsal: Rehearsal | undefined
   #actor: Actor<AgentMachine> | undefined
 
@@ -133,7 +134,7 @@ export class AgentHarness implements ReplayHarness {
     this.#step = step
     this.#lag(event)
     await this.#cause(event)
-    await until(() => this.#journal.length > step)
+    await this.#until(() => this.#journal.length > step)
   }
 
   settled = async (): Promise<void> => {
@@ -148,8 +149,17 @@ export class AgentHarness implements ReplayHarness {
   snapshot = (): RestingState => this.#live.getSnapshot()
 
   stop = async (): Promise<void> => {
+    this.#isStopped = true
     this.#actor?.stop()
     await this.#rehearsal?.close()
+  }
+
+  /** Lets the world go on until something holds. A replay whose time is up stops the harness, which ends the wait. */
+  async #until(holds: () => boolean): Promise<void> {
+    while (!holds()) {
+      if (this.#isStopped) throw new Error('The harness has been stopped.')
+      await new Promise((resolve) => setImmediate(resolve))
+    }
   }
 
   get #live(): Actor<AgentMachine> {
@@ -161,7 +171,7 @@ export class AgentHarness implements ReplayHarness {
     const [, ending, actor = ''] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(event.type) ?? []
     if (actor === 'model' || actor === 'conclusion') return this.#answer(event)
     if (actor === 'backOff' && ending === 'done') return this.#waitOut()
-    // A callback has no end, and a timer does not fail: these two handlers stand there for what nobody foresees.
+    // A callback has no end, and a timer does not fail: these two handlers stand there for what cannot be foreseen.
     if (actor === 'tools' || actor === 'backOff') return this.#send(event)
     if (ending === 'done') return (await this.#waiting(actor)).resolve(event.output)
     if (ending === 'error') return (await this.#waiting(actor)).reject(event.error)
@@ -178,7 +188,9 @@ export class AgentHarness implements ReplayHarness {
         return this.#send(event)
       case 'SKILL_CHANGED':
       case 'HANDED_OFF':
-        await until(() => event['callId'] === 'nobody' || this.#bench.isRunning(event['callId'] as string))
+        await this.#until(
+          () => event['callId'] === 'nobody' || this.#bench.isRunning(event['callId'] as string),
+        )
         return this.#send(event)
       case 'STORE_FAILED':
         await this.#arrived(event)
@@ -213,7 +225,7 @@ export class AgentHarness implements ReplayHarness {
     const { output, error } = event as { output?: ModelOutput; error?: ModelActorError }
     if (this.#durable) return this.#durable.resolve()
     if (isRefusal(event)) {
-      await until(() => this.#refusing !== undefined)
+      await this.#until(() => this.#refusing !== undefined)
       return this.#refusing?.resolve()
     }
     const asked = await this.#request()
@@ -235,7 +247,7 @@ export class AgentHarness implements ReplayHarness {
     const { callId, result } = event as unknown as { callId: string; result: ToolResult }
     // The tools of the bench are no sub-agents.
     if (result.child || event['usage'] || this.#isDeferring) return this.#send(event)
-    await until(() => this.#bench.isRunning(callId))
+    await this.#until(() => this.#bench.isRunning(callId))
     this.#bench.end(callId, result)
   }
 
@@ -266,14 +278,14 @@ export class AgentHarness implements ReplayHarness {
   }
 
   async #waiting(actor: string): Promise<Cue<unknown>> {
-    await until(() => this.#cues.has(actor))
+    await this.#until(() => this.#cues.has(actor))
     const cue = this.#cues.get(actor) as Cue<unknown>
     this.#cues.delete(actor)
     return cue
   }
 
   async #request(): Promise<Cue<Turn>> {
-    await until(() => this.#asked !== undefined)
+    await this.#until(() => this.#asked !== undefined)
     const asked = this.#asked as Cue<Turn>
     this.#asked = undefined
     return asked
@@ -345,9 +357,4 @@ function isRefusal({ error }: AnyEventObject): boolean {
 /** A fresh live agent for a path. */
 export function agentHarness(steps: Steps): AgentHarness {
   return new AgentHarness(steps)
-}
-
-/** Lets the world go on until something holds; the replay's time-out watches over it. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setImmediate(resolve))
 }
