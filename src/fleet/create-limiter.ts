@@ -5,6 +5,7 @@ import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { describeError } from '../core/base/describe-error.js'
 import { ModelError, type ModelProvider, type ModelRequest } from '../core/models/provider.js'
+import { replaceRequest } from '../core/models/replace-request.js'
 import type { RequestLimiter } from '../core/models/request-limiter.js'
 import { toModelFailure } from '../core/models/to-model-failure.js'
 import { estimateRequestTokens } from '../core/prices/estimate-tokens.js'
@@ -163,7 +164,7 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
         model,
         objectRule(['request'], 'a model, such as openaiChat({ … })'),
       )
-      return createLimitedModel(model, request(model))
+      return replaceRequest(model, request(model))
     },
     status: () => ({ waiting: queue.waiting, active: queue.active, pausedMs: queue.pausedMs }),
   }
@@ -179,25 +180,6 @@ function createUnavailableError(id: string, error: unknown): ModelError {
     },
     { cause: error },
   )
-}
-
-/** The model with another `request`. */
-function createLimitedModel(model: ModelProvider, request: ModelProvider['request']): ModelProvider {
-  const { fallbacks, structuredOutput, canForbidCalls, searchesTools, media, echoesReasoning, endpoint } =
-    model
-  return {
-    provider: model.provider,
-    model: model.model,
-    ...(fallbacks && { fallbacks }),
-    ...(structuredOutput && { structuredOutput }),
-    ...(canForbidCalls !== undefined && { canForbidCalls }),
-    ...(searchesTools !== undefined && { searchesTools }),
-    ...(media && { media }),
-    ...(echoesReasoning && { echoesReasoning }),
-    ...(endpoint && { endpoint }),
-    check: () => model.check?.(),
-    request,
-  }
 }
 
 function checkOptions(options: unknown): CreateLimiterOptions {

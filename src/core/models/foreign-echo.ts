@@ -1,5 +1,6 @@
 import type { AssistantMessage, Message } from '../../../machines/agent/messages.js'
 import type { ModelProvider } from './provider.js'
+import { replaceRequest } from './replace-request.js'
 
 /** One of several models of an agent: its answers are marked with its name. */
 export interface MarkedModel {
@@ -37,29 +38,9 @@ export function getMarkedModel(model: ModelProvider): ModelProvider {
 const markedModels = new WeakMap<ModelProvider, ModelProvider>()
 
 function createMarkedModel(whole: ModelProvider): ModelProvider {
-  const {
-    provider,
-    model,
-    structuredOutput,
-    canForbidCalls,
-    searchesTools,
-    media,
-    echoesReasoning,
-    endpoint,
-  } = whole
-  const mark: MarkedModel = { name: `${provider}/${model}`, strippedMessages: new WeakMap() }
-  return {
-    provider,
-    model,
-    ...(structuredOutput && { structuredOutput }),
-    ...(canForbidCalls && { canForbidCalls }),
-    ...(searchesTools && { searchesTools }),
-    ...(media && { media }),
-    ...(echoesReasoning && { echoesReasoning }),
-    ...(endpoint && { endpoint }),
-    request: async (request, options) => {
-      const messages = request.messages.map((message) => stripForeignEcho(mark, message))
-      return { ...(await whole.request({ ...request, messages }, options)), by: mark.name }
-    },
-  }
+  const mark: MarkedModel = { name: `${whole.provider}/${whole.model}`, strippedMessages: new WeakMap() }
+  return replaceRequest(whole, async (request, options) => {
+    const messages = request.messages.map((message) => stripForeignEcho(mark, message))
+    return { ...(await whole.request({ ...request, messages }, options)), by: mark.name }
+  })
 }

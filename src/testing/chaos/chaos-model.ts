@@ -1,6 +1,8 @@
 import type { ModelResponse } from '../../../machines/agent/model-response.js'
+import { whenAborted } from '../../core/base/abort.js'
 import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
 import { ModelError, type ModelProvider, type ModelRequestOptions } from '../../core/models/provider.js'
+import { replaceRequest } from '../../core/models/replace-request.js'
 import { type Chaos, type FaultKind, type FaultPlan, Faults } from './chaos.js'
 
 /**
@@ -62,7 +64,7 @@ export function chaosModel(
     options.signal.throwIfAborted()
     return bend(fault, answer, options, () => faults.land(at, fault))
   }
-  return { ...describeModel(model), request, landed: faults.landed, certify: faults.certify }
+  return { ...replaceRequest(model, request), landed: faults.landed, certify: faults.certify }
 }
 
 const ignore = (): void => undefined
@@ -77,32 +79,6 @@ const refusals: Partial<Record<ModelFault, ConstructorParameters<typeof ModelErr
     retryAfterMs: 1000,
   },
   refused: { kind: 'fatal', code: 'http_400', message: 'The request is refused.', status: 400 },
-}
-
-/** What a provider says of itself, where its class has it as getters, too. */
-function describeModel(model: ModelProvider): Omit<ModelProvider, 'request'> {
-  const {
-    provider,
-    fallbacks,
-    structuredOutput,
-    canForbidCalls,
-    searchesTools,
-    media,
-    echoesReasoning,
-    endpoint,
-  } = model
-  return {
-    provider,
-    model: model.model,
-    ...(fallbacks && { fallbacks }),
-    ...(structuredOutput && { structuredOutput }),
-    ...(canForbidCalls !== undefined && { canForbidCalls }),
-    ...(searchesTools !== undefined && { searchesTools }),
-    ...(media && { media }),
-    ...(echoesReasoning && { echoesReasoning }),
-    ...(endpoint && { endpoint }),
-    ...(model.check && { check: () => model.check?.() }),
-  }
 }
 
 const half = (text: string): string => text.slice(0, Math.ceil(text.length / 2))
@@ -151,8 +127,6 @@ function cutLastCall(calls: ModelResponse['toolCalls']): ModelResponse['toolCall
 /** Rejects with the reason of the abort. */
 export function untilAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const stop = (): void => reject(signal.reason as Error)
-    if (signal.aborted) stop()
-    else signal.addEventListener('abort', stop, { once: true })
+    whenAborted(signal, () => reject(signal.reason as Error))
   })
 }
