@@ -86,12 +86,17 @@ async function decideNeeds(
   const parsed = await parseArguments(tool, call.function.arguments)
   if (!parsed.ok) return 'nobody'
   if (tool.client) return 'client'
-  if (asksFirst || typeof tool.needsApproval === 'boolean') return 'approval'
+  return asksFirst || (await needsPerson(tool, parsed.input, context)) ? 'approval' : 'nobody'
+}
+
+/** Whether a person has to approve a call of the tool, with its input as the tool reads it. */
+export async function needsPerson(tool: Tool, input: unknown, context: unknown): Promise<boolean> {
+  if (typeof tool.needsApproval === 'boolean') return tool.needsApproval
   try {
-    const answer: unknown = await tool.needsApproval(parsed.input, { context })
+    const answer: unknown = await tool.needsApproval(input, { context })
     // Anything but a plain false asks: a predicate that forgets to return must not wave calls through.
-    return answer === false ? 'nobody' : 'approval'
+    return answer !== false
   } catch {
-    return 'approval'
+    return true
   }
 }

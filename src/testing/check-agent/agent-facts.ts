@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { StatewrightError } from '../../core/base/errors.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
+import { needsPerson } from '../../core/tools/prepare-calls.js'
 import type { Tool } from '../../core/tools/tool.js'
 import { sampleValue } from './sample-input.js'
 
@@ -43,7 +44,7 @@ export async function readAgentFacts(
     // oxlint-disable-next-line no-await-in-loop -- a schema may check asynchronously
     const sampled = await sampleTool(tool, inputs[name])
     // oxlint-disable-next-line no-await-in-loop -- as above
-    if (sampled) ((await asksPerson(tool, sampled.input(0), context)) ? asking : plain).push(sampled)
+    if (sampled) ((await needsPerson(tool, sampled.input(0), context)) ? asking : plain).push(sampled)
     else unsampled.push(name)
   }
   return {
@@ -77,15 +78,6 @@ async function accepts({ validate }: Tool, input: JsonObject): Promise<boolean> 
     return (await validate(input)).issues === undefined
   } catch {
     return false
-  }
-}
-
-async function asksPerson({ needsApproval }: Tool, input: JsonObject, context: unknown): Promise<boolean> {
-  if (typeof needsApproval !== 'function') return needsApproval
-  try {
-    return await needsApproval(input, { context })
-  } catch {
-    return true
   }
 }
 

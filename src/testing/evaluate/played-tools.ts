@@ -1,5 +1,6 @@
 import type { ToolTraits } from '../../../machines/agent/batch-calls.js'
 import { parseArguments } from '../../core/tools/parse-arguments.js'
+import { needsPerson } from '../../core/tools/prepare-calls.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import { ToolContent } from '../../core/tools/tool-content.js'
 import type { Tool, ToolExecution } from '../../core/tools/tool.js'
@@ -126,15 +127,6 @@ async function findObstacle(tool: Tool, input: unknown, { context }: ToolExecuti
   if (!tool.readOnly) return `${what}, and its tool is not readOnly`
   if (await needsPerson(tool, input, context)) return `${what}, and a person would have to approve it`
   return null
-}
-
-async function needsPerson({ needsApproval }: Tool, input: unknown, context: unknown): Promise<boolean> {
-  if (typeof needsApproval !== 'function') return needsApproval
-  try {
-    return await needsApproval(input, { context })
-  } catch {
-    return true
-  }
 }
 
 const prefixPattern = /^The tool '[\w-]+' (failed|failed, perhaps only for now|refused this call by policy): /

@@ -89,6 +89,15 @@ test('a sub-agent is a tool like any other, and does not run', async () => {
   expect(checks[1]?.seen).toContain('research')
 })
 
+test('a tool whose predicate says nothing asks a person, as it does in a run', async () => {
+  const tools = [{ ...read, needsApproval: () => undefined as never }]
+  const { broken, checks } = await check((model) => createAgent({ model, tools }), {
+    only: ['approvals/refused'],
+  })
+  expect(broken).toEqual([])
+  expect(checks.at(-1)).toMatchObject({ name: 'approvals/refused', outcome: 'kept' })
+})
+
 test('the shields and guards of the agent are asked', async () => {
   const shield = defineShield({ name: 'mine', check: () => ({ action: 'block', message: 'No.' }) })
   const { broken } = await check((model) => createAgent({ model, shields: { output: [shield] } }))

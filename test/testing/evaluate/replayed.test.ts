@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { createAgent, defineTool, memoryStore, patternShield, ToolError } from '../../../src/index.js'
 import type { AgentOptions, ModelProvider, SessionStore } from '../../../src/index.js'
+import type { ApprovalPredicate } from '../../../src/core/tools/tool.js'
 import { evaluate, readSessionCases } from '../../../src/testing/index.js'
 import { answering, closeRehearsals } from './answering.js'
 
@@ -148,24 +149,30 @@ describe('replay of stored sessions', () => {
     expect({ done, verdict: run?.verdict }).toEqual({ done: [], verdict: 'passed' })
   })
 
-  test('a call that a person would have to approve does not run, even if it is readOnly', async () => {
-    const store = await createProduction({ 'pro-1': ['find 17'] })
-    const done: string[] = []
-    const tools = [
-      defineTool({
-        name: 'find_order',
-        description: 'Finds.',
-        input: z.object({ id: z.string() }),
-        readOnly: true,
-        needsApproval: ({ id }) => id === '99',
-        execute: ({ id }) => done.push(id),
-      }),
-    ]
-    const model = await calling(() => [{ name: 'find_order', arguments: { id: '99' } }])
-    const { run } = await replay(store, { model, tools })
-    expect(run?.diverged?.why).toMatch(/a person would have to approve it/)
-    expect(done).toEqual([])
-  })
+  test.each<[string, ApprovalPredicate<{ id: string }>]>([
+    ['says so', ({ id }) => id === '99'],
+    ['says nothing', () => undefined as never],
+  ])(
+    'a call that a person would have to approve does not run, even if it is readOnly: its tool %s',
+    async (_, needsApproval) => {
+      const store = await createProduction({ 'pro-1': ['find 17'] })
+      const done: string[] = []
+      const tools = [
+        defineTool({
+          name: 'find_order',
+          description: 'Finds.',
+          input: z.object({ id: z.string() }),
+          readOnly: true,
+          needsApproval,
+          execute: ({ id }) => done.push(id),
+        }),
+      ]
+      const model = await calling(() => [{ name: 'find_order', arguments: { id: '99' } }])
+      const { run } = await replay(store, { model, tools })
+      expect(run?.diverged?.why).toMatch(/a person would have to approve it/)
+      expect(done).toEqual([])
+    },
+  )
 
   test('sub-agents and clients are not asked', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
