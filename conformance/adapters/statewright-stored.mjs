@@ -1,7 +1,7 @@
 // Statewright with its sessions in files: another process goes on by `agent.resume`.
 import { createAgent, defineTool, openaiChat } from '../../dist/src/index.js'
 import { fileStore } from '../../dist/src/stores/file/index.js'
-import { toSchema } from './statewright.mjs'
+import { toSchema } from './schema.mjs'
 
 const session = 'conformance'
 

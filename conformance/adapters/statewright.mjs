@@ -1,10 +1,7 @@
 // Statewright as built here.
-import { z } from 'zod'
 import { createAgent, createSession, defineTool, openaiChat } from '../../dist/src/index.js'
 import { memoryStore } from '../../dist/src/stores/index.js'
-
-export const toSchema = (fields) =>
-  z.object(Object.fromEntries(Object.keys(fields).map((name) => [name, z.string()])))
+import { toSchema } from './schema.mjs'
 
 /** The records of a session as a text, and a store with what such a text says. */
 const dump = (store) => JSON.stringify(store.read('conformance'))

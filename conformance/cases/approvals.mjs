@@ -31,6 +31,17 @@ async function ending(answer) {
   }
 }
 
+/** One answer for all that is asked, here or by the conversation of another process: its end, or why it was refused. */
+const decide = ({ settles }, { conversation, pending }, approved, by = conversation) =>
+  settles(
+    ending(() => by.answer(all(pending, approved))),
+    20_000,
+  )
+
+/** A strict provider has accepted every request. */
+const checkHistory = ({ check }, { refused }) =>
+  check(refused.length === 0, `a strict provider refuses it: ${refused[0]}`)
+
 const approvals = (name, title, mistake, run, needs = []) => ({
   class: 'approvals',
   name,
@@ -48,32 +59,26 @@ async function executed({ lane, runs }) {
 
 export default [
   approvals('approved', 'Approved: executed once, after the answer', 'neverAsks', async (world) => {
-    const { check, settles } = world
+    const { check } = world
     const asked = await untilAsked(world, 'a')
-    const ended = await settles(
-      ending(() => asked.conversation.answer(all(asked.pending, true))),
-      20_000,
-    )
+    const ended = await decide(world, asked, true)
     const ran = await executed(asked)
     check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
     const results = resultsOf(asked.lane.requests[1]?.messages ?? [])
     check(results.length === 1, `the next request has ${results.length} results (${ended})`)
-    check(asked.lane.refused.length === 0, `a strict provider refuses it: ${asked.lane.refused[0]}`)
+    checkHistory(world, asked.lane)
   }),
   approvals(
     'refused',
     'Refused: never executed, and the model reads a result',
     'runsRefused',
     async (world) => {
-      const { check, settles } = world
+      const { check } = world
       const asked = await untilAsked(world, 'a')
-      const ended = await settles(
-        ending(() => asked.conversation.answer(all(asked.pending, false))),
-        20_000,
-      )
+      const ended = await decide(world, asked, false)
       const ran = await executed(asked)
       check(ran === '', `executed: ${ran} (${ended})`)
-      check(asked.lane.refused.length === 0, `a strict provider refuses it: ${asked.lane.refused[0]}`)
+      checkHistory(world, asked.lane)
       return ended
     },
   ),
@@ -96,30 +101,22 @@ export default [
       check(seen.size === 2, `only of ${[...seen].join()} a person was asked (${ended})`)
       const ran = await executed(asked)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
-      check(asked.lane.refused.length === 0, `a strict provider refuses it: ${asked.lane.refused[0]}`)
+      checkHistory(world, asked.lane)
     },
   ),
   approvals('twice', 'Approved twice at once: executed once', 'answersTwice', async (world) => {
-    const { check, settles } = world
+    const { check } = world
     const asked = await untilAsked(world, 'a')
-    const answer = () => ending(() => asked.conversation.answer(all(asked.pending, true)))
-    const ends = await settles(Promise.all([answer(), answer()]), 20_000)
+    const ends = await Promise.all([decide(world, asked, true), decide(world, asked, true)])
     const ran = await executed(asked)
     check(ran === 'a', `executed: ${ran || 'nothing'} (${ends.join('; ')})`)
     return ends.join('; ')
   }),
   approvals('late', 'Approved after it was refused: never executed', 'answersTwice', async (world) => {
-    const { check, settles } = world
+    const { check } = world
     const asked = await untilAsked(world, 'a')
-    const { conversation, pending } = asked
-    const first = await settles(
-      ending(() => conversation.answer(all(pending, false))),
-      20_000,
-    )
-    const second = await settles(
-      ending(() => conversation.answer(all(pending, true))),
-      20_000,
-    )
+    const first = await decide(world, asked, false)
+    const second = await decide(world, asked, true)
     const ran = await executed(asked)
     check(ran === '', `executed: ${ran} (${first}; ${second})`)
     return second
@@ -129,17 +126,14 @@ export default [
     'Approved by another process, from the stored state: executed once',
     'forgetsState',
     async (world) => {
-      const { check, settles, open } = world
+      const { check, open } = world
       const asked = await untilAsked(world, 'a')
       const saved = await asked.conversation.save()
       const next = open({ lane: asked.lane, tools: asked.tools, saved })
-      const ended = await settles(
-        ending(() => next.answer(all(asked.pending, true))),
-        20_000,
-      )
+      const ended = await decide(world, asked, true, next)
       const ran = await executed(asked)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
-      check(asked.lane.refused.length === 0, `a strict provider refuses it: ${asked.lane.refused[0]}`)
+      checkHistory(world, asked.lane)
     },
     ['savedApprovals'],
   ),

@@ -7,6 +7,12 @@ const read = (id, path) => [id, 'read', { path }]
 const aborted = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
 const never = () => new Promise(() => {})
 
+/** Aborts a while after the request: the client has read by then what there is of the answer. No client tells when it has. */
+const abortOnceRead = (controller) => setTimeout(() => controller.abort(), 250)
+
+/** Aborts when a tool has returned its promise, not within its start: as a person does who cancels. */
+const abortOnceStarted = (controller) => setTimeout(() => controller.abort(), 10)
+
 async function noMore({ lane, check, ended, tools = [] }) {
   const ran = tools.map(({ runs }) => runs.length).join()
   const late = await lane.quiet()
@@ -35,7 +41,7 @@ export default [
       const lane = serve([{ frames: [first, ...words('Half of it'), stall] }])
       const running = open({ lane }).say('Go.', { signal: controller.signal })
       await lane.had(1)
-      setTimeout(() => controller.abort(), 250)
+      abortOnceRead(controller)
       const { ok, ended } = await settles(running)
       certify(lane, 'stall')
       check(!ok, `reported as a normal end (${ended})`)
@@ -60,7 +66,7 @@ export default [
       const tool1 = tool('read', { path: 'string' }, () => 'text')
       const running = open({ lane, tools: [tool1] }).say('Go.', { signal: controller.signal })
       await lane.had(1)
-      setTimeout(() => controller.abort(), 250)
+      abortOnceRead(controller)
       const { ended } = await settles(running)
       await noMore({ lane, check, ended, tools: [tool1] })
       check(tool1.runs.length === 0, `executed (${ended})`)
@@ -76,8 +82,9 @@ export default [
       const lane = serve([calls([read('c1', 'a')]), say('Done.')])
       let reached = false
       const tool1 = tool('read', { path: 'string' }, async (_, { signal }) => {
-        setTimeout(() => controller.abort(), 10)
+        abortOnceStarted(controller)
         await Promise.race([aborted(controller.signal), signal ? aborted(signal) : never()])
+        // The library may pass the abort on a moment later.
         await new Promise((resolve) => setTimeout(resolve, 20))
         reached = signal?.aborted === true
         throw new Error('aborted')
@@ -99,7 +106,7 @@ export default [
       const controller = new AbortController()
       const lane = serve([calls([read('c1', 'a')]), say('Done.')])
       const tool1 = tool('read', { path: 'string' }, () => {
-        setTimeout(() => controller.abort(), 10)
+        abortOnceStarted(controller)
         return never()
       })
       const { ok, ended } = await settles(
@@ -136,6 +143,7 @@ export default [
       const lane = serve([calls([read('c1', 'a'), read('c2', 'b')]), say('Done.')])
       const tool1 = tool('read', { path: 'string' }, async ({ path }, { signal }) => {
         if (path === 'a') return 'paid for'
+        // The library takes the result of the first call in the meantime.
         setTimeout(() => controller.abort(), 60)
         await (signal ? aborted(signal) : aborted(controller.signal))
         throw new Error('aborted')
@@ -166,11 +174,13 @@ export default [
       const running = open({ lane }).say('Go.', { signal: controller.signal })
       await lane.had(1)
       let atAbort = 0
+      // By then the client has read the refusal. What it asked before the abort is not counted.
       setTimeout(() => {
         atAbort = lane.requests.length
         controller.abort()
       }, 60)
       const { ended } = await settles(running, 14_000)
+      // Longer than a first retry waits.
       await lane.quiet(2500)
       const late = lane.requests.length - atAbort
       check(late === 0, `${late} more requests after the abort (${ended})`)

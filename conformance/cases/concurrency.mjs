@@ -15,7 +15,7 @@ function echo({ messages }) {
 const echoing = Object.assign([], { otherwise: echo })
 const reader = (tool) => tool('read', { path: 'string' }, ({ path }) => `text of ${path}`)
 
-/** Settles when the signal has no listener, or after a while with how many are left. */
+/** How many listeners the signal has when none is left, or after 3 seconds: a library may take its own away after the end of a run. */
 async function listenersLeft(signal) {
   let left = getEventListeners(signal, 'abort').length
   for (let i = 0; i < 100 && left > 0; i++) {

@@ -44,7 +44,7 @@ const waits =
       controller.abort()
     })
 
-/** A frame behind which all before it is out, and a promise of the moment when the client has had time to read it. */
+/** A frame behind which all before it is out, and a promise of a while after that: no client tells when it has read it. */
 function landing() {
   let tell
   const isSent = new Promise((resolve) => {
