@@ -319,10 +319,6 @@ function isSleepy({ tools }: AgentContext): boolean {
 }
 
 /** Skills are explored alone, too. */
-function keepsHandles({ tools }: AgentContext): boolean {
-  return Object.values(tools).some(({ keepsHandle }) => keepsHandle)
-}
-
 function isSkilled({ tools }: AgentContext): boolean {
   return tools['load_skill']?.skill === true
 }
@@ -332,6 +328,11 @@ function canHandOff({ tools, speaker, calls }: AgentContext): boolean {
   return (
     speaker !== null || calls.some(({ handoff }) => handoff) || tools['transfer_to_billing'] !== undefined
   )
+}
+
+/** Whether a call may keep a handle. */
+function keepsHandles({ tools }: AgentContext): boolean {
+  return Object.values(tools).some(({ keepsHandle }) => keepsHandle)
 }
 
 /** With input shields, each steering message adds states: one is enough. */
