@@ -10,7 +10,7 @@ export function expectSame(what: string, found: unknown, wanted: unknown): void 
 }
 
 /** @throws Broken */
-export function expectTrue(isSo: boolean, otherwise: string): void {
+export function expectTrue(isSo: boolean, otherwise: string): asserts isSo {
   if (!isSo) throw new CheckFailure(otherwise)
 }
 

@@ -1,5 +1,6 @@
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import { CheckFailure } from '../check-assertions.js'
+import { expectTrue } from '../check-assertions.js'
+import { formatPlural } from '../evaluate/report-words.js'
 import type { SampledTool } from './agent-facts.js'
 import type { AgentScene } from './agent-scene.js'
 import type { Turn } from './scripted-model.js'
@@ -40,14 +41,22 @@ export const describeEnd = ({ state, reason, error }: RunResult): string =>
 /** How a run ended, in two words. */
 export const endOf = ({ state, reason }: RunResult): string => `${state} ${reason}`
 
-export const count = (n: number, unit: string): string => `${n} ${unit}${n === 1 ? '' : 's'}`
-
 /** Whether the user is told of a whole answer. */
 export const isNormal = ({ state, reason }: RunResult): boolean =>
   state === 'COMPLETED' && reason === 'end_turn'
 
-export function expect(isSo: boolean, otherwise: string): asserts isSo {
-  if (!isSo) throw new CheckFailure(otherwise)
+/** How many requests there were, and how the run ended. */
+export const describeRun = ({ requests }: AgentScene, result: RunResult): string =>
+  `${formatPlural(requests.length, 'request')}, ${endOf(result)}`
+
+/** @throws CheckFailure */
+export function expectNormal(result: RunResult): void {
+  expectTrue(isNormal(result), `it ended ${describeEnd(result)}`)
+}
+
+/** What went wrong is not told as a normal end. `after`: how far the run had come. @throws CheckFailure */
+export function expectTold(result: RunResult, after = ''): void {
+  expectTrue(!isNormal(result), `told as a normal end${after} (${describeEnd(result)})`)
 }
 
 /** @throws NotAsked */

@@ -5,6 +5,7 @@ import type { Agent, RunOptions } from '../../core/agent/agent-options.js'
 import { systemClock, wait } from '../../core/base/clock.js'
 import type { AnyAgent } from '../../core/drive/define-agents.js'
 import type { AgentParts } from '../../core/live/agent-parts.js'
+import { leaseMs } from '../../core/sessions/log/heartbeat.js'
 import type { ModelProvider, ModelRequest } from '../../core/models/provider.js'
 import type { Run } from '../../core/run/run.js'
 import { memoryStore } from '../../core/sessions/store/memory-store.js'
@@ -48,6 +49,8 @@ export interface SceneFaults {
   tool?: FaultPlan<ToolFault>
   store?: FaultPlan<StoreFault>
 }
+
+export type SayOptions = Pick<RunOptions, 'signal' | 'limits'>
 
 /** The session of every scene. */
 export const sessionId = 'checked'
@@ -120,7 +123,6 @@ export class AgentProcess {
   readonly chaos: Chaos<string>[] = []
   readonly clock: LeapingClock
   readonly #scene: AgentScene
-  /** Resolves when the store of this process answers no more. */
   readonly #storeChaos: Chaos<StoreFault> | undefined
   readonly #modelChaos: Chaos<ModelFault> | undefined
   /** The last request has failed, or hangs: the run waits for time to pass. */
@@ -152,11 +154,11 @@ export class AgentProcess {
   }
 
   /** Runs the agent until it rests. */
-  say(text: string, options: Pick<RunOptions, 'signal' | 'limits'> = {}): Promise<RunResult> {
+  say(text: string, options: SayOptions = {}): Promise<RunResult> {
     return this.rest(this.start(text, options))
   }
 
-  start(text: string, options: Pick<RunOptions, 'signal' | 'limits'> = {}): Run {
+  start(text: string, options: SayOptions = {}): Run {
     return this.agent.run(text, { ...options, session: sessionId, context: this.#scene.context }) as Run
   }
 
@@ -171,24 +173,28 @@ export class AgentProcess {
   /** The result of a run; null: its process has died. */
   async restOrDeath(run: Run): Promise<RunResult | null> {
     const isDead = (): boolean => (this.#storeChaos?.landed.length ?? 0) > 0
-    let rested: RunResult | undefined
-    const rest = run.result.then((result) => (rested = result))
-    rest.catch(() => undefined)
-    await this.#until(() => rested !== undefined || isDead(), rest)
+    await this.#until(run.result, isDead)
     // What has been written is told in the same moment.
-    for (let i = 0; i < 5; i++) await nextTask()
-    return isDead() ? null : (rested ?? null)
+    await nextTask(5)
+    return isDead() ? null : run.result
   }
 
   /** Waits for work, and lets time leap where nothing but time can bring it on. */
   async settle<Value>(work: Promise<Value>): Promise<Value> {
-    let isOver = false
-    const end = (): void => {
-      isOver = true
-    }
-    work.then(end, end)
-    await this.#until(() => isOver, work)
+    await this.#until(work)
     return work
+  }
+
+  /** Waits until a planned fault has landed. */
+  async untilFault(): Promise<void> {
+    // oxlint-disable-next-line no-await-in-loop -- until it has
+    while (this.chaos.every(({ landed }) => landed.length === 0)) await nextTask()
+  }
+
+  /** It stops, and its lease runs out. */
+  die(): void {
+    this.stop()
+    this.#scene.time.aheadMs += leaseMs * 2
   }
 
   stop(): void {
@@ -196,12 +202,15 @@ export class AgentProcess {
     this.clock.stop()
   }
 
-  async #until(isSo: () => boolean, work: Promise<unknown>): Promise<void> {
-    const ended = { badly: false }
-    work.catch(() => {
-      ended.badly = true
-    })
-    while (!isSo() && !ended.badly) {
+  /** Waits until the work has ended, well or badly, or there is no use in waiting for it. */
+  async #until(work: Promise<unknown>, isInVain = (): boolean => false): Promise<void> {
+    let isOver = false
+    const end = (): void => {
+      isOver = true
+    }
+    work.then(end, end)
+    const isSo = (): boolean => isOver || isInVain()
+    while (!isSo()) {
       // oxlint-disable-next-line no-await-in-loop -- until it is so
       await nextTask()
       if (this.#isStopped) throw new CheckFailure('the process was stopped')
@@ -279,9 +288,10 @@ class StandIns extends WrappedTools {
   }
 }
 
-/** Until everything has happened that is ready. */
-export function nextTask(): Promise<void> {
-  return wait(systemClock, 0)
+/** Until everything has happened that is ready, so many times. */
+export async function nextTask(times = 1): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (let i = 0; i < times; i++) await wait(systemClock, 0)
 }
 
 /** A call that waits until its signal aborts. */

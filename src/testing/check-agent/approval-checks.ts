@@ -1,18 +1,10 @@
 import type { PendingCall, RunResult } from '../../../machines/agent/run-result.js'
 import { StatewrightError } from '../../core/base/errors.js'
-import { leaseMs } from '../../core/sessions/log/heartbeat.js'
 import type { Run } from '../../core/run/run.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
-import {
-  askingToolOf,
-  type AgentCheckSpec,
-  count,
-  callOf,
-  describeEnd,
-  endOf,
-  expect,
-  turns,
-} from './agent-check.js'
+import { expectTrue } from '../check-assertions.js'
+import { formatPlural } from '../evaluate/report-words.js'
+import { askingToolOf, type AgentCheckSpec, callOf, describeEnd, endOf, turns } from './agent-check.js'
 import { type AgentProcess, type AgentScene, nextTask, sessionId } from './agent-scene.js'
 
 interface Waiting {
@@ -26,8 +18,8 @@ async function untilAsked(scene: AgentScene): Promise<Waiting> {
   const run = process.start(scene.input)
   const result = await process.rest(run)
   const [call] = result.pending ?? []
-  expect(call !== undefined, `no person was asked: ${describeEnd(result)}`)
-  expect(scene.executions.length === 0, 'the call was executed before a person was asked')
+  expectTrue(call !== undefined, `no person was asked: ${describeEnd(result)}`)
+  expectTrue(scene.executions.length === 0, 'the call was executed before a person was asked')
   return { process, run, call }
 }
 
@@ -43,8 +35,7 @@ function refusalOf(answer: () => void): string | null {
 }
 
 async function takeOver(scene: AgentScene, { process }: Waiting): Promise<{ next: AgentProcess; run: Run }> {
-  process.stop()
-  scene.time.aheadMs += leaseMs * 2
+  process.die()
   const next = scene.open(turns())
   const run = await next.resume()
   await next.rest(run)
@@ -65,8 +56,8 @@ const approvals = (
 
 function expectRuns(scene: AgentScene, times: number, result: RunResult): string {
   const { length } = scene.executions
-  expect(length === times, `the call was executed ${length} times, not ${times} (${describeEnd(result)})`)
-  return `executed ${count(length, 'time')}, ${endOf(result)}`
+  expectTrue(length === times, `the call was executed ${length} times, not ${times} (${describeEnd(result)})`)
+  return `executed ${formatPlural(length, 'time')}, ${endOf(result)}`
 }
 
 /** The same store, but what it reads says other arguments of the call. */
@@ -102,7 +93,7 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
       run.reject(call, 'Not before Monday.')
       const seen = expectRuns(scene, 0, await process.rest(run))
       const read = JSON.stringify(scene.requests.at(-1)?.messages)
-      expect(read.includes('Not before Monday.'), 'the model did not read the reason')
+      expectTrue(read.includes('Not before Monday.'), 'the model did not read the reason')
       return seen
     },
   ),
@@ -116,7 +107,7 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
     run.cancel('Enough.')
     const result = await process.rest(run)
     refusalOf(() => run.approve(call))
-    for (let i = 0; i < 10; i++) await nextTask()
+    await nextTask(10)
     return expectRuns(scene, 0, result)
   }),
   approvals('after-death', 'Approved after the process has died: executed once', async (scene, waiting) => {
@@ -134,8 +125,7 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
     },
   ),
   approvals('two-processes', 'Approved by two processes at once: executed once', async (scene, waiting) => {
-    waiting.process.stop()
-    scene.time.aheadMs += leaseMs * 2
+    waiting.process.die()
     const ends = await Promise.allSettled(
       [1, 2].map(async () => {
         const process = scene.open(turns())
@@ -146,12 +136,11 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
       }),
     )
     const [result] = ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []))
-    expect(result !== undefined, 'neither process could go on with the session')
+    expectTrue(result !== undefined, 'neither process could go on with the session')
     return expectRuns(scene, 1, result)
   }),
   approvals('altered', 'Other arguments in the stored state: not executed', async (scene, waiting) => {
-    waiting.process.stop()
-    scene.time.aheadMs += leaseMs * 2
+    waiting.process.die()
     const next = scene.open(turns(), {}, withOtherArguments(scene.store, waiting.call))
     const end = await next.resume().then(
       async (run) => {
@@ -163,8 +152,8 @@ export const approvalChecks: readonly AgentCheckSpec[] = [
     )
     const given = JSON.stringify(askingToolOf(scene).input(0))
     const altered = scene.executions.filter(({ input }) => JSON.stringify(input) !== given)
-    expect(altered.length === 0, `executed with ${JSON.stringify(altered[0]?.input)} (${end})`)
-    expect((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
+    expectTrue(altered.length === 0, `executed with ${JSON.stringify(altered[0]?.input)} (${end})`)
+    expectTrue((await scene.store.read(sessionId)).length > 0, 'there was no stored state')
     return end
   }),
 ]

@@ -1,11 +1,10 @@
+import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
-  count,
   callOf,
-  describeEnd,
+  describeRun,
   endOf,
-  expect,
-  isNormal,
+  expectNormal,
   say,
   toolOf,
   turns,
@@ -20,12 +19,12 @@ export const basicChecks: readonly AgentCheckSpec[] = [
     title: 'A model that answers at once: the run ends with the answer',
     async run(scene) {
       const result = await scene.open(turns(say('Hello.'))).say(scene.input)
-      expect(isNormal(result), `it ended ${describeEnd(result)}`)
-      expect(
+      expectNormal(result)
+      expectTrue(
         scene.requests.length > 0,
         'the model that make() is given was not asked: hand it to createAgent',
       )
-      return `${count(scene.requests.length, 'request')}, ${endOf(result)}`
+      return describeRun(scene, result)
     },
   },
   {
@@ -36,10 +35,10 @@ export const basicChecks: readonly AgentCheckSpec[] = [
     async run(scene) {
       const tool = toolOf(scene)
       const result = await scene.open(turns(callOf(tool))).say(scene.input)
-      expect(isNormal(result), `it ended ${describeEnd(result)}`)
-      expect(scene.executions.length === 1, `${tool.name} was executed ${scene.executions.length} times`)
+      expectNormal(result)
+      expectTrue(scene.executions.length === 1, `${tool.name} was executed ${scene.executions.length} times`)
       const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
-      expect(results.length === 1, `the model read ${results.length} results`)
+      expectTrue(results.length === 1, `the model read ${results.length} results`)
       return `${tool.name}, ${endOf(result)}`
     },
   },

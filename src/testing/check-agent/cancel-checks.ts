@@ -1,13 +1,5 @@
-import {
-  type AgentCheckSpec,
-  count,
-  callOf,
-  describeEnd,
-  endOf,
-  expect,
-  toolOf,
-  turns,
-} from './agent-check.js'
+import { expectTrue } from '../check-assertions.js'
+import { type AgentCheckSpec, callOf, describeEnd, describeRun, toolOf, turns } from './agent-check.js'
 import { type AgentProcess, type AgentScene, type Behavior, hang, nextTask, textsOf } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Script } from './scripted-model.js'
@@ -26,11 +18,14 @@ const cancel = (
     const controller = new AbortController()
     const result = await run(scene, controller)
     const [requests, calls] = [scene.requests.length, scene.executions.length]
-    for (let i = 0; i < 10; i++) await nextTask()
-    expect(scene.requests.length === requests, `a request was made after the end (${describeEnd(result)})`)
-    expect(scene.executions.length === calls, `a call started after the end (${describeEnd(result)})`)
-    expect(result.state === 'CANCELLED', `it ended ${describeEnd(result)}`)
-    return `${count(requests, 'request')}, ${endOf(result)}`
+    await nextTask(10)
+    expectTrue(
+      scene.requests.length === requests,
+      `a request was made after the end (${describeEnd(result)})`,
+    )
+    expectTrue(scene.executions.length === calls, `a call started after the end (${describeEnd(result)})`)
+    expectTrue(result.state === 'CANCELLED', `it ended ${describeEnd(result)}`)
+    return describeRun(scene, result)
   },
 })
 
@@ -43,8 +38,8 @@ const inCall = (name: string, title: string, then: Behavior): AgentCheckSpec =>
     }
     const script: Script = turns(callOf(toolOf(scene)))
     const result = await scene.open(script).say(scene.input, { signal: controller.signal })
-    expect(scene.executions.length === 1, `${scene.executions.length} calls were executed`)
-    expect(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
+    expectTrue(scene.executions.length === 1, `${scene.executions.length} calls were executed`)
+    expectTrue(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
     return result
   })
 
@@ -62,16 +57,16 @@ async function keepResult(scene: AgentScene, controller: AbortController): Promi
   scene.behave = async (execution, signal) => {
     if (scene.executions.length === 1) return 'Paid for.'
     // The first call has its result by now.
-    for (let i = 0; i < 10; i++) await nextTask()
+    await nextTask(10)
     controller.abort()
     return hang(execution, signal)
   }
   const result = await process.say(scene.input, { signal: controller.signal })
-  expect(scene.executions.length === 2, `${scene.executions.length} of 2 calls were executed`)
+  expectTrue(scene.executions.length === 2, `${scene.executions.length} of 2 calls were executed`)
   const before = scene.requests.length
   await process.say('Again.')
   const results = textsOf(scene.requests[before]?.messages ?? [], 'tool')
-  expect(
+  expectTrue(
     results.some((text) => text.includes('Paid for.')),
     `the next request has the results ${JSON.stringify(results)}`,
   )
@@ -83,14 +78,13 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
   cancel('before', 'A signal that is aborted already: no request', false, async (scene, controller) => {
     controller.abort()
     const result = await scene.open(turns()).say(scene.input, { signal: controller.signal })
-    expect(scene.requests.length === 0, `${scene.requests.length} requests (${describeEnd(result)})`)
+    expectTrue(scene.requests.length === 0, `${scene.requests.length} requests (${describeEnd(result)})`)
     return result
   }),
   cancel('in-answer', 'While the model falls silent in an answer', false, async (scene, controller) => {
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'stalled' }] })
     const run = process.start(scene.input, { signal: controller.signal })
-    const [chaos] = process.chaos
-    while (chaos?.landed.length === 0) await nextTask()
+    await process.untilFault()
     controller.abort()
     return run.result
   }),
@@ -100,12 +94,11 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
   cancel('in-retry', 'While a retry waits', false, async (scene, controller) => {
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
     const run = process.start(scene.input, { signal: controller.signal })
-    const [chaos] = process.chaos
-    while (chaos?.landed.length === 0) await nextTask()
+    await process.untilFault()
     await nextTask()
     controller.abort()
     const result = await run.result
-    expect(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
+    expectTrue(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
     return result
   }),
   cancel('result-kept', 'Of two calls one had returned: its result is in the next request', true, keepResult),

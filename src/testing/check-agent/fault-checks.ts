@@ -1,14 +1,16 @@
 import type { ModelFault } from '../chaos/chaos-model.js'
 import type { StoreFault } from '../chaos/chaos-store.js'
 import type { ToolFault } from '../chaos/chaos-tool.js'
+import { expectTrue } from '../check-assertions.js'
+import { formatPlural } from '../evaluate/report-words.js'
 import {
   type AgentCheckSpec,
-  count,
   callOf,
   describeEnd,
+  describeRun,
   endOf,
-  expect,
-  isNormal,
+  expectNormal,
+  expectTold,
   say,
   toolOf,
   turns,
@@ -24,9 +26,9 @@ const passes = (fault: ModelFault, title: string): AgentCheckSpec => ({
     const { retry } = process.agent.config
     const result = await process.say(scene.input)
     const mayRetry = (fault === 'rate_limited' ? retry.rateLimitAttempts : retry.maxAttempts) > 1
-    if (mayRetry) expect(isNormal(result), `it ended ${describeEnd(result)}`)
-    else expect(!isNormal(result), `told as a normal end (${describeEnd(result)})`)
-    return `${count(scene.requests.length, 'request')}, ${endOf(result)}`
+    if (mayRetry) expectNormal(result)
+    else expectTold(result)
+    return describeRun(scene, result)
   },
 })
 
@@ -37,10 +39,10 @@ const told = (fault: ModelFault, title: string, most: number): AgentCheckSpec =>
   async run(scene) {
     const process = scene.open(turns(), { model: { seed: scene.seed, rate: 1, faults: [fault] } })
     const result = await process.say(scene.input)
-    expect(!isNormal(result), `told as a normal end (${describeEnd(result)})`)
+    expectTold(result)
     const { length } = scene.requests
-    expect(length <= most, `${length} requests (${describeEnd(result)})`)
-    return `${count(length, 'request')}, ${endOf(result)}`
+    expectTrue(length <= most, `${length} requests (${describeEnd(result)})`)
+    return describeRun(scene, result)
   },
 })
 
@@ -52,9 +54,9 @@ const tool = (fault: ToolFault, title: string): AgentCheckSpec => ({
   async run(scene) {
     const process = scene.open(turns(callOf(toolOf(scene))), { tool: [{ at: 1, fault }] })
     const result = await process.say(scene.input)
-    expect(isNormal(result), `it ended ${describeEnd(result)}`)
+    expectNormal(result)
     const results = textsOf(scene.requests.at(-1)?.messages ?? [], 'tool')
-    expect(results.length === 1, `the model read ${results.length} results`)
+    expectTrue(results.length === 1, `the model read ${results.length} results`)
     return `the model reads '${results[0]?.slice(0, 60)}'`
   },
 })
@@ -67,8 +69,8 @@ const store = (fault: StoreFault, title: string): AgentCheckSpec => ({
   async run(scene) {
     const process = scene.open(turns(callOf(toolOf(scene))), { store: [{ at: 2, fault }] })
     const result = await process.say(scene.input)
-    expect(!isNormal(result), `told as a normal end (${describeEnd(result)})`)
-    return `${count(scene.executions.length, 'call')} executed, ${endOf(result)}`
+    expectTold(result)
+    return `${formatPlural(scene.executions.length, 'call')} executed, ${endOf(result)}`
   },
 })
 

@@ -1,11 +1,11 @@
+import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
-  count,
   callOf,
   describeEnd,
+  describeRun,
   endOf,
-  expect,
-  isNormal,
+  expectTold,
   say,
   toolOf,
 } from './agent-check.js'
@@ -15,11 +15,14 @@ import { type Script, tokensOfTurn } from './scripted-model.js'
 /** The model says something else after so many requests; a run that is still there was stopped by nothing. */
 const cap = 300
 
-/** Another call each time, up to the cap. */
-const restless =
-  (scene: AgentScene): Script =>
-  (at) =>
-    at > cap ? say('The cap of the script.') : { ...callOf(toolOf(scene), at), text: `Working on ${at}.` }
+const capped =
+  (script: Script): Script =>
+  (at, request) =>
+    at > cap ? say('The cap of the script.') : script(at, request)
+
+/** Another call each time. */
+const restless = (scene: AgentScene): Script =>
+  capped((at) => ({ ...callOf(toolOf(scene), at), text: `Working on ${at}.` }))
 
 const limits = (rest: Omit<AgentCheckSpec, 'class' | 'needs'>): AgentCheckSpec => ({
   class: 'limits',
@@ -40,9 +43,9 @@ export const limitChecks: readonly AgentCheckSpec[] = [
       const most = process.agent.config.limits.onLimit === 'conclude' ? 4 : 3
       const result = await process.say(scene.input, { limits: { maxSteps: 3 } })
       const { length } = scene.requests
-      expect(length <= most, `${length} requests (${describeEnd(result)})`)
-      expect(!isNormal(result), `told as a normal end (${describeEnd(result)})`)
-      return `${count(length, 'request')}, ${endOf(result)}`
+      expectTrue(length <= most, `${length} requests (${describeEnd(result)})`)
+      expectTold(result)
+      return describeRun(scene, result)
     },
   }),
   limits({
@@ -51,12 +54,12 @@ export const limitChecks: readonly AgentCheckSpec[] = [
     async run(scene) {
       const result = await scene.open(restless(scene)).say(scene.input)
       const { length } = scene.requests
-      expect(
+      expectTrue(
         length < cap,
         `${length} requests: nothing stopped it. Set limits.maxSteps (${describeEnd(result)})`,
       )
-      expect(!isNormal(result), `told as a normal end after ${length} requests (${describeEnd(result)})`)
-      return `${count(length, 'request')}, ${endOf(result)}`
+      expectTold(result, ` after ${length} requests`)
+      return describeRun(scene, result)
     },
   }),
   limits({
@@ -66,9 +69,9 @@ export const limitChecks: readonly AgentCheckSpec[] = [
       const process = scene.open(restless(scene))
       const result = await process.say(scene.input, { limits: { tokenBudget: tokensOfStep * 2.5 } })
       const { length } = scene.requests
-      expect(length <= 3, `${length} requests (${describeEnd(result)})`)
-      expect(!isNormal(result), `told as a normal end (${describeEnd(result)})`)
-      return `${count(length, 'request')}, ${endOf(result)}`
+      expectTrue(length <= 3, `${length} requests (${describeEnd(result)})`)
+      expectTold(result)
+      return describeRun(scene, result)
     },
   }),
   limits({
@@ -78,7 +81,7 @@ export const limitChecks: readonly AgentCheckSpec[] = [
       const result = await scene.open(restless(scene)).say(scene.input, { limits: { maxSteps: 2 } })
       const used = result.usage.totalTokens
       const due = tokensOfStep * scene.requests.length
-      expect(used === due, `${used} tokens are counted, and ${due} were used (${describeEnd(result)})`)
+      expectTrue(used === due, `${used} tokens are counted, and ${due} were used (${describeEnd(result)})`)
       return `${used} tokens, ${endOf(result)}`
     },
   }),
@@ -97,15 +100,11 @@ const loops = (
   needs,
   async run(scene) {
     scene.behave = behave
-    const play = script(scene)
-    const process = scene.open((at, request) =>
-      at > cap ? say('The cap of the script.') : play(at, request),
-    )
-    const result = await process.say(scene.input)
+    const result = await scene.open(capped(script(scene))).say(scene.input)
     const { length } = scene.requests
-    expect(length < cap, `${length} requests: nothing stopped it (${describeEnd(result)})`)
-    expect(!isNormal(result), `told as a normal end after ${length} requests (${describeEnd(result)})`)
-    return `stopped after ${count(length, 'request')}, ${endOf(result)}`
+    expectTrue(length < cap, `${length} requests: nothing stopped it (${describeEnd(result)})`)
+    expectTold(result, ` after ${length} requests`)
+    return `stopped after ${describeRun(scene, result)}`
   },
 })
 

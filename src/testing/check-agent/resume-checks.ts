@@ -1,7 +1,8 @@
 import type { RunResult } from '../../../machines/agent/run-result.js'
-import { leaseMs } from '../../core/sessions/log/heartbeat.js'
 import type { StoreFault } from '../chaos/chaos-store.js'
-import { type AgentCheckSpec, count, describeEnd, expect, isNormal, say, toolOf } from './agent-check.js'
+import { expectTrue } from '../check-assertions.js'
+import { formatPlural } from '../evaluate/report-words.js'
+import { type AgentCheckSpec, describeEnd, isNormal, say, toolOf } from './agent-check.js'
 import { type AgentProcess, type AgentScene, type Execution, sessionId } from './agent-scene.js'
 import type { Script } from './scripted-model.js'
 
@@ -28,7 +29,6 @@ function findRepeated(executions: readonly Execution[]): string | undefined {
 }
 
 async function finish(scene: AgentScene, script: Script): Promise<RunResult> {
-  scene.time.aheadMs += leaseMs * 2
   const next: AgentProcess = scene.open(script)
   const isKnown = (await scene.store.get(sessionId)) !== null
   if (!isKnown) return next.say(scene.input)
@@ -46,11 +46,11 @@ async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<
   const script = createScript(scene)
   const process = scene.open(script, { store: [{ at, fault }] })
   const ended = await process.restOrDeath(process.start(scene.input))
-  process.stop()
+  process.die()
   const [chaos] = process.chaos
   if (chaos?.landed.length === 0) {
     process.chaos.pop()
-    expect(
+    expectTrue(
       ended !== null && isNormal(ended),
       `without a fault it ended ${ended ? describeEnd(ended) : 'not'}`,
     )
@@ -58,10 +58,10 @@ async function dieAt(scene: AgentScene, at: number, fault: StoreFault): Promise<
   }
   const place = `the process died at write ${at} (${fault})`
   const result = await finish(scene, script)
-  expect(isNormal(result), `${place}: the next one ended ${describeEnd(result)}`)
+  expectTrue(isNormal(result), `${place}: the next one ended ${describeEnd(result)}`)
   const repeated = findRepeated(scene.executions)
   if (!toolOf(scene).mayRepeat)
-    expect(
+    expectTrue(
       repeated === undefined,
       `${place}: ${toolOf(scene).name} was executed twice for one call (${repeated})`,
     )
@@ -88,8 +88,8 @@ const resume = (fault: StoreFault, name: string, title: string): AgentCheckSpec 
         place.close()
       }
     }
-    expect(deaths > 0, 'the agent writes nothing into its store')
-    return `${count(deaths, 'write')}, each with a death`
+    expectTrue(deaths > 0, 'the agent writes nothing into its store')
+    return `${formatPlural(deaths, 'write')}, each with a death`
   },
 })
 

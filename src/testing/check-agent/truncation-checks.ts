@@ -1,16 +1,16 @@
+import type { ModelFault } from '../chaos/chaos-model.js'
+import { expectTrue } from '../check-assertions.js'
 import {
   type AgentCheckSpec,
-  count,
   callOf,
   describeEnd,
+  describeRun,
   endOf,
-  expect,
   isNormal,
   say,
   toolOf,
   turns,
 } from './agent-check.js'
-import type { ModelFault } from '../chaos/chaos-model.js'
 import type { Turn } from './scripted-model.js'
 
 const neverRuns = (
@@ -30,8 +30,8 @@ const neverRuns = (
     })
     const result = await process.say(scene.input)
     const ran = scene.executions.map(({ input }) => JSON.stringify(input))
-    expect(ran.length === 0, `the call was executed with ${ran.join(', ')} (${describeEnd(result)})`)
-    return `${count(scene.requests.length, 'request')}, ${endOf(result)}`
+    expectTrue(ran.length === 0, `the call was executed with ${ran.join(', ')} (${describeEnd(result)})`)
+    return describeRun(scene, result)
   },
 })
 
@@ -44,7 +44,7 @@ const text = (name: string, title: string, finishReason: string): AgentCheckSpec
     const process = scene.open(turns({ text: 'The first half', finishReason }, say(' and the second.')))
     const result = await process.say(scene.input)
     const isWhole = (result.output ?? '').includes('second')
-    expect(!isNormal(result) || isWhole, `half an answer is told as a normal end: '${result.output}'`)
+    expectTrue(!isNormal(result) || isWhole, `half an answer is told as a normal end: '${result.output}'`)
     return endOf(result)
   },
 })
