@@ -21,7 +21,7 @@ import { checkSessionLog } from '../check-session-log.js'
 import { getInternals, rebindAgent } from '../evaluate/rebind-agent.js'
 import { WrappedTools } from '../wrapped-tools.js'
 import type { AgentFacts } from './agent-facts.js'
-import { LeapingClock, type SceneTime } from './leaping-clock.js'
+import { LeapingClock, SceneTime } from './leaping-clock.js'
 import { createScriptedModel, type Script } from './scripted-model.js'
 
 /** A call that a stand-in has executed. */
@@ -63,7 +63,7 @@ export class AgentScene {
   readonly seed: number
   readonly requests: ModelRequest[] = []
   readonly executions: Execution[] = []
-  readonly time: SceneTime = { aheadMs: 0 }
+  readonly time = new SceneTime()
   readonly store: SessionStore
   /** What the stand-ins do. */
   behave: Behavior = ({ tool }) => `The result of ${tool}.`
@@ -77,7 +77,7 @@ export class AgentScene {
     this.input = input
     this.context = context
     this.seed = seed
-    this.store = memoryStore({ now: () => systemClock.now() + this.time.aheadMs })
+    this.store = memoryStore({ now: () => this.time.now() })
   }
 
   /** Another place, for a check that needs several. */

@@ -1,8 +1,17 @@
 import { type Clock, readElapsed, systemClock } from '../../core/base/clock.js'
 
-/** How far the time of a scene is ahead of the platform's: the same for all its processes. */
-export interface SceneTime {
-  aheadMs: number
+/**
+ * The time of a scene: the same for all its processes and their store. It passes steadily and in whole milliseconds, so that no run
+ * begins before the end of the one before it.
+ */
+export class SceneTime {
+  /** How far it is ahead of the platform's. */
+  aheadMs = 0
+  readonly #origin = systemClock.now() - readElapsed(systemClock)
+
+  now(): number {
+    return Math.floor(this.#origin + readElapsed(systemClock)) + this.aheadMs
+  }
 }
 
 interface Timer {
@@ -23,17 +32,13 @@ export class LeapingClock implements Clock {
   }
 
   now(): number {
-    return systemClock.now() + this.#time.aheadMs
-  }
-
-  elapsed(): number {
-    return readElapsed(systemClock) + this.#time.aheadMs
+    return this.#time.now()
   }
 
   setTimeout(fire: () => void, ms: number): number {
     const id = ++this.#lastId
     if (this.#isStopped) return id
-    const timer: Timer = { due: this.elapsed() + ms, fire, handle: undefined }
+    const timer: Timer = { due: this.now() + ms, fire, handle: undefined }
     this.#timers.set(id, timer)
     this.#arm(id, timer)
     return id
@@ -49,7 +54,7 @@ export class LeapingClock implements Clock {
   /** Moves time on to the next timer, which then fires. */
   leap(): void {
     const due = Math.min(...[...this.#timers.values()].map((timer) => timer.due))
-    if (Number.isFinite(due)) this.pass(due - this.elapsed())
+    if (Number.isFinite(due)) this.pass(due - this.now())
   }
 
   pass(ms: number): void {
@@ -68,8 +73,10 @@ export class LeapingClock implements Clock {
   }
 
   #arm(id: number, timer: Timer): void {
-    const left = Math.max(0, timer.due - this.elapsed())
+    const left = Math.max(0, timer.due - this.now())
     timer.handle = systemClock.setTimeout(() => {
+      // Timers of a busy platform fire early: they count from the beginning of the task that has set them.
+      if (this.now() < timer.due) return this.#arm(id, timer)
       this.#timers.delete(id)
       timer.fire()
     }, left)
