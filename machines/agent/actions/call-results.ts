@@ -69,10 +69,17 @@ export const noteHandle = toAction((context, event) =>
   event.type === 'HANDLE_KEPT' ? noteOnCall(context, event.callId, { handle: event.handle }) : undefined,
 )
 
+/** What a handoff changes counts once its call has a result that is a success, and the batch is over. */
+export const noteHandoff = toAction((context, event) => {
+  if (event.type !== 'HANDED_OFF') return undefined
+  const { callId, to, tools } = event
+  return noteOnCall(context, callId, { handoff: { to, tools } })
+})
+
 function noteOnCall(
   { calls }: AgentContext,
   callId: string,
-  note: Pick<BatchCall, 'skill' | 'handle'>,
+  note: Pick<BatchCall, 'skill' | 'handle' | 'handoff'>,
 ): Pick<AgentContext, 'calls'> {
   return {
     calls: calls.map((call) =>
@@ -80,17 +87,6 @@ function noteOnCall(
     ),
   }
 }
-
-/** What a handoff changes counts once its call has a result that is a success, and the batch is over. */
-export const noteHandoff = toAction((context, event) => {
-  if (event.type !== 'HANDED_OFF') return undefined
-  const { callId, to, tools } = event
-  return {
-    calls: context.calls.map((call) =>
-      call.id === callId && call.result === undefined ? extendObject(call, { handoff: { to, tools } }) : call,
-    ),
-  }
-})
 
 /** The program that resumes the run may have other tools than the one that started it. */
 export const noteTools = toAction((_context, event) => {
