@@ -48,12 +48,18 @@ export function maskContext(context: AgentContext): AgentContext {
   }
 }
 
-function maskBatchCall(given: BatchCall, { tools, features }: AgentContext): BatchCall {
-  const call = features.resultShields && given.memo !== undefined ? { ...given, memo: null } : given
+function maskBatchCall(call: BatchCall, { tools, features }: AgentContext): BatchCall {
+  const seen = features.resultShields ? maskKept(call) : call
   const name = call.unchecked && !Object.hasOwn(tools, call.name) ? withheldName : call.name
-  const seen = features.resultShields && call.handle !== undefined ? { ...call, handle: null } : call
   const shown = call.unchecked ? { ...seen, name, arguments: withheldArguments } : seen
   if (!shown.unscreened || shown.result === undefined) return shown
   const { media: _media, ...result } = shown.result
   return { ...shown, result: { ...result, content: withheldResult } }
+}
+
+/** What its tool keeps to go on from is content of the tool, as its result is. */
+function maskKept(call: BatchCall): BatchCall {
+  const { memo, handle } = call
+  if (memo === undefined && handle === undefined) return call
+  return { ...call, ...(memo !== undefined && { memo: null }), ...(handle !== undefined && { handle: null }) }
 }
