@@ -14,6 +14,7 @@ import {
   type SessionStore,
   type Tool,
 } from '../../src/index.js'
+import type { AgentContext } from '../../machines/agent/context.js'
 import { checkSessions } from '../../src/core/drive/check-sessions.js'
 import { createTranscript } from '../../src/studio/shown-values.js'
 import { skills } from '../../src/skills/index.js'
@@ -292,6 +293,27 @@ describe('a handoff that meets others', () => {
     expect(await run.result).toMatchObject({ state: 'COMPLETED', output: 'Submitted.' })
     expect((await agent.run('And now?', { session: 'ann' }).result).output).toBe('Billing here.')
     expect(desk.asked[1]).toBe(billingAsked)
+  })
+
+  it('lets a fork that asks first ask about the calls that the other agent had under way', async () => {
+    const store = memoryStore()
+    const desk = await open([call(toBilling), call('refund'), text('Done.'), text('Done.')], { store })
+    await desk.agent.run('Go.', { session: 'ann' }).result
+    const states = await Promise.all(
+      store.read('ann').map(async ({ seq }) => {
+        const { snapshot } = await desk.agent.replay('ann', { to: seq })
+        const context = snapshot?.context as AgentContext | undefined
+        const isUnderWay = context?.speaker === 'billing' && context.calls.some(({ started }) => started)
+        return { seq, isUnderWay }
+      }),
+    )
+    const seq = states.find(({ isUnderWay }) => isUnderWay)?.seq
+    const id = await desk.agent.fork('ann', seq, { askFirst: true })
+    const run = await desk.agent.resume(id)
+    expect((await run.result).pending).toMatchObject([{ name: 'refund', needs: 'approval' }])
+    expect(desk.refund.inputs).toHaveLength(1)
+    run.cancel()
+    await run.result
   })
 
   it('names the agent over what it says in the studio', async () => {

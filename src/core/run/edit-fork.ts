@@ -42,8 +42,9 @@ function withAskFirst(standing: FoldedSession, { tools }: AgentParts): FoldedSes
   const terms = { ...(run?.context ?? state).terms, askFirst: true as const }
   const asking = { ...standing, state: { ...state, terms } }
   if (run === null) return asking
+  const spoken = getSpeakerTools(tools, run.context.speaker)
   const asks = ({ name, result, needs, unloaded }: BatchCall): boolean =>
-    result === undefined && needs === 'nobody' && !unloaded && tools.get(name)?.readOnly === false
+    result === undefined && needs === 'nobody' && !unloaded && spoken.get(name)?.readOnly === false
   const calls = run.context.calls.map((call): BatchCall => {
     if (!asks(call)) return call
     const { started: _s, interrupted: _i, ...open } = call
