@@ -9,7 +9,7 @@ import { screenContent } from '../effects/screening-effects.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { getSpeakerTools } from '../live/speaker.js'
 import { type ForkEdit, type ForkOptions, readEdit, type LoggedEdit } from '../sessions/fork-edit.js'
-import type { ForkStart } from '../sessions/fork-session.js'
+import { type ForkStart, keepUnchanged } from '../sessions/fork-session.js'
 import { toMachineState, type FoldedSession } from '../sessions/fold-session.js'
 import { askShields } from '../shields/ask-shields.js'
 import type { ShieldScene } from '../shields/shield.js'
@@ -25,14 +25,12 @@ export async function editFork(
   { edit, askFirst, context: app }: ForkOptions,
 ): Promise<ForkStart> {
   const standing = askFirst === true ? withAskFirst(given, parts) : given
-  if (edit !== undefined) return applyToFork(parts, standing, edit, app)
-  const { state, run } = standing
+  const start = edit === undefined ? keepUnchanged(standing) : await applyToFork(parts, standing, edit, app)
+  const { run } = start
+  if (!run?.context.terms?.askFirst) return start
   return {
-    state,
-    run: run && {
-      machine: { ...toMachineState(run), value: moveBeforeDispatch(run.value) },
-      context: run.context,
-    },
+    ...start,
+    run: { ...run, machine: { ...run.machine, value: moveBeforeDispatch(run.machine.value) } },
   }
 }
 
@@ -63,31 +61,16 @@ async function applyToFork(
   const before = standing.run?.context.messages ?? standing.state.messages
   const scene: EditScene = { parts, standing, messages: before, app }
   const { messages, written, change } = await applyEdit(edit, scene)
-  const { run } = standing
+  const run = standing.run?.status === 'active' ? standing.run : null
+  const last = run?.context ?? standing.state
+  const { terms } = { ...last, ...change.context }
+  const fit = keepFit(last, before, messages)
+  const state = { ...standing.state, messages, fit, ...(terms && { terms }) }
   // The ended run answered other content: the fork keeps the conversation, and the next run continues from it.
-  if (run?.status !== 'active') {
-    const { terms } = { ...standing.state, ...change.context }
-    const state = {
-      ...standing.state,
-      messages,
-      fit: keepFit(standing.state, before, messages),
-      ...(terms && { terms }),
-    }
-    return { state, run: null, edit: written }
-  }
-  const fit = keepFit(run.context, before, messages)
+  if (run === null) return { state, run: null, edit: written }
   const context: AgentContext = { ...run.context, messages, fit, ...change.context }
-  const place = change.place(run.value)
-  const machine = {
-    ...toMachineState(run),
-    value: context.terms?.askFirst ? moveBeforeDispatch(place) : place,
-  }
-  const { terms } = context
-  return {
-    state: { ...standing.state, messages, fit, ...(terms && { terms }) },
-    run: { machine, context },
-    edit: written,
-  }
+  const machine = { ...toMachineState(run), value: change.place(run.value) }
+  return { state, run: { machine, context }, edit: written }
 }
 
 interface EditScene {

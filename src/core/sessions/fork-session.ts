@@ -102,7 +102,8 @@ interface ForkParts {
   clock: Clock
 }
 
-function keepUnchanged({ state, run }: FoldedSession): ForkStart {
+/** A fork that begins as the session stands. */
+export function keepUnchanged({ state, run }: FoldedSession): ForkStart {
   return { state, run: run && { machine: toMachineState(run), context: run.context } }
 }
 
