@@ -44,7 +44,7 @@ import { type AgentMachine, createJournaledMachine } from '../live/journaled-mac
 import type { Binding } from '../live/runtime.js'
 import { createId } from '../base/create-id.js'
 import { getTraits } from '../live/get-traits.js'
-import { getSpeakerTools, toSpeaker } from '../live/speaker.js'
+import { getSpeakerTools, isLostSpeaker, toSpeaker } from '../live/speaker.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { Run } from '../run/run.js'
 import type { RunOrigin, RunParts } from '../run/run-parts.js'
@@ -264,7 +264,7 @@ class RunInputs {
     const { clock, config: own, tools } = this.#parts
     tools.team?.check(this.#parts, { isBegun: true })
     const speaker = findSpeaker(state.messages)
-    if (speaker !== null && !tools.team?.find(speaker)) throw lostSpeakerError(speaker)
+    if (isLostSpeaker(tools, speaker)) throw lostSpeakerError(speaker)
     const bound: AgentInput = {
       now: clock.now(),
       runId,

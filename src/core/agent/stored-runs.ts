@@ -1,8 +1,8 @@
-import type { AgentContext } from '../../../machines/agent/context.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { BudgetsOption } from '../budgets/budgets-option.js'
 import { checkTokenizerInstalled } from '../effects/check-run-start.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { isLostSpeaker } from '../live/speaker.js'
 import { endLeftChildren } from '../run/end-abandoned-child.js'
 import { endStoredRun } from '../run/end-stored-run.js'
 import type { Run } from '../run/run.js'
@@ -144,7 +144,8 @@ export async function resumeAcquiredRun(
     // A run that has ended needs no model any more.
     if (folded.run.status === 'active') {
       checkModels(parts)
-      refuseLostSpeaker(parts, folded.run.context)
+      const { speaker } = folded.run.context
+      if (isLostSpeaker(parts.tools, speaker)) throw lostSpeakerError(speaker)
       await checkTokenizerInstalled(parts, folded.run.context.config)
     }
     await log.inbox.readFirst()
@@ -166,11 +167,6 @@ export async function resumeAcquiredRun(
     await log.close()
     throw error
   }
-}
-
-/** The agent that speaks can be one that this deployment has no more. */
-function refuseLostSpeaker({ tools }: AgentParts, { speaker }: AgentContext): void {
-  if (speaker != null && !tools.team?.find(speaker)) throw lostSpeakerError(speaker)
 }
 
 /** How often a run may be brought back before anything comes of it. */

@@ -2,7 +2,7 @@ import { isUnderWay } from '../../../machines/agent/in-doubt.js'
 import type { AgentState } from '../../../machines/agent/run-result.js'
 import { internalsByAgent } from '../agent/agent-internals.js'
 import { describeAgent, isSubAgentName } from '../sessions/agent-definition.js'
-import { getSpeakerTools } from '../live/speaker.js'
+import { getSpeakerTools, isLostSpeaker } from '../live/speaker.js'
 import { describeLostSpeaker } from '../sessions/session-errors.js'
 import { readSessionAt } from '../sessions/replay-session.js'
 import type { FoldedSession } from '../sessions/fold-session.js'
@@ -72,7 +72,7 @@ function judgeSession(
   if (!acceptor) return { ok: false, verdict: 'stranded', why: `It needs ${describeAgent(definition)}.` }
   const made = internalsByAgent.get(acceptor.agent)
   const { speaker } = context
-  if (speaker != null && made && !made.tools.team?.find(speaker))
+  if (made && isLostSpeaker(made.tools, speaker))
     return { ok: false, verdict: 'missing_agent', why: describeLostSpeaker(speaker) }
   const tools = made && getSpeakerTools(made.tools, speaker)
   const missing = context.calls.find(

@@ -15,6 +15,11 @@ export function toSpeaker(parts: AgentParts, speaker: string | null | undefined)
   throw { ...createModelFailure({ kind: 'fatal', code: 'unknown_agent', message }), usage: null, jitter: 1 }
 }
 
+/** Whether the conversation was handed to an agent to which no handoff among the tools leads any more. */
+export function isLostSpeaker(tools: ToolSet, speaker: string | null | undefined): speaker is string {
+  return speaker != null && !tools.team?.find(speaker)
+}
+
 /** The tools of the agent that speaks; those of the first agent where it is not known. */
 export function getSpeakerTools(tools: ToolSet, speaker: string | null | undefined): ToolSet {
   const member = speaker == null ? undefined : tools.team?.find(speaker)
