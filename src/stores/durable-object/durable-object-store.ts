@@ -2,7 +2,7 @@ import { createId } from '../../core/base/create-id.js'
 import { systemClock } from '../../core/base/clock.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
-import { checkListOptions, isListed } from '../../core/sessions/store/list-options.js'
+import { checkListOptions, compareListed, isListed } from '../../core/sessions/store/list-options.js'
 import { resolveRange } from '../../core/sessions/store/read-range.js'
 import { checkSessionId } from '../../core/sessions/store/session-id.js'
 import { withTitle } from '../../core/sessions/store/session-title.js'
@@ -17,6 +17,7 @@ import {
   unknownSessionError,
 } from '../../core/sessions/store/store-refusals.js'
 import { parseSummary } from '../../core/sessions/store/summary-text.js'
+import { createTableTimers } from '../../core/sessions/store/timers.js'
 import { type ObjectSession, type ObjectStorage, openTables } from './object-tables.js'
 
 /** Where the sessions are. */
@@ -47,6 +48,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const instance = instances.get(storage) ?? createId()
   instances.set(storage, instance)
   const tables = translateErrors(() => openTables(storage))
+  const timers = createTableTimers(now, tables.timers)
   let isClosed = false
 
   const use = <Value>(work: () => Value): Value => {
@@ -58,10 +60,11 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   /** Changes timers, and sets the alarm to the first. An object whose alarm cannot be set is reset by Cloudflare. */
   const writeTimers = <Value>(work: () => Value): Value => {
     const value = write(work)
-    const [first] = use(() => tables.timers())
+    const first = use(() => tables.findFirstTime())
     // One that has just rung too early would be forgotten if it were set to the same time.
-    const at = first && Math.max(first.at, now() + leastAlarmMs)
-    void (at === undefined ? storage.deleteAlarm() : storage.setAlarm(at)).catch(() => undefined)
+    const alarm =
+      first === null ? storage.deleteAlarm() : storage.setAlarm(Math.max(first, now() + leastAlarmMs))
+    void alarm.catch(() => undefined)
     return value
   }
 
@@ -156,7 +159,7 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
         .filter(({ head }) => head > 0)
         .map(toListed)
         .filter((listed) => isListed(listing, listed))
-        .sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
+        .sort(compareListed)
         .slice(0, listing.limit)
     },
 
@@ -207,37 +210,11 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
     },
 
     timers: {
-      get: (id) => use(() => tables.timers()).find((timer) => timer.id === id) ?? null,
-
-      set: (timers) =>
-        writeTimers(() => {
-          for (const timer of timers) tables.putTimer(timer)
-        }),
-
-      listDue: ({ limit, after = { at: -Infinity, id: '' } }) => {
-        const time = now()
-        const due = use(() => tables.timers()).filter(
-          ({ at, id }) => at <= time && (at > after.at || (at === after.at && id > after.id)),
-        )
-        return { now: time, timers: due.slice(0, limit) }
-      },
-
-      list: ({ prefix, limit, after }) =>
-        use(() => tables.timers())
-          .filter(({ id }) => id.startsWith(prefix) && (after === undefined || id > after))
-          .sort((a, b) => (a.id < b.id ? -1 : 1))
-          .slice(0, limit),
-
-      move: ({ id, from, to, add = [] }) =>
-        writeTimers(() => {
-          const timers = tables.timers()
-          const timer = timers.find((one) => one.id === id)
-          if (timer?.at !== from) return false
-          if (to === null) tables.removeTimer(id)
-          else tables.putTimer({ ...timer, at: to })
-          for (const one of add) if (!timers.some((known) => known.id === one.id)) tables.putTimer(one)
-          return true
-        }),
+      get: (id) => use(() => timers.get(id)),
+      set: (given) => writeTimers(() => timers.set(given)),
+      listDue: (options) => use(() => timers.listDue(options)),
+      list: (options) => use(() => timers.list(options)),
+      move: (step) => writeTimers(() => timers.move(step)),
     },
   }
 }

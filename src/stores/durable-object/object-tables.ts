@@ -1,5 +1,5 @@
 import type { LogRecord } from '../../core/sessions/store/store.js'
-import type { StoredTimer } from '../../core/sessions/store/timers.js'
+import type { StoredTimer, TimerTable } from '../../core/sessions/store/timers.js'
 
 type Value = string | number | null
 
@@ -101,14 +101,19 @@ export function openTables({ sql }: ObjectStorage) {
       return run<{ seq: number | null }>(query, session)[0]?.seq ?? 0
     },
 
-    /** In the order of time. */
-    timers: (): StoredTimer[] => run('SELECT id, at, data FROM statewright_timers ORDER BY at, id'),
-    putTimer({ id, at, data }: StoredTimer) {
-      run('INSERT OR REPLACE INTO statewright_timers (id, at, data) VALUES (?, ?, ?)', id, at, data)
-    },
-    removeTimer(id: string) {
-      run('DELETE FROM statewright_timers WHERE id = ?', id)
-    },
+    timers: {
+      get: (id) => run<StoredTimer>('SELECT id, at, data FROM statewright_timers WHERE id = ?', id)[0],
+      values: () => run('SELECT id, at, data FROM statewright_timers'),
+      set(_id, { id, at, data }) {
+        run('INSERT OR REPLACE INTO statewright_timers (id, at, data) VALUES (?, ?, ?)', id, at, data)
+      },
+      delete(id) {
+        run('DELETE FROM statewright_timers WHERE id = ?', id)
+      },
+    } satisfies TimerTable,
+    /** When the first timer is due; null: there is none. */
+    findFirstTime: (): number | null =>
+      run<{ at: number | null }>('SELECT min(at) AS at FROM statewright_timers')[0]?.at ?? null,
   }
 }
 

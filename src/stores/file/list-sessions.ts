@@ -1,4 +1,4 @@
-import { type Listing, toIdRange } from '../../core/sessions/store/list-options.js'
+import { compareListed, type Listing, toIdRange } from '../../core/sessions/store/list-options.js'
 import { type SessionRow, sessionColumns, readSessionRow } from './session-row.js'
 import type { Prepare } from './sql-values.js'
 
@@ -42,7 +42,7 @@ export function listSessions(one: Prepare, listing: Listing): SessionRow[] {
       )
     }
   }
-  return found.sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)).slice(0, limit)
+  return found.sort(compareListed).slice(0, limit)
 }
 
 function createHeldSource({ prefix, tags }: Listing): Source {

@@ -122,6 +122,10 @@ export function checkListOptions(options: ListOptions = {}): Listing {
 /** The ids that begin with a prefix and a colon, in the order of their bytes: from the first of them, up to the second. */
 export const toIdRange = (prefix: string): [from: string, to: string] => [`${prefix}:`, `${prefix};`]
 
+/** The order of a list: the session that was written last comes first. */
+export const compareListed = (a: ListPosition, b: ListPosition): number =>
+  b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1)
+
 interface Listable extends ListPosition {
   summary: { state: AgentState | null; agent?: string; tags?: SessionTags; parent?: string } | null
 }

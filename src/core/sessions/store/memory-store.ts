@@ -4,10 +4,10 @@ import { loadOnce } from '../../base/lazy-load.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
 import { systemClock } from '../../base/clock.js'
 import type { InboxMessage } from './inbox.js'
-import { checkListOptions, isListed } from './list-options.js'
+import { checkListOptions, compareListed, isListed } from './list-options.js'
 import { checkSessionId } from './session-id.js'
 import { resolveRange } from './read-range.js'
-import { createMemoryTimers } from './timers.js'
+import { createTableTimers } from './timers.js'
 import {
   sessionBusyError,
   checkFollows,
@@ -140,7 +140,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
             records.length > 0 && isListed(listing, { id, updatedAt, summary }),
         )
         .map(([id, kept]) => entryOf(id, kept))
-        .sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
+        .sort(compareListed)
         .slice(0, listing.limit)
     },
 
@@ -161,7 +161,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
 
     openBudgets: async () => (budgets ??= (await loadBudgets()).createMemoryBudgets(now)),
 
-    timers: createMemoryTimers(now),
+    timers: createTableTimers(now),
 
     inbox: {
       put(sessionId, text) {

@@ -73,33 +73,41 @@ export type SyncSessionTimers = {
   ) => Awaited<ReturnType<SessionTimers[Method]>>
 }
 
-/** The timers of memory, by the clock of their store. */
-export function createMemoryTimers(now: () => number): SyncSessionTimers {
-  const timers = new Map<string, StoredTimer>()
+/** Where timers are kept that are so few that all of them are looked through. A Map is one. */
+export interface TimerTable {
+  get(id: string): StoredTimer | undefined
+  /** In any order. */
+  values(): Iterable<StoredTimer>
+  set(id: string, timer: StoredTimer): unknown
+  delete(id: string): unknown
+}
+
+/** The timers of a table, by the clock of their store. Each method is one step: a store that has transactions makes it one of them. */
+export function createTableTimers(now: () => number, table: TimerTable = new Map()): SyncSessionTimers {
   const compare = (a: StoredTimer, b: StoredTimer): number => a.at - b.at || compareIds(a.id, b.id)
   return {
-    get: (id) => timers.get(id) ?? null,
+    get: (id) => table.get(id) ?? null,
     set(given) {
-      for (const { id, at, data } of given) timers.set(id, { id, at, data })
+      for (const { id, at, data } of given) table.set(id, { id, at, data })
     },
     listDue({ limit, after }) {
       const time = now()
-      const due = [...timers.values()].filter(
+      const due = [...table.values()].filter(
         (timer) => timer.at <= time && (after === undefined || compare(timer, after) > 0),
       )
       return { now: time, timers: due.sort(compare).slice(0, limit) }
     },
     list: ({ prefix, limit, after }) =>
-      [...timers.values()]
+      [...table.values()]
         .filter(({ id }) => id.startsWith(prefix) && (after === undefined || compareIds(id, after) > 0))
         .sort((a, b) => compareIds(a.id, b.id))
         .slice(0, limit),
     move({ id, from, to, add = [] }) {
-      const timer = timers.get(id)
+      const timer = table.get(id)
       if (timer?.at !== from) return false
-      if (to === null) timers.delete(id)
-      else timers.set(id, { ...timer, at: to })
-      for (const one of add) if (!timers.has(one.id)) timers.set(one.id, { ...one })
+      if (to === null) table.delete(id)
+      else table.set(id, { ...timer, at: to })
+      for (const one of add) if (!table.get(one.id)) table.set(one.id, { ...one })
       return true
     },
   }
