@@ -113,7 +113,7 @@ export interface ModelOutput {
 
 /**
  * What a call waits for before it runs: nothing (`nobody`), a person (`approval`), the caller's program (`client`), or the
- * questions of its sub-agent (`child`).
+ * answers to what its sub-agent or its tool asks, and the end of a sub-agent's pause (`child`).
  */
 export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 

@@ -362,7 +362,7 @@ const replayedTypes: ReadonlySet<EmittedEvent['type']> = new Set([
   'elicitation_requested',
 ])
 
-/** XState has no other way to ask; where it should have none at all some day, everybody counts as listening. */
+/** XState has no other way to ask. A version of it that has none counts as one with a listener for each type. */
 function hasListener(actor: AnyActorRef, type: string): boolean {
   const { eventListeners } = actor as { eventListeners?: ReadonlyMap<string, unknown> }
   return eventListeners === undefined || eventListeners.has('*') || eventListeners.has(type)

@@ -151,7 +151,7 @@ export class OpenCall {
     const { reason } = this.#abort.signal as { reason: unknown }
     this.#end = reason instanceof ToolError ? { error: reason } : end
     this.#wake()
-    // A call whose run has ended meanwhile has nobody that asks for its end.
+    // A run that has ended meanwhile does not take this end: it is kept for a while, and forgotten.
     unrefTimer(systemClock.setTimeout(this.#forget, keptMs))
   }
 
