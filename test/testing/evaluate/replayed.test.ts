@@ -149,30 +149,35 @@ describe('replay of stored sessions', () => {
     expect({ done, verdict: run?.verdict }).toEqual({ done: [], verdict: 'passed' })
   })
 
-  test.each<[string, ApprovalPredicate<{ id: string }>]>([
-    ['says so', ({ id }) => id === '99'],
-    ['says nothing', () => undefined as never],
-  ])(
-    'a call that a person would have to approve does not run, even if it is readOnly: its tool %s',
-    async (_, needsApproval) => {
-      const store = await createProduction({ 'pro-1': ['find 17'] })
-      const done: string[] = []
-      const tools = [
-        defineTool({
-          name: 'find_order',
-          description: 'Finds.',
-          input: z.object({ id: z.string() }),
-          readOnly: true,
-          needsApproval,
-          execute: ({ id }) => done.push(id),
-        }),
-      ]
-      const model = await calling(() => [{ name: 'find_order', arguments: { id: '99' } }])
-      const { run } = await replay(store, { model, tools })
-      expect(run?.diverged?.why).toMatch(/a person would have to approve it/)
-      expect(done).toEqual([])
-    },
-  )
+  async function replayGuarded(needsApproval: ApprovalPredicate<{ id: string }>) {
+    const store = await createProduction({ 'pro-1': ['find 17'] })
+    const done: string[] = []
+    const tools = [
+      defineTool({
+        name: 'find_order',
+        description: 'Finds.',
+        input: z.object({ id: z.string() }),
+        readOnly: true,
+        needsApproval,
+        execute: ({ id }) => done.push(id),
+      }),
+    ]
+    const model = await calling(() => [{ name: 'find_order', arguments: { id: '99' } }])
+    const { run } = await replay(store, { model, tools })
+    return { why: run?.diverged?.why, done }
+  }
+
+  test('a call that a person would have to approve does not run, even if it is readOnly', async () => {
+    const { why, done } = await replayGuarded(({ id }) => id === '99')
+    expect(why).toMatch(/a person would have to approve it/)
+    expect(done).toEqual([])
+  })
+
+  test('a predicate that says nothing asks a person, as it does in a run', async () => {
+    const { why, done } = await replayGuarded(() => undefined as never)
+    expect(why).toMatch(/a person would have to approve it/)
+    expect(done).toEqual([])
+  })
 
   test('sub-agents and clients are not asked', async () => {
     const store = await createProduction({ 'pro-1': ['find 17'] })
