@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals'
 import type { JsonObject } from '../../machines/agent/json.js'
-import { OpenCalls } from '../../src/mcp/client/elicitation/open-calls.js'
+import { type CallWatch, OpenCalls } from '../../src/mcp/client/elicitation/open-calls.js'
 
 beforeEach(() => jest.useFakeTimers())
 afterEach(() => jest.useRealTimers())
@@ -8,24 +8,25 @@ afterEach(() => jest.useRealTimers())
 const minute = 60_000
 
 /** A call that its test ends. */
-function begin(calls: OpenCalls, key = 'k') {
+function begin(calls: OpenCalls, key = 'k', timeoutMs = minute) {
   let [end, fail] = [(_result: JsonObject): void => undefined, (_error: Error): void => undefined]
   const made = new Promise<JsonObject>((resolve, reject) => {
     ;[end, fail] = [resolve, reject]
   })
-  const signals: AbortSignal[] = []
+  const watches: CallWatch[] = []
   const call = calls.begin(key, {
-    make: ({ signal }) => {
-      signals.push(signal)
+    make: (watch) => {
+      const { signal } = watch
+      watches.push(watch)
       signal.addEventListener('abort', () => fail(signal.reason as Error))
       return made
     },
-    timeoutMs: minute,
+    timeoutMs,
     timeoutError: () => new Error('silent'),
     known: [],
   })
   const next = (signal = new AbortController().signal) => call.next(signal, () => undefined)
-  return { call, next, end, signal: () => signals[0] }
+  return { call, next, end, watch: () => watches[0], signal: () => watches[0]?.signal }
 }
 
 it('counts silence, and not the time that a person takes', async () => {
@@ -50,6 +51,31 @@ it('gives a question up that has waited for an hour', async () => {
   await next()
   await jest.advanceTimersByTimeAsync(60 * minute)
   expect(await answered).toEqual({ action: 'cancel' })
+})
+
+it('gives up all that a server has asked at once', async () => {
+  const calls = new OpenCalls()
+  const { next } = begin(calls)
+  const answered = Promise.all([calls.ask({ n: 1 }), calls.ask({ n: 2 })])
+  await next()
+  await jest.advanceTimersByTimeAsync(60 * minute)
+  expect(await answered).toEqual([{ action: 'cancel' }, { action: 'cancel' }])
+})
+
+it('counts no silence of a task, whatever its limit', async () => {
+  const { watch, signal } = begin(new OpenCalls(), 'k', 60 * minute)
+  watch()?.stopTimer()
+  watch()?.onProgress({})
+  await jest.advanceTimersByTimeAsync(120 * minute)
+  expect(signal()?.aborted).toBe(false)
+})
+
+it('keeps nothing of a call whose end was taken', async () => {
+  const { next, end } = begin(new OpenCalls())
+  const taken = next()
+  end({ content: [] })
+  expect(await taken).toEqual({ result: { content: [] } })
+  expect(jest.getTimerCount()).toBe(0)
 })
 
 it('forgets the end of a call that is not asked for any more', async () => {

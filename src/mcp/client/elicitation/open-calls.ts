@@ -1,13 +1,13 @@
 import type { ElicitationAnswer } from '../../../../machines/agent/run-result.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
-import { onAbort } from '../../../core/base/abort.js'
+import { whenAborted } from '../../../core/base/abort.js'
 import { systemClock, unrefTimer } from '../../../core/base/clock.js'
 import { ToolError } from '../../../core/tools/tool-error.js'
 
 /** Questions of one call. */
 export const maxRounds = 10
 
-/** How long a call is kept open that waits for a person. */
+/** Milliseconds for which a call is kept that waits for a person, or that no execution has taken the end of. */
 const keptMs = 3_600_000
 
 /** What a call comes to, or what it asks before. */
@@ -81,14 +81,14 @@ export class OpenCall {
   constructor(options: CallOptions, forget: () => void) {
     this.#options = options
     this.#forget = forget
-    this.#startTimer()
+    this.#limitSilence()
     const onProgress = (report: JsonObject): void => {
-      if (!this.isAsking) this.#startTimer()
+      if (!this.isAsking) this.#limitSilence()
       this.#onProgress(report)
     }
     const stopTimer = (): void => {
       this.#isTimed = false
-      systemClock.clearTimeout(this.#timer)
+      this.#stopTimer()
     }
     options.make({ signal: this.#abort.signal, onProgress, stopTimer }).then(
       (result) => this.#close({ result }),
@@ -107,8 +107,7 @@ export class OpenCall {
   /** The end of the call, or its next question. `signal` and `onProgress`: of the execution that waits for it. */
   async next(signal: AbortSignal, onProgress: (report: JsonObject) => void): Promise<Outcome> {
     this.#onProgress = onProgress
-    if (signal.aborted) this.#abort.abort(signal.reason)
-    const stop = onAbort(signal, () => this.#abort.abort(signal.reason))
+    const stop = whenAborted(signal, () => this.#abort.abort(signal.reason))
     try {
       if (this.#end === undefined && !this.isAsking)
         await new Promise<void>((resolve) => {
@@ -121,6 +120,7 @@ export class OpenCall {
     const [question] = this.#asked
     if (this.#end === undefined && question) return { asks: question.params }
     this.#forget()
+    this.#stopTimer()
     return this.#end ?? { error: signal.reason }
   }
 
@@ -135,7 +135,9 @@ export class OpenCall {
     }
     return new Promise((resolve) => {
       this.#asked.push({ params, answer: resolve })
-      this.#startTimer(keptMs, () => this.answer({ action: 'cancel' }))
+      this.#keepFor(() => {
+        while (this.isAsking) this.answer({ action: 'cancel' })
+      })
       this.#wake()
     })
   }
@@ -143,26 +145,34 @@ export class OpenCall {
   /** Gives the server the answer to its first question. */
   answer(answer: ElicitationAnswer): void {
     this.#asked.shift()?.answer(answer)
-    if (!this.isAsking) this.#startTimer()
+    if (!this.isAsking) this.#limitSilence()
   }
 
   #close(end: Outcome): void {
-    systemClock.clearTimeout(this.#timer)
     const { reason } = this.#abort.signal as { reason: unknown }
     this.#end = reason instanceof ToolError ? { error: reason } : end
     this.#wake()
     // A run that has ended meanwhile does not take this end: it is kept for a while, and forgotten.
-    unrefTimer(systemClock.setTimeout(this.#forget, keptMs))
+    this.#keepFor(this.#forget)
   }
 
-  #startTimer(
-    ms = this.#options.timeoutMs,
-    onEnd = (): void => this.#abort.abort(this.#options.timeoutError()),
-  ): void {
+  #limitSilence(): void {
+    if (this.isOver) return
+    this.#stopTimer()
+    const { timeoutMs, timeoutError } = this.#options
+    if (timeoutMs === 0 || !this.#isTimed) return
+    this.#timer = systemClock.setTimeout(() => this.#abort.abort(timeoutError()), timeoutMs)
+  }
+
+  /** A question waits for a person, and an end for an execution, for an hour. The timer keeps no process alive. */
+  #keepFor(onEnd: () => void): void {
+    this.#stopTimer()
+    this.#timer = systemClock.setTimeout(onEnd, keptMs)
+    unrefTimer(this.#timer)
+  }
+
+  #stopTimer(): void {
     systemClock.clearTimeout(this.#timer)
-    if (ms === 0 || this.isOver || (ms !== keptMs && !this.#isTimed)) return
-    this.#timer = systemClock.setTimeout(onEnd, ms)
-    if (ms === keptMs) unrefTimer(this.#timer)
   }
 }
 
