@@ -2,6 +2,7 @@ import type { BudgetsOption } from '../core/budgets/budgets-option.js'
 import { type AnyTools, type RunResult, isWorkState } from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { onAbort } from '../core/base/abort.js'
+import { waitOn } from '../core/base/time-limit.js'
 import { type Clock, readElapsed } from '../core/base/clock.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/event-loop.js'
@@ -309,18 +310,4 @@ function createChangedInputError(session: string, batch: string): UsageError {
     `Session '${session}' was begun with another input. Give the batch another id than '${batch}', or delete the session.`,
     session,
   )
-}
-
-/** Waits so long, or until the signal aborts. */
-function waitOn(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clock.clearTimeout(timer)
-      stop()
-      resolve()
-    }
-    const timer = clock.setTimeout(end, ms)
-    const stop = onAbort(signal, end)
-    if (signal.aborted) end()
-  })
 }

@@ -1,4 +1,4 @@
-import type { CallAbort } from './abort.js'
+import { type CallAbort, onAbort } from './abort.js'
 import { type Clock, systemClock } from './clock.js'
 
 interface TimeoutOptions<Result> {
@@ -73,6 +73,20 @@ export function limitTime<Result>(
         reject(error as Error)
       },
     )
+  })
+}
+
+/** Waits so long, or until the signal aborts. */
+export function waitOn(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clock.clearTimeout(timer)
+      stop()
+      resolve()
+    }
+    const timer = clock.setTimeout(end, ms)
+    const stop = onAbort(signal, end)
+    if (signal.aborted) end()
   })
 }
 

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../machines/agent/json.js'
 import { whenAborted } from '../../core/base/abort.js'
 import { systemClock } from '../../core/base/clock.js'
 import { describeError } from '../../core/base/describe-error.js'
-import { limitTime } from '../../core/base/time-limit.js'
+import { limitTime, waitOn } from '../../core/base/time-limit.js'
 import { readProperty } from '../../core/base/to-json.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import type { McpCall, McpConnection } from './mcp-connection.js'
@@ -53,7 +53,7 @@ export async function followTask(
     const { inputResponses = {} } = call.given
     if (Object.keys(inputResponses).length > 0) await answerTask(taskId, following)
     // What has made the task does not have its result.
-    if (first?.status === 'working') await wait(first.pollMs, signal)
+    if (first?.status === 'working') await waitOn(systemClock, first.pollMs, signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
     for (;;) {
       signal.throwIfAborted()
@@ -69,7 +69,7 @@ export async function followTask(
         if (state.inputRequests === undefined) return await ask('tasks/result', taskId, following, 0)
         if (isNew) return { resultType: 'input_required', inputRequests }
       }
-      await wait(state.pollMs, signal)
+      await waitOn(systemClock, state.pollMs, signal)
     }
     /* oxlint-enable no-await-in-loop */
   } finally {
@@ -102,6 +102,7 @@ async function ask(
 ): Promise<JsonObject> {
   /* oxlint-disable no-await-in-loop -- one try after the other */
   for (let failures = 1; ; failures += 1) {
+    signal.throwIfAborted()
     try {
       const connection = await connect()
       return await connection.ask(method, { taskId }, { signal, timeoutMs })
@@ -110,7 +111,7 @@ async function ask(
       if (!isAway(error) || failures === maxFailures)
         throw new ToolError('failed', `${describeError(error)} ${doubtHint}`, { cause: error })
     }
-    await wait(200 * 2 ** failures, signal)
+    await waitOn(systemClock, 200 * 2 ** failures, signal)
   }
   /* oxlint-enable no-await-in-loop */
 }
@@ -136,17 +137,4 @@ async function answerTask(
 async function cancelTask(taskId: string, { connect }: TaskFollowing): Promise<void> {
   const connection = await connect()
   await limitTime({ ms: cancelMs }, connection.ask('tasks/cancel', { taskId }))
-}
-
-function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = systemClock.setTimeout(() => {
-      stop()
-      resolve()
-    }, ms)
-    const stop = whenAborted(signal, () => {
-      systemClock.clearTimeout(timer)
-      reject(signal.reason as Error)
-    })
-  })
 }
