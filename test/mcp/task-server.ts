@@ -8,6 +8,9 @@ export const taskForms: readonly TaskForm[] = ['extension', 'older form']
 interface Task {
   polls: number
   end?: 'failed' | 'cancelled'
+  /** What it asks before it ends; each answer that it is given. */
+  asks?: object
+  answers: unknown[]
 }
 
 /** A server whose tool is a task, which has ended when it has been asked for `polls` times. */
@@ -21,31 +24,37 @@ export async function taskServer(form: TaskForm, { polls = 2 }: { polls?: number
     ...(isModern && { resultType: 'complete' }),
     content: [{ type: 'text', text: `The answer of ${id}.` }],
   })
-  const toWire = (taskId: string, { polls: count, end }: Task) => {
+  const toWire = (taskId: string, { polls: count, end, asks, answers }: Task) => {
     const isOver = count >= polls
-    const status = isOver ? (end ?? 'completed') : 'working'
+    const isAsking = asks !== undefined && answers.length === 0
+    const status = isAsking ? 'input_required' : isOver ? (end ?? 'completed') : 'working'
     const time = new Date(0).toISOString()
     const task = { taskId, status, statusMessage: `Question ${count}.`, createdAt: time, lastUpdatedAt: time }
     if (!isModern) return { ...task, ttl: null, pollInterval: 50 }
     const outcome = {
+      ...(isAsking && { inputRequests: { seat: { method: 'elicitation/create', params: asks } } }),
       ...(status === 'completed' && { result: result(taskId) }),
       ...(status === 'failed' && { error: { code: -32603, message: 'Out of paper.' } }),
     }
     return { ...task, ttlMs: null, pollIntervalMs: 50, ...outcome }
   }
-  const hooks = { away: 0, end: undefined as Task['end'] }
+  const hooks = { away: 0, end: undefined as Task['end'], asks: undefined as Task['asks'] }
   const server = await httpServer(
     (request, response) => {
       const { _meta: meta } = request.params as { _meta?: Record<string, unknown> }
       keys.push(meta?.['statewright/key'])
       const id = `task-${keys.length}`
-      const task: Task = { polls: 0, ...(hooks.end && { end: hooks.end }) }
+      const { end, asks } = hooks
+      const task: Task = { polls: 0, answers: [], ...(end && { end }), ...(asks && { asks }) }
       tasks.set(id, task)
       const made = toWire(id, task)
       json(response, request, isModern ? { resultType: 'task', ...made } : { task: made })
     },
     (request, response) => {
-      const { taskId = '' } = (request.params ?? {}) as { taskId?: string }
+      const { taskId = '', inputResponses } = (request.params ?? {}) as {
+        taskId?: string
+        inputResponses?: unknown
+      }
       const task = tasks.get(taskId)
       const answer = (value: object): true => {
         json(response, request, { ...more, ...value })
@@ -76,6 +85,7 @@ export async function taskServer(form: TaskForm, { polls = 2 }: { polls?: number
       if (task === undefined) return refuse(response, request.id)
       if (request.method === 'tasks/cancel') cancelled.push(taskId)
       if (request.method === 'tasks/get') task.polls += 1
+      if (request.method === 'tasks/update') task.answers.push(inputResponses)
       return answer(request.method === 'tasks/result' ? result(taskId) : toWire(taskId, task))
     },
   )

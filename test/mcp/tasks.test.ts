@@ -32,7 +32,7 @@ describe.each(taskForms)('a call that becomes a task, by the %s', (form) => {
 
   it('goes on from its handle, and is not made again', async () => {
     const { url, keys, tasks } = await taskServer(form)
-    tasks.set('before', { polls: 0 })
+    tasks.set('before', { polls: 0, answers: [] })
     const answer = await use(await open({ url }), 'web_go', {}, { handle: { task: 'before' } })
     expect([answer, keys]).toEqual(['The answer of before.', []])
   })
@@ -79,6 +79,21 @@ it('a task of the extension that fails says why', async () => {
   hooks.end = 'failed'
   const failure = await failureOf(use(await open({ url }), 'web_go'))
   expect(failure.message).toBe(`The MCP server 'web': the task failed. "Out of paper."`)
+})
+
+it('a task of the extension gets its answer also when the server was away', async () => {
+  const { url, hooks, tasks } = await taskServer('extension')
+  hooks.asks = { message: 'Seat?', requestedSchema: { type: 'object', properties: {} } }
+  const turns = [call('web_go', {}), text('Done.')]
+  const theatre = await stage(turns, { tools: [await open({ url })] })
+  const play = theatre.run()
+  const [asked] = (await play.rest()).pending ?? []
+  const answer = { action: 'accept', content: {} }
+  hooks.away = 1
+  play.run.addToolOutput(asked?.callId ?? '', answer)
+  await play.end(2)
+  expect(tasks.get('task-1')?.answers).toEqual([{ seat: answer }])
+  expect(play.of('tool_result').map(({ content }) => content)).toEqual(['The answer of task-1.'])
 })
 
 it('the reference server of everything runs a tool that is a task', async () => {

@@ -27,8 +27,8 @@ export interface TaskFollowing {
 }
 
 /**
- * Asks for a task until it has ended, or asks for input, also over connections that come after this one. It is cancelled with its call, but not
- * when another process goes on with the run.
+ * Asks for a task until it has ended, or asks for input, also over connections that come after this one. The task is cancelled
+ * with its call, but not when another process goes on with the run.
  * @throws what tells the model that there is no result
  */
 export async function followTask(
@@ -51,7 +51,11 @@ export async function followTask(
   try {
     if (first) tell(first)
     const { inputResponses = {} } = call.given
-    if (Object.keys(inputResponses).length > 0) await answerTask(taskId, following)
+    if (Object.keys(inputResponses).length > 0)
+      // What a server does not take, it asks again.
+      await ask('tasks/update', taskId, following, { params: { inputResponses } as JsonObject }).catch(() =>
+        signal.throwIfAborted(),
+      )
     // What has made the task does not have its result.
     if (first?.status === 'working') await waitOn(systemClock, first.pollMs, signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
@@ -66,7 +70,8 @@ export async function followTask(
         const { inputRequests = {} } = state
         const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(inputResponses, key))
         // By the older form the server asks over the connection, while it is asked for the result.
-        if (state.inputRequests === undefined) return await ask('tasks/result', taskId, following, 0)
+        if (state.inputRequests === undefined)
+          return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
         if (isNew) return { resultType: 'input_required', inputRequests }
       }
       await waitOn(systemClock, state.pollMs, signal)
@@ -98,14 +103,14 @@ async function ask(
   method: string,
   taskId: string,
   { call: { signal }, connect }: TaskFollowing,
-  timeoutMs?: number,
+  { params = {}, timeoutMs }: { params?: JsonObject; timeoutMs?: number } = {},
 ): Promise<JsonObject> {
   /* oxlint-disable no-await-in-loop -- one try after the other */
   for (let failures = 1; ; failures += 1) {
     signal.throwIfAborted()
     try {
       const connection = await connect()
-      return await connection.ask(method, { taskId }, { signal, timeoutMs })
+      return await connection.ask(method, { taskId, ...params }, { signal, timeoutMs })
     } catch (error) {
       if (signal.aborted) throw error
       if (!isAway(error) || failures === maxFailures)
@@ -120,18 +125,6 @@ function isAway(error: unknown): boolean {
   const status = Number(readProperty(error, 'status') ?? 0)
   const isRefused = status === 429 || status >= 500
   return isRefused || error instanceof SessionExpiredError || readProperty(error, 'kind') === 'transient'
-}
-
-/** What a server does not take, it asks again. */
-async function answerTask(
-  taskId: string,
-  { call: { signal, given }, connect }: TaskFollowing,
-): Promise<void> {
-  const connection = await connect()
-  const inputResponses = { ...given.inputResponses } as JsonObject
-  await connection
-    .ask('tasks/update', { taskId, inputResponses }, { signal })
-    .catch(() => signal.throwIfAborted())
 }
 
 async function cancelTask(taskId: string, { connect }: TaskFollowing): Promise<void> {
