@@ -6,7 +6,8 @@ import type {
 } from '../../machines/agent/run-result.js'
 import { formatCallPath, escapeInvisible } from '../core/format/format-call.js'
 import { shorten } from '../core/format/format-words.js'
-import { findFault, listChoices } from '../core/sessions/elicitation-answer.js'
+import { findFault } from '../core/sessions/elicitation-answer.js'
+import { listChoices } from '../core/sessions/elicitation-choices.js'
 import type { Answer } from './conversation.js'
 import type { Ask } from './terminal-prompt.js'
 
@@ -64,7 +65,7 @@ async function askField(
   ask: Ask,
 ): Promise<ElicitationValue | undefined | null> {
   const { title = key, description, default: usual } = field
-  const choices = listChoices(field)
+  const choices = listChoices(field)?.map((choice) => choice.const)
   const kind = choices
     ? `${field.type === 'array' ? 'some of ' : ''}${choices.join(' | ')}`
     : field.type === 'boolean'

@@ -6,6 +6,7 @@ import type {
 } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
 import { parseJsonOr } from '../base/parse-json.js'
+import { listChoices } from './elicitation-choices.js'
 
 /**
  * The answer of a person to an elicitation, as JSON text.
@@ -39,11 +40,6 @@ function checkContent({ properties, required = [] }: ElicitationSchema, content:
   }
 }
 
-/** The values that a field may have; undefined where it is no choice. */
-export function listChoices({ enum: values, oneOf, items }: ElicitationField): string[] | undefined {
-  return values ?? oneOf?.map((one) => one.const) ?? items?.enum ?? items?.anyOf?.map((one) => one.const)
-}
-
 /** What is wrong with a value; false: nothing. */
 export function findFault(field: ElicitationField, value: unknown): string | false {
   const { type, format } = field
@@ -62,7 +58,7 @@ export function findFault(field: ElicitationField, value: unknown): string | fal
       : ([' characters', Array.from(String(value)).length, field.minLength, field.maxLength] as const)
   if (size < least) return `it must be at least ${least}${what}`
   if (size > most) return `it must be at most ${most}${what}`
-  const choices = listChoices(field)
+  const choices = listChoices(field)?.map((choice) => choice.const)
   const chosen = value as ElicitationValue
   if (choices && ![chosen].flat().every((one) => choices.includes(one as string)))
     return `it must be one of ${choices.join(', ')}`

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ElicitationField, ElicitationValue } from '../../../machines/agent/run-result.js'
+import { listChoices } from '../../core/sessions/elicitation-choices.js'
 import type { Answer, PendingView } from '../protocol.js'
 
 interface ElicitationProps {
@@ -149,10 +150,3 @@ function ValueInput({ field, value, onValue }: Pick<FieldProps, 'field' | 'value
 }
 
 const inputTypes: Record<string, 'email' | 'url' | 'date'> = { email: 'email', uri: 'url', date: 'date' }
-
-function listChoices({ enum: values, enumNames, oneOf, items }: ElicitationField) {
-  const named = oneOf ?? items?.anyOf
-  return (
-    named ?? (values ?? items?.enum)?.map((choice, i) => ({ const: choice, title: enumNames?.[i] ?? choice }))
-  )
-}
