@@ -12,6 +12,7 @@ import {
 import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/to-json.js'
 import { createCallInterrupt, toInterruptId, toPauseId, createPauseInterrupt } from './approval-interrupts.js'
+import { isOfCall } from '../web/approval-id.js'
 import type { Turn } from '../web/chat-turn.js'
 import { CallNames, toPageMessages } from './agui-messages.js'
 import { hasAllMessages } from './client-message-ids.js'
@@ -167,16 +168,13 @@ export class AGUIEventFold {
         return this.#subAgents.handleEvent(event)
       case 'tool_result':
         this.#subAgents.closeCall(event.callId, event.at)
-        for (const id of this.#asked.keys()) if (isAboutCall(id, event.callId)) this.#asked.delete(id)
+        for (const id of this.#asked.keys()) if (isOfCall(id, event.callId)) this.#asked.delete(id)
         return this.#lead.handleEvent(event)
-      case 'approval_requested': {
-        const { type: _type, id: _id, runId: _runId, seq: _seq, at: _at, ...call } = event
-        this.#asked.set(event.callId, { ...call, needs: 'approval' } as PendingCall)
-        return
-      }
+      case 'approval_requested':
       case 'elicitation_requested': {
-        const { type: _type, id: _id, runId: _runId, seq: _seq, at: _at, ...call } = event
-        this.#asked.set(event.callId, { ...call, needs: 'elicitation' } as PendingCall)
+        const { type, id: _id, runId: _runId, seq: _seq, at: _at, ...call } = event
+        const needs = type === 'approval_requested' ? 'approval' : 'elicitation'
+        this.#asked.set(event.callId, { ...call, needs } as PendingCall)
         return
       }
       case 'usage':
@@ -255,7 +253,7 @@ export class AGUIEventFold {
   *#listClientCalls(): Iterable<PendingCall> {
     const asked = [...this.#asked.keys()]
     for (const callId of this.#lead.openCalls) {
-      if (asked.some((id) => isAboutCall(id, callId))) continue
+      if (asked.some((id) => isOfCall(id, callId))) continue
       yield { callId, name: '' as never, arguments: '', fingerprint: '', needs: 'client' }
     }
   }
@@ -309,9 +307,4 @@ export class AGUIEventFold {
 const remoteRunFailure = {
   code: 'session_busy',
   message: 'The run goes on in another process: connect again.',
-}
-
-/** Whether an approval request is about this call, or about a call of its sub-agent. */
-function isAboutCall(questionId: string, callId: string): boolean {
-  return questionId === callId || questionId.startsWith(`${callId}/`)
 }

@@ -1,5 +1,6 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import { isRestState } from '../../machines/agent/run-result.js'
+import { isOfCall } from '../web/approval-id.js'
 import { CallNames } from './agui-messages.js'
 import type { PageMessages } from './page-messages.js'
 import { AgentOutput } from './agent-output.js'
@@ -64,7 +65,7 @@ export class PageSubAgents {
 
   /** Closes the sub-agents of a call that has its result. */
   closeCall(callId: string, at: number): void {
-    this.#closeAll((id) => id === callId || id.startsWith(`${callId}/`), at)
+    this.#closeAll((id) => isOfCall(id, callId), at)
   }
 
   /** Closes all sub-agents. `asks`: the interrupt ids of each sub-agent's calls. */

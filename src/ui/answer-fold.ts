@@ -8,8 +8,8 @@ import type {
   Reason,
 } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
-import { toApprovalId } from '../web/approval-id.js'
-import { toElicitationCall } from './elicitation-part.js'
+import { isOfCall, toApprovalId } from '../web/approval-id.js'
+import { toElicitationPart } from './elicitation-part.js'
 import { toAnswerId, isSteering, getShownContent, type Turn } from '../web/chat-turn.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import { toBranchesPart } from './ui-messages.js'
@@ -284,13 +284,13 @@ export class AnswerFold {
     if (this.#asked.has(requestId) || this.#answered.has(requestId)) return
     this.#asked.add(requestId)
     this.#elicitations.add(call.callId)
-    this.#write({ type: 'tool-input-available', ...toElicitationCall(call) })
+    this.#write({ type: 'tool-input-available', dynamic: true, ...toElicitationPart(call) })
   }
 
   /** A page that has not answered itself is told that the question is gone. */
   #closeElicitations(callId: string): void {
     for (const toolCallId of this.#elicitations) {
-      if (!toolCallId.startsWith(`${callId}/`)) continue
+      if (!isOfCall(toolCallId, callId)) continue
       this.#elicitations.delete(toolCallId)
       this.#write({ type: 'tool-output-available', toolCallId, output: { action: 'closed' } })
     }

@@ -10,8 +10,3 @@ export function toElicitationPart({ callId, elicitation }: UnansweredCall & { el
     input: elicitation as unknown as Json,
   }
 }
-
-/** The same as it is streamed. */
-export function toElicitationCall(call: Parameters<typeof toElicitationPart>[0]) {
-  return { ...toElicitationPart(call), dynamic: true as const }
-}

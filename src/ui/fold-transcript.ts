@@ -3,6 +3,7 @@ import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { MediaPart, UserMessage } from '../../machines/agent/messages.js'
 import type { AgentState, Elicitation, UnansweredCall, Reason } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
+import { isOfCall } from '../web/approval-id.js'
 
 /**
  * What a page shows of a run: plain JSON, and never changed in place.
@@ -116,7 +117,7 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
       return updateCall(before, event.callId, { progress: event.progress })
     case 'tool_result': {
       const { callId, status, content: result, media } = event
-      const questions = before.questions.filter((asked) => !isAbout(asked.callId, callId))
+      const questions = before.questions.filter((asked) => !isOfCall(asked.callId, callId))
       return updateCall({ ...before, questions }, callId, { status, result, ...(media && { media }) })
     }
     case 'child_event': {
@@ -176,8 +177,7 @@ function removeEmptyAnswer(before: Transcript, id: string): Transcript {
 
 /** Finds the last call with this id (providers reuse ids). For nested sub-agents: the call in this transcript. */
 function findCall({ items }: Transcript, path: string): CallItem | undefined {
-  const isMeant = (item: TranscriptItem): item is CallItem =>
-    item.type === 'call' && (item.id === path || path.startsWith(`${item.id}/`))
+  const isMeant = (item: TranscriptItem): item is CallItem => item.type === 'call' && isOfCall(path, item.id)
   return items.findLast(isMeant)
 }
 
@@ -220,11 +220,6 @@ function withdrawCalls(before: Transcript, isMeant: (call: CallItem) => boolean)
   const items = before.items.filter((item) => !isOpenCall(item) || !isMeant(item))
   const withdrawn = before.items.length - items.length
   return withdrawn === 0 ? before : setOpenCalls({ ...before, items }, openCalls - withdrawn)
-}
-
-/** Whether a question is about this call: the call itself, or what its tool or its sub-agent asks. */
-function isAbout(questionId: string, callId: string): boolean {
-  return questionId === callId || questionId.startsWith(`${callId}/`)
 }
 
 function toText(content: UserMessage['content']): string {

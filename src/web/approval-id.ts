@@ -7,6 +7,11 @@ export interface CallReference {
   fingerprint: string
 }
 
+/** Whether an id is that of this call, or of what its tool or its sub-agent asks or calls. */
+export function isOfCall(id: string, callId: string): boolean {
+  return id === callId || id.startsWith(`${callId}/`)
+}
+
 /** A fingerprint contains no tilde; a call id may. */
 const separator = '~'
 

@@ -3,6 +3,7 @@ import type { ControlEvent } from '../../machines/agent/machine-events.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
+import { isOfCall } from './approval-id.js'
 import { hasCode } from './chat-errors.js'
 import { getAwaitedCall } from '../core/run/awaited-call.js'
 import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
@@ -38,7 +39,7 @@ export function checkAnswers(
   const open = new Set((context ? listAnswerableCalls(context) : []).map(({ callId }) => callId))
   const isNew = (answer: CallAnswer): boolean => open.has(answer.callId)
   const isKnown = (answer: CallAnswer): boolean =>
-    context?.calls.some(({ id }) => id === answer.callId || answer.callId.startsWith(`${id}/`)) ?? false
+    context?.calls.some(({ id }) => isOfCall(answer.callId, id)) ?? false
   const hasNew = answers.some(isNew)
   const selected = answers.filter((answer) => isNew(answer) || !hasNew || !isKnown(answer))
   for (const answer of selected) {
