@@ -335,7 +335,7 @@ function createChangeListener(
   let isFirst = true
   const open = async (): Promise<void> => {
     const { closed } = await client.listen({ toolsListChanged: true }, { timeout })
-    // What changed in between was told to no one.
+    // The server has told no client of what changed in between.
     if (!isFirst) onChanged()
     isFirst = false
     await closed
