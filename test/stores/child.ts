@@ -31,10 +31,11 @@ export function buildServing(): { url: string; remove: () => void } {
   return buildModule('serving', exported.map((path) => `export * from '${path}'`).join('\n'))
 }
 
-/** All that a process needs for agents with tools of MCP servers. */
+/** All that a process needs for agents with tools of MCP servers, and a model that calls one. */
 export function buildMcpAgents(): { url: string; remove: () => void } {
   const exported = ['./src/stores/file/index.js', './src/index.js', './src/mcp/index.js']
-  return buildModule('mcp-agents', exported.map((path) => `export * from '${path}'`).join('\n'))
+  const model = `export { createOneCallModel } from './test/support/manual-model.js'`
+  return buildModule('mcp-agents', [...exported.map((path) => `export * from '${path}'`), model].join('\n'))
 }
 
 function buildModule(name: string, contents: string): { url: string; remove: () => void } {

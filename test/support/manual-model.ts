@@ -55,17 +55,22 @@ export const plainAnswer: ModelResponse = {
   model: 'manual-1',
 }
 
-/** A model that asks for one call of a tool, and then has its answer. */
-export function createOneCallModel(tool: string): ModelProvider {
+/** A model that asks for one call of a tool, and then has its answer. `conclude`: what it says about the result. */
+export function createOneCallModel(
+  tool: string,
+  conclude: (result: { content: string }) => string = () => 'Done.',
+): ModelProvider {
   return {
     provider: 'scripted',
     model: 'scripted-1',
-    request: ({ messages }) =>
-      Promise.resolve(
-        messages.at(-1)?.role === 'tool'
-          ? { ...plainAnswer, text: 'Done.' }
+    request: ({ messages }) => {
+      const last = messages.at(-1)
+      return Promise.resolve(
+        last?.role === 'tool'
+          ? { ...plainAnswer, text: conclude(last) }
           : { ...plainAnswer, toolCalls: [call('a', tool)], finishReason: 'tool_calls' as const },
-      ),
+      )
+    },
   }
 }
 

@@ -4,6 +4,7 @@
 import { appendFileSync, existsSync, readFileSync, renameSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequestListener } from '@remix-run/node-fetch-server'
+import { die, watchAppends } from '../watch-appends.mjs'
 
 const [url, folder] = process.argv.slice(2)
 const { createAgent, defineAgents, defineTool, fileStore, mcpServer } = await import(url)
@@ -21,20 +22,10 @@ function dieIfTold(session, head) {
   } catch {
     return
   }
-  process.kill(process.pid, 'SIGKILL')
+  die()
 }
 
-const watched = {
-  ...store,
-  append: (lease, records, ...more) => {
-    const appended = store.append(lease, records, ...more)
-    dieIfTold(lease.sessionId, records.at(-1).seq)
-    return appended
-  },
-}
-for (const name of ['acquire', 'renew', 'renewAll', 'release', 'read', 'get', 'list', 'delete', 'close'])
-  if (store[name]) watched[name] = store[name].bind(store)
-watched.inbox = store.inbox
+const watched = watchAppends(store, dieIfTold)
 
 const tools = [
   defineTool({
