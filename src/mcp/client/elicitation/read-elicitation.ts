@@ -1,5 +1,6 @@
 import type { Elicitation } from '../../../../machines/agent/run-result.js'
 import { readProperty } from '../../../core/base/to-json.js'
+import { hasUserInfo, isHttpUrl } from '../../../core/models/openai/openai-options.js'
 import { cutText, quoteText, stripInvisible } from '../plain-text.js'
 import { ElicitationFault, readForm } from './read-form.js'
 
@@ -21,16 +22,12 @@ export function readElicitation(params: unknown, server: string): Elicitation {
 }
 
 /** A page that a person may be sent to. */
-function readUrl(given: unknown): string {
-  const url =
-    typeof given === 'string' && given.length <= maxUrl && URL.canParse(given) ? new URL(given) : null
-  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
-    throw new ElicitationFault(
-      `to open ${quoteText(String(given).slice(0, 200))}, which is no http(s) address`,
-    )
-  if (url.username !== '' || url.password !== '')
+function readUrl(url: unknown): string {
+  if (String(url).length > maxUrl || !isHttpUrl(url))
+    throw new ElicitationFault(`to open ${quoteText(String(url).slice(0, 200))}, which is no http(s) address`)
+  if (hasUserInfo(url))
     throw new ElicitationFault('to open an address with a user name in it, which hides where it leads')
-  return url.href
+  return new URL(url).href
 }
 
 function asObject(value: unknown): Record<string, unknown> {
