@@ -45,12 +45,7 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
   }
 }
 
-const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
-  createTranscript(fold.now, {
-    edit: fold.origin?.edit,
-    durations: fold.durations,
-    decisions: fold.decisions,
-  })
+const getTranscript = ({ fold }: ComparedSession): ShownMessage[] => createTranscript(fold.now, fold.notes)
 
 /** For a fork and its origin: the records up to the fork. For other sessions: equal records at the beginning. */
 function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {

@@ -16,8 +16,8 @@ export interface LogFacts {
 /** Of a log that cannot be read. */
 export const noFacts: LogFacts = { text: '', tools: [], models: [], guards: [] }
 
-export function listLogFacts({ now, rows, models, guards, durations, decisions }: SessionFold): LogFacts {
-  const transcript = createTranscript(now, { edit: undefined, durations, decisions })
+export function listLogFacts({ now, notes, rows, models, guards }: SessionFold): LogFacts {
+  const transcript = createTranscript(now, notes)
   const said = transcript
     .filter(({ role, marks }) => (role === 'user' || role === 'assistant') && !marks.includes('internal'))
     .map(({ text }) => text)

@@ -51,18 +51,19 @@ function measureTimeUsed({ deadline, timeLeft }: AgentContext, timeoutMs: number
 }
 
 /** The inputs of a moment besides the record. */
-export interface MomentOptions extends CallNotes {
+export interface MomentOptions {
   /** The tools of the agent; undefined without an agent. */
   tools: ToolSet | undefined
   /** The instructions of the agent; undefined where it is not the session's, or has none. */
   instructions: string | undefined
+  notes: CallNotes
   actions: MomentView['actions']
 }
 
 /** A session after one record of its log. */
 export function createMomentView(
   step: SessionStep,
-  { tools, instructions, actions, ...notes }: MomentOptions,
+  { tools, instructions, notes, actions }: MomentOptions,
 ): MomentView {
   const { record, before, after } = step
   const context = after.standing.run?.context ?? null

@@ -20,7 +20,7 @@ import { TimelineBars } from './timeline-bars.js'
 import type { Bar, Decision, RecordRow } from './protocol.js'
 import { createRow } from './record-rows.js'
 import { formatGuardName } from './verdict.js'
-import { toShownText } from './shown-values.js'
+import { type CallNotes, toShownText } from './shown-values.js'
 import type { Moment, SessionStep } from './session-step.js'
 
 /** The state is kept every so many records, so that any moment is near a kept one. */
@@ -38,13 +38,11 @@ export class SessionFold {
   readonly #records: OpenedRecord[] = []
   /** The last requested moment: the next one is usually one record away. */
   #last: { seq: number; moment: Moment } | undefined
-  /** Durations of calls, by the message id of their result. */
-  readonly durations = new Map<string, number>()
   /** The models that answered, and the guards that halted. */
   readonly models = new Set<string>()
   readonly guards = new Set<string>()
-  /** What people decided about calls, by the message id of their result. */
-  readonly decisions = new Map<string, Decision>()
+  readonly #durations = new Map<string, number>()
+  readonly #decisions = new Map<string, Decision>()
   readonly #moments: Moment[] = []
   readonly #bars = new TimelineBars()
   #received = { count: 0, check: '' }
@@ -90,6 +88,11 @@ export class SessionFold {
   /** The session that it was forked from, and the edit. */
   get origin() {
     return this.#origin
+  }
+
+  /** What the transcript does not say of its calls. */
+  get notes(): CallNotes {
+    return { edit: this.#origin?.edit, durations: this.#durations, decisions: this.#decisions }
   }
 
   /** Why the log cannot be read further. */
@@ -168,8 +171,8 @@ export class SessionFold {
     const place = calls.findIndex(({ id }) => id === event.callId)
     if (place < 0) return
     const result = `m${batchNumber + 1 + place}`
-    if (event.type === 'TOOL_RESULT') this.durations.set(result, event.result.durationMs)
-    else this.decisions.set(result, toDecision(seq, event))
+    if (event.type === 'TOOL_RESULT') this.#durations.set(result, event.result.durationMs)
+    else this.#decisions.set(result, toDecision(seq, event))
   }
 
   #recordNames({ entry, after: { standing } }: SessionStep): void {

@@ -146,13 +146,10 @@ export class StudioViews {
   async #createMoment(id: string, fold: SessionFold, seq: number): Promise<MomentView | null> {
     const step = fold.findStep(seq)
     if (step === null) return null
-    const { durations, decisions, origin } = fold
     const sight: MomentOptions = {
       tools: this.#actions.findTools(id),
       instructions: this.#actions.findInstructions(step.after.standing),
-      edit: origin?.edit,
-      durations,
-      decisions,
+      notes: fold.notes,
       actions: [],
     }
     if (seq === fold.head && !fold.problem) {

@@ -7,6 +7,7 @@ import { SessionCatalogue } from '../../src/studio/session-catalogue.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import type { SessionsView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
+import { createTranscript } from '../../src/studio/shown-values.js'
 import { kept } from '../cli/kept.js'
 import { eventful, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
@@ -163,6 +164,27 @@ it('searches the beginning and the end of a long session, whose log is read in t
   await catalogue.readLogs(() => Promise.resolve(true))
   expect(find('alpha omega')).toMatchObject({ total: 1, unread: 0 })
   expect(find('middle').total).toBe(0)
+})
+
+it('leaves what a page shows of the same log as it is, the mark of an edited result too', async () => {
+  const store = memoryStore()
+  const turns = [
+    { toolCalls: [{ id: 'a', name: 'look_up', arguments: { what: 'tea' } }] },
+    { text: 'Four letters.' },
+  ]
+  const { agent, close } = await rehearsedAgent(store, turns)
+  await agent.run('How long is tea?', { session: 's' }).result
+  const library = new SessionLibrary(store, () => false)
+  const { rows } = await library.readFold('s')
+  const at = rows.find(({ calls }) => calls.length > 0)?.seq ?? 0
+  const id = await agent.fork('s', at, { edit: { call: 'a', result: 'Four letters.' } })
+  await (await agent.resume(id)).result
+  await close()
+  const { now, notes } = await library.readFold(id)
+  const catalogue = new SessionCatalogue(library)
+  await catalogue.refresh(0)
+  await catalogue.readLogs(() => Promise.resolve(true))
+  expect(createTranscript(now, notes).map(({ marks }) => marks)).toEqual([[], ['edited'], []])
 })
 
 it('is told what it cannot read: too long, no date, no order', async () => {
