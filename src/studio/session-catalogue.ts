@@ -240,10 +240,10 @@ export class SessionCatalogue {
     const counts: Found['counts'] = {}
     const found: Entry[] = []
     for (const entry of this.#sorted) {
-      if (!this.#isShown(entry, query) || !query.matchesAnyStanding(entry)) continue
+      if (!this.#isShown(entry, query) || !query.matches(entry)) continue
       const { standing } = entry.row
       counts[standing] = (counts[standing] ?? 0) + 1
-      if (query.matches(entry)) found.push(entry)
+      if (query.hasStanding(entry)) found.push(entry)
     }
     const whole = order === 'standing' ? found : found.sort(comparators[order])
     return {
@@ -261,7 +261,7 @@ export class SessionCatalogue {
   #isShown({ row }: Entry, query: SessionQuery): boolean {
     if (query.parent !== null || row.parent === null) return true
     const parent = this.#entries.get(row.parent)
-    return parent === undefined || (!query.isEmpty && !query.matchesAnyStanding(parent))
+    return parent === undefined || (!query.isEmpty && !query.matches(parent))
   }
 }
 

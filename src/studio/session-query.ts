@@ -35,9 +35,10 @@ export interface Findable {
 
 /** A query that was read. */
 export interface SessionQuery {
+  /** Whether a session fits all words but `is:…`. */
   matches: (session: Findable) => boolean
-  /** The same without `is:…`, for counting what each would find. */
-  matchesAnyStanding: (session: Findable) => boolean
+  /** Whether it has one of the standings that `is:…` asks for. */
+  hasStanding: (session: Findable) => boolean
   /** Whether it asks for anything. */
   isEmpty: boolean
   /** The session whose sub-agents it asks for. */
@@ -70,13 +71,11 @@ export function readQuery(text: string): SessionQuery {
     words.filter(({ key }) => key !== 'is'),
     words.filter(({ key }) => key === 'is'),
   ]
-  const matchesAnyStanding = (session: Findable): boolean => others.every(({ test }) => test(session))
   return {
     isEmpty: words.length === 0,
     parent: words.find(({ key }) => key === 'parent')?.value ?? null,
-    matchesAnyStanding,
-    matches: (session) =>
-      matchesAnyStanding(session) && (standings.length === 0 || standings.some(({ test }) => test(session))),
+    matches: (session) => others.every(({ test }) => test(session)),
+    hasStanding: (session) => standings.length === 0 || standings.some(({ test }) => test(session)),
   }
 }
 
