@@ -10,6 +10,12 @@ export interface ShownMedia {
   picture: string | null
 }
 
+/** The formats that are nothing but points: an SVG is a document. */
+const picture = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
+
+/** Whether the page may show what this address holds as a picture. */
+export const isPicture = (address: string): boolean => picture.test(address)
+
 export interface Decision {
   /** The record that has it. */
   seq: number

@@ -11,6 +11,7 @@ import type { LoggedEdit } from '../core/sessions/fork-edit.js'
 import { redactEvent } from '../diagram/redact.js'
 import type { Decision, ShownMedia, ShownMessage } from './protocol.js'
 import type { Moment } from './session-step.js'
+import { isPicture } from './shown-message.js'
 
 /** The longest text of a view, in characters: a tool result may have megabytes. */
 const maxTextLength = 20_000
@@ -131,12 +132,10 @@ function listMedia(message: Exclude<Message, { role: 'tool' }>): MediaPart[] {
 
 /** Larger pictures are told of in words: a page has all those of a session. */
 const longestPicture = 300_000
-/** The formats that are nothing but points: an SVG is a document. */
-const pictureAddress = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
 
 function toShownMedia(part: MediaPart): ShownMedia {
   const address = part.type === 'image_url' ? part.image_url.url : ''
-  const isShown = address.length <= longestPicture && pictureAddress.test(address)
+  const isShown = address.length <= longestPicture && isPicture(address)
   return { words: toShownText(describeMedia(part), 300), picture: isShown ? address : null }
 }
 

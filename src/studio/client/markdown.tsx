@@ -26,6 +26,7 @@ import {
   STRONG_UND,
   TABLE,
 } from 'streaming-markdown'
+import { isPicture } from '../shown-message.js'
 import { showControls } from './format.js'
 import { type MarkdownNode, parseMarkdown } from './parse-markdown.js'
 
@@ -160,12 +161,7 @@ function Link({ address, children }: { address: string; children: ComponentChild
   )
 }
 
-/** The formats that are nothing but points: an SVG is a document. */
-const picture = /^data:image\/(?:png|jpeg|gif|webp);base64,[\w+/=]+$/
-
-export const isPicture = (address: string): boolean => picture.test(address)
-
-/** A picture that is in the text itself. One of the web is not asked for: it would tell that somebody has read the text. */
+/** A picture that is in the text itself. The page does not load one of the web: the request would tell its server that the text is read. */
 function Image({ address, children }: { address: string; children: ComponentChildren }) {
   if (isPicture(address)) return <img src={address} alt={toPlainText(children)} />
   return (
