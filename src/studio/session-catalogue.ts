@@ -3,7 +3,7 @@ import { yieldToEventLoop } from '../core/base/event-loop.js'
 import type { LogFacts } from './log-facts.js'
 import type { DayView, SessionRow, SessionsView } from './protocol.js'
 import type { ListRequest } from './routes.js'
-import type { SessionLibrary } from './session-library.js'
+import { type SessionLibrary, toReadKey } from './session-library.js'
 import {
   type Findable,
   normalizeText,
@@ -267,9 +267,7 @@ export class SessionCatalogue {
 
 /** A session that a process writes to is read when it rests, or when it has never been. */
 const isUnread = ({ row, readKey }: Entry): boolean =>
-  readKey === null || (row.holder === null && readKey !== toReadKey(row))
-
-const toReadKey = ({ records, createdAt }: SessionRow): string => `${records} ${createdAt}`
+  readKey === null || (row.holder === null && readKey !== toReadKey(row.records, row.createdAt))
 
 function createEntry(row: SessionRow, facts: (LogFacts & { key: string }) | null): Entry {
   const lower = (values: readonly (string | null)[]): string[] =>

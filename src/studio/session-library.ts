@@ -60,9 +60,10 @@ export class SessionLibrary {
   async readRow(id: string, fold?: SessionFold): Promise<SessionRow | null> {
     const entry = isSessionId(id) ? await this.#store.get(id) : null
     if (entry === null) return null
-    if (fold?.head === entry.head)
-      this.#summaries.set(id, { key: toKey(entry.head, entry.createdAt), told: summarizeFold(fold) })
-    await this.#refreshRow(entry)
+    const key = toReadKey(entry.head, entry.createdAt)
+    if (fold?.head === entry.head) this.#summaries.set(id, { key, told: summarizeFold(fold) })
+    else if (this.#summaries.get(id)?.key !== key)
+      this.#summaries.set(id, { key, told: await this.#readFromLog(id) })
     return this.#toRow(entry)
   }
 
@@ -83,7 +84,7 @@ export class SessionLibrary {
     if (row === null) return null
     const fold = await this.readForCounting(id)
     const facts = fold ? listLogFacts(fold) : noFacts
-    this.#facts.set(id, { ...facts, key: toKey(row.records, row.createdAt) })
+    this.#facts.set(id, { ...facts, key: toReadKey(row.records, row.createdAt) })
     return this.readRow(id, fold?.head === row.records ? fold : undefined)
   }
 
@@ -91,18 +92,6 @@ export class SessionLibrary {
   forget(id: string): void {
     this.#summaries.delete(id)
     this.#facts.delete(id)
-  }
-
-  /** Reads the summary of a log, unless it is known. */
-  async #refreshRow({
-    id,
-    head,
-    createdAt,
-  }: Pick<ListedSession, 'id' | 'head' | 'createdAt'>): Promise<boolean> {
-    const key = toKey(head, createdAt)
-    if (this.#summaries.get(id)?.key === key) return false
-    this.#summaries.set(id, { key, told: await this.#readFromLog(id) })
-    return true
   }
 
   async #readFromLog(id: string): Promise<LogSummary> {
@@ -202,7 +191,7 @@ export class SessionLibrary {
 
   #toRow({ id, createdAt, updatedAt, head, summary, holder }: ListedSession): SessionRow {
     const known = this.#summaries.get(id)
-    const isNow = known?.key === toKey(head, createdAt)
+    const isNow = known?.key === toReadKey(head, createdAt)
     const told = isNow
       ? known.told
       : summary
@@ -229,8 +218,8 @@ export class SessionLibrary {
   }
 }
 
-/** A deleted and recreated session has another key. */
-const toKey = (head: number, createdAt: number): string => `${head} ${createdAt}`
+/** What a log was read at. A deleted and recreated session has another key. */
+export const toReadKey = (records: number, createdAt: number): string => `${records} ${createdAt}`
 
 const unreadSummary: LogSummary = {
   state: null,
