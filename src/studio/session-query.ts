@@ -148,7 +148,11 @@ export function normalizeText(text: string): string {
 
 /** A value as a word of a query: `tag:"city=New York"`. */
 export function formatTerm(key: QueryKey, value: string): string {
-  return /[\s"]/.test(value) ? `${key}:"${value.replaceAll('"', '')}"` : `${key}:${value}`
+  return `${key}:${quoteValue(value)}`
+}
+
+function quoteValue(value: string): string {
+  return /[\s"]/.test(value) ? `"${value.replaceAll('"', '')}"` : value
 }
 
 /** What a query asks for by its first word that begins like this, such as `tool:`; null for none. */
@@ -157,8 +161,8 @@ export function findTerm(text: string, start: string): string | null {
   return word === undefined ? null : word.slice(start.length).replace(/^"(.*)"$/, '$1')
 }
 
-/** The query with this word in the place of those that begin like it; null takes them out. */
-export function replaceTerm(text: string, start: string, word: string | null): string {
+/** The query with one word that begins like this and has this value; null takes out those that it has. */
+export function replaceTerm(text: string, start: string, value: string | null): string {
   const others = splitQuery(text).filter((one) => !one.startsWith(start))
-  return [...others, ...(word === null ? [] : [word])].join(' ')
+  return [...others, ...(value === null ? [] : [start + quoteValue(value)])].join(' ')
 }

@@ -1,5 +1,5 @@
 import type { SessionsView } from '../protocol.js'
-import { findTerm, formatTerm, type QueryKey, replaceTerm, type SessionSort } from '../session-query.js'
+import { findTerm, type QueryKey, replaceTerm, type SessionSort } from '../session-query.js'
 import { formatNumber } from './format.js'
 
 const names: Partial<Record<QueryKey, string>> = {
@@ -71,9 +71,7 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
             name={names[key] ?? key}
             chosen={findTerm(q, `${key}:`)}
             values={(facets[key] ?? []).map(([value, count]) => [value, `${value} (${formatNumber(count)})`])}
-            onChoose={(value) =>
-              onQuery(replaceTerm(q, `${key}:`, value === null ? null : formatTerm(key, value)))
-            }
+            onChoose={(value) => onQuery(replaceTerm(q, `${key}:`, value))}
           />
         ))}
         {ranges.map(({ start, name, values }) => (
@@ -82,7 +80,7 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
             name={name}
             chosen={findTerm(q, start)}
             values={values}
-            onChoose={(value) => onQuery(replaceTerm(q, start, value === null ? null : start + value))}
+            onChoose={(value) => onQuery(replaceTerm(q, start, value))}
           />
         ))}
         <label>
@@ -91,7 +89,7 @@ export function SessionFilters({ facets, q, sort, onQuery, onSort }: FiltersProp
             type="date"
             value={findTerm(q, 'since:') ?? ''}
             onInput={({ currentTarget: { value } }) =>
-              onQuery(replaceTerm(q, 'since:', value === '' ? null : `since:${value}`))
+              onQuery(replaceTerm(q, 'since:', value === '' ? null : value))
             }
           />
         </label>

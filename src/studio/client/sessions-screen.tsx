@@ -90,10 +90,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
           )}
         </div>
         <SessionFilters facets={view.facets} q={q} sort={sort} onQuery={setQuery} onSort={setSort} />
-        <SessionDays
-          days={view.days}
-          onReason={(reason) => setQuery(replaceTerm(q, 'reason:', `reason:${reason}`))}
-        />
+        <SessionDays days={view.days} onReason={(reason) => setQuery(replaceTerm(q, 'reason:', reason))} />
         {readOnly !== null && <p class="read-only">{readOnly}</p>}
       </header>
       {error !== null && (
@@ -137,8 +134,7 @@ function describeCount({ total, known, unread }: SessionsView, q: string): strin
 /** How many sessions stand how, each as a filter. */
 function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuery: (q: string) => void }) {
   const only = findTerm(q, 'is:')
-  const choose = (standing: string | null): void =>
-    onQuery(replaceTerm(q, 'is:', standing === null ? null : `is:${standing}`))
+  const choose = (standing: string | null): void => onQuery(replaceTerm(q, 'is:', standing))
   return (
     <div class="segments" role="group" aria-label="Which are shown">
       <button type="button" aria-pressed={only === null} onClick={() => choose(null)}>
