@@ -1,6 +1,6 @@
 import type { InstructionsView, ShownMessage } from './shown-message.js'
 import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
-import type { QueryKey } from './session-query.js'
+import type { QueryKey, sessionStandings } from './session-query.js'
 
 export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './shown-message.js'
 
@@ -58,8 +58,8 @@ export interface DayView {
 export interface SessionRow {
   id: string
   name: string | null
-  /** In this order: waiting for a person, running, interrupted, sleeping until a date, ended, damaged. */
-  standing: 'waiting' | 'running' | 'interrupted' | 'sleeping' | 'ended' | 'damaged'
+  /** `waiting`: for a person · `sleeping`: until a date */
+  standing: (typeof sessionStandings)[number]
   /** State and reason of the latest run; null before the first run and for damaged sessions. */
   state: string | null
   reason: string | null

@@ -12,6 +12,7 @@ import {
   type SessionQuery,
   type SessionSort,
   sessionSorts,
+  sessionStandings,
 } from './session-query.js'
 
 /** Up to so many sessions, a refresh lists them all. */
@@ -306,18 +307,11 @@ const comparators: Record<Exclude<SessionSort, 'standing'>, (a: Entry, b: Entry)
   duration: (a, b) => b.duration - a.duration || b.updatedAt - a.updatedAt,
 }
 
-const standingOrder: readonly SessionRow['standing'][] = [
-  'waiting',
-  'running',
-  'interrupted',
-  'sleeping',
-  'ended',
-  'damaged',
-]
-
 /** Waiting sessions first, then the last written. */
-export function compareStanding(a: SessionRow, b: SessionRow): number {
-  return standingOrder.indexOf(a.standing) - standingOrder.indexOf(b.standing) || b.updatedAt - a.updatedAt
+function compareStanding(a: SessionRow, b: SessionRow): number {
+  return (
+    sessionStandings.indexOf(a.standing) - sessionStandings.indexOf(b.standing) || b.updatedAt - a.updatedAt
+  )
 }
 
 const facetKeys: readonly QueryKey[] = ['state', 'reason', 'tool', 'guard', 'model', 'agent', 'tag']

@@ -1,5 +1,8 @@
 import { UsageError } from '../core/base/errors.js'
 
+/** How sessions stand, in the order of the list: those that wait for a person first. */
+export const sessionStandings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
+
 /** What sessions are sorted by, the greatest first. `standing`: those that wait for a person first, then the last written. */
 export const sessionSorts = ['standing', 'updated', 'created', 'cost', 'tokens', 'steps', 'duration'] as const
 export type SessionSort = (typeof sessionSorts)[number]

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SessionRow, SessionsView } from '../protocol.js'
-import { findTerm, longestQuery, replaceTerm, type SessionSort } from '../session-query.js'
+import { findTerm, longestQuery, replaceTerm, sessionStandings, type SessionSort } from '../session-query.js'
 import { useWrittenAddress } from './address.js'
 import type { Source } from './data-source.js'
 import { formatCount, formatNumber } from './format.js'
@@ -12,7 +12,6 @@ import { SessionFilters } from './session-filters.js'
 import { SessionList } from './session-list.js'
 import { useFoundSessions } from './use-found-sessions.js'
 
-const standings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
 const titles: Record<SessionRow['standing'], string> = {
   waiting: 'Waiting for you',
   running: 'Running',
@@ -100,7 +99,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
       )}
       {total === 0 && <EmptyList view={view} q={q} />}
       {sort === 'standing' ? (
-        standings
+        sessionStandings
           .map((standing) => ({ standing, rows: sessions.filter((row) => row.standing === standing) }))
           .filter(({ rows }) => rows.length > 0)
           .map(({ standing, rows }) => (
@@ -140,7 +139,7 @@ function Standings({ view, q, onQuery }: { view: SessionsView; q: string; onQuer
       <button type="button" aria-pressed={only === null} onClick={() => choose(null)}>
         All
       </button>
-      {standings
+      {sessionStandings
         .filter((standing) => (view.counts[standing] ?? 0) > 0 || only === standing)
         .map((standing) => (
           <button
