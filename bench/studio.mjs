@@ -60,7 +60,7 @@ for (let i = 0; i < opens; i += 1) {
   if (i < opens - 1) await measurePaint('#/', '.session')
 }
 await page.waitForSelector('.steps-box .step')
-// The blocks around are there before somebody scrubs on.
+// The page loads the blocks around the record before the keys come.
 await page.waitForTimeout(1_000)
 const scrubs = await page.evaluate(async (moves) => {
   const times = []
