@@ -171,8 +171,8 @@ export class Play {
     if (step === null) return null
     return createMomentView(step, {
       tools: undefined,
-      edit: this.fold.origin?.edit,
-      durations: this.fold.durations,
+      instructions: undefined,
+      notes: this.fold.notes,
       actions: [],
     })
   }
