@@ -86,7 +86,6 @@ const console = { log }
 const process = { stdout: { write }, env: {}, cwd: () => '.', exitCode: 0, once: () => undefined }
 const add = defineTool({ name: 'add', description: 'Adds.', input: z.object({ a: z.number() }), execute: ({ a }) => a })
 const tools = [add]
-const [inner, tool] = [model, add]
 const budget = createBudget({ id: 'tenant-acme', usd: 20, per: 'day', store: memoryStore() })
 const agent = createAgent({ model, tools, ...(store && { store }) })
 const recording = store && (await recordSession(agent, 'ann'))
@@ -122,7 +121,7 @@ const apart: Record<string, string> = {
   'objectOrThrow(await': 'its agent has an output schema; test/docs/snippets.test.ts plays one',
   "loadAttachment({ path: 'report.pdf' }": 'there is no such file; test/memory has some',
   "mcpTools({ command: 'npx'": 'it would download a server; test/docs/snippets.test.ts plays one',
-  'chaosTool(tool': 'its model calls no tool; test/testing/chaos plays one that does',
+  'chaosTool(add': 'its model calls no tool; test/testing/chaos plays one that does',
   'finishMcpSignIn({': 'no user has come back; test/mcp/sign-in.test.ts has one',
   'mcpTools({ url:': 'there is no such server; test/mcp has some',
 }

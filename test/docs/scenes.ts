@@ -55,6 +55,7 @@ export interface Elsewhere {
 
 /** Complaints of the compiler that JavaScript does not share. */
 export const loose: Record<string, string[]> = {
+  'docs/check-an-agent.md › In your tests': ['TS2307'],
   'docs/guards-of-your-own.md › Guards of your own': ['TS2339'],
   'docs/guards-of-your-own.md › Guards of your own (2)': ['TS18046'],
   'docs/mcp.md › Sign in (2)': ['TS2304'],

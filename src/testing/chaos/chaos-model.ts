@@ -38,9 +38,9 @@ const kind: FaultKind<ModelFault> = {
  * A model that fails as planned, and says which of its faults have landed. Any other request is the inner model's.
  *
  * @example
- * const model = chaosModel(inner, [{ at: 1, fault: 'overloaded' }])
- * const { state } = await createAgent({ model }).run('Go.').result
- * model.certify() // throws where the fault did not happen
+ * const faulty = chaosModel(model, [{ at: 1, fault: 'overloaded' }])
+ * const { state } = await createAgent({ model: faulty }).run('Go.').result
+ * faulty.certify() // throws where the fault did not happen
  *
  * @throws {ChaosError} `bad_option` for a plan that makes no sense
  */

@@ -26,7 +26,7 @@ const kind: FaultKind<ToolFault> = {
  * A tool that fails as planned, and says which of its faults have landed. Any other call is the inner tool's.
  *
  * @example
- * const search = chaosTool(tool, [{ at: 1, fault: 'lost_reply' }])
+ * const search = chaosTool(add, [{ at: 1, fault: 'lost_reply' }])
  * await createAgent({ model, tools: [search] }).run('Go.').result
  * search.certify()
  *

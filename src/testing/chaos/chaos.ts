@@ -24,9 +24,9 @@ export type FaultPlan<Fault extends string> = readonly PlannedFault<Fault>[] | R
  * What has become of the faults of a `chaosModel`, `chaosTool` or `chaosStore`: a test whose fault did not land has shown nothing.
  *
  * @example
- * const model = chaosModel(inner, [{ at: 1, fault: 'cut' }])
- * await createAgent({ model }).run('Go.').result
- * model.certify()
+ * const faulty = chaosModel(model, [{ at: 1, fault: 'cut' }])
+ * await createAgent({ model: faulty }).run('Go.').result
+ * faulty.certify()
  */
 export interface Chaos<Fault extends string> {
   /** The faults that have happened so far, in their order. The list grows. */
@@ -46,10 +46,11 @@ export type ChaosErrorCode = 'not_landed' | 'bad_option'
  * What is wrong with faults that a test has planned. `subject` is the function that made them.
  *
  * @example
+ * const store = chaosStore(memoryStore(), [{ at: 9, fault: 'refused' }])
  * try {
  *   store.certify()
  * } catch (error) {
- *   if (error instanceof ChaosError) console.log(error.message) // the fault 'refused' at write 9 did not land: …
+ *   if (error instanceof ChaosError) console.log(error.message) // → chaosStore: the fault 'refused' at write 9 did not land …
  * }
  */
 export class ChaosError extends StatewrightError {

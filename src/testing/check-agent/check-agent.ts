@@ -107,7 +107,7 @@ const nameOf = ({ class: of, name }: Pick<AgentCheckSpec, 'class' | 'name'>): st
  * guards and memory are its own.
  *
  * @example
- * const { broken } = await checkAgent((model) => createAgent({ model, tools: [tool] }))
+ * const { broken } = await checkAgent((model) => createAgent({ model, tools: [add] }))
  * if (broken.length > 0) throw new Error(broken.join('\n'))
  *
  * @throws {StatewrightError} `bad_option` for a name that no check has, an input that its tool does not take, or options that make no

@@ -7,7 +7,7 @@ const signs: Record<AgentCheck['outcome'], string> = { kept: '✓', broken: '✗
  * A report to read: what was tried, what broke, and how to repeat it.
  *
  * @example
- * console.log(formatAgentReport(await checkAgent((model) => createAgent({ model, tools: [tool] }))))
+ * console.log(formatAgentReport(await checkAgent((model) => createAgent({ model, tools: [add] }))))
  */
 export function formatAgentReport(report: AgentReport): string {
   expectArgument(
