@@ -121,6 +121,8 @@ export function readClaims(): Claim[] {
   const kept = readPromises('README.md').filter((promised) => promised.heading === heading)
   const claims: Claim[] = []
   for (const { text, number } of readStatements('README.md').filter((one) => one.heading === heading)) {
+    // It leads to another page, and is part of no claim.
+    if (text.startsWith('[')) continue
     const [, name] = /^\*\*(.+?)\*\*/.exec(text) ?? []
     if (name) claims.push({ name, statements: [], tests: [] })
     const claim = claims.at(-1)
