@@ -8,6 +8,7 @@ const refusal = { done: true, failed: true, perhaps: false, unchecked: false }
 const fresh = { started: false, done: false, failed: false, unscreened: false, perhaps: false, questions: [] }
 const mayRepeat = ({ readOnly, idempotent, delegate }: Json) => readOnly || idempotent || delegate
 const ends: Json = { truncated: 'max_tokens', filtered: 'content_filter', refusal: 'refusal' }
+const isHalt = ({ action }: Json) => action === 'halt'
 const cuts = ['length', 'max_tokens', 'model_length', 'max_output_tokens']
 const filters =
   /^(content_filter(ed)?|safety|recitation|blocklist|prohibited_content|spii|guardrail_intervened|sensitive)$/
@@ -67,9 +68,7 @@ export const changes: Record<string, Change> = {
   mayRefuse: (run) => change(run, due['undecided'], { perhaps: true }),
   clearCalls: (run) => change(run, due['unchecked'], { perhaps: true, unchecked: false }),
   clearResults: (run) => change(run, due['unscreened'], { failed: 'perhaps', unscreened: false }),
-  stopAsFound: (_run, { event: { output } }) => {
-    return { stop: output.findings.find(({ action }: Json) => action === 'halt').onHalt }
-  },
+  stopAsFound: (_run, { event: { output } }) => ({ stop: output.findings.find(isHalt).onHalt }),
   takeReport: (run, { event: { type, callId, result, questions } }) => {
     const rest = { started: false, needs: 'child', questions: questions ?? [] }
     const unloaded = run.calls.some((call) => call.id === callId && call.unloaded)
@@ -99,13 +98,15 @@ export const changes: Record<string, Change> = {
   leave: (run, { event: { unbegun } }) =>
     change(run, ({ id, done }: Call) => unbegun?.includes(id) && !done, { started: false }),
   /** A call that ran as the process died runs again only where its tool may run twice, or goes on from a handle. */
-  goOnElsewhere: (run, { event }) => {
+  goOnElsewhere: (run, { event, ask }) => {
     const { tools, config } = run.setup
     const after = event.tools ?? tools
     const isSafe = ({ name, kept }: Call): boolean =>
       [tools[name], after[name]].every((tool) => tool && (mayRepeat(tool) || (kept && tool.keepsHandle)))
     const isInDoubt = (it: Call) => due['running']?.(it) && !it.unloaded && it.name in tools && !isSafe(it)
     const asked = config.toolCalls.onInterrupted === 'approval' && { started: false, needs: 'approval' }
-    return { ...change(run, isInDoubt, asked || refusal), setup: { ...run.setup, tools: after } }
+    const isOpen = !asked && ask('hasOtherTools', run) && Object.values<Json>(tools).some((t) => t.handoff)
+    const [meant, patch] = isOpen ? [due['running'], { perhaps: true }] : [isInDoubt, asked || refusal]
+    return { ...change(run, meant, patch), setup: { ...run.setup, tools: after } }
   },
 }

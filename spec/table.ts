@@ -121,14 +121,13 @@ toolOutput          |                   | !some client                  | dispat
 
 # control: Deadlines pass once their time has come; a reply meets a run that waits for one; only a run at work is resumed.
 message             | REPLY             |                               | starting        | listen
-message             | STEER             |                               | checkingLimits  | steer
 backingOff          | PAUSE             |                               | PAUSED          | because paused
 PAUSED              | PAUSE, RESUMED    |                               | =               |
 PAUSED              | RESUME            | isForLater                    | =               | because sleeping, stop
 PAUSED              | RESUME            | some paused                   | dispatching     | wake
 PAUSED              | RESUME            |                               | checkingLimits  |
 PAUSED              | STEER             | some paused                   | dispatching     | wake, steer
-PAUSED              | STEER             |                               | checkingLimits  | steer
+message, PAUSED     | STEER             |                               | checkingLimits  | steer
 *                   | PAUSE             |                               | =               | pause
 *                   | RESUME            | isPausing                     | =               | wake
 *                   | STEER             |                               | =               | steer

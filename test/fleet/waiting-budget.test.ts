@@ -155,6 +155,16 @@ describe('a run whose shared budget is empty', () => {
     })
   })
 
+  it('is put off to a sooner date than the next window', async () => {
+    const { agent, store, empty } = setUp()
+    await empty()
+    const run = agent.run('Go.', { session: 's' })
+    await run.result
+    run.resume({ at: nextHour - minute })
+    expect(await run.result).toMatchObject({ reason: 'sleeping', wakeAt: nextHour - minute })
+    expect(checkSessionLog(store.read('s'))).toBeNull()
+  })
+
   it('keeps its deadline for when it works', async () => {
     const { agent, clock, empty } = setUp({ limits: { timeoutMs: minute } })
     await empty()

@@ -249,6 +249,29 @@ describe('a handoff', () => {
 })
 
 describe('a handoff that meets others', () => {
+  it('keeps to the rules of logs where a snapshot stands between the call and the end of its answer', async () => {
+    const store = memoryStore()
+    const book = tool('book', () => 'Booked.', { needsApproval: true })
+    // So long that a snapshot follows.
+    const read = tool('read', () => 'Money. '.repeat(20_000))
+    const desk = await open([calls([[toBilling], ['read'], ['book']]), text('Billing here.')])
+    const agent = createAgent({
+      model: desk.model('gpt-5'),
+      tools: [book, read, handoff(desk.billing, { name: 'billing' })],
+      toolCalls: { maxResultChars: 200_000 },
+      store,
+    })
+    const run = agent.run('Go.', { session: 'ann' })
+    const { pending = [] } = await run.result
+    const isPending = /"handoff":\{"to":"billing"/
+    expect(
+      store.read('ann').filter(({ type, data }) => type === 'snapshot' && isPending.test(data)),
+    ).toHaveLength(1)
+    for (const one of pending) run.approve(one)
+    expect((await run.result).output).toBe('Billing here.')
+    expect(await findUnlawful(store)).toEqual([])
+  })
+
   it('takes loaded skills back, and sends no model what another wants back with its answers', async () => {
     const desk = await open([
       call('load_skill', { name: 'reading' }),

@@ -58,6 +58,11 @@ const addTo = (fields: Fields, key: string, count = 1): void => {
 }
 const inSnapshots = (tampering: Tampering): Tampering => ({ ...tampering, needsSnapshot: true })
 const is = (type: string) => (entry: LogEntry) => typeOf(entry) === type
+const isRequestFailure = is('xstate.error.actor.model')
+const isWaitForBudget = (entry: LogEntry): boolean => {
+  const { code, wakeAt } = (eventOf(entry)['error'] ?? {}) as Fields
+  return isRequestFailure(entry) && code === 'shared_budget' && wakeAt !== undefined
+}
 
 /** Facts that a log tells in two places, or that only one state allows. */
 export const tamperings: readonly Tampering[] = [
@@ -114,12 +119,19 @@ export const tamperings: readonly Tampering[] = [
   edit('a cancel was a failure of the store', is('CANCEL'), (entry) => {
     eventOf(entry)['type'] = 'STORE_FAILED'
   }),
-  replace('the failure of a request is left out', is('xstate.error.actor.model'), () => []),
-  edit('a failure is of another kind', is('xstate.error.actor.model'), (entry) => {
+  replace(
+    'the failure of a request is left out',
+    (entry) => isRequestFailure(entry) && !isWaitForBudget(entry),
+    () => [],
+  ),
+  // It counts as no attempt, and logs do not say when a request begins: only the rest that it leads to tells of it.
+  inSnapshots(replace('a wait for a shared budget is left out', isWaitForBudget, () => [])),
+  edit('a failure is of another kind', isRequestFailure, (entry) => {
     const error = eventOf(entry)['error'] as Fields | undefined
     const { kind, code, usage } = error ?? {}
-    // A request that the budget refuses has its own code.
-    if (!error || usage || code === 'token_budget' || kind === 'context_overflow') return false
+    // Whatever its kind, a request that a budget refuses is told by its code.
+    if (!error || usage || /^(token|shared)_budget$/.test(String(code)) || kind === 'context_overflow')
+      return false
     error['kind'] = 'context_overflow'
     return true
   }),

@@ -111,7 +111,7 @@ function isUncleared({ type, output, arguments: edited, why, memo }: Json, featu
 function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Standing> {
   const { runs: begun = 0, inbox = 0, queued = 0, state, selected } = entry
   const { context } = state
-  const seen = { begun, inbox, queued, setup: context, runs: [...log.runs, context.runId] }
+  const seen = { begun, inbox, queued, setup: withHandoffs(context), runs: [...log.runs, context.runId] }
   checkTranscript(context, isRest(readRun(state).place))
   if (isPart) return { ...seen, isWhole: false }
   if (log.runs.length === 0) {
@@ -131,7 +131,13 @@ function readSnapshot(log: Standing, entry: Json, isPart: boolean): Partial<Stan
     throw broken('facts', `It returns to the run ${context.runId}, and no such run has ended.`)
   compare('number of runs', begun, log.begun)
   compare('inbox', [inbox, queued], [log.inbox, log.queued])
-  return { setup: context, runs: seen.runs }
+  return { setup: withHandoffs(context, log.setup?.handed), runs: seen.runs }
+}
+
+/** With the tools of the agents that the conversation was handed to, or is about to be once its calls are over. */
+function withHandoffs(context: Json, before?: Json): Json {
+  const pending = context.calls.flatMap(({ handoff }: Json) => (handoff ? [[handoff.to, handoff.tools]] : []))
+  return { ...context, handed: { ...before, ...Object.fromEntries(pending) } }
 }
 
 const isSame = (one: unknown, other: unknown): boolean =>

@@ -50,6 +50,8 @@ const withCounts = (run: Run, change: Partial<Counts>): Run => ({
 /** What the table of spec/ leaves to others: budgets, clocks, caps of calls, and what shields and guards say. */
 export const details: Details = {
   answers: {
+    // After a handoff, a run has the tools of the agent that speaks.
+    hasOtherTools: () => false,
     isAsleep: (run, { now }) => isAsleep(countsOf(run), now),
     isForLater: (_run, moment) => isForLater(moment),
     isNearBudget: (run) => findNear(run.setup.config, countsOf(run)) !== null,
@@ -342,12 +344,9 @@ function findFailureReason(actor: string, error: Json): string {
   const { kind, budget } = error ?? {}
   if (actor === 'error fitting' && kind === 'context_overflow') return kind
   if (actor !== 'error model') return 'internal'
+  if (kind === 'context_overflow') return kind
   if (budget !== undefined) return 'shared_budget'
-  const reasons: Record<string, string> = {
-    context_overflow: 'context_overflow',
-    incomplete: 'incomplete_response',
-  }
-  return reasons[kind] ?? 'provider_error'
+  return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
 }
 
 /**

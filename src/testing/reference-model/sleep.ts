@@ -47,7 +47,9 @@ export function moveSleep(before: Sleep, run: Run, next: Run, moment: Moment, ro
     }
   if (row.changes.includes('tellSteering') && run.steering > next.steering) wakeAt = null
   if (run.place === 'PAUSED' && next.place !== 'PAUSED') wakeAt = null
-  if (row.event === 'RESUME' && isForLater(moment)) wakeAt = later(event.at)
+  // A run that rests is put off to that date, whether it is sooner or later than the one before.
+  if (row.event === 'RESUME' && isForLater(moment))
+    wakeAt = run.place === 'PAUSED' ? event.at : later(event.at)
   if (row.conditions.includes('waitsForBudget')) wakeAt = later(event.error.wakeAt)
   const isOthers = next.place === 'PAUSED' && row.event !== 'RESUME' && (run.pausing || run.stop !== null)
   if (isEnd(next.place) || isOthers || (row.event === 'PAUSE' && run.place === 'backingOff')) wakeAt = null
