@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals'
 import type { JsonObject } from '../../machines/agent/json.js'
-import { type CallWatch, OpenCalls } from '../../src/mcp/client/elicitation/open-calls.js'
+import { type CallWatch, type KnownAnswer, OpenCalls } from '../../src/mcp/client/elicitation/open-calls.js'
 
 beforeEach(() => jest.useFakeTimers())
 afterEach(() => jest.useRealTimers())
@@ -8,7 +8,7 @@ afterEach(() => jest.useRealTimers())
 const minute = 60_000
 
 /** A call that its test ends. */
-function begin(calls: OpenCalls, key = 'k', timeoutMs = minute) {
+function begin(calls: OpenCalls, key = 'k', timeoutMs = minute, known: readonly KnownAnswer[] = []) {
   let [end, fail] = [(_result: JsonObject): void => undefined, (_error: Error): void => undefined]
   const made = new Promise<JsonObject>((resolve, reject) => {
     ;[end, fail] = [resolve, reject]
@@ -23,7 +23,7 @@ function begin(calls: OpenCalls, key = 'k', timeoutMs = minute) {
     },
     timeoutMs,
     timeoutError: () => new Error('silent'),
-    known: [],
+    known,
   })
   const next = (signal = new AbortController().signal) => call.next(signal, () => undefined)
   return { call, next, end, watch: () => watches[0], signal: () => watches[0]?.signal }
@@ -95,6 +95,25 @@ it('takes a question for the call that began last and asks nothing', async () =>
   void calls.ask({ n: 2 })
   expect(await Promise.all([one.next(), two.next()])).toEqual([{ asks: { n: 2 } }, { asks: { n: 1 } }])
   expect(await new OpenCalls().ask({})).toEqual({ action: 'cancel' })
+})
+
+it('gives an earlier answer once, and asks a person when the server does not take it', async () => {
+  const calls = new OpenCalls()
+  const seat = { message: 'Seat?' }
+  const { next } = begin(calls, 'k', minute, [[JSON.stringify(seat), { action: 'decline' }]])
+  expect(await calls.ask(seat)).toEqual({ action: 'decline' })
+  void calls.ask(seat)
+  expect(await next()).toEqual({ asks: seat })
+})
+
+it('keeps no more of what a client opens and never ends than its calls under way', async () => {
+  const calls = new OpenCalls()
+  const begun = Array.from({ length: 1_000 }, (_, i) => begin(calls, `call ${i}`))
+  for (let i = 0; i < 1_000; i += 1) void calls.ask({ i })
+  for (const { end } of begun) end({})
+  await jest.advanceTimersByTimeAsync(60 * minute)
+  expect(begun.filter((_, i) => calls.find(`call ${i}`))).toEqual([])
+  expect(jest.getTimerCount()).toBe(0)
 })
 
 it('ends with the run that waits for it', async () => {

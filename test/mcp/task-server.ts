@@ -38,7 +38,14 @@ export async function taskServer(form: TaskForm, { polls = 2 }: { polls?: number
     }
     return { ...task, ttlMs: null, pollIntervalMs: 50, ...outcome }
   }
-  const hooks = { away: 0, end: undefined as Task['end'], asks: undefined as Task['asks'] }
+  const hooks = {
+    away: 0,
+    end: undefined as Task['end'],
+    asks: undefined as Task['asks'],
+    /** How many answers it does not take, and what it says of it. */
+    refuses: 0,
+    refusal: undefined as string | undefined,
+  }
   const server = await httpServer(
     (request, response) => {
       const { _meta: meta } = request.params as { _meta?: Record<string, unknown> }
@@ -85,15 +92,19 @@ export async function taskServer(form: TaskForm, { polls = 2 }: { polls?: number
       if (task === undefined) return refuse(response, request.id)
       if (request.method === 'tasks/cancel') cancelled.push(taskId)
       if (request.method === 'tasks/get') task.polls += 1
-      if (request.method === 'tasks/update') task.answers.push(inputResponses)
+      if (request.method === 'tasks/update') {
+        hooks.refuses -= 1
+        if (hooks.refuses < 0) task.answers.push(inputResponses)
+        else if (hooks.refusal !== undefined) return refuse(response, request.id, hooks.refusal)
+      }
       return answer(request.method === 'tasks/result' ? result(taskId) : toWire(taskId, task))
     },
   )
   return { ...server, tasks, keys, cancelled, hooks }
 }
 
-function refuse(response: ServerResponse, id: unknown): true {
-  const error = { code: -32602, message: 'There is no such task.' }
+function refuse(response: ServerResponse, id: unknown, message = 'There is no such task.'): true {
+  const error = { code: -32602, message }
   response.writeHead(200, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ jsonrpc: '2.0', id, error }))
   return true

@@ -96,6 +96,51 @@ it('a task of the extension gets its answer also when the server was away', asyn
   expect(play.of('tool_result').map(({ content }) => content)).toEqual(['The answer of task-1.'])
 })
 
+describe('a task that does not take an answer', () => {
+  const answer = { action: 'accept', content: {} }
+
+  async function askedBy(refuses: number, refusal?: string) {
+    const made = await taskServer('extension')
+    const asks = { message: 'Seat?', requestedSchema: { type: 'object', properties: {} } }
+    Object.assign(made.hooks, { asks, refuses, refusal })
+    const turns = [call('web_go', {}), text('Done.')]
+    const theatre = await stage(turns, { tools: [await open({ url: made.url })] })
+    const play = theatre.run()
+    const asked: string[] = []
+    let at = await play.rest()
+    while (at.state === 'WAITING_FOR_INPUT') {
+      const [question] = at.pending
+      asked.push(question?.elicitation?.message ?? '')
+      play.run.addToolOutput(question?.callId ?? '', answer)
+      // oxlint-disable-next-line no-await-in-loop -- one rest after the other
+      at = await play.run.result
+    }
+    const results = play.of('tool_result').map(({ content }) => content)
+    return { asked, results, state: at.state, task: made.tasks.get('task-1') }
+  }
+
+  it('says why, and asks the person again', async () => {
+    const { asked, results } = await askedBy(1, 'There is no row 0.')
+    expect(asked).toEqual([
+      'Seat?',
+      expect.stringMatching(/^\[The last answer was refused: .*There is no row 0\..*\] Seat\?$/),
+    ])
+    expect(results).toEqual(['The answer of task-1.'])
+  })
+
+  it('and refuses each is given up after ten', async () => {
+    const { asked, results, state, task } = await askedBy(Infinity, 'No.')
+    expect([asked.length, state, task?.answers]).toEqual([10, 'COMPLETED', []])
+    expect(results).toEqual([expect.stringContaining('asks a person more than 10 times')])
+  })
+
+  it('and says nothing of it asks the person again after a while', async () => {
+    const { asked, results } = await askedBy(1)
+    expect(asked).toEqual(['Seat?', 'Seat?'])
+    expect(results).toEqual(['The answer of task-1.'])
+  })
+})
+
 it('the reference server of everything runs a tool that is a task', async () => {
   const everything = await open({ ...reference('everything'), name: 'all' })
   const turns = [call('all_simulate-research-query', { topic: 'tea' }), text('Done.')]

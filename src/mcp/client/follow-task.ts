@@ -16,6 +16,9 @@ const maxFailures = 6
 /** Milliseconds for taking a task back. */
 const cancelMs = 5_000
 
+/** Looks at a task that goes on to ask what was answered: a server may need a moment to take an answer. */
+const maxStaleLooks = 20
+
 export interface TaskFollowing {
   /** The server's, for people. */
   server: string
@@ -50,16 +53,13 @@ export async function followTask(
   })
   try {
     if (first) tell(first)
-    const { inputResponses = {} } = call.given
-    if (Object.keys(inputResponses).length > 0)
-      // What a server does not take, it asks again.
-      await ask('tasks/update', taskId, following, { params: { inputResponses } as JsonObject }).catch(() =>
-        signal.throwIfAborted(),
-      )
+    /** What the server may go on to ask until it has taken the answers. */
+    let given = call.given.inputResponses ?? {}
+    const refusal = Object.keys(given).length > 0 ? await giveAnswers(taskId, following) : undefined
     // What has made the task does not have its result.
     if (first?.status === 'working') await waitOn(systemClock, first.pollMs, signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
-    for (;;) {
+    for (let looks = 1; ; looks += 1) {
       signal.throwIfAborted()
       const state = readTask(await ask('tasks/get', taskId, following))
       const { status } = state
@@ -68,18 +68,52 @@ export async function followTask(
       if (status === 'cancelled') throw new ToolError('failed', `${name} has cancelled the task.`)
       if (status === 'input_required') {
         const { inputRequests = {} } = state
-        const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(inputResponses, key))
+        const isNew = Object.keys(inputRequests).some((key) => !Object.hasOwn(given, key))
         // By the older form the server asks over the connection, while it is asked for the result.
         if (state.inputRequests === undefined)
           return await ask('tasks/result', taskId, following, { timeoutMs: 0 })
-        if (isNew) return { resultType: 'input_required', inputRequests }
-      }
+        // A person is asked again, and no more often than in any call.
+        if (isNew || refusal !== undefined || looks >= maxStaleLooks)
+          return { resultType: 'input_required', inputRequests: explainAgain(inputRequests, given, refusal) }
+      } else given = {}
       await waitOn(systemClock, state.pollMs, signal)
     }
     /* oxlint-enable no-await-in-loop */
   } finally {
     stop()
   }
+}
+
+/** Why the server refuses the answers of its questions; undefined: it does not. */
+async function giveAnswers(taskId: string, following: TaskFollowing): Promise<string | undefined> {
+  const { signal, given } = following.call
+  try {
+    await ask('tasks/update', taskId, following, {
+      params: { inputResponses: given.inputResponses } as JsonObject,
+    })
+    return undefined
+  } catch (error) {
+    signal.throwIfAborted()
+    return describeError((error as Error).cause ?? error)
+  }
+}
+
+/** What a task asks, with the reason before each question whose answer was refused. */
+function explainAgain(
+  inputRequests: JsonObject,
+  given: Readonly<Record<string, unknown>>,
+  refusal: string | undefined,
+): JsonObject {
+  if (refusal === undefined) return inputRequests
+  return Object.fromEntries(
+    Object.entries(inputRequests).map(([key, request]) => {
+      const params = readProperty(request, 'params')
+      const message = readProperty(params, 'message')
+      if (!Object.hasOwn(given, key) || typeof message !== 'string') return [key, request]
+      const why = `[The last answer was refused: ${quoteText(refusal)}] ${message}`
+      return [key, { ...(request as JsonObject), params: { ...(params as JsonObject), message: why } }]
+    }),
+  )
 }
 
 /** Of the extension the task has it; by the older form it is asked for. */

@@ -1,7 +1,8 @@
 // What the suite starts as a client: it lists the tools of a server and calls each of them.
+import { createAgent } from '../../../dist/src/index.js'
 import { mcpTools } from '../../../dist/src/mcp/index.js'
 
-const { MCP_CONFORMANCE_CONTEXT: context = '{}' } = process.env
+const { MCP_CONFORMANCE_CONTEXT: context = '{}', MCP_CONFORMANCE_SCENARIO: scenario } = process.env
 const { toolCalls, client_id: clientId, client_secret: clientSecret } = JSON.parse(context)
 
 /** The authorization servers of the suite send the user back at once. */
@@ -22,18 +23,12 @@ function sample({ properties = {} }) {
   )
 }
 
-const server = await mcpTools({ url: process.argv.at(-1), name: 'suite', auth, onWarning: console.error })
-try {
-  const find = (name) => server.tools.find((tool) => tool.name === `suite_${name}`)
-  const rich = server.tools.find(({ parameters }) => '$defs' in parameters)
-  const echo = server.tools.find(({ parameters }) => 'schema' in (parameters.properties ?? {}))
-  const all = server.tools.map((tool) => ({
-    tool,
-    args: tool === echo && rich ? { schema: rich.parameters } : sample(tool.parameters),
-  }))
-  const calls = toolCalls?.map(({ name, arguments: args }) => ({ tool: find(name), args })) ?? all
-  for (const { tool, args } of calls) {
-    if (tool === undefined) continue
+/** In these the server asks in the middle of a call, and only a run can ask a person. */
+const asking = ['elicitation-sep1034-client-defaults', 'sep-2322-client-request-state']
+
+/** A call by hand: its arguments go to the server as they are, also where a model's would be refused. */
+async function callByHand(made) {
+  for (const { tool, args } of made) {
     const { signal } = new AbortController()
     const call = {
       signal,
@@ -47,6 +42,64 @@ try {
     const result = await tool.execute(args, call).catch((error) => error)
     console.error(tool.name, result)
   }
+}
+
+/** A model that makes the calls, one after the other. */
+function playCalls(made) {
+  const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
+  const base = { reasoning: '', refusal: null, complete: true, usage, model: 'played-1' }
+  const left = made.map(({ tool, args }, i) => ({
+    id: `c${i}`,
+    type: 'function',
+    function: { name: tool.name, arguments: JSON.stringify(args) },
+  }))
+  const request = () => {
+    const toolCalls = left.splice(0, 1)
+    const isLast = toolCalls.length === 0
+    return Promise.resolve({
+      ...base,
+      text: isLast ? 'Done.' : '',
+      toolCalls,
+      finishReason: isLast ? 'stop' : 'tool_calls',
+    })
+  }
+  return { provider: 'played', model: 'played-1', request }
+}
+
+/** Takes what a form has in its fields. */
+function acceptDefaults({ schema = {} }) {
+  const fields = Object.entries(schema.properties ?? {})
+  const content = fields.map(([name, field]) => [
+    name,
+    field.default ?? sample({ properties: { name: field } }).name,
+  ])
+  return { action: 'accept', content: Object.fromEntries(content) }
+}
+
+async function callInRun(made) {
+  const agent = createAgent({ model: playCalls(made), tools: [server] })
+  const run = agent.run('Call them.', { session: 's' })
+  let result = await run.result
+  while (result.state === 'WAITING_FOR_INPUT') {
+    for (const call of result.pending) run.addToolOutput(call, acceptDefaults(call.elicitation))
+    // oxlint-disable-next-line no-await-in-loop -- a server may ask again
+    result = await run.result
+  }
+  console.error(result)
+}
+
+const server = await mcpTools({ url: process.argv.at(-1), name: 'suite', auth, onWarning: console.error })
+try {
+  const find = (name) => server.tools.find((tool) => tool.name === `suite_${name}`)
+  const rich = server.tools.find(({ parameters }) => '$defs' in parameters)
+  const echo = server.tools.find(({ parameters }) => 'schema' in (parameters.properties ?? {}))
+  const all = server.tools.map((tool) => ({
+    tool,
+    args: tool === echo && rich ? { schema: rich.parameters } : sample(tool.parameters),
+  }))
+  const calls = toolCalls?.map(({ name, arguments: args }) => ({ tool: find(name), args })) ?? all
+  const made = calls.filter(({ tool }) => tool !== undefined)
+  await (asking.includes(scenario) ? callInRun(made) : callByHand(made))
 } finally {
   await server.close()
 }

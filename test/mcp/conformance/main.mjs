@@ -1,20 +1,24 @@
-// The official conformance suite against the server and the client: npm run test:mcp. A word after -- runs the parts whose names have it. The suite needs Node 22, which comes from the registry.
+// The official conformance suite against the server and the client: npm run test:mcp. A word after -- runs the parts whose names have it; --write puts the table into docs/mcp.md. The suite needs Node 22, which comes from the registry.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { outOfScope, taskScenarios } from './scope.mjs'
+import { tellConformance } from './table.mjs'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const suite = join(folder, 'node_modules/@modelcontextprotocol/conformance/dist/index.js')
 const out = mkdtempSync(join(tmpdir(), 'mcp-conformance-'))
 
+const { '@modelcontextprotocol/conformance': version } = JSON.parse(
+  readFileSync(join(folder, 'package.json'), 'utf8'),
+).dependencies
+
 function install() {
-  const wanted = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).dependencies
   const manifest = join(folder, 'node_modules/@modelcontextprotocol/conformance/package.json')
   const has = existsSync(manifest) && JSON.parse(readFileSync(manifest, 'utf8')).version
-  if (has === wanted['@modelcontextprotocol/conformance']) return true
+  if (has === version) return true
   const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
   return spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 2] }).status === 0
 }
@@ -90,39 +94,55 @@ const clientParts = revisions.flatMap((revision) =>
     name: `${revision} ${scenario}`,
     scenario,
     args: ['--command', client, '--spec-version', revision, '--scenario', scenario],
+    about: revision,
   })),
 )
-const [wanted = ''] = process.argv.slice(2)
+const writes = process.argv.includes('--write')
+const [wanted = ''] = process.argv.slice(2).filter((arg) => arg !== '--write')
 const allParts = [
-  ...revisions.map((name) => ({ side: 'server', name, args: ['--url', url, ...whole(name)] })),
-  ...taskScenarios.map((name) => ({ side: 'server', name, args: ['--url', url, '--scenario', name] })),
+  ...revisions.map((name) => ({ side: 'server', name, args: ['--url', url, ...whole(name)], about: name })),
+  ...taskScenarios.map((name) => ({
+    side: 'server',
+    name,
+    args: ['--url', url, '--scenario', name],
+    about: 'extension Tasks',
+  })),
   ...clientParts,
 ]
 const parts = allParts.filter(({ side, name }) => `${side}, ${name}`.includes(wanted))
 const used = { server: new Set(), client: new Set() }
 const wrong = []
+/** What each part came to. */
+const played = []
 /* oxlint-disable no-await-in-loop -- one after the other: two would be measured against each other */
-for (const { side, name, scenario: only, args } of parts) {
+for (const { side, name, scenario: only, args, about } of parts) {
   const rules = outOfScope[side]
   const whyNot = only === undefined ? undefined : findRule(rules, only)
   if (whyNot !== undefined) {
     used[side].add(whyNot)
+    played.push({ side, about, applies: false, passed: 0, failed: 0 })
     continue
   }
   const checks = await run(node, side, name, args)
   const tally = { passed: 0, outside: 0, failed: 0 }
+  /** By scenario. */
+  const cells = new Map(checks.map(({ scenario }) => [scenario, { passed: 0, outside: 0, failed: 0 }]))
   for (const { scenario, id, status, errorMessage } of checks) {
+    const cell = cells.get(scenario)
     const rule = findRule(rules, scenario, id)
     if (rule !== undefined) used[side].add(rule)
-    if (status !== 'FAILURE' && status !== 'WARNING') tally.passed += status === 'SUCCESS' ? 1 : 0
+    if (status !== 'FAILURE' && status !== 'WARNING') cell.passed += status === 'SUCCESS' ? 1 : 0
     else if (rule === undefined) wrong.push(`${side}, ${name}, ${scenario}, ${id}: ${errorMessage ?? status}`)
-    if (status === 'FAILURE' || status === 'WARNING') tally[rule === undefined ? 'failed' : 'outside'] += 1
+    if (status === 'FAILURE' || status === 'WARNING') cell[rule === undefined ? 'failed' : 'outside'] += 1
   }
-  const scenarios = new Set(checks.map(({ scenario }) => scenario)).size
+  for (const [scenario, cell] of cells) {
+    played.push({ side, about, applies: findRule(rules, scenario) === undefined, ...cell })
+    for (const key of Object.keys(tally)) tally[key] += cell[key]
+  }
   if (checks.length === 0 && name !== 'tasks-status-notifications')
     wrong.push(`${side}, ${name}: no check was run.`)
   console.log(
-    `${side}, ${name}: ${scenarios} scenarios, ${tally.passed} checks passed, ${tally.outside} do not apply, ${tally.failed} failed`,
+    `${side}, ${name}: ${cells.size} scenarios, ${tally.passed} checks passed, ${tally.outside} do not apply, ${tally.failed} failed`,
   )
 }
 /* oxlint-enable no-await-in-loop */
@@ -131,6 +151,8 @@ for (const side of wanted === '' ? ['server', 'client'] : [])
   for (const rule of outOfScope[side].keys())
     if (!used[side].has(rule))
       wrong.push(`${rule} of the ${side} is in scope.mjs, and the suite has no such check any more.`)
+if (wanted === '' && !tellConformance({ version, played, writes }))
+  wrong.push('The table of docs/mcp.md is not current: npm run test:mcp -- --write')
 for (const line of wrong) console.log(`FAILED: ${line}`)
 rmSync(out, { recursive: true, force: true })
 process.exitCode = wrong.length > 0 ? 1 : 0

@@ -71,10 +71,6 @@ const reasons = {
 }
 
 const clientReasons = {
-  'the fixture calls tools without a run, and only a run asks people (test/mcp/elicitation.test.ts)': [
-    'elicitation-sep1034-client-defaults',
-    'sep-2322-client-request-state',
-  ],
   'a model reads a schema without its dialect; by the dialect the arguments are checked': [
     'json-schema-2020-12-preservation:json-schema-2020-12-client-$schema-preserved',
   ],
@@ -82,6 +78,9 @@ const clientReasons = {
 
 const toRules = (because) =>
   new Map(Object.entries(because).flatMap(([why, names]) => names.map((name) => [name, why])))
+
+/** By side: why something does not apply, and the names of it. */
+export const reasonsBySide = { server: reasons, client: clientReasons }
 
 export const outOfScope = { server: toRules(reasons), client: toRules(clientReasons) }
 

@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { fileStore } from '../../../src/stores/file/index.js'
 import type { McpHandler } from '../../../src/mcp/server/index.js'
 import { buildServing } from '../../stores/child.js'
+import { readSessionAt } from '../../../src/core/sessions/replay-session.js'
+import { blockOf, nameRecord } from '../page-block.js'
 import { awaitTask, rpc, type RpcReply } from './support.js'
 
 interface Instance {
@@ -148,12 +150,12 @@ async function playPlain(session: string): Promise<string> {
   return textOf(reply.result)
 }
 
+const kinds = { task: playTask, plain: playPlain }
+type Kind = keyof typeof kinds
+const plays = Object.entries(kinds) as [Kind, (session: string) => Promise<string>][]
 const heads = { task: 0, plain: 0 }
 
-test.each([
-  ['task', playTask],
-  ['plain', playPlain],
-] as const)(
+test.each(plays)(
   'a run that nothing interrupts, by a %s',
   async (kind, play) => {
     expect(await play(`${kind}-0`)).toBe(answered)
@@ -164,26 +166,38 @@ test.each([
   60_000,
 )
 
-test.each([
-  ['task', playTask],
-  ['plain', playPlain],
-] as const)(
+/** The record after which the process died, and the state that the run has in it. */
+async function describeDeath(session: string, seq: number): Promise<string> {
+  const record = store.read(session).find((one) => one.seq === seq)
+  const { run } = await readSessionAt(store, session, seq)
+  return `${record ? nameRecord(record) : ''} | ${run?.context.state ?? 'not begun'}`
+}
+
+const isWhole = process.env['STATEWRIGHT_TESTS'] === 'all'
+const rows: string[] = []
+
+test.each(plays)(
   'the process that works is killed at each record, and the client of a %s gets the same answer, for one payment',
   async (kind, play) => {
-    const step = process.env['STATEWRIGHT_TESTS'] === 'all' ? 1 : 4
-    const table: string[] = []
+    const about = kind === 'task' ? 'with tasks' : 'without tasks'
     /* oxlint-disable no-await-in-loop -- one kill after the other */
-    for (let records = 1; records <= heads[kind]; records += step) {
+    for (let records = 1; records <= heads[kind]; records += isWhole ? 1 : 4) {
       const session = `${kind}-${records}`
       await crew.fill()
       const order = join(folder, 'kill')
       writeFileSync(order, `${session} ${records}`)
       const answer = await play(session)
-      const killed = existsSync(order) ? 'none' : 'one'
-      table.push(`${records}: ${killed} killed, ${payments(session)} paid, ${answer}`)
+      expect([records, existsSync(order), payments(session), answer]).toEqual([records, false, 1, answered])
+      const death = await describeDeath(session, records)
+      rows.push(`| ${about} | ${records}: ${death} | ${payments(session)} | ${answer} |`)
     }
     /* oxlint-enable no-await-in-loop */
-    expect(table).toEqual(table.map((line) => `${line.split(':')[0]}: one killed, 1 paid, ${answered}`))
   },
   300_000,
 )
+
+test('docs/mcp.md has the table of these kills: STATEWRIGHT_MCP_PAGE=write STATEWRIGHT_TESTS=all writes it', () => {
+  const head = '| the client is | killed after the record of | the run is | payments | the client gets |'
+  const played = [head, '| --- | --- | --- | --- | --- |', ...rows]
+  expect(blockOf('serverKills', played)).toEqual(isWhole ? played : expect.arrayContaining(played))
+})

@@ -70,6 +70,8 @@ export class OpenCall {
   readonly #abort = new AbortController()
   readonly #options: CallOptions
   readonly #forget: () => void
+  /** Each of them answers one question: a server that asks it again has not taken it. */
+  readonly #known: KnownAnswer[]
   readonly #asked: { params: Json; answer: (answer: ElicitationAnswer) => void }[] = []
   #end: Outcome | undefined
   #count = 0
@@ -80,6 +82,7 @@ export class OpenCall {
 
   constructor(options: CallOptions, forget: () => void) {
     this.#options = options
+    this.#known = [...options.known]
     this.#forget = forget
     this.#limitSilence()
     const onProgress = (report: JsonObject): void => {
@@ -125,14 +128,15 @@ export class OpenCall {
   }
 
   ask(params: Json): Promise<ElicitationAnswer> {
-    const text = JSON.stringify(params)
-    const known = this.#options.known.find(([asked]) => asked === text)
-    if (known) return Promise.resolve(known[1])
     this.#count += 1
     if (this.#count > maxRounds) {
       this.#abort.abort(askedTooOften())
       return Promise.resolve({ action: 'cancel' })
     }
+    const text = JSON.stringify(params)
+    const at = this.#known.findIndex(([asked]) => asked === text)
+    const [known] = at < 0 ? [] : this.#known.splice(at, 1)
+    if (known) return Promise.resolve(known[1])
     return new Promise((resolve) => {
       this.#asked.push({ params, answer: resolve })
       this.#keepFor(() => {

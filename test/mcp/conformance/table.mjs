@@ -1,0 +1,36 @@
+// The table of docs/mcp.md that says what the conformance suite came to, and what of it does not apply.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { table, written } from '../../../bench/block.mjs'
+import { reasonsBySide } from './scope.mjs'
+
+const page = fileURLToPath(new URL('../../../docs/mcp.md', import.meta.url))
+
+/** Whether the page says what was played; `writes`: it does from now on. */
+export function tellConformance({ version, played, writes }) {
+  const told = formatConformance(version, played)
+  if (writes) writeFileSync(page, written(readFileSync(page, 'utf8'), 'conformance', told))
+  return readFileSync(page, 'utf8').includes(told)
+}
+
+function formatConformance(version, played) {
+  const groups = [...new Set(played.map(({ side, about }) => `the ${side}, ${about}`))]
+  const rows = groups.map((group) => {
+    const cells = played.filter(({ side, about }) => `the ${side}, ${about}` === group)
+    return {
+      'played against': group,
+      'scenarios that pass': cells.filter(({ applies, failed }) => applies && failed === 0).length,
+      'checks that pass': cells.reduce((sum, { passed }) => sum + passed, 0),
+      'scenarios that fail': cells.filter(({ failed }) => failed > 0).length,
+      'scenarios that do not apply': cells.filter(({ applies }) => !applies).length,
+    }
+  })
+  const reasons = Object.entries(reasonsBySide).flatMap(([side, because]) =>
+    Object.entries(because).map(([why, names]) => ({
+      'of the': side,
+      'does not apply, because': why,
+      'scenarios, and checks of one (after a colon)': names.map((name) => `\`${name}\``).join(', '),
+    })),
+  )
+  return [`Version ${version} of the suite:`, table(rows), table(reasons)].join('\n\n')
+}

@@ -1,0 +1,38 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const page = fileURLToPath(new URL('../../docs/mcp.md', import.meta.url))
+
+/**
+ * The lines that docs/mcp.md has between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`. With STATEWRIGHT_MCP_PAGE=write the
+ * page has what was played from now on; give all of it then.
+ */
+export function blockOf(name: string, played: readonly string[]): string[] {
+  const section = new RegExp(`(<!-- bench:${name} -->\n)[^]*?(\n?<!-- /bench:${name} -->)`)
+  if (process.env['STATEWRIGHT_MCP_PAGE'] === 'write') {
+    const text = readFileSync(page, 'utf8')
+    writeFileSync(
+      page,
+      text.replace(section, (_, begin: string) => `${begin}${played.join('\n')}\n<!-- /bench:${name} -->`),
+    )
+  }
+  const [block = ''] = section.exec(readFileSync(page, 'utf8')) ?? []
+  return block.split('\n').slice(1, -1)
+}
+
+const words: Readonly<Record<string, string>> = {
+  opened: 'the session’s beginning',
+  start: 'the message',
+  'xstate.done.actor.model': 'the model’s answer',
+  CHILD_RESTS: 'the question',
+  TOOL_OUTPUT: 'the answer to the question',
+  APPROVE: 'the approval',
+  TOOL_RESULT: 'the result of the tool',
+}
+
+/** What a record of a log holds, in words. */
+export function nameRecord({ data, type }: { data: string; type: string }): string {
+  const { event } = JSON.parse(data) as { event?: { type: string } }
+  const name = event?.type ?? type
+  return words[name] ?? name
+}
