@@ -207,10 +207,12 @@ export function dbosSessions(
         sweepSessions(DBOS, agents, store, { workflowName, queueName, now: Date.now(), found })
       const news = createInboxPoll(agents, store, { againMs: sweepMs, found })
       // Sessions that other programs have put to sleep. One that DBOS drives is awake by then.
-      const alarms = (): Promise<void> =>
-        wakeSleepers(agents, store, ({ session, at }) =>
-          put({ session, base: `alarm:${session}:${at}`, attempt: 0 }),
-        )
+      const alarms = async (): Promise<void> => {
+        await wakeSleepers(agents, store, async ({ session, at }) => {
+          await put({ session, base: `alarm:${session}:${at}`, attempt: 0 })
+          return null
+        })
+      }
       timers.push(
         repeatEvery(sweepMs, look),
         repeatEvery(inboxPollMs, news),

@@ -63,7 +63,15 @@ const scenarios = {
   cut: { turns: [{ text, cutAfter: 2 }, { text: 'Whole.' }], onExhausted: 'loop' },
   hang: { turns: [{ text, chunkSize: 4, hang: 2 }], onExhausted: 'loop' },
   session: { turns: [{ text: 'You are Ann.' }], onExhausted: 'loop' },
-  order: { turns: [{ toolCalls: [{ name: 'wait_for_payment' }] }, { text: 'Sent.' }] },
+  order: {
+    turns: [
+      ({ body }) =>
+        body.messages.at(-1)?.role === 'tool'
+          ? { text: 'Sent.' }
+          : { toolCalls: [{ name: 'wait_for_payment' }] },
+    ],
+    onExhausted: 'loop',
+  },
 }
 
 function install() {

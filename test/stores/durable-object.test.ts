@@ -1,13 +1,17 @@
+import fc from 'fast-check'
 import {
   ConfigError,
   createAgent,
   defineAgents,
   defineTool,
+  type ModelProvider,
+  runSession,
   sleepUntil,
   StoreError,
 } from '../../src/index.js'
 import { durableObjectStore, wakeSessions } from '../../src/stores/durable-object/index.js'
-import { createOneCallModel } from '../support/manual-model.js'
+import { sampled } from '../support/extent.js'
+import { call, createOneCallModel, plainAnswer } from '../support/manual-model.js'
 import { describeStore } from './conformance.js'
 import { createObjectStorage } from './object-storage.js'
 import { createRecord, leaseRequest, refusal } from './support.js'
@@ -73,6 +77,65 @@ test('a record larger than a row may be comes back as it was, surrogate pairs at
   expect(store.read('s')).toEqual(records)
 })
 
+const minute = 60_000
+
+/**
+ * An object whose session sleeps for a minute each time that it is asked to. `behind`: how many milliseconds the clock of the run is
+ * behind the clock of the store, as where an event waits for its write; `stale`: how many the clock of the object is behind the alarm;
+ * `tick`: how many pass each time that it is read.
+ */
+function createObject({ behind = 0, naps = 1, stale = 0, tick = 0 } = {}) {
+  const start = 1_800_000_000_000
+  const own = { time: start }
+  const storage = createObjectStorage()
+  const clock = { now: () => own.time - behind, setTimeout: () => undefined, clearTimeout: () => undefined }
+  /** Cloudflare gives each instance another object for the same storage. */
+  const open = () => {
+    const store = durableObjectStore({
+      storage: Object.create(storage) as typeof storage,
+      now: () => (own.time += tick) - stale,
+    })
+    const wait = defineTool({
+      name: 'wait',
+      description: 'Waits.',
+      input: { type: 'object' },
+      polling: true,
+      execute: () => sleepUntil(own.time + minute),
+    })
+    const model: ModelProvider = {
+      provider: 'manual',
+      model: 'napper',
+      request: ({ messages }) => {
+        const results = messages.filter(({ role }) => role === 'tool').length
+        const asks = { toolCalls: [call(`c${results}`, 'wait')], finishReason: 'tool_calls' as const }
+        return Promise.resolve({ ...plainAnswer, ...(results < naps ? asks : { text: 'Sent.' }) })
+      },
+    }
+    const clerk = createAgent({ model, tools: [wait], store, clock })
+    return { store, clerk, agents: defineAgents({ clerk }) }
+  }
+  let instance = open()
+  return {
+    own,
+    storage,
+    get store() {
+      return instance.store
+    },
+    get agents() {
+      return instance.agents
+    },
+    begin: (session: string) => runSession(instance.agents, { session, input: 'Send it later.' }),
+    stateOf: (session: string) => instance.store.get(session)?.summary?.state,
+    /** The object ends, and the next request finds another instance. */
+    reopen: () => void (instance = open()),
+    /** Time passes until the alarm rings. Returns what its handler threw. */
+    async ring(lateMs = 0): Promise<unknown> {
+      own.time = Math.max(own.time, (storage.scheduled ?? Infinity) + lateMs)
+      return storage.ring(() => wakeSessions(instance.agents))
+    },
+  }
+}
+
 test('the alarm of the object rings when the first session is to be woken, and the session goes on', async () => {
   let time = 1_800_000_000_000
   const clock = { now: () => time, setTimeout: () => undefined, clearTimeout: () => undefined }
@@ -94,11 +157,99 @@ test('the alarm of the object rings when the first session is to be woken, and t
   storage.alarm = null
   time += 59_999
   await wakeSessions(agents)
-  expect([store.get('order')?.summary?.state, storage.alarm]).toEqual(['PAUSED', time + 10])
+  expect([store.get('order')?.summary?.state, storage.alarm]).toEqual(['PAUSED', time + 1000])
 
-  time += 1
+  time += 1000
   await wakeSessions(agents)
   expect(store.get('order')?.summary?.state).toBe('COMPLETED')
   expect(storage.alarm).toBeNull()
   await wakeSessions(agents)
+})
+
+describe('the alarm rings until no session sleeps', () => {
+  test('where the clock of the run is behind it: the session still sleeps by its own clock', async () => {
+    const object = createObject({ behind: 3 })
+    await object.begin('order')
+    await object.ring()
+    expect(object.stateOf('order')).toBe('PAUSED')
+    expect(object.storage.scheduled).toBeGreaterThan(object.own.time)
+    await object.ring()
+    expect(object.stateOf('order')).toBe('COMPLETED')
+    expect(object.storage.scheduled).toBeNull()
+  })
+
+  test('where the clock of the object is behind the alarm that rings', async () => {
+    const object = createObject({ stale: 40 })
+    await object.begin('order')
+    await object.ring()
+    expect(object.stateOf('order')).toBe('PAUSED')
+    await object.ring()
+    expect(object.stateOf('order')).toBe('COMPLETED')
+  })
+
+  test('where another request works on the session: it is woken afterwards, and the others at once', async () => {
+    const object = createObject()
+    await object.begin('busy')
+    await object.begin('order')
+    const lease = object.store.acquire('busy', { ...leaseRequest, ttlMs: 10 * minute })
+    expect(await object.ring()).toBeUndefined()
+    expect(['busy', 'order'].map(object.stateOf)).toEqual(['PAUSED', 'COMPLETED'])
+    object.store.release(lease)
+    expect(await object.ring()).toBeUndefined()
+    expect(object.stateOf('busy')).toBe('COMPLETED')
+  })
+
+  test('where a session fails: the others are woken, and it is tried a minute later', async () => {
+    const object = createObject()
+    await object.begin('a')
+    await object.begin('b')
+    const failing = { context: (session: string) => (session === 'a' ? Promise.reject(new Error('no')) : {}) }
+    object.own.time += minute
+    const thrown = await object.storage.ring(() => wakeSessions(object.agents, failing))
+    expect(thrown).toMatchObject({ code: 'host_function_failed' })
+    expect(['a', 'b'].map(object.stateOf)).toEqual(['PAUSED', 'COMPLETED'])
+    expect(object.storage.scheduled).toBe(object.own.time + minute)
+    await object.ring()
+    expect(object.stateOf('a')).toBe('COMPLETED')
+  })
+
+  test('once a minute, and no oftener, for what no agent here goes on with', async () => {
+    const object = createObject()
+    object.store.timers.set([{ id: 'wake:stranger', at: object.own.time, data: '{"agent":"other"}' }])
+    expect(object.storage.scheduled).toBe(object.own.time + 10)
+    await object.ring()
+    expect(object.storage.scheduled).toBe(object.own.time + minute)
+  })
+
+  test('whatever the clocks do, and whenever the object ends', async () => {
+    const steps = fc.array(fc.record({ lateMs: fc.nat(30), ends: fc.boolean() }), {
+      minLength: 12,
+      maxLength: 12,
+    })
+    const clocks = fc.record({
+      behind: fc.nat(20),
+      stale: fc.nat(20),
+      naps: fc.integer({ min: 1, max: 3 }),
+      tick: fc.nat(2),
+    })
+    await fc.assert(
+      fc.asyncProperty(clocks, steps, async (given, moments) => {
+        const object = createObject(given)
+        const { time } = object.own
+        await object.begin('order')
+        for (const { lateMs, ends } of moments) {
+          if (object.stateOf('order') === 'COMPLETED') break
+          if (ends) object.reopen()
+          // While it sleeps, the alarm is to ring.
+          expect(object.storage.scheduled).not.toBeNull()
+          // oxlint-disable-next-line no-await-in-loop -- one ring after the other
+          expect(await object.ring(lateMs)).toBeUndefined()
+        }
+        expect(object.stateOf('order')).toBe('COMPLETED')
+        expect(object.storage.scheduled).toBeNull()
+        expect(object.own.time).toBeLessThan(time + given.naps * (minute + 10_000))
+      }),
+      { numRuns: sampled(40) },
+    )
+  })
 })

@@ -17,27 +17,33 @@ export function mayWake(agents: Agents, { agent: name, version }: Alarm): boolea
   return agents.findAgentFor({ hash: '', name, ...(version !== undefined && { version }) }) !== undefined
 }
 
+/** How long a session still sleeps, in milliseconds; null: its alarm may be forgotten. */
+export type SleepLeft = number | null
+
 /**
- * Hands each session whose time has come to an engine, and then forgets its alarm. An engine that is handed one alarm twice wakes the
- * session once.
+ * Hands each session whose time has come to an engine, and then forgets its alarm, or moves it for a session that still sleeps. An
+ * engine that is handed one alarm twice wakes the session once. Says whether there was any.
  */
 export async function wakeSleepers(
   agents: Agents,
   { timers }: SessionStore,
-  wake: (alarm: DueAlarm) => Promise<void>,
-): Promise<void> {
-  if (!timers) return
+  wake: (alarm: DueAlarm) => Promise<SleepLeft>,
+): Promise<boolean> {
+  if (!timers) return false
   let after: StoredTimer | undefined
+  let hasWoken = false
   /* oxlint-disable no-await-in-loop -- one after the other */
   for (;;) {
     const due = (await timers.listDue({ limit: pageSize, after })).timers
     for (const timer of due) {
       const alarm = parseAlarm(timer)
       if (alarm === null || !mayWake(agents, alarm)) continue
-      await wake({ ...alarm, at: timer.at })
-      await timers.move({ id: timer.id, from: timer.at, to: null })
+      const left = await wake({ ...alarm, at: timer.at })
+      const to = left === null ? null : (await timers.listDue({ limit: 1 })).now + Math.max(1, left)
+      await timers.move({ id: timer.id, from: timer.at, to })
+      hasWoken = true
     }
-    if (due.length < pageSize) return
+    if (due.length < pageSize) return hasWoken
     after = due.at(-1)
   }
   /* oxlint-enable no-await-in-loop */

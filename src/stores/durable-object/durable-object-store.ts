@@ -28,8 +28,15 @@ export interface DurableObjectStoreOptions {
   now?: () => number
 }
 
-/** An alarm is never set nearer than this. */
-const leastAlarmMs = 10
+/** How soon the alarm rings, at the earliest. */
+const soonestMs = 10
+/**
+ * The same after it has rung: an alarm that is set to the time at which it rings is forgotten, and the clock of the object may be
+ * behind that time.
+ */
+const soonestAgainMs = 1000
+/** What nothing here has woken is for agents of another deployment, or for another program. */
+const overdueMs = 60_000
 
 /** Cloudflare runs one instance of an object at a time, so that leases of another one are void. */
 const instances = new WeakMap<ObjectStorage, string>()
@@ -50,6 +57,8 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   const tables = translateErrors(() => openTables(storage))
   const timers = createTableTimers(now, tables.timers)
   let isClosed = false
+  /** Until when all that is due has been read. */
+  let readUntil = Number.MIN_SAFE_INTEGER
 
   const use = <Value>(work: () => Value): Value => {
     if (isClosed) throw new StoreError('store_unavailable', 'The store is closed. Open it again.')
@@ -57,14 +66,19 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
   }
   const write = <Value>(work: () => Value): Value => use(() => storage.transactionSync(work))
 
-  /** Changes timers, and sets the alarm to the first. An object whose alarm cannot be set is reset by Cloudflare. */
-  const writeTimers = <Value>(work: () => Value): Value => {
+  /**
+   * Changes timers, and sets the alarm to the first; `isRung`: it has rung, and what was due has been read and woken. An object whose
+   * alarm cannot be set is reset by Cloudflare.
+   */
+  const writeTimers = <Value>(work: () => Value, isRung = false): Value => {
     const value = write(work)
-    const first = use(() => tables.findFirstTime())
-    // One that has just rung too early would be forgotten if it were set to the same time.
-    const alarm =
-      first === null ? storage.deleteAlarm() : storage.setAlarm(Math.max(first, now() + leastAlarmMs))
-    void alarm.catch(() => undefined)
+    const time = now()
+    const first = use(() =>
+      tables.findFirstTime(isRung ? readUntil : Number.MIN_SAFE_INTEGER, time + overdueMs),
+    )
+    const soonest = time + (isRung ? soonestAgainMs : soonestMs)
+    const set = first === null ? storage.deleteAlarm() : storage.setAlarm(Math.max(first, soonest))
+    void set.catch(() => undefined)
     return value
   }
 
@@ -211,8 +225,12 @@ export function durableObjectStore(options: DurableObjectStoreOptions): SyncSess
 
     timers: {
       get: (id) => use(() => timers.get(id)),
-      set: (given) => writeTimers(() => timers.set(given)),
-      listDue: (options) => use(() => timers.listDue(options)),
+      set: (given) => writeTimers(() => timers.set(given), given.length === 0),
+      listDue(options) {
+        const due = use(() => timers.listDue(options))
+        readUntil = due.now
+        return due
+      },
       list: (options) => use(() => timers.list(options)),
       move: (step) => writeTimers(() => timers.move(step)),
     },

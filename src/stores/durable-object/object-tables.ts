@@ -111,9 +111,11 @@ export function openTables({ sql }: ObjectStorage) {
         run('DELETE FROM statewright_timers WHERE id = ?', id)
       },
     } satisfies TimerTable,
-    /** When the first timer is due; null: there is none. */
-    findFirstTime: (): number | null =>
-      run<{ at: number | null }>('SELECT min(at) AS at FROM statewright_timers')[0]?.at ?? null,
+    /** When the first timer is due; one that was due at `past` counts as `then`. Null: there is none. */
+    findFirstTime(past: number, then: number): number | null {
+      const query = 'SELECT min(CASE WHEN at > ? THEN at ELSE ? END) AS at FROM statewright_timers'
+      return run<{ at: number | null }>(query, past, then)[0]?.at ?? null
+    },
   }
 }
 

@@ -82,7 +82,10 @@ test('what other programs have put to sleep is handed to an engine when its time
   ])
   const woken: string[] = []
   const look = () =>
-    wakeSleepers(agents, store, ({ session, at }) => Promise.resolve(void woken.push(`${session} ${at}`)))
+    wakeSleepers(agents, store, ({ session, at }) => {
+      woken.push(`${session} ${at}`)
+      return Promise.resolve(null)
+    })
   await look()
   expect(woken).toEqual([])
   clock.increment(hour)
