@@ -39,7 +39,7 @@ export function createObjectStorage() {
         ringing = null
       }
     },
-    close: () => database.close(),
+    close: (): void => void database.close(),
     sql: {
       exec: (query: string, ...values: (string | number | null)[]) => {
         if (values.length === 0 && query.includes(';')) {
