@@ -1,3 +1,5 @@
+import type { ShareForm } from './protocol.js'
+
 /** The addresses of the server, for both sides. */
 export const paths = {
   chart: '/api/chart',
@@ -10,6 +12,8 @@ export const paths = {
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
   moments: (id: string, from: number, to: number): string =>
     `${paths.session(id)}/moments?from=${from}&to=${to}`,
+  share: (id: string, { form, texts }: { form: ShareForm; texts: boolean }): string =>
+    `${paths.session(id)}/share?form=${form}&texts=${texts ? 1 : 0}`,
   answers: (id: string): string => `${paths.session(id)}/answers`,
   fork: (id: string): string => `${paths.session(id)}/fork`,
   compare: (a: string, b: string): string => `/api/compare?${new URLSearchParams({ a, b }).toString()}`,
@@ -38,6 +42,7 @@ export type Route =
   | { method: 'GET'; to: 'session' | 'end'; id: string }
   | { method: 'GET'; to: 'moment'; id: string; seq: number }
   | { method: 'GET'; to: 'moments'; id: string; first: number; last: number }
+  | { method: 'GET'; to: 'share'; id: string; form: ShareForm; texts: boolean }
   | { method: 'GET'; to: 'compare'; a: string; b: string }
   | { method: 'GET'; to: 'live'; id: string | null; after: number }
   | { method: 'POST'; to: 'answers' | 'fork'; id: string }
@@ -101,6 +106,12 @@ function parseSessionRoute(
   }
   if (seq !== undefined) return null
   if (part === 'end') return { method: 'GET', to: part, id }
+  if (part === 'share') {
+    const form = (['page', 'card'] as const).find((one) => one === given.get('form'))
+    return form === undefined
+      ? null
+      : { method: 'GET', to: part, id, form, texts: given.get('texts') !== '0' }
+  }
   if (part === 'answers' || part === 'fork') return { method: 'POST', to: part, id }
   if (part !== 'moments') return null
   const [first, last] = [given.get('from') ?? '', given.get('to') ?? '']

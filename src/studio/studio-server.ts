@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { describeError } from '../core/base/describe-error.js'
 import { isForHere, isFromHere, isSecret, listenHere, newSecret } from './loopback.js'
+import { renderShared } from './export-session.js'
 import type { SessionActions } from './session-actions.js'
 import type { Prefetcher } from './prefetch.js'
 import type { LiveFeed } from './live-feed.js'
@@ -130,6 +131,10 @@ function resolveRoute(
       return views.getMoment(route.id, route.seq)
     case 'moments':
       return views.getMoments(route.id, route.first, route.last)
+    case 'share':
+      return views.exportSession(route.id).then(async (session) => ({
+        content: await renderShared(session, route),
+      }))
     case 'compare':
       return views.compareSessions(route.a, route.b)
     case 'answers':

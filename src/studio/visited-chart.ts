@@ -246,19 +246,32 @@ function drawWay(row: Row, target: Box | undefined, lanes: { count: number }): s
 
 const joinIds = (ids: readonly string[]): string => escapeXml(ids.join('\n')).replaceAll('\n', '&#10;')
 
-/** The plain words of transitions, as the overview has them. */
+/** The plain words of transitions, as the overview has them: servers have no parser of pictures. */
 function readWords({ sheets }: ChartView): ReadonlyMap<string, string> {
-  // The content security policy forbids style elements, even where nothing is shown.
-  const text = (sheets[0]?.svg ?? '<svg/>').replace(styleElement, '')
-  const parsed = new DOMParser().parseFromString(text, 'image/svg+xml')
+  const words = (sheets[0]?.svg ?? '').matchAll(
+    /<g class="word" data-transition="([^"]*)">(<text [^]*?<\/text>)<\/g>/g,
+  )
   const byIds = new Map<string, string[]>()
-  for (const word of parsed.querySelectorAll('.word[data-transition]')) {
-    const ids = word.getAttribute('data-transition') ?? ''
-    byIds.set(ids, [...(byIds.get(ids) ?? []), word.textContent.trim()])
+  for (const [, ids = '', text = ''] of words) {
+    const plain = unescapeXml(text.replaceAll(/<[^>]*>/g, '')).trim()
+    byIds.set(ids, [...(byIds.get(ids) ?? []), plain])
   }
   return new Map(
-    [...byIds].flatMap(([ids, lines]) => ids.split('\n').map((id) => [id, lines.join(' ')] as const)),
+    [...byIds].flatMap(([ids, lines]) =>
+      unescapeXml(ids)
+        .split('\n')
+        .map((id) => [id, lines.join(' ')] as const),
+    ),
   )
+}
+
+function unescapeXml(text: string): string {
+  return text
+    .replaceAll('&#10;', '\n')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&amp;', '&')
 }
 
 function escapeXml(text: string): string {

@@ -15,6 +15,7 @@ export const studioRoutes: Record<StudioRoute['to'], true> = {
   moment: true,
   moments: true,
   compare: true,
+  share: true,
   live: true,
   answers: true,
   fork: true,

@@ -10,6 +10,8 @@ import type {
   PackedMoments,
   Refusal,
   SessionsView,
+  SharedView,
+  ShareForm,
   SessionView,
   VisitsView,
 } from '../protocol.js'
@@ -28,6 +30,7 @@ export interface Source {
   session: (id: string) => Promise<SessionView>
   moments(id: string, from: number, to: number): Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
+  share: (id: string, as: { form: ShareForm; texts: boolean }) => Promise<SharedView>
   answer(id: string, answer: Answer): Promise<Done>
   fork(id: string, request: ForkRequest): Promise<Done>
   /** Returns a function that ends the subscription. */
@@ -55,6 +58,7 @@ export function createServerSource(): Source {
     session: (id) => getJson(paths.session(id)),
     moments: (id, from, to) => getJson(paths.moments(id, from, to)),
     compare: (a, b) => getJson(paths.compare(a, b)),
+    share: (id, as) => getJson(paths.share(id, as)),
     answer: (id, answer) => postJson(paths.answers(id), answer),
     fork: (id, request) => postJson(paths.fork(id), request),
     live: (session, hear) => {
@@ -107,6 +111,7 @@ export function createFileSource(island: { textContent: string | null } | null):
     session: (id) => (id === session.session.id ? Promise.resolve(session) : refuse()),
     moments: () => Promise.resolve(moments),
     compare: refuse,
+    share: refuse,
     answer: refuse,
     fork: refuse,
     live: () => () => undefined,

@@ -9,6 +9,7 @@ import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layo
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { MomentCache } from './moment-cache.js'
 import { useOpenedSession } from './use-opened-session.js'
+import { ShareDialog } from './share-dialog.js'
 import { Slider } from './slider.js'
 import type { Source } from './data-source.js'
 import { mayResume, RunHead } from './run-head.js'
@@ -109,6 +110,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [ms, setMs] = useState(0)
   const [tab, setTab] = useState<Tab>('transcript')
   const [fork, setFork] = useState<{ wanted: WhatIf | null; seq?: number } | null>(null)
+  const [isSharing, setSharing] = useState(false)
   const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
   const [areLanesShown, showLanes] = useState(true)
@@ -243,6 +245,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         view={view}
         steps={steps}
         onFork={canAct ? (seq) => setFork({ wanted: null, seq }) : null}
+        onShare={source.isFile ? null : () => setSharing(true)}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
         onPlace={go}
       />
@@ -355,6 +358,14 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         />
       </footer>
       <Announcer text={`${row.label}. ${formatStatePath(row.to)}`} />
+      {isSharing && (
+        <ShareDialog
+          id={id}
+          seq={row.seq}
+          load={(as) => source.share(id, as)}
+          onClose={() => setSharing(false)}
+        />
+      )}
       {fork && (
         <ForkDialog
           seq={forkRow.seq}

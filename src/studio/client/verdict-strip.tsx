@@ -10,13 +10,15 @@ interface VerdictProps {
   steps: readonly RunStep[]
   /** Null when forks are not possible. */
   onFork: ((seq: number) => void) | null
+  /** Null in a file, which is shared as it is. */
+  onShare: (() => void) | null
   /** Null when there is nothing to resume. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
 }
 
 /** What stopped the session, in a sentence, and what it took: each part leads to its records, one after the other. */
-export function VerdictStrip({ view, steps, onFork, onResume, onPlace }: VerdictProps) {
+export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }: VerdictProps) {
   const { verdict, rows, session } = view
   const [trouble, setTrouble] = useState('')
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
@@ -37,6 +39,11 @@ export function VerdictStrip({ view, steps, onFork, onResume, onPlace }: Verdict
           {onFork && hasStopped && verdict.seq > 1 && (
             <button type="button" class="quiet-button" onClick={() => onFork(verdict.seq - 1)}>
               Fork before it
+            </button>
+          )}
+          {onShare && (
+            <button type="button" class="quiet-button" onClick={onShare}>
+              Share
             </button>
           )}
           {onResume && (

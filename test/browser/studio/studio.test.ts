@@ -8,6 +8,7 @@ import { describeOneFile } from './one-file.js'
 import { describeRun } from './run.js'
 import { describeSessionList } from './session-list.js'
 import { describeSessionSearch } from './session-search.js'
+import { describeShare } from './share.js'
 import { describeSleep } from './sleep.js'
 import { describeStrangers } from './strangers.js'
 import { describeTranscript } from './transcript.js'
@@ -25,6 +26,7 @@ describeGlance()
 describeTranscript()
 describeWhatIf()
 describeOneFile()
+describeShare()
 describeEmbedded()
 describeSleep()
 describeAnswers()

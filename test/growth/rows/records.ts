@@ -328,7 +328,7 @@ export const recordRows: readonly Row[] = [
   }),
   row({
     name: 'all that the studio shows of a session',
-    covers: [],
+    covers: ['studio share'],
     from: 25,
     atMost: 400,
     prepare: kept,

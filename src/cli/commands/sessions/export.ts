@@ -15,15 +15,20 @@ import { type ParsedOptions, parseOptions } from '../../parse-options.js'
 import { escapeJson } from '../../render/json-renderer.js'
 import { formatTimestamp } from '../../render/format-time.js'
 import { collectToolNames } from '../../render/format-transcript.js'
+import type { ShareOptions } from '../../../studio/export-session.js'
 import type { TestExport } from './export-test.js'
 import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
   markdown: { about: 'the conversation as Markdown, for people' },
   html: { about: 'one HTML file that shows it like the studio, to share' },
+  card: {
+    about: 'a picture (SVG) of what was asked, the way on the chart, the times, the verdict and the cost',
+  },
+  'without-texts': { about: 'html and card: states, times, costs and names of tools alone' },
   as: {
     value: 'FORM',
-    about: 'json (the default), markdown, html, or test: a test that replays it without a model',
+    about: 'json (the default), markdown, html, card, or test: a test that replays it without a model',
   },
   out: { short: 'o', value: 'FILE', about: 'write to a file instead of stdout' },
   force: { short: 'f', about: 'replace an existing file' },
@@ -46,13 +51,14 @@ const options = {
 
 export const exportCommand: Command = {
   name: 'sessions export',
-  about: 'Exports a session as JSON (for restoreSession), Markdown, an HTML page or a test.',
+  about: 'Exports a session as JSON (for restoreSession), Markdown, an HTML page, a picture or a test.',
   positional: 'ID',
   options,
   notes: [
     'Examples:\n' +
       '  statewright sessions export 6f1c… --out session.json\n' +
       '  statewright sessions export 6f1c… --html --out session.html\n' +
+      '  statewright sessions export 6f1c… --card --without-texts --out session.svg\n' +
       '  statewright sessions export 6f1c… --markdown | less\n' +
       '  statewright sessions export 6f1c… --as test --agent ./agent.mjs --out test/refund.test.mjs',
   ],
@@ -74,8 +80,11 @@ export const exportCommand: Command = {
     await withSessionStore(text('store'), io, async (store) => {
       const { id: found, summary } = await findSession(store, id)
       const content =
-        form === 'html'
-          ? await formatHtml(store, found)
+        form === 'html' || form === 'card'
+          ? await share(store, found, {
+              form: form === 'card' ? 'card' : 'page',
+              texts: !has('without-texts'),
+            })
           : await formatSession(store, found, form === 'markdown' ? (summary?.title ?? '') : undefined)
       if (out === undefined) io.stdout.write(content)
       else await writeExport(content, out, has('force'), io)
@@ -86,7 +95,7 @@ export const exportCommand: Command = {
 
 type ExportOptions = ParsedOptions<keyof typeof options>
 
-const forms = ['json', 'markdown', 'html', 'test'] as const
+const forms = ['json', 'markdown', 'html', 'card', 'test'] as const
 const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
 /** @throws {CliError} for contradictory forms and options */
@@ -94,6 +103,7 @@ function parseForm({ has, text }: ExportOptions): (typeof forms)[number] {
   const asked = [
     ...(has('html') ? ['html'] : []),
     ...(has('markdown') ? ['markdown'] : []),
+    ...(has('card') ? ['card'] : []),
     text('as') ?? [],
   ].flat()
   const form = forms.find((name) => name === (asked[0] ?? 'json'))
@@ -103,6 +113,8 @@ function parseForm({ has, text }: ExportOptions): (typeof forms)[number] {
       `${asked.map((name) => `--${name}`).join(' and ')} exclude each other: choose one form.`,
     )
   const stray = form === 'test' ? undefined : testOnlyOptions.find((name) => has(name))
+  if (has('without-texts') && form !== 'html' && form !== 'card')
+    throw badUsageError('--without-texts goes with --html or --card.', '--without-texts')
   if (stray !== undefined) throw badUsageError(`--${stray} goes with --as test.`, `--${stray}`)
   return form
 }
@@ -139,9 +151,9 @@ async function formatSession(store: SessionStore, id: string, title: string | un
 }
 
 /** Loaded on demand: other commands do not need it. */
-async function formatHtml(store: SessionStore, id: string): Promise<string> {
+async function share(store: SessionStore, id: string, options: ShareOptions): Promise<string> {
   const { exportSession } = await import('../../../studio/export-session.js')
-  return exportSession(store, id)
+  return exportSession(store, id, options)
 }
 
 /** A new file is readable by its owner only, like the store; a replaced file keeps its mode. */

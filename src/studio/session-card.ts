@@ -1,0 +1,164 @@
+import { escapeXml } from '../diagram/state-card.js'
+import { createTimeAxis } from './client/timeline-axis.js'
+import { formatCount, formatDuration, formatMoney, formatShort } from './client/format.js'
+import { listSeenBars, placeBars } from './client/timeline-layout.js'
+import type { Bar, ExportedSession, SessionView } from './protocol.js'
+import { drawVisitedChart } from './visited-chart.js'
+
+/** Pixels: as wide and high as links are previewed. */
+const [width, height] = [1200, 630]
+const [left, chartLeft] = [44, 772]
+const plotWidth = chartLeft - left - 36
+const font = 'font-family="Helvetica,Arial,sans-serif"'
+const ink = '#1f2328'
+const quiet = '#59636e'
+const accent = '#0969da'
+
+/** A session as one picture (SVG): what was asked, the chart with the way of the run, its times, the verdict and what it cost. */
+export function drawCard({ session: view, chart }: ExportedSession): string {
+  const { session, verdict, rows } = view
+  const known = new Map(chart.transitions.map((one) => [one.id, one]))
+  const visited = new Set(
+    rows.flatMap(({ to, taken }) => [
+      ...[
+        ...to,
+        ...taken.flatMap((id) => [known.get(id)?.source ?? '', known.get(id)?.target ?? '']),
+      ].flatMap(listPaths),
+      ...taken,
+    ]),
+  )
+  const title = wrapWords(session.title || session.name || session.id, 38, 2)
+  const said = wrapWords(verdict.text, 68, 4)
+  const parts = [
+    `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
+    ...title.map((line, i) => drawWords(line, left, 76 + i * 42, { size: 34, isBold: true })),
+    `<rect x="${left}" y="${96 + (title.length - 1) * 42}" width="5" height="${said.length * 27 + 12}" fill="${toneOf(view)}"/>`,
+    ...said.map((line, i) =>
+      drawWords(line, left + 20, 122 + (title.length - 1) * 42 + i * 27, { size: 19, colour: quiet }),
+    ),
+    ...drawNumbers(view),
+    ...drawWaterfall(view),
+    ...drawChart(drawVisitedChart(chart, visited)),
+    drawWords('statewright', left, height - 26, { size: 15, colour: quiet }),
+  ]
+  const name = toPlain(title.join(' '))
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${name}">\n${parts.join('\n')}\n</svg>\n`
+}
+
+/** Without signs that cannot be seen, such as those that turn the direction. */
+const toPlain = (text: string): string => escapeXml(text.replaceAll(/\p{Cf}/gu, ''))
+
+const listPaths = (path: string): string[] =>
+  path.split('.').map((_, i, parts) => parts.slice(0, i + 1).join('.'))
+
+function toneOf({ verdict: { state }, session }: SessionView): string {
+  if (session.standing === 'damaged' || state === 'ERROR' || state === 'BLOCKED') return '#cf222e'
+  if (state === 'COMPLETED') return '#1a7f37'
+  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED' ? '#8250df' : '#9a6700'
+}
+
+function drawNumbers({ rows, verdict }: SessionView): string[] {
+  const [first, last] = [rows[0], rows.at(-1)]
+  const steps = new Set(rows.filter(({ step }) => step > 0).map(({ run, step }) => `${run} ${step}`)).size
+  const failed = rows.flatMap(({ calls }) => calls).filter(({ status }) => status !== 'ok').length
+  const numbers: [value: string, name: string][] = [
+    [formatDuration((last?.at ?? 0) - (first?.at ?? 0)), 'in all'],
+    [String(steps), steps === 1 ? 'step' : 'steps'],
+    [formatShort(last?.tokens ?? 0), 'tokens'],
+    [`${verdict.isCostWhole ? '' : '≥ '}${formatMoney(verdict.cost)}`, 'cost'],
+    ...(failed > 0
+      ? [
+          [String(failed), `${formatCount(failed, 'call')} without success`.replace(/^\S+ /, '')] as [
+            string,
+            string,
+          ],
+        ]
+      : []),
+  ]
+  return numbers.flatMap(([value, name], i) => [
+    drawWords(value, left + i * 132, 322, { size: 24, isBold: true }),
+    drawWords(name, left + i * 132, 344, { size: 14, colour: quiet }),
+  ])
+}
+
+const lanes: Partial<Record<Bar['lane'], readonly [name: string, colour: string]>> = {
+  model: ['Model', '#a9c7ee'],
+  tools: ['Tools', '#a5d3b3'],
+  children: ['Sub-agents', '#d6bcf5'],
+  waits: ['Waits', '#e3d3f7'],
+}
+
+function drawWaterfall({ rows, bars, gaps }: SessionView): string[] {
+  const axis = createTimeAxis(rows, gaps)
+  const places = new Map(rows.map(({ seq }, place) => [seq, place]))
+  const parts: string[] = []
+  let top = 378
+  for (const [lane, [name, colour]] of Object.entries(lanes)) {
+    const own = bars.filter((bar) => bar.lane === lane)
+    if (own.length === 0) continue
+    const placed = placeBars(own, (seq) => places.get(seq) ?? 0, rows.length)
+    const lines = Math.max(...placed.map(({ line }) => line)) + 1
+    parts.push(drawWords(name, left, top + 15, { size: 13, colour: quiet }))
+    for (const { bar, line, left: from, right: to } of listSeenBars(placed, axis)) {
+      const x = left + 86 + from * (plotWidth - 86)
+      const long = Math.max(2.5, (to - from) * (plotWidth - 86))
+      const y = top + 2 + line * 19
+      const fill = bar.status === 'failed' ? '#f2a7ab' : colour
+      parts.push(
+        `<rect x="${round(x)}" y="${y}" width="${round(long)}" height="16" rx="3" fill="${fill}"/>`,
+        ...(long > bar.label.length * 6.6 + 8
+          ? [drawWords(bar.label, x + 4, y + 12, { size: 11.5, colour: ink })]
+          : []),
+      )
+    }
+    top += lines * 19 + 8
+  }
+  return parts
+}
+
+/** The chart beside, as large as there is room, and its lines lit: it has only what the run has taken. */
+function drawChart(svg: string): string[] {
+  const [, w = '1', h = '1'] = /viewBox="0 0 ([\d.]+) ([\d.]+)"/.exec(svg) ?? []
+  const inner = svg
+    .replace(/^<svg[^>]*>/, '')
+    .replace(/<\/svg>\s*$/, '')
+    .replace(/<style>[^]*?<\/style>/, '')
+    .replaceAll('#848d97', accent)
+  const [roomX, roomY] = [width - chartLeft - 32, height - 72]
+  const scale = Math.min(1, roomX / Number(w), roomY / Number(h))
+  const x = chartLeft + (roomX - Number(w) * scale) / 2
+  return [
+    `<rect x="${chartLeft - 12}" y="24" width="${width - chartLeft - 8}" height="${height - 48}" rx="14" fill="#f6f8fa"/>`,
+    `<g transform="translate(${round(x)} ${round(36 + (roomY - Number(h) * scale) / 2)}) scale(${round(scale)})">${inner}</g>`,
+  ]
+}
+
+const round = (value: number): number => Math.round(value * 1_000) / 1_000
+
+/** Lines of at most so many characters; the last one ends in an ellipsis where there is more. */
+function wrapWords(text: string, room: number, most: number): string[] {
+  const lines: string[] = []
+  for (const word of text
+    .split(/\s+/)
+    .filter(Boolean)
+    .flatMap((one) => cutWord(one, room))) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + word.length < room) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  if (lines.length <= most) return lines.length === 0 ? [''] : lines
+  const shown = lines.slice(0, most)
+  return [...shown.slice(0, -1), `${(shown.at(-1) ?? '').slice(0, room - 1)}…`]
+}
+
+const cutWord = (word: string, room: number): string[] =>
+  Array.from({ length: Math.ceil(word.length / room) }, (_, i) => word.slice(i * room, (i + 1) * room))
+
+function drawWords(
+  text: string,
+  x: number,
+  y: number,
+  { size, colour = ink, isBold = false }: { size: number; colour?: string; isBold?: boolean },
+): string {
+  return `<text x="${round(x)}" y="${round(y)}" fill="${colour}" ${font} font-size="${size}"${isBold ? ' font-weight="bold"' : ''}>${toPlain(text)}</text>`
+}

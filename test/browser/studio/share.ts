@@ -1,0 +1,30 @@
+import { readFile } from 'node:fs/promises'
+import { open, openPageForEach, page } from './visit.js'
+
+export function describeShare(): void {
+  describe('the share menu', () => {
+    openPageForEach()
+
+    it('saves a file and pictures, without texts where that is asked for, and copies the link', async () => {
+      await open('paid', 3)
+      await page.getByRole('button', { name: 'Share' }).click()
+      const save = async (name: string): Promise<Buffer> => {
+        const [download] = await Promise.all([
+          page.waitForEvent('download'),
+          page.getByRole('button', { name }).click(),
+        ])
+        return readFile(await download.path())
+      }
+      expect((await save('Picture (SVG)')).toString()).toContain('What was the largest expense')
+      const png = await save('Picture (PNG)')
+      expect(png.subarray(1, 4).toString()).toBe('PNG')
+      expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([2400, 1260])
+      await page.getByLabel(/^Without texts/).check()
+      const bare = (await save('HTML file')).toString()
+      expect(bare).toContain('"read_file"')
+      expect(bare).not.toContain('Lisbon')
+      await page.keyboard.press('Escape')
+      await page.waitForSelector('dialog.share', { state: 'detached' })
+    })
+  })
+}

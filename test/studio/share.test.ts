@@ -1,0 +1,86 @@
+import { defineShield, memoryStore } from '../../src/index.js'
+import { exportSession } from '../../src/studio/export-session.js'
+import { paths } from '../../src/studio/routes.js'
+import type { SharedView } from '../../src/studio/protocol.js'
+import { kept } from '../cli/kept.js'
+import { eventful, rehearsedAgent } from './rehearsed.js'
+import { visit } from './visitor.js'
+
+const forms = ['page', 'card'] as const
+
+test('a card says what was asked, how it went and what it cost, and nothing of it is at work', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, eventful)
+  await agent.run('Pay <script>alert(1)</script> \u202ethe "invoice" & go.', { session: 's' }).result
+  await close()
+  const visitor = await visit({ store })
+  const { content } = await visitor.get<SharedView>(paths.share('s', { form: 'card', texts: true }))
+  expect(content).toMatch(/^<svg [^]*<\/svg>\n$/)
+  expect(content).toContain('Pay &lt;script&gt;alert(1)&lt;/script&gt; the')
+  expect(content).toContain('It waits for your approval of pay.')
+  for (const words of ['WAITING_FOR_INPUT', 'request', 'steps', 'tokens', 'cost'])
+    expect(content).toContain(words)
+  expect(content).not.toMatch(/<script|<style|<image|<foreignObject|href=|\son\w+=|\u202e/)
+  expect((await visitor.raw(`${paths.session('s')}/share?form=film`)).status).toBe(404)
+  expect((await visitor.raw(paths.share('nobody', { form: 'card', texts: true }))).status).toBe(404)
+})
+
+test.each(forms)('without texts, a %s has nothing that anybody said', async (form) => {
+  const store = memoryStore()
+  const turns = [
+    { text: 'Zebra one.', toolCalls: [{ name: 'look_up', arguments: { what: 'zebra two' } }] },
+    { toolCalls: [{ name: 'poll_nothing', arguments: {} }] },
+    { text: 'Zebra three.', toolCalls: [{ name: 'pay', arguments: { amount: 1, to: 'zebra four' } }] },
+  ]
+  const { agent, close } = await rehearsedAgent(store, turns, { instructions: 'Zebra five.' })
+  const run = agent.run('Zebra six.', { session: 's', tags: { user: 'zebra seven' } })
+  const { pending = [] } = await run.result
+  const again = await agent.resume('s')
+  again.steer('Zebra eight.')
+  for (const { callId } of pending) again.reject(callId, 'Zebra nine.')
+  await again.result
+  await close()
+  store.setTitle?.('s', 'Zebra ten')
+  const whole = await exportSession(store, 's', { form })
+  expect(whole).toMatch(/zebra/i)
+  const bare = await exportSession(store, 's', { form, texts: false })
+  expect(bare).not.toMatch(/zebra/i)
+  expect(bare).toContain(form === 'page' ? 'look_up' : 'waiting for input')
+})
+
+test.each(forms)('what shields withhold and what is redacted is in no %s', async (form) => {
+  const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: `It is ${key}.` }])
+  await agent.run(`Keep ${key}.`, { session: 'key' }).result
+  await close()
+  const hidden = await rehearsedAgent(store, [{ text: 'Yes.' }], {
+    shields: { input: [defineShield({ name: 'slow', check: () => new Promise(() => undefined) })] },
+  })
+  const run = hidden.agent.run('The falcon flies.', { session: 'held' })
+  await run.started
+  for (const texts of [true, false]) {
+    expect(await exportSession(store, 'key', { form, texts })).not.toContain(key)
+    expect(await exportSession(store, 'held', { form, texts })).not.toContain('falcon')
+  }
+  run.cancel()
+  await hidden.close()
+})
+
+test('the command line writes a card, and says which forms can be without texts', async () => {
+  const { run, withStore } = await kept()
+  await withStore(async (store) => {
+    const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }])
+    await agent.run('Which colour?', { session: 's' }).result
+    await close()
+  })
+  const whole = await run(['sessions', 'export', 's', '--card'])
+  expect(whole).toMatchObject({ code: 0 })
+  expect(whole.out).toContain('Which colour?')
+  const bare = await run(['sessions', 'export', 's', '--as', 'card', '--without-texts'])
+  expect(bare.out).toMatch(/^<svg /)
+  expect(bare.out).not.toContain('colour')
+  const wrong = await run(['sessions', 'export', 's', '--markdown', '--without-texts'])
+  expect(wrong).toMatchObject({ code: 2 })
+  expect(wrong.err).toContain('--without-texts goes with --html or --card.')
+})
