@@ -69,6 +69,7 @@ function bareMoment({ seq, transcript, record, context, guards, budget }: Moment
     guards: guards.map((guard) => ({ ...guard, evidence: '' })),
     budget,
     pending: [],
+    instructions: null,
     actions: [],
   }
 }
@@ -81,11 +82,15 @@ function bareMessage({ role, id, at, calls, marks }: ShownMessage): ShownMessage
     text: role === 'assistant' && calls.length > 0 ? '' : leftOut,
     media: [],
     reasoning: '',
-    calls: calls.map((call) => ({
-      ...call,
+    calls: calls.map(({ id, name, result, status, durationMs, decision }) => ({
+      id,
+      name,
       arguments: '',
-      result: call.result === null ? null : leftOut,
+      result: result === null ? null : leftOut,
       media: [],
+      status,
+      durationMs,
+      decision: decision && { seq: decision.seq, kind: decision.kind, words: '' },
     })),
     marks,
   }
