@@ -144,13 +144,8 @@ const files = filesOf('dist/src/index.js', built.metafile.outputs)
 if (files.size > mostFiles)
   throw new Error(`Importing the core opens ${files.size} files: ${[...files].join(', ')}`)
 
-// What the studio shows in a browser: one script and one sheet, with all that they need in them.
-await build({
+const page = {
   absWorkingDir: root,
-  entryPoints: [
-    { in: 'src/studio/client/main.tsx', out: 'client' },
-    { in: 'src/studio/client/client.css', out: 'client' },
-  ],
   outdir: 'dist/src/studio',
   bundle: true,
   minify: true,
@@ -160,7 +155,19 @@ await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'none',
+}
+// What the studio shows in a browser. What only some look at is a part of its own, which the page loads then.
+await build({
+  ...page,
+  entryPoints: [
+    { in: 'src/studio/client/main.tsx', out: 'client' },
+    { in: 'src/studio/client/client.css', out: 'client' },
+  ],
+  splitting: true,
+  chunkNames: 'client/[name]-[hash]',
 })
+// The same as one script, for the file that shows one session and loads nothing.
+await build({ ...page, entryPoints: [{ in: 'src/studio/client/main.tsx', out: 'file' }] })
 chmodSync(new URL('../dist/src/cli/main.js', import.meta.url), 0o755)
 
 // What generated tests take of the chart, for the studio: the rest of that file is for developers of the chart.

@@ -159,7 +159,7 @@ function listFlags(
 }
 
 /** Names of the work in each state. */
-const waitLabels: Record<string, string> = {
+export const waitLabels: Readonly<Record<string, string>> = {
   'RUNNING.preparing.screeningInput': 'shields: input',
   'RUNNING.preparing.retrieving': 'memory',
   'RUNNING.preparing.fittingContext': 'context window',

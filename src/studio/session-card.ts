@@ -29,15 +29,15 @@ export function drawCard({ session: view, chart }: ExportedSession): string {
   )
   const title = wrapWords(session.title || session.name || session.id, 38, 2)
   const said = wrapWords(verdict.text, 68, 4)
+  const saidTop = 96 + (title.length - 1) * 42
+  const numbersTop = saidTop + said.length * 27 + 12 + 62
   const parts = [
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
     ...title.map((line, i) => drawWords(line, left, 76 + i * 42, { size: 34, isBold: true })),
-    `<rect x="${left}" y="${96 + (title.length - 1) * 42}" width="5" height="${said.length * 27 + 12}" fill="${toneOf(view)}"/>`,
-    ...said.map((line, i) =>
-      drawWords(line, left + 20, 122 + (title.length - 1) * 42 + i * 27, { size: 19, colour: quiet }),
-    ),
-    ...drawNumbers(view),
-    ...drawWaterfall(view),
+    `<rect x="${left}" y="${saidTop}" width="5" height="${said.length * 27 + 12}" fill="${toneOf(view)}"/>`,
+    ...said.map((line, i) => drawWords(line, left + 20, saidTop + 26 + i * 27, { size: 19, colour: quiet })),
+    ...drawNumbers(view, numbersTop),
+    ...drawWaterfall(view, numbersTop + 56),
     ...drawChart(drawVisitedChart(chart, visited)),
     drawWords('statewright', left, height - 26, { size: 15, colour: quiet }),
   ]
@@ -45,8 +45,8 @@ export function drawCard({ session: view, chart }: ExportedSession): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${name}">\n${parts.join('\n')}\n</svg>\n`
 }
 
-/** Without signs that cannot be seen, such as those that turn the direction. */
-const toPlain = (text: string): string => escapeXml(text.replaceAll(/\p{Cf}/gu, ''))
+/** Without signs that cannot be seen, such as those that turn the direction, and those that XML does not take. */
+const toPlain = (text: string): string => escapeXml(text.replaceAll(/[\p{Cf}\p{Cc}\p{Cs}\uFFFE\uFFFF]/gu, ''))
 
 const listPaths = (path: string): string[] =>
   path.split('.').map((_, i, parts) => parts.slice(0, i + 1).join('.'))
@@ -57,7 +57,7 @@ function toneOf({ verdict: { state }, session }: SessionView): string {
   return state === 'WAITING_FOR_INPUT' || state === 'PAUSED' ? '#8250df' : '#9a6700'
 }
 
-function drawNumbers({ rows, verdict }: SessionView): string[] {
+function drawNumbers({ rows, verdict }: SessionView, top: number): string[] {
   const [first, last] = [rows[0], rows.at(-1)]
   const steps = new Set(rows.filter(({ step }) => step > 0).map(({ run, step }) => `${run} ${step}`)).size
   const failed = rows.flatMap(({ calls }) => calls).filter(({ status }) => status !== 'ok').length
@@ -76,8 +76,8 @@ function drawNumbers({ rows, verdict }: SessionView): string[] {
       : []),
   ]
   return numbers.flatMap(([value, name], i) => [
-    drawWords(value, left + i * 132, 322, { size: 24, isBold: true }),
-    drawWords(name, left + i * 132, 344, { size: 14, colour: quiet }),
+    drawWords(value, left + i * 132, top, { size: 24, isBold: true }),
+    drawWords(name, left + i * 132, top + 22, { size: 14, colour: quiet }),
   ])
 }
 
@@ -88,30 +88,40 @@ const lanes: Partial<Record<Bar['lane'], readonly [name: string, colour: string]
   waits: ['Waits', '#e3d3f7'],
 }
 
-function drawWaterfall({ rows, bars, gaps }: SessionView): string[] {
+const laneGap = 10
+/** Pixels of a line of bars: as many as there is room for. */
+const [lowestLine, highestLine] = [8, 30]
+
+function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[] {
   const axis = createTimeAxis(rows, gaps)
   const places = new Map(rows.map(({ seq }, place) => [seq, place]))
-  const parts: string[] = []
-  let top = 378
-  for (const [lane, [name, colour]] of Object.entries(lanes)) {
+  const drawn = Object.entries(lanes).flatMap(([lane, [name, colour]]) => {
     const own = bars.filter((bar) => bar.lane === lane)
-    if (own.length === 0) continue
+    if (own.length === 0) return []
     const placed = placeBars(own, (seq) => places.get(seq) ?? 0, rows.length)
-    const lines = Math.max(...placed.map(({ line }) => line)) + 1
-    parts.push(drawWords(name, left, top + 15, { size: 13, colour: quiet }))
-    for (const { bar, line, left: from, right: to } of listSeenBars(placed, axis)) {
-      const x = left + 86 + from * (plotWidth - 86)
-      const long = Math.max(2.5, (to - from) * (plotWidth - 86))
-      const y = top + 2 + line * 19
-      const fill = bar.status === 'failed' ? '#f2a7ab' : colour
+    return [{ name, colour, placed, lines: Math.max(...placed.map(({ line }) => line)) + 1 }]
+  })
+  const lines = drawn.reduce((sum, lane) => sum + lane.lines, 0)
+  const room = (height - 64 - from - drawn.length * laneGap) / Math.max(1, lines)
+  const step = Math.floor(Math.min(highestLine, Math.max(lowestLine, room)))
+  const high = step - 3
+  const parts: string[] = []
+  let top = from
+  for (const lane of drawn) {
+    parts.push(drawWords(lane.name, left, top + high / 2 + 5, { size: 13, colour: quiet }))
+    for (const { bar, line, left: start, right: end } of listSeenBars(lane.placed, axis)) {
+      const x = left + 86 + start * (plotWidth - 86)
+      const long = Math.max(2.5, (end - start) * (plotWidth - 86))
+      const y = top + line * step
+      const fill = bar.status === 'failed' ? '#f2a7ab' : lane.colour
       parts.push(
-        `<rect x="${round(x)}" y="${y}" width="${round(long)}" height="16" rx="3" fill="${fill}"/>`,
-        ...(long > bar.label.length * 6.6 + 8
-          ? [drawWords(bar.label, x + 4, y + 12, { size: 11.5, colour: ink })]
+        `<rect x="${round(x)}" y="${y}" width="${round(long)}" height="${high}" rx="3" fill="${fill}"/>`,
+        ...(long > bar.label.length * 6.6 + 8 && high > 12
+          ? [drawWords(bar.label, x + 5, y + high / 2 + 4, { size: 11.5, colour: ink })]
           : []),
       )
     }
-    top += lines * 19 + 8
+    top += lane.lines * step + laneGap
   }
   return parts
 }

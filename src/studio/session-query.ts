@@ -1,4 +1,5 @@
 import { UsageError } from '../core/base/errors.js'
+import { readComparison, readTerm, splitQuery } from './query-words.js'
 
 /** How sessions stand, in the order of the list: those that wait for a person first. */
 export const sessionStandings = ['waiting', 'running', 'interrupted', 'sleeping', 'ended', 'damaged'] as const
@@ -51,13 +52,6 @@ export interface SessionQuery {
 /** Enough for every filter at once. */
 export const longestQuery = 1_000
 
-/** A word, or a key with a value that is in quotes if it has spaces: `tag:"city=New York"`. */
-const wordPattern = /[^\s":]+:"[^"]*"|"[^"]*"|\S+/g
-
-export function splitQuery(text: string): string[] {
-  return text.match(wordPattern) ?? []
-}
-
 /**
  * Reads a query such as `lisbon tool:pay state:paused cost>0.01 >1m since:2026-11-01`. Plain words are looked for as they are: no
  * sign has a meaning, but for `*` at the end of a value. All words have to fit.
@@ -89,18 +83,12 @@ interface Word {
 }
 
 function readWord(word: string): Word {
-  const [, name = '', quoted, plain = ''] = /^([a-z]+):(?:"([^"]*)"|(.+))$/.exec(word) ?? []
-  const value = quoted ?? plain
+  const { name = '', value = '' } = readTerm(word) ?? {}
   if (name === 'since' || name === 'before') return readDate(name, value)
   const key = queryKeys.find((one) => one === name)
   if (key !== undefined && value !== '') return { key, value, test: createTermTest(key, value) }
-  const [, of = '', sign = '', number = '', unit = ''] =
-    /^(cost|tokens|steps|duration)?([<>]=?)\$?(\d+(?:\.\d+)?)(ms|s|m|h|d|k)?$/.exec(word) ?? []
-  if (sign !== '') {
-    const measure = of === '' ? 'duration' : (of as 'cost' | 'tokens' | 'steps' | 'duration')
-    const limit = Number(number) * (units[unit] ?? (measure === 'duration' ? 1_000 : 1))
-    return { test: (session) => compare(session[measure], sign, limit) }
-  }
+  const comparison = readComparison(word)
+  if (comparison !== null) return { test: (session) => comparison.fits(session[comparison.measure]) }
   const wanted = normalizeText(word.replaceAll('"', ' ')).trim()
   return { test: ({ text }) => text.includes(wanted) }
 }
@@ -121,23 +109,6 @@ function readDate(name: 'since' | 'before', value: string): Word {
     throw new UsageError('invalid_option', what, 'q')
   }
   return { test: ({ updatedAt }) => (name === 'since' ? updatedAt >= time : updatedAt < time) }
-}
-
-const units: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, k: 1_000 }
-
-/** What is not known fits no comparison. */
-function compare(value: number | null, sign: string, limit: number): boolean {
-  if (value === null) return false
-  switch (sign) {
-    case '>':
-      return value > limit
-    case '<':
-      return value < limit
-    case '>=':
-      return value >= limit
-    default:
-      return value <= limit
-  }
 }
 
 /** Text as it is searched: without case, and without signs that cannot be seen, such as those that turn the direction. */

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createHash } from 'node:crypto'
 import { packageRoot } from './package-root.js'
@@ -6,18 +6,25 @@ import type { ExportedSession } from './protocol.js'
 
 /** The built code of the page. */
 export interface ClientCode {
-  script: string
+  /** The scripts by their address: `/client.js`, and the parts that it loads. */
+  scripts: ReadonlyMap<string, string>
   style: string
+  /** All of it as one script, for a file. */
+  whole: string
 }
 
 /** Null when the page was not built (`npm run build`). */
 export async function readClient(): Promise<ClientCode | null> {
   const folder = join(packageRoot, 'dist/src/studio')
+  const read = (name: string): Promise<string> => readFile(join(folder, name), 'utf8')
   try {
-    const [script, style] = await Promise.all(
-      ['client.js', 'client.css'].map((name) => readFile(join(folder, name), 'utf8')),
-    )
-    return { script: script ?? '', style: style ?? '' }
+    const parts = await readdir(join(folder, 'client'))
+    const names = [
+      'client.js',
+      ...parts.filter((name) => name.endsWith('.js')).map((name) => `client/${name}`),
+    ]
+    const scripts = await Promise.all(names.map(async (name) => [`/${name}`, await read(name)] as const))
+    return { scripts: new Map(scripts), style: await read('client.css'), whole: await read('file.js') }
   } catch {
     return null
   }
@@ -70,10 +77,10 @@ export const unbuiltPageHtml = `<!doctype html>
 `
 
 /** One HTML file with a session, which makes no requests. */
-export function createExportedPage({ script, style }: ClientCode, data: ExportedSession): string {
+export function createExportedPage({ whole, style }: ClientCode, data: ExportedSession): string {
   // In a script element, only `</script` and `<!--` are special.
   const json = JSON.stringify(data).replaceAll('<', '\\u003c')
-  const code = script.replaceAll(/<\/(script)/gi, '<\\/$1').replaceAll('<!--', '\\x3c!--')
+  const code = whole.replaceAll(/<\/(script)/gi, '<\\/$1').replaceAll('<!--', '\\x3c!--')
   const policy = [
     "default-src 'none'",
     `script-src ${createHashSource(code)}`,

@@ -164,12 +164,13 @@ function findFile(
   switch (url) {
     case '/':
       return { headers: html, body: client ? pageHtml : unbuiltPageHtml }
-    case '/client.js':
-      return client && { headers: { 'content-type': 'text/javascript; charset=utf-8' }, body: client.script }
     case '/client.css':
       return client && { headers: { 'content-type': 'text/css; charset=utf-8' }, body: client.style }
-    default:
-      return null
+    default: {
+      const script = client?.scripts.get(url)
+      if (script === undefined) return null
+      return { headers: { 'content-type': 'text/javascript; charset=utf-8' }, body: script }
+    }
   }
 }
 

@@ -1,68 +1,128 @@
+import { shorten } from '../core/format/format-words.js'
 import { MomentPacker, unpackMoment } from './pack-moments.js'
 import type {
   ExportedSession,
   MomentView,
   PackedMoments,
+  RecordRow,
   SessionRow,
   SessionView,
   ShownMessage,
 } from './protocol.js'
+import { waitLabels } from './record-rows.js'
 
 /**
  * A session to share without what people, models and tools said: its states, times, counts, and the names of tools and models
  * stay. What is kept is listed here, one by one.
  */
 export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {
-  return { chart, visits, session: bareSession(session), moments: bareMoments(moments) }
+  const tools = listToolNames(moments)
+  const toName = (name: string): string => (tools.has(name) ? name : 'call')
+  const packer = new MomentPacker()
+  for (const moment of unpackAll(moments)) packer.addMoment(bareMoment(moment, toName))
+  return { chart, visits, session: bareSession(session, toName), moments: packer.packed }
 }
 
-function bareSession(view: SessionView): SessionView {
-  const { verdict, rows, readOnly } = view
-  const { state, reason } = verdict
-  return {
-    ...view,
-    readOnly: readOnly === null ? null : 'This file has one session, to be read.',
-    session: bareRow(view.session),
-    verdict: {
-      ...verdict,
-      text: state === null ? '' : `${toWords(state)}${reason === null ? '' : `: ${toWords(reason)}`}.`,
-    },
-    rows: rows.map((row) =>
-      // The others name what happened, and the tools.
-      row.type === 'start' ? { ...row, label: row.label.replace(/:.*/s, '') } : row,
-    ),
+/** One after the other: all at once they need much memory. */
+function* unpackAll(packed: PackedMoments): Generator<MomentView> {
+  for (const { seq } of packed.moments) {
+    const moment = unpackMoment(packed, seq)
+    if (moment) yield moment
   }
 }
 
-const toWords = (word: string): string => word.replaceAll('_', ' ').toLowerCase()
+/** The names of the tools that the agent had: a model can call any other name, and so say something. */
+function listToolNames(moments: PackedMoments): Set<string> {
+  const names = new Set<string>()
+  for (const { context } of unpackAll(moments))
+    for (const name of Object.keys((context as { tools?: object } | null)?.tools ?? {}))
+      names.add(name).add(shorten(name, 60))
+  return names
+}
 
-function bareRow(row: SessionRow): SessionRow {
-  const { problem } = row
+type ToName = (name: string) => string
+
+function bareSession(
+  { session, isPart, verdict, rows, bars, gaps }: SessionView,
+  toName: ToName,
+): SessionView {
+  const { state, reason } = verdict
+  return {
+    session: bareRow(session),
+    readOnly: 'This file has one session, to be read.',
+    isPart,
+    verdict: {
+      ...verdict,
+      text:
+        state === null
+          ? ''
+          : `${toWords(state)}${reason === null ? '' : `: ${toWords(reason).toLowerCase()}`}.`,
+    },
+    parent: null,
+    rows: rows.map((row) => bareRecord(row, toName)),
+    bars: bars.map(({ sessionId: _, ...bar }) => ({
+      ...bar,
+      label: bar.lane === 'tools' || bar.lane === 'children' ? toName(bar.label) : bar.label,
+    })),
+    gaps,
+    forks: [],
+  }
+}
+
+/** Its label names what happened, and the tools. */
+function bareRecord(row: RecordRow, toName: ToName): RecordRow {
+  const calls = row.calls.map((call) => ({ ...call, name: toName(call.name) }))
+  const invented = row.calls.find(({ name }) => toName(name) !== name)?.name
+  const label = bareLabels[row.type]?.(row.label) ?? row.label
   return {
     ...row,
+    label: invented === undefined ? label : label.replaceAll(invented, toName(invented)),
+    started: row.started.map((name) => (works.has(name) ? name : toName(name))),
+    calls,
+  }
+}
+
+const works: ReadonlySet<string> = new Set(Object.values(waitLabels))
+
+const bareLabels: Partial<Record<RecordRow['type'], (label: string) => string>> = {
+  opened: (label) => label.replace(/^forked from .*/s, 'forked'),
+  start: (label) => label.replace(/:.*/s, ''),
+}
+
+/** `WAITING_FOR_INPUT` as `Waiting for input`. */
+function toWords(word: string): string {
+  const words = word.replaceAll('_', ' ').toLowerCase()
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** Ids, too, can name people: they are left out. */
+function bareRow({ problem, ...row }: SessionRow): SessionRow {
+  const { standing, state, reason, wakeAt, steps, tokens, cost, createdAt, updatedAt, records } = row
+  return {
+    ...{ standing, state, reason, wakeAt, steps, tokens, cost, createdAt, updatedAt, records },
+    id: 'session',
     name: null,
     title: 'A session',
+    agent: null,
     tags: {},
     holder: null,
+    isAttached: false,
+    forkedFrom: null,
+    parent: null,
+    children: 0,
     problem: problem === null ? null : 'The log of this session is damaged.',
   }
 }
 
-function bareMoments(packed: PackedMoments): PackedMoments {
-  const packer = new MomentPacker()
-  for (const { seq } of packed.moments) {
-    const moment = unpackMoment(packed, seq)
-    if (moment) packer.addMoment(bareMoment(moment))
-  }
-  return packer.packed
-}
-
-function bareMoment({ seq, transcript, record, context, guards, budget }: MomentView): MomentView {
+function bareMoment(
+  { seq, transcript, record, context, guards, budget }: MomentView,
+  toName: ToName,
+): MomentView {
   const { type, event } = (record ?? {}) as { type?: unknown; event?: { type?: unknown } }
   const { state, reason, steps } = (context ?? {}) as Record<string, unknown>
   return {
     seq,
-    transcript: transcript.map(bareMessage),
+    transcript: transcript.map((message) => bareMessage(message, toName)),
     record: { type, ...(event && { event: { type: event.type } }) },
     context: { state, reason, steps },
     changed: [],
@@ -74,7 +134,7 @@ function bareMoment({ seq, transcript, record, context, guards, budget }: Moment
   }
 }
 
-function bareMessage({ role, id, at, calls, marks }: ShownMessage): ShownMessage {
+function bareMessage({ role, id, at, calls, marks }: ShownMessage, toName: ToName): ShownMessage {
   return {
     role,
     id,
@@ -84,7 +144,7 @@ function bareMessage({ role, id, at, calls, marks }: ShownMessage): ShownMessage
     reasoning: '',
     calls: calls.map(({ id, name, result, status, durationMs, decision }) => ({
       id,
-      name,
+      name: toName(name),
       arguments: '',
       result: result === null ? null : leftOut,
       media: [],

@@ -1,5 +1,7 @@
+import fc from 'fast-check'
 import { defineShield, memoryStore, type SessionStore } from '../../src/index.js'
 import { createSessionData, exportSession, type ShareOptions } from '../../src/studio/export-session.js'
+import { drawCard } from '../../src/studio/session-card.js'
 import { withoutTexts } from '../../src/studio/without-texts.js'
 import { paths } from '../../src/studio/routes.js'
 import type { SharedView } from '../../src/studio/protocol.js'
@@ -33,27 +35,58 @@ test('a card says what was asked, how it went and what it cost, and nothing of i
   expect((await visitor.raw(paths.share('nobody', { form: 'card', texts: true }))).status).toBe(404)
 })
 
+test('a card is a picture whatever a title holds, and has room for all lanes', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, eventful)
+  await agent.run('Pay.', { session: 's' }).result
+  await close()
+  const data = await createSessionData(store, 's')
+  const { session: view } = data
+  const [bar] = view.bars
+  if (!bar) throw new Error('The session has no bars.')
+  const crowd = (['model', 'tools', 'children', 'waits'] as const).flatMap((lane, kind) =>
+    Array.from({ length: 6 }, (_, i) => ({ ...bar, id: 1_000 + kind * 10 + i, lane })),
+  )
+  const text = fc.array(fc.integer({ min: 0, max: 0xffff })).map((codes) => String.fromCharCode(...codes))
+  fc.assert(
+    fc.property(text, text, (title, words) => {
+      const session = { ...view.session, title }
+      const verdict = { ...view.verdict, text: words }
+      const card = drawCard({ ...data, session: { ...view, session, verdict, bars: crowd } })
+      expect(card).not.toMatch(/[\0-\x08\x0b-\x1f\p{Cs}\uFFFE\uFFFF]/u)
+      expect(card.split('<').every((part) => part === '' || /^\/?[a-z]+[ >/]/.test(part))).toBe(true)
+      for (const [, y = '', high = ''] of card.matchAll(
+        /<rect [^>]*y="([\d.]+)"[^>]*height="([\d.]+)" rx="3" /g,
+      ))
+        expect(Number(y) + Number(high)).toBeLessThan(600)
+    }),
+  )
+})
+
 test.each(forms)('without texts, a %s has nothing that anybody said', async (form) => {
   const store = memoryStore()
   const turns = [
     { text: 'Zebra one.', toolCalls: [{ name: 'look_up', arguments: { what: 'zebra two' } }] },
     { toolCalls: [{ name: 'poll_nothing', arguments: {} }] },
+    { toolCalls: [{ name: 'zebra_eleven', arguments: {} }] },
     { text: 'Zebra three.', toolCalls: [{ name: 'pay', arguments: { amount: 1, to: 'zebra four' } }] },
   ]
   const { agent, close } = await rehearsedAgent(store, turns, { instructions: 'Zebra five.' })
-  const run = agent.run('Zebra six.', { session: 's', tags: { user: 'zebra seven' } })
+  const run = agent.run('Zebra six.', { session: 'zebra-12', tags: { user: 'zebra seven' } })
   const { pending = [] } = await run.result
-  const again = await agent.resume('s')
+  expect(pending).toHaveLength(1)
+  const again = await agent.resume('zebra-12')
   again.steer('Zebra eight.')
   for (const { callId } of pending) again.reject(callId, 'Zebra nine.')
   await again.result
   await close()
-  store.setTitle?.('s', 'Zebra ten')
-  const whole = await share(store, 's', { form })
-  expect(whole).toMatch(/zebra/i)
-  const bare = await share(store, 's', { form, texts: false })
-  expect(bare).not.toMatch(/zebra/i)
-  expect(bare).toContain(form === 'page' ? 'look_up' : 'waiting for input')
+  store.setTitle?.('zebra-12', 'Zebra ten')
+  const whole = await share(store, 'zebra-12', { form })
+  expect(/zebra/i.test(whole)).toBe(true)
+  const bare = await share(store, 'zebra-12', { form, texts: false })
+  expect(/.{0,40}zebra.{0,20}/i.exec(bare)).toBeNull()
+  const kept = form === 'page' ? ['"look_up"', '"pay"'] : ['Waiting for input']
+  for (const words of kept) expect(bare.includes(words)).toBe(true)
 })
 
 test.each(forms)('what shields withhold and what is redacted is in no %s', async (form) => {

@@ -6,10 +6,11 @@ import { ForkDialog } from './fork-dialog.js'
 import { describeFork, findEditPlace, findFirstForkable, forkableStates, type WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
 import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
+import { loadPart } from './lazy-part.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { MomentCache } from './moment-cache.js'
 import { useOpenedSession } from './use-opened-session.js'
-import { ShareDialog } from './share-dialog.js'
+import type { ShareDialog } from './share-dialog.js'
 import { Slider } from './slider.js'
 import type { Source } from './data-source.js'
 import { mayResume, RunHead } from './run-head.js'
@@ -110,7 +111,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [ms, setMs] = useState(0)
   const [tab, setTab] = useState<Tab>('transcript')
   const [fork, setFork] = useState<{ wanted: WhatIf | null; seq?: number } | null>(null)
-  const [isSharing, setSharing] = useState(false)
+  const [sharing, setSharing] = useState<{ Dialog: typeof ShareDialog } | null>(null)
   const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
   const [areLanesShown, showLanes] = useState(true)
@@ -238,6 +239,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     await source.answer(id, given)
     setLive(true)
   }
+  const share = async (): Promise<void> => {
+    const { ShareDialog: Dialog } = await loadPart(() => import('./share-dialog.js'))
+    setSharing({ Dialog })
+  }
   return (
     <main class="run">
       <RunHead view={view} row={row} onFork={canAct ? () => setFork({ wanted: null }) : null} />
@@ -245,7 +250,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         view={view}
         steps={steps}
         onFork={canAct ? (seq) => setFork({ wanted: null, seq }) : null}
-        onShare={source.isFile ? null : () => setSharing(true)}
+        onShare={source.isFile ? null : share}
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
         onPlace={go}
       />
@@ -358,12 +363,12 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         />
       </footer>
       <Announcer text={`${row.label}. ${formatStatePath(row.to)}`} />
-      {isSharing && (
-        <ShareDialog
+      {sharing && (
+        <sharing.Dialog
           id={id}
           seq={row.seq}
           load={(as) => source.share(id, as)}
-          onClose={() => setSharing(false)}
+          onClose={() => setSharing(null)}
         />
       )}
       {fork && (

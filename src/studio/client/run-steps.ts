@@ -1,4 +1,5 @@
 import type { Bar, RecordRow, SessionView, SettledCall } from '../protocol.js'
+import { readComparison, readTerm, splitQuery } from '../query-words.js'
 
 /** A step of a run: from the request, with its attempts, to the last result of its calls. */
 export interface RunStep {
@@ -181,38 +182,23 @@ function describeLook({ run, calls, flags, open, children }: RunStep): string {
 
 /** Tells whether a step is asked for by `words`, such as `tool:pay error >1s cost>0.01`. */
 export function createStepFilter(words: string): (step: RunStep) => boolean {
-  const tests = words.toLowerCase().split(/\s+/).filter(Boolean).map(readFilterWord)
+  const tests = splitQuery(words.toLowerCase()).map(readFilterWord)
   return (step) => tests.every((test) => test(step))
 }
 
 function readFilterWord(word: string): (step: RunStep) => boolean {
-  const [, key = '', value = ''] = /^(tool|state):(.+)$/.exec(word) ?? []
-  if (key === 'tool')
-    return ({ calls, open }) => [...calls.map(({ name }) => name), ...open].some((name) => has(name, value))
-  if (key === 'state') return ({ states }) => states.some((state) => has(state, value))
-  const [, of = '', sign = '', number = '', unit = ''] =
-    /^(cost|tokens)?([<>]=?)\$?(\d+(?:\.\d+)?)(ms|s|m|h|k)?$/.exec(word) ?? []
-  if (sign !== '') {
-    const limit = Number(number) * (units[unit] ?? 1) * (of === '' && unit === '' ? 1000 : 1)
-    return (step) => compare(of === 'cost' ? step.cost : of === 'tokens' ? step.tokens : step.ms, sign, limit)
+  const { name, value = '' } = readTerm(word) ?? {}
+  if (name === 'tool')
+    return ({ calls, open }) => [...calls.map((call) => call.name), ...open].some((one) => has(one, value))
+  if (name === 'state') return ({ states }) => states.some((state) => has(state, value))
+  const comparison = readComparison(word)
+  if (comparison !== null && comparison.measure !== 'steps') {
+    const { measure, fits } = comparison
+    return (step) => fits(measure === 'duration' ? step.ms : step[measure])
   }
   if (word === 'error') return ({ hasFailed }) => hasFailed
-  return ({ words }) => words.includes(word)
+  const plain = word.replaceAll('"', '')
+  return (step) => step.words.includes(plain)
 }
 
 const has = (name: string, part: string): boolean => name.toLowerCase().includes(part)
-
-const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, k: 1000 }
-
-function compare(value: number, sign: string, limit: number): boolean {
-  switch (sign) {
-    case '>':
-      return value > limit
-    case '<':
-      return value < limit
-    case '>=':
-      return value >= limit
-    default:
-      return value <= limit
-  }
-}

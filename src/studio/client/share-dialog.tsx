@@ -41,15 +41,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
     <dialog ref={dialog} class="fork share" aria-labelledby="share-title" onClose={onClose}>
       <form method="dialog">
         <h2 id="share-title">Share this session</h2>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={isBare}
-            onChange={(event) => setBare(event.currentTarget.checked)}
-          />
-          Without texts: states, times, costs and names of tools alone
-        </label>
-        <div class="buttons">
+        <div class="buttons" role="group" aria-label="Save">
           <button type="button" onClick={() => attempt(() => download('page', 'html'))}>
             HTML file
           </button>
@@ -59,6 +51,16 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
           <button type="button" onClick={() => attempt(() => download('card', 'png'))}>
             Picture (PNG)
           </button>
+        </div>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={isBare}
+            onChange={(event) => setBare(event.currentTarget.checked)}
+          />
+          Without texts: states, times, costs and names of tools alone
+        </label>
+        <div class="buttons" role="group" aria-label="Copy">
           <button type="button" onClick={() => attempt(() => copy(link))}>
             Copy the link to record {seq}
           </button>
@@ -67,7 +69,9 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
           </button>
         </div>
         <p>
-          <small>The link opens in this browser. A test replays the session without a model.</small>
+          <small>
+            The link opens in this browser. The test replays the session without a model, and has its texts.
+          </small>
         </p>
         <p role="status">{told}</p>
         <div class="buttons">

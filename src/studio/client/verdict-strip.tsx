@@ -11,7 +11,7 @@ interface VerdictProps {
   /** Null when forks are not possible. */
   onFork: ((seq: number) => void) | null
   /** Null in a file, which is shared as it is. */
-  onShare: (() => void) | null
+  onShare: (() => Promise<void>) | null
   /** Null when there is nothing to resume. */
   onResume: (() => Promise<void>) | null
   onPlace: (place: number) => void
@@ -25,6 +25,10 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
   const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
   const isAsleep = verdict.reason === 'sleeping'
   const hasStopped = tone !== 'busy' && session.standing !== 'damaged'
+  const attempt = (act: () => Promise<void>): void => {
+    setTrouble('')
+    act().catch((error: unknown) => setTrouble(error instanceof Error ? error.message : String(error)))
+  }
   return (
     <section class={`verdict tone-${tone}`} aria-label="Verdict">
       <div class="verdict-line">
@@ -42,20 +46,12 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
             </button>
           )}
           {onShare && (
-            <button type="button" class="quiet-button" onClick={onShare}>
+            <button type="button" class="quiet-button" onClick={() => attempt(onShare)}>
               Share
             </button>
           )}
           {onResume && (
-            <button
-              type="button"
-              class="primary"
-              onClick={() => {
-                onResume().catch((error: unknown) =>
-                  setTrouble(error instanceof Error ? error.message : String(error)),
-                )
-              }}
-            >
+            <button type="button" class="primary" onClick={() => attempt(onResume)}>
               {isAsleep ? 'Wake it now' : 'Resume'}
             </button>
           )}

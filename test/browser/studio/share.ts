@@ -23,6 +23,15 @@ export function describeShare(): void {
       const bare = (await save('HTML file')).toString()
       expect(bare).toContain('"read_file"')
       expect(bare).not.toContain('Lisbon')
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+      const copy = async (name: RegExp): Promise<string> => {
+        await page.getByRole('button', { name }).click()
+        await page.getByText(/^Copied: /).waitFor()
+        return page.evaluate(() => navigator.clipboard.readText())
+      }
+      const link = await copy(/^Copy the link/)
+      expect(link).toMatch(/#\/session\/paid\/3$/)
+      expect(await copy(/^Copy the command/)).toContain("sessions export 'paid' --as test")
       await page.keyboard.press('Escape')
       await page.waitForSelector('dialog.share', { state: 'detached' })
     })
