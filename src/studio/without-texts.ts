@@ -60,7 +60,7 @@ function bareSession(
     },
     parent: null,
     rows: rows.map((row) => bareRecord(row, toName)),
-    bars: bars.map(({ sessionId: _, ...bar }) => ({
+    bars: bars.map(({ sessionId: _sessionId, ...bar }) => ({
       ...bar,
       label: bar.lane === 'tools' || bar.lane === 'children' ? toName(bar.label) : bar.label,
     })),
@@ -99,7 +99,16 @@ function toWords(word: string): string {
 function bareRow({ problem, ...row }: SessionRow): SessionRow {
   const { standing, state, reason, wakeAt, steps, tokens, cost, createdAt, updatedAt, records } = row
   return {
-    ...{ standing, state, reason, wakeAt, steps, tokens, cost, createdAt, updatedAt, records },
+    standing,
+    state,
+    reason,
+    wakeAt,
+    steps,
+    tokens,
+    cost,
+    createdAt,
+    updatedAt,
+    records,
     id: 'session',
     name: null,
     title: 'A session',
