@@ -1,6 +1,8 @@
 import type { OpenAI } from 'openai'
 import { sha256 } from '../../guards/lib/sha256.js'
+import { loadOnce } from '../core/base/lazy-load.js'
 import { toWellFormed } from '../core/models/well-formed.js'
+import type { SharedBudget } from '../core/budgets/shared-budget.js'
 import { MemoryError } from '../core/memory/retriever.js'
 
 /**
@@ -22,7 +24,16 @@ export interface EmbeddingOptions {
    * vectors are bad at: names, codes, numbers.
    */
   mode?: 'hybrid' | 'vector'
+  /**
+   * Shared budgets that pay for the embeddings, of documents and of queries: what `createBudget` of `statewright/fleet`
+   * makes. Each request reserves what it may cost before it is sent.
+   */
+  budgets?: readonly SharedBudget[]
+  /** USD per million tokens, for budgets in USD. Default: the price of the model in the built-in table. */
+  inputPerMillion?: number
 }
+
+const loadPayment = loadOnce(() => import('./paid-embeddings.js'))
 
 export type Vector = readonly number[]
 
@@ -92,16 +103,21 @@ export class Embedder {
 
   async #request(input: string[], signal: AbortSignal): Promise<Vector[]> {
     const { client, model, dimensions } = this.#options
-    const { data } = await client.embeddings.create(
-      // Asked for floats: the client's own default, base64, is not what every compatible server speaks.
-      {
-        model,
-        input: toWellFormed(input),
-        encoding_format: 'float',
-        ...(dimensions !== undefined && { dimensions }),
-      },
-      { signal },
-    )
+    const ask = () =>
+      client.embeddings.create(
+        // Asked for floats: the client's own default, base64, is not what every compatible server speaks.
+        {
+          model,
+          input: toWellFormed(input),
+          encoding_format: 'float',
+          ...(dimensions !== undefined && { dimensions }),
+        },
+        { signal },
+      )
+    const { budgets = [] } = this.#options
+    const { data } = await (budgets.length === 0
+      ? ask()
+      : (await loadPayment()).payForEmbeddings(this.#options, input, signal, ask))
     return readVectors(data, input.length)
   }
 

@@ -1,6 +1,8 @@
 import { checkInput, invalidInputError } from '../core/config/check-input.js'
-import { optional, predicate } from '../core/config/kind.js'
+import { anything, optional, predicate } from '../core/config/kind.js'
+import { checkBudgetList } from '../core/budgets/budgets-option.js'
 import {
+  amount,
   choice,
   count,
   number,
@@ -47,6 +49,8 @@ const searchOptionsKind = section({
     dimensions: optional(count(1)),
     batch: optional(count(1)),
     mode: optional(choice('hybrid', 'vector')),
+    budgets: optional(anything),
+    inputPerMillion: optional(amount('USD')),
   }),
 })
 
@@ -56,6 +60,8 @@ export type ResolvedSearchOptions = ReturnType<typeof resolveSearchOptions>
 export function resolveSearchOptions(options: SearchOptions) {
   const checked = checkInput(searchOptionsKind, options, 'memory options')
   const { topK = 5, minScore, maxChars = Infinity, chunkChars = 1500 } = checked
+  const { budgets } = options.embeddings ?? {}
+  if (budgets !== undefined) checkBudgetList(budgets, 'embeddings.budgets')
   const overlap = checked.overlap ?? Math.floor(chunkChars / 10)
   if (overlap * 2 >= chunkChars) {
     throw invalidInputError('memory options', [

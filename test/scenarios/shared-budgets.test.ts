@@ -336,6 +336,28 @@ describe('a shared budget', () => {
     expect((reserved[0] ?? 0) - (reserved[1] ?? 0)).toBe(2500)
   })
 
+  it('reserves the most output that prices say of the model, where the request has no cap', async () => {
+    const reserved: number[] = []
+    const budget = budgetOf({ tokens: 100_000, reserveOutputTokens: 3000 })
+    const look = async () => {
+      reserved.push((await budget.status()).reserved.tokens)
+      return answer()
+    }
+    const known = { m: { ...prices.m, maxOutputTokens: 20_000 } }
+    const options = { model: provider(look), budgets: [budget] }
+    await createAgent({ ...options, prices: known }).run('Go.').result
+    await createAgent({ ...options, prices }).run('Go.').result
+    await createAgent({ ...options, prices: known, sampling: { maxTokens: 500 } }).run('Go.').result
+    // A release has what its model has.
+    await createAgent({ ...options, model: provider(look, 'm-2026-01-31'), prices: known }).run('Go.').result
+    const [most = 0, fallback = 0, capped = 0, release = 0] = reserved
+    expect([most - fallback, most - capped]).toEqual([17_000, 19_500])
+    expect(release).toBeGreaterThan(20_000)
+    expect(() => createAgent({ ...options, prices: { m: { ...prices.m, maxOutputTokens: 0 } } })).toThrow(
+      /prices\.m\.maxOutputTokens must be/,
+    )
+  })
+
   it('in USD ends the run where the price of the model is not known', async () => {
     const agent = createAgent({
       model: provider(async () => answer(), 'unknown-model'),

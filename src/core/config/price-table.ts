@@ -1,6 +1,6 @@
 import { checkInput } from './check-input.js'
 import { map, optional } from './kind.js'
-import { amount, record } from './value-kinds.js'
+import { amount, count, record } from './value-kinds.js'
 
 /** What a model costs, in USD per million tokens. */
 export interface ModelPrice {
@@ -12,6 +12,8 @@ export interface ModelPrice {
   cachedInputPerMillion?: number | undefined
   /** Input that the provider put into its cache. Default: `inputPerMillion`. */
   cacheWritePerMillion?: number | undefined
+  /** The most output tokens that the model gives: what a shared budget reserves for a request without a cap. */
+  maxOutputTokens?: number | undefined
 }
 
 /** Prices by the model's name, as it is asked for. */
@@ -25,6 +27,7 @@ export const priceTable = map(
     outputPerMillion: usd,
     cachedInputPerMillion: optional(usd),
     cacheWritePerMillion: optional(usd),
+    maxOutputTokens: optional(count(1)),
   }),
   'an object with a price for each model',
 )

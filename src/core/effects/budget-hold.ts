@@ -2,9 +2,9 @@ import type { ModelFailure } from '../../../machines/agent/model-response.js'
 import type { Usage, TokenUsage } from '../../../machines/agent/usage.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { CallAbort } from '../base/abort.js'
-import { describeError, listCauses } from '../base/describe-error.js'
-import { readProperty } from '../base/to-json.js'
+import { describeError } from '../base/describe-error.js'
 import { BudgetError } from '../budgets/budget-error.js'
+import { addInputMargin, isUnpaid, learnInputCount } from '../budgets/request-cost.js'
 import type { BudgetReservation, SharedBudget } from '../budgets/shared-budget.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
@@ -94,10 +94,8 @@ export class BudgetHold {
     await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
   }
 
-  /** An answer with a status is a refusal, and costs nothing. What never reached the provider does not, either. */
   #judgeFailure({ status }: ModelFailure, error: unknown): Paid | null {
-    const neverSent = listCauses(error).some((cause) => unreached.has(String(readProperty(cause, 'code'))))
-    return status !== null || neverSent ? { usd: 0, tokens: 0 } : null
+    return isUnpaid(status, error) ? { usd: 0, tokens: 0 } : null
   }
 
   #takeBefore(paid: Paid): Paid {
@@ -115,9 +113,10 @@ export class BudgetHold {
     try {
       const budgets = listRunBudgets(parts, runtime, sessionId)
       const { inputTokens, outputCap } = findWorstCase(this.#model, request)
+      const mostOutput = runtime.prices.maxOutputTokens(this.#model.model)
       for (const budget of budgets) {
         asked = budget
-        const outputTokens = outputCap ?? budget.reserveOutputTokens
+        const outputTokens = outputCap ?? mostOutput ?? budget.reserveOutputTokens
         const tokens = inputTokens + outputTokens
         // oxlint-disable-next-line no-await-in-loop -- in the order of their ids
         const usd = budget.needsPrice
@@ -171,9 +170,6 @@ function countTokens({ inputTokens, outputTokens }: Usage): number {
   return inputTokens + outputTokens
 }
 
-/** Errors of connections that were never there. */
-const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH'])
-
 /** Empty: the run ends, or waits. A store that is away may come back: the request is tried again. */
 function toOverBudgetError(error: unknown, budget: string, now: number): OverBudgetError {
   const message = describeError(error)
@@ -195,41 +191,19 @@ interface WorstCase {
   outputCap: number | null
 }
 
-/** How far the input of requests to a model has been above the estimate, at most: by so many times, and so many tokens more. */
-interface Excess {
-  times: number
-  tokens: number
-}
-
-/** Estimates are this much too low at first; what models report corrects it. */
-const firstExcess: Excess = { times: 1.1, tokens: 0 }
-
-/** Below so many tokens, what a provider adds to every request weighs more than how it counts text. */
-const shortTokens = 500
-
-const excesses = new Map<string, Excess>()
-
 const nameOf = ({ provider, model }: AskedModel): string => `${provider}/${model}`
 
 /** The worst case of a request: its input as estimated with a margin, and the cap of its output. */
 export function findWorstCase(model: AskedModel, request: ModelRequest): WorstCase {
-  const { times, tokens } = excesses.get(nameOf(model)) ?? firstExcess
   return {
-    inputTokens: Math.ceil(estimateRequestTokens(request) * times + tokens),
+    inputTokens: addInputMargin(nameOf(model), estimateRequestTokens(request)),
     outputCap: findOutputCap(request.sampling.maxTokens, request.extraBody),
   }
 }
 
 /** A model counted the input of a request: the next worst case is not below that. */
 export function learnInputTokens(model: AskedModel, request: ModelRequest, inputTokens: number): void {
-  const estimated = estimateRequestTokens(request)
-  const { times, tokens } = excesses.get(nameOf(model)) ?? firstExcess
-  if (inputTokens <= estimated * times + tokens) return
-  const next =
-    estimated < shortTokens
-      ? { times, tokens: Math.ceil(inputTokens - estimated * times) }
-      : { times: (inputTokens - tokens) / estimated, tokens }
-  excesses.set(nameOf(model), next)
+  learnInputCount(nameOf(model), estimateRequestTokens(request), inputTokens)
 }
 
 /** What a request costs that uses all of it, in USD; null when the price is not known. All of the input may be written to a cache. */

@@ -33,6 +33,8 @@ export interface PriceBook {
   ): number | null | Promise<number | null>
   /** The prices of its own, which come before the catalog; null where there are to be no prices at all. */
   own: PriceFunction | null
+  /** The most output tokens that a model gives, where its own table says so; null: not known. */
+  maxOutputTokens(model: string): number | null
   /** Loads what `knownPrice` has to look into: the catalog, or nothing. Never rejects. */
   load(provider: string, model: string): Promise<void> | undefined
   /** The same as `price` at once; null, too, as long as the catalog has not been loaded. Never throws. */
@@ -48,28 +50,35 @@ export interface PriceBook {
  */
 export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBook {
   if (overrides === null) return noPrices
-  const own = typeof overrides === 'function' ? guardPriceFunction(overrides) : createTablePrice(overrides)
-  return buildBook(own, (model) => typeof overrides === 'object' && hasPrice(overrides, model))
+  if (typeof overrides === 'function') return buildBook(guardPriceFunction(overrides), () => undefined)
+  const find = createFinder(overrides)
+  const own: PriceFunction = (_provider, model, usage) => {
+    const price = find(model)
+    return price && calculateCost(usage, price)
+  }
+  return buildBook(own, find)
 }
 
 /** The prices of a sub-agent: its own, then those of the agent above it, then the catalog. */
 export function inheritPrices(book: PriceBook, above: PriceBook): PriceBook {
   const [own, inherited] = [book.own, above.own]
   if (own === null || inherited === null) return book
-  return buildBook(
-    (provider, model, usage) => {
-      const cost = own(provider, model, usage)
-      return cost === undefined ? inherited(provider, model, usage) : cost
-    },
-    () => false,
-  )
+  const both: PriceFunction = (provider, model, usage) => {
+    const cost = own(provider, model, usage)
+    return cost === undefined ? inherited(provider, model, usage) : cost
+  }
+  return {
+    ...buildBook(both, () => undefined),
+    maxOutputTokens: (model) => book.maxOutputTokens(model) ?? above.maxOutputTokens(model),
+  }
 }
 
-/** `isOwn`: whether a model's price is known without the catalog. */
-function buildBook(own: PriceFunction, isOwn: (model: string) => boolean): PriceBook {
+/** `find`: what a table has of a model. Such a price is known without the catalog. */
+function buildBook(own: PriceFunction, find: (model: string) => ModelPrice | undefined): PriceBook {
   return {
     own,
-    load: (provider, model) => (isOwn(model) ? undefined : loadCatalog(provider)),
+    maxOutputTokens: (model) => find(model)?.maxOutputTokens ?? null,
+    load: (provider, model) => (find(model) ? undefined : loadCatalog(provider)),
     price: (provider, model, usage, at = systemClock.now()) => {
       const cost = own(provider, model, usage)
       if (cost !== undefined) return cost
@@ -86,12 +95,13 @@ function buildBook(own: PriceFunction, isOwn: (model: string) => boolean): Price
 
 const noPrices: PriceBook = {
   own: null,
+  maxOutputTokens: () => null,
   load: () => undefined,
   price: () => null,
   knownPrice: () => null,
 }
 
-function createTablePrice(overrides: unknown): PriceFunction {
+function createFinder(overrides: unknown): (model: string) => ModelPrice | undefined {
   if (typeof overrides !== 'object') {
     throw new ConfigError(
       'invalid_config',
@@ -100,14 +110,7 @@ function createTablePrice(overrides: unknown): PriceFunction {
     )
   }
   const table = new Map(Object.entries(resolvePriceTable(overrides)))
-  return (_provider, model, usage) => {
-    const price = table.get(model) ?? table.get(stripReleaseDate(model))
-    return price && calculateCost(usage, price)
-  }
-}
-
-function hasPrice(table: PriceTable, model: string): boolean {
-  return Object.hasOwn(table, model) || Object.hasOwn(table, stripReleaseDate(model))
+  return (model) => table.get(model) ?? table.get(stripReleaseDate(model))
 }
 
 function calculateCost(usage: TokenUsage, price: ModelPrice): number {

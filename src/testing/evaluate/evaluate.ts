@@ -48,7 +48,7 @@ export interface EvaluateOptions<Expected = unknown, Context = unknown> {
   seed?: number
   /** The app's own object, handed to tools. Needed where a tool wants one. */
   context?: unknown
-  /** Shared budgets besides those of the agent. A case that they cannot pay for is an error, not a zero. Judges have models of their own. */
+  /** Shared budgets besides those of the agent. Judges spend from them, too. A case that they cannot pay for is an error, not a zero. */
   budgets?: BudgetsOption
   /** Stops the evaluation: the report has what was scored, and `interrupted`. */
   signal?: AbortSignal
@@ -224,12 +224,18 @@ class Evaluation {
 
   /** Null: it was stopped meanwhile. */
   async #score(one: EvaluationCase, outcome: CaseOutcome): Promise<EvaluatedRun | null> {
-    const { passAt = 0.5 } = this.#options
+    const { passAt = 0.5, budgets } = this.#options
     const { signal } = this.#stop
     const { session, result, error, diverged } = outcome
     const isScored = result !== null && !error && !diverged
     const scored = isScored
-      ? await scoreResult(this.#scorers, result, one, { passAt, session, store: this.#store, signal })
+      ? await scoreResult(this.#scorers, result, one, {
+          passAt,
+          session,
+          store: this.#store,
+          budgets,
+          signal,
+        })
       : null
     if (signal.aborted) return null
     const problem = error ?? scored?.error

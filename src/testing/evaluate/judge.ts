@@ -101,18 +101,19 @@ function formatQuestion(
 async function askJudge(
   agent: Judge,
   question: string,
-  { session: of, store, signal, name }: ScorerContext,
+  { session: of, store, budgets: given, signal, name }: ScorerContext,
 ): Promise<{ object: z.infer<typeof verdictSchema>; usage: typeof noUsage }> {
   const session = `${of}.${name}`
+  const budgets = given && { budgets: given }
   const isBegun = await isJudgedBy(agent, store, session, question)
   const run = isBegun
-    ? await agent.resume(session)
-    : agent.run(question, { session, tags: { [evaluationTag]: 'judge' } })
+    ? await agent.resume(session, { ...budgets })
+    : agent.run(question, { session, tags: { [evaluationTag]: 'judge' }, ...budgets })
   const result = await followRun(run, signal)
   const usage = addUsage(noUsage, result?.usage ?? noUsage)
   if (result?.state === 'COMPLETED' && result.object !== undefined)
     return { object: result.object as never, usage }
-  const why = result?.outputProblem ?? result?.error?.message ?? `it ended ${result?.state ?? 'early'}`
+  const why = result?.error?.message ?? result?.outputProblem ?? `it ended ${result?.state ?? 'early'}`
   throw new EvaluationError('judge_failed', `Judge '${name}' gave no verdict: ${why}`, name)
 }
 

@@ -1,5 +1,6 @@
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Usage } from '../../../machines/agent/usage.js'
+import type { BudgetsOption } from '../../core/budgets/budgets-option.js'
 import { describeError } from '../../core/base/describe-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { EvaluationCase } from './evaluation-case.js'
@@ -24,6 +25,8 @@ export interface ScorerContext {
   session: string
   /** Where it is. */
   store: SessionStore
+  /** The shared budgets of the evaluation, for a scorer that asks a model: `agent.run(…, { budgets })`. Absent: none. */
+  budgets?: BudgetsOption | undefined
   /** Aborts when the evaluation is stopped. */
   signal: AbortSignal
 }

@@ -477,6 +477,31 @@ describe('judge', () => {
     expect(all).toMatch(/look.*map.*Seen\./s)
   })
 
+  test('spends from the budgets of the evaluation, and a verdict that they cannot pay for is an error', async () => {
+    const { model } = await answering(known)
+    const { model: judgeModel, rehearsal } = await judging(1)
+    const score = judge({ model: judgeModel, rubric, sampling: { maxTokens: 100 } })
+    const budget = createBudget({ id: 'evaluation', tokens: 10_000, store: memoryStore() })
+    const agent = createAgent({ model, sampling: { maxTokens: 100 } })
+    const given = { agent, cases: capitals.slice(0, 1), score }
+    await evaluate({ ...given, budgets: [budget] })
+    const { spent } = await budget.status()
+    const alone = createBudget({ id: 'alone', tokens: 10_000, store: memoryStore() })
+    await evaluate({ ...given, score: () => 1, budgets: [alone] })
+    const { spent: ofAgent } = await alone.status()
+    expect(spent.tokens).toBeGreaterThan(ofAgent.tokens)
+    expect(rehearsal.requests).toHaveLength(1)
+
+    // Enough for the agent, whose request is the shorter one.
+    const small = createBudget({ id: 'small', tokens: ofAgent.tokens + 200, store: memoryStore() })
+    const { cases } = await evaluate({ ...given, budgets: [small] })
+    expect(rehearsal.requests).toHaveLength(1)
+    expect(cases[0]?.runs[0]).toMatchObject({
+      verdict: 'error',
+      error: { code: 'judge_failed', message: expect.stringContaining("budget 'small' is used up") },
+    })
+  })
+
   test('a judge without a verdict is an error', async () => {
     const { model } = await answering(known)
     const { model: judgeModel } = await answering(() => ({ text: 'I would say it is fine.' }))

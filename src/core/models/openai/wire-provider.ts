@@ -108,7 +108,7 @@ const hosts: [end: string, provider: string][] = [
 const localPorts: Record<string, string> = { 11434: 'ollama', 1234: 'lmstudio', 8000: 'vllm' }
 
 /** The provider behind a base URL: a known name, else the host itself. */
-function getProviderName(baseURL: string): string {
+export function getProviderName(baseURL: string): string {
   const url = new URL(baseURL)
   const known = hosts.find(([end]) => url.hostname === end || url.hostname.endsWith(`.${end}`))
   if (known !== undefined) return known[1]

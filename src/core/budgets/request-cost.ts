@@ -1,0 +1,44 @@
+import { listCauses } from '../base/describe-error.js'
+import { readProperty } from '../base/to-json.js'
+
+/** How far the input of requests to a model has been above the estimate, at most: by so many times, and so many tokens more. */
+interface Excess {
+  times: number
+  tokens: number
+}
+
+/** Estimates are this much too low at first; what models report corrects it. */
+const firstExcess: Excess = { times: 1.1, tokens: 0 }
+
+/** Below so many tokens, what a provider adds to every request weighs more than how it counts text. */
+const shortTokens = 500
+
+/** By the model, as `PROVIDER/MODEL`. */
+const excesses = new Map<string, Excess>()
+
+/** The most input that a request may have, by its estimate: with a margin, and not below what the model has counted before. */
+export function addInputMargin(model: string, estimated: number): number {
+  const { times, tokens } = excesses.get(model) ?? firstExcess
+  return Math.ceil(estimated * times + tokens)
+}
+
+/** A model counted the input of a request: the next worst case is not below that. */
+export function learnInputCount(model: string, estimated: number, counted: number): void {
+  const { times, tokens } = excesses.get(model) ?? firstExcess
+  if (counted <= estimated * times + tokens) return
+  const next =
+    estimated < shortTokens
+      ? { times, tokens: Math.ceil(counted - estimated * times) }
+      : { times: (counted - tokens) / estimated, tokens }
+  excesses.set(model, next)
+}
+
+/** Errors of connections that were never there. */
+const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH'])
+
+/** Whether a failed request has cost nothing: an answer with a status is a refusal, and what was never sent is not paid for. */
+export function isUnpaid(status: number | null, error: unknown): boolean {
+  return (
+    status !== null || listCauses(error).some((cause) => unreached.has(String(readProperty(cause, 'code'))))
+  )
+}

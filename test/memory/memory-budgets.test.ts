@@ -1,0 +1,153 @@
+import { createBudget } from '../../src/fleet/index.js'
+import { createAgent, memoryStore } from '../../src/index.js'
+import { memory } from '../../src/memory/memory.js'
+
+const documents = [
+  { source: 'leave.md', text: 'Everyone has 30 days of leave.' },
+  { source: 'travel.md', text: 'Trains are booked in second class.' },
+]
+
+interface Asked {
+  model: string
+  input: string[]
+}
+
+/** A client that answers, and what it was asked. `usage`: the tokens that it reports for a request. */
+function clientOf(answer: (asked: Asked) => unknown = () => undefined, usage?: number) {
+  const asked: Asked[] = []
+  const create = async (body: Asked) => {
+    asked.push(body)
+    const given = await answer(body)
+    const data = body.input.map((text, index) => ({ index, embedding: [text.length, 1] }))
+    return given ?? { data, ...(usage !== undefined && { usage: { prompt_tokens: usage } }) }
+  }
+  return { asked, client: { embeddings: { create } } as never }
+}
+
+const budgetOf = (options: object = {}) =>
+  createBudget({ id: 'app', tokens: 10_000, store: memoryStore(), ...options })
+
+const small = 'text-embedding-3-small'
+
+test('an embedding reserves before it is asked for, and is settled for what it used', async () => {
+  const budget = budgetOf({ usd: 1 })
+  const reserved: number[] = []
+  const { client } = clientOf(async () => {
+    const { reserved: held, live } = await budget.status()
+    reserved.push(held.tokens)
+    expect(held.usd).toBeGreaterThan(0)
+    expect(live).toBe(1)
+  }, 7)
+  const known = memory({ documents, embeddings: { client, model: small, budgets: [budget] } })
+  await known.retrieve('holiday')
+  // The documents, then the query.
+  expect(reserved).toHaveLength(2)
+  expect(reserved[0]).toBeGreaterThan(reserved[1] ?? Infinity)
+  const { spent, reserved: held } = await budget.status()
+  // By the table of prices: 0.02 USD a million tokens.
+  expect(spent).toEqual({ tokens: 14, usd: 0.00000028 })
+  expect(held).toEqual({ tokens: 0, usd: 0 })
+})
+
+test('an answer without usage counts as it was reserved', async () => {
+  const budget = budgetOf()
+  const { client } = clientOf()
+  await memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } }).retrieve('holiday')
+  expect((await budget.status()).spent.tokens).toBeGreaterThan(15)
+})
+
+test('the margin grows when a model counts more than was estimated', async () => {
+  const budget = budgetOf()
+  const { client } = clientOf(() => undefined, 900)
+  const known = memory({ documents, embeddings: { client, model: 'counts-more', budgets: [budget] } })
+  await known.retrieve('holiday')
+  const held: number[] = []
+  const { client: next } = clientOf(async () => void held.push((await budget.status()).reserved.tokens), 900)
+  await memory({ documents, embeddings: { client: next, model: 'counts-more', budgets: [budget] } }).retrieve(
+    'leave',
+  )
+  expect(held[1]).toBeGreaterThanOrEqual(900)
+})
+
+test('a budget that is empty refuses the request, and the search goes on when it is whole again', async () => {
+  const budget = budgetOf({ tokens: 5 })
+  const { client, asked } = clientOf()
+  const known = memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } })
+  await expect(known.retrieve('holiday')).rejects.toMatchObject({
+    name: 'BudgetError',
+    code: 'budget_exceeded',
+    subject: 'app',
+  })
+  expect(asked).toEqual([])
+  const found = await memory({
+    documents,
+    embeddings: { client, model: 'own', budgets: [budgetOf()] },
+  }).retrieve('holiday')
+  expect(found.length).toBeGreaterThan(0)
+})
+
+test('of two budgets, none keeps a reservation where the other refuses', async () => {
+  const [full, empty] = [budgetOf({ id: 'a' }), budgetOf({ id: 'b', tokens: 5 })]
+  const { client, asked } = clientOf()
+  const known = memory({ documents, embeddings: { client, model: 'own', budgets: [empty, full] } })
+  await expect(known.retrieve('holiday')).rejects.toMatchObject({ subject: 'b' })
+  expect(asked).toEqual([])
+  expect(await full.status()).toMatchObject({ live: 0, spent: { tokens: 0 }, reserved: { tokens: 0 } })
+})
+
+test.each([
+  ['was refused with a status', Object.assign(new Error('No.'), { status: 429 }), false],
+  ['never reached the service', new Error('No.', { cause: { code: 'ECONNREFUSED' } }), false],
+  ['broke off', new Error('socket hang up'), true],
+])('a request that %s', async (_what, error, isPaid) => {
+  const budget = budgetOf()
+  const { client } = clientOf(() => Promise.reject(error))
+  const known = memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } })
+  await expect(known.retrieve('holiday')).rejects.toBe(error)
+  const { spent, live } = await budget.status()
+  expect(live).toBe(0)
+  expect(spent.tokens > 0).toBe(isPaid)
+})
+
+test('a budget in USD needs the price of the model: inputPerMillion has it', async () => {
+  const { client, asked } = clientOf(() => undefined, 1_000_000)
+  const budget = createBudget({ id: 'usd', usd: 5, store: memoryStore() })
+  const embeddings = { client, model: 'no-such-model', budgets: [budget] }
+  await expect(memory({ documents, embeddings }).retrieve('holiday')).rejects.toMatchObject({
+    code: 'unknown_price',
+    message: expect.stringContaining('embeddings.inputPerMillion'),
+  })
+  expect(asked).toEqual([])
+  await memory({ documents, embeddings: { ...embeddings, inputPerMillion: 0.5 } }).retrieve('holiday')
+  expect((await budget.status()).spent.usd).toBe(1)
+})
+
+test.each([
+  [{ budgets: 5 }, /embeddings\.budgets must be a list of budgets/],
+  [{ budgets: [{}] }, /embeddings\.budgets\[0\]/],
+  [{ inputPerMillion: -1 }, /embeddings\.inputPerMillion/],
+])('refuses %j', (more, message) => {
+  const { client } = clientOf()
+  expect(() => memory({ embeddings: { client, model: 'own', ...more } as never })).toThrow(message)
+})
+
+test('a run whose search the budget cannot pay for ends before its request, and says which budget it is', async () => {
+  let requests = 0
+  const model = {
+    provider: 'own',
+    model: 'own',
+    request: () => {
+      requests += 1
+      return Promise.reject(new Error('was asked'))
+    },
+  }
+  const { client } = clientOf()
+  const known = memory({
+    documents,
+    embeddings: { client, model: 'own', budgets: [budgetOf({ tokens: 5 })] },
+  })
+  const result = await createAgent({ model, memory: known }).run('How much leave do I have?').result
+  expect(result.state).toBe('ERROR')
+  expect(result.error?.message).toContain("The budget 'app' is used up")
+  expect(requests).toBe(0)
+})
