@@ -9,7 +9,7 @@ async function until(holds: () => unknown): Promise<void> {
 }
 
 /** A run whose sub-agent asks whether it may pay. */
-async function asking() {
+async function asking(...besides: 'pay'[]) {
   const store = memoryStore()
   const paid: string[] = []
   const pay = tool('pay', ({ text }) => String(paid.push(String(text))), { needsApproval: true })
@@ -25,7 +25,11 @@ async function asking() {
   })
   above.pending?.answer(ask('payer', { task: 'Pay.' }))
   await until(() => below.pending)
-  below.pending?.answer(ask('pay', { text: 'May' }))
+  const more = besides.map((name) => call(`${name}-2`, name, { text: 'spring' }))
+  below.pending?.answer({
+    finishReason: 'tool_calls',
+    toolCalls: [call('c', 'pay', { text: 'May' }), ...more],
+  })
   await run.result
   const approve = async (waiting: Run) => {
     const [question] = (await waiting.result).pending ?? []
@@ -77,6 +81,21 @@ test('what a fork asks first, its sub-agent that waits asks first, too', async (
     state: 'WAITING_FOR_INPUT',
     pending: [{ name: 'note', needs: 'approval' }],
   })
+})
+
+test('an approval that the sub-agent has not read yet is asked for again in such a fork', async () => {
+  const { agent, run, paid } = await asking('pay')
+  const [question] = (await run.result).pending ?? []
+  if (question) run.approve(question)
+  expect((await run.result).pending).toMatchObject([{ callId: 'c/pay-2' }])
+  const fork = (await agent.resume(await agent.fork('s', undefined, { askFirst: true }))) as Run
+  const asked = (await fork.result).pending ?? []
+  expect(asked).toMatchObject([{ callId: 'c/c' }, { callId: 'c/pay-2' }])
+  const plain = (await agent.resume(await agent.fork('s'))) as Run
+  expect((await plain.result).pending).toMatchObject([{ callId: 'c/pay-2' }])
+  expect(paid).toEqual([])
+  for (const one of [run, fork, plain]) one.cancel()
+  await Promise.all([run.result, fork.result, plain.result])
 })
 
 test('a fork whose sub-agent has no log any more is refused, and leaves nothing', async () => {

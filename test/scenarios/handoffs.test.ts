@@ -473,6 +473,27 @@ describe('a handoff that cannot be', () => {
   })
 })
 
+describe('an agent whose handoff leads to another one than before', () => {
+  it('is told as changed by what lists the sessions that can go on', async () => {
+    const store = memoryStore()
+    const billing = { tools: [tool('refund', () => 'Refunded.', { needsApproval: true })] }
+    const desk = await open([call(toBilling), call('refund')], { store, billing })
+    const desks = (options: Partial<AgentOptions>) =>
+      defineAgents({ desk: new Desk(desk.rehearsal, { store, billing: { ...billing, ...options } }).agent })
+    await desks({}).get('desk').agent.run('Go.', { session: 'ann' }).result
+    const judge = async (options: Partial<AgentOptions>) => {
+      const found = []
+      for await (const { verdict } of checkSessions(desks(options), store)) found.push(verdict)
+      return found
+    }
+    expect(await judge({})).toEqual(['same'])
+    expect(await judge({ instructions: 'You are rude.' })).toEqual(['changed'])
+    expect(await judge({ model: desk.model('gpt-5-nano') })).toEqual(['changed'])
+    expect(await judge({ tools: [...billing.tools, desk.look] })).toEqual(['changed'])
+    expect(await judge({ limits: { maxSteps: 3 } })).toEqual(['same'])
+  })
+})
+
 describe('a recorded handoff', () => {
   it('is played without a model, by the agents that were recorded, and by those of the recording', async () => {
     const store = memoryStore()
@@ -494,5 +515,32 @@ describe('a recorded handoff', () => {
     })
     const gone = new Desk(desk.rehearsal, { store, triage: { tools: [desk.look] } })
     await expect(replaySession(gone.agent, recording)).rejects.toMatchObject({ code: 'session_differs' })
+  })
+
+  it('plays a sub-agent on the agent that called it, when both agents have one of that name', async () => {
+    const store = memoryStore()
+    const helpers = (rehearsal: Rehearsal, words: string): DeskOptions => {
+      const model = openaiChat({ model: 'gpt-5-nano', baseURL: rehearsal.url, apiKey: 'none' })
+      const helper = (instructions: string) =>
+        createAgent({ model, instructions }).asTool({ name: 'helper', description: 'Helps.' })
+      const billing = { tools: [helper(words)] }
+      const handedTo = createAgent({ model, instructions: 'You are billing.', ...billing })
+      return { store, triage: { tools: [helper('Help triage.'), handoff(handedTo, { name: 'billing' })] } }
+    }
+    const turns = [call(toBilling), call('helper', { task: 'Look.' }), text('Seen.'), text('Done.')]
+    const { rehearsal } = await open(turns)
+    const desk = (words: string) => new Desk(rehearsal, helpers(rehearsal, words)).agent
+    const agent = desk('Help billing.')
+    expect(await agent.run('Go.', { session: 'ann' }).result).toMatchObject({ output: 'Done.' })
+    const recording = await recordSession(agent, 'ann')
+    expect(recording.subAgents).toMatchObject([
+      { speaker: 'billing', recording: { agent: { instructions: 'Help billing.' } } },
+    ])
+    const whole = { state: 'COMPLETED', subAgents: [{ state: 'COMPLETED' }] }
+    expect(await replaySession(agent, recording)).toMatchObject(whole)
+    expect(await replaySession(createRecordedAgent(recording), recording)).toMatchObject(whole)
+    await expect(replaySession(desk('Help no one.'), recording)).rejects.toMatchObject({
+      differences: expect.arrayContaining([expect.objectContaining({ by: 'prompt', path: ['helper'] })]),
+    })
   })
 })

@@ -3,6 +3,7 @@ import { toCallFact } from '../../../machines/agent/call-facts.js'
 import type { AssistantMessage, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
 import type { BatchCall } from '../../../machines/agent/batch-calls.js'
 import type { Screening, ShieldPoint } from '../../../machines/agent/screening.js'
+import { isChildAtRest } from '../../../machines/agent/sub-agent-questions.js'
 import { withScreenedTexts } from '../../../machines/agent/actions/apply-screening.js'
 import { UsageError } from '../base/errors.js'
 import { screenContent } from '../effects/screening-effects.js'
@@ -44,11 +45,20 @@ function withAskFirst(standing: FoldedSession, { tools }: AgentParts): FoldedSes
   const asks = ({ name, result, needs, unloaded }: BatchCall): boolean =>
     result === undefined && needs === 'nobody' && !unloaded && spoken.get(name)?.readOnly === false
   const calls = run.context.calls.map((call): BatchCall => {
+    if (isChildAtRest(call)) return withoutApprovals(call)
     if (!asks(call)) return call
     const { started: _s, interrupted: _i, ...open } = call
     return { ...open, needs: 'approval' }
   })
   return { ...asking, run: { ...run, context: { ...run.context, terms, calls } } as typeof run }
+}
+
+/** The call of a sub-agent that waits for more answers: what a person has approved of it meanwhile, it has not read. */
+function withoutApprovals(call: BatchCall): BatchCall {
+  const questions = (call.questions ?? []).map(({ answer, ...asked }) =>
+    answer === undefined || asked.needs === 'approval' ? asked : { ...asked, answer },
+  )
+  return { ...call, questions }
 }
 
 async function applyToFork(

@@ -7,7 +7,7 @@ export interface AgentDefinition {
   name?: string
   /** Its author's, if it has one. */
   version?: string
-  /** Of its instructions, the names and schemas of its tools, and its model: 16 hexadecimal digits. */
+  /** Of the instructions, tools and models of the agent and of those that it can hand over to: 16 hexadecimal digits. */
   hash: string
 }
 

@@ -4,6 +4,7 @@ import type { Agent } from '../../core/agent/agent-options.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
 import { ConfigError } from '../../core/base/errors.js'
 import { overrideLimits } from '../../core/config/resolve-config.js'
+import { getSpeakerTools } from '../../core/live/speaker.js'
 import { subAgentByDelegate } from '../../core/sub-agents/as-tool.js'
 import { compareAgents } from './compare-agents.js'
 import type { PlayScene } from './current-agent.js'
@@ -130,8 +131,8 @@ async function playRecording(
   await player.playAll()
   differences.push(...player.differences.map((found) => ({ ...found, path })))
   const subAgents: SessionReplay[] = []
-  for (const { tool, recording: child } of recording.subAgents) {
-    const delegate = parts.tools.get(tool)?.delegate
+  for (const { tool, speaker, recording: child } of recording.subAgents) {
+    const delegate = getSpeakerTools(parts.tools, speaker).get(tool)?.delegate
     const host = delegate && subAgentByDelegate.get(delegate)
     // A tool that is gone is told as that.
     if (!host) continue

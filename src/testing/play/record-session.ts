@@ -65,12 +65,14 @@ export async function takeRecording(
   const { reached, standing } = foldRecords(kept, session)
   const { below, whole } = foldWholeLog(log, session)
   const subAgents: Recording['subAgents'] = []
-  for (const [id, { callId, tool }] of below) {
+  for (const [id, { callId, tool, speaker }] of below) {
     // oxlint-disable-next-line no-await-in-loop -- one log at a time is in memory
     if ((await store.read(id, { to: 1 })).length === 0) continue
-    const child = agent.tools?.find(({ name }) => name === tool)?.agent ?? {}
+    const caller = speaker === undefined ? agent : agent.team?.[speaker]
+    const child = caller?.tools?.find(({ name }) => name === tool)?.agent ?? {}
     // oxlint-disable-next-line no-await-in-loop
-    subAgents.push({ tool, callId, recording: await takeRecording(store, id, child) })
+    const recording = await takeRecording(store, id, child)
+    subAgents.push({ tool, callId, ...(speaker !== undefined && { speaker }), recording })
   }
   // Where withheld content decided what happened next, the recording cannot follow the log. It ends before that record.
   const end = reached.findIndex((place, i) => place !== whole.get(kept[i]?.seq ?? 0))
@@ -125,10 +127,10 @@ function foldRecords(
 function foldWholeLog(
   log: readonly LogRecord[],
   session: string,
-): { whole: Map<number, string | null>; below: Map<string, { callId: string; tool: string }> } {
+): { whole: Map<number, string | null>; below: Map<string, DelegatedCall> } {
   const standing = createFoldedSession(log)
   const whole = new Map<number, string | null>()
-  const below = new Map<string, { callId: string; tool: string }>()
+  const below = new Map<string, DelegatedCall>()
   for (const record of log) {
     applyOpenedRecord(standing, record, openRecord(record, standing.head, session), session, pureReducer)
     whole.set(record.seq, getPlace(standing))
@@ -140,8 +142,12 @@ function foldWholeLog(
   return { whole, below }
 }
 
-function listDelegated(context: AgentContext): [string, { callId: string; tool: string }][] {
+/** A call of a sub-agent, and the agent that made it where the conversation was handed on. */
+type DelegatedCall = Pick<Recording['subAgents'][number], 'callId' | 'tool' | 'speaker'>
+
+function listDelegated(context: AgentContext): [string, DelegatedCall][] {
+  const by = context.speaker === null ? {} : { speaker: context.speaker }
   return context.calls
     .filter(({ name, started }) => started && context.tools[name]?.delegate)
-    .map(({ id, name }) => [getChildSessionId(context, id), { callId: id, tool: name }])
+    .map(({ id, name }) => [getChildSessionId(context, id), { callId: id, tool: name, ...by }])
 }

@@ -63,8 +63,8 @@ export interface Recording {
    * does, because what shields have withheld decided how it went on.
    */
   messages: string[] | null
-  /** The sessions of sub-agents, by the tool that each was called by. */
-  subAgents: { tool: string; callId: string; recording: Recording }[]
+  /** The sessions of sub-agents, by the tool that each was called by. `speaker`: the agent that called it after a handoff. */
+  subAgents: { tool: string; callId: string; speaker?: string; recording: Recording }[]
   /** The checksum of everything else. Without it, damage is not detected. */
   check?: string
 }
