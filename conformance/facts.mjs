@@ -7,6 +7,10 @@ const noSession = {
   session: 'the caller keeps the history, and takes care that one run reads what another leaves',
 }
 const noResume = { resume: 'no run is documented to go on in another process after a crash' }
+const noBranches = {
+  forks: 'branches are of the sessions of its harness, and the adapter is of its agent alone',
+}
+const noForks = { forks: 'no fork of a conversation is documented: the caller copies the messages' }
 const noSubAgents = {
   subAgents: 'agents below an agent are tools of the caller, whose usage the caller counts',
 }
@@ -21,7 +25,7 @@ export const facts = {
     packages: ['ai', '@ai-sdk/openai-compatible'],
     way: '`includeUsage`; messages kept by `onStepEnd`; `stopWhen` in loops; `experimental_toolApprovalSecret`',
     page: 'https://ai-sdk.dev/docs/agents/loop-control',
-    lacks: both({ ...noSession, ...noSubAgents, ...noResume }),
+    lacks: both({ ...noSession, ...noSubAgents, ...noResume, ...noForks }),
   },
   agents: {
     title: 'OpenAI Agents',
@@ -29,8 +33,8 @@ export const facts = {
     way: 'a `MemorySession`; `toolNotFoundBehavior`; `maxTurns` in loops',
     page: 'https://openai.github.io/openai-agents-js/guides/sessions/',
     lacks: {
-      defaults: { ...noIdle, ...noBudget, ...noDeadline, ...noSession, ...noResume },
-      documented: { ...noIdle, ...noBudget, ...noDeadline, ...noResume },
+      defaults: { ...noIdle, ...noBudget, ...noDeadline, ...noSession, ...noResume, ...noForks },
+      documented: { ...noIdle, ...noBudget, ...noDeadline, ...noResume, ...noForks },
     },
   },
   langchain: {
@@ -46,9 +50,15 @@ export const facts = {
         ...noSubAgents,
         approvals: 'approvals need a checkpointer',
         resume: 'a run goes on from a checkpointer',
+        forks: 'a thread is forked at a checkpoint',
         stepLimit: '`recursionLimit` counts steps of the graph, not requests',
       },
-      documented: { ...noIdle, ...noBudget, ...noSubAgents },
+      documented: {
+        ...noIdle,
+        ...noBudget,
+        ...noSubAgents,
+        effectOnce: 'the page on durable execution asks for effects that may be repeated',
+      },
     },
   },
   mastra: {
@@ -61,15 +71,25 @@ export const facts = {
       ...noBudget,
       ...noDeadline,
       ...noSession,
-      ...noResume,
+      forks: 'threads are cloned by a package of its own, `@mastra/memory`, which is not installed here',
+      resume:
+        'durable agents (beta) recover runs from storages of other packages, which are not installed here',
     }),
   },
   strands: {
     title: 'Strands',
     packages: ['@strands-agents/sdk'],
-    way: '`limits` of a call in loops',
+    way: '`limits` of a call in loops; a `SessionManager` and `checkpointing` (experimental) in resume',
     page: 'https://strandsagents.com/docs/user-guide/concepts/agents/agent-loop/',
-    lacks: both({ ...noIdle, ...noDeadline, ...noResume }),
+    lacks: {
+      defaults: { ...noIdle, ...noDeadline, resume: 'a run goes on from a session and a checkpoint' },
+      documented: {
+        ...noIdle,
+        ...noDeadline,
+        effectOnce: 'which calls of a cycle are executed again is documented as up to the tool executor',
+        storedDecisions: 'questions and checkpoints are documented apart from each other',
+      },
+    },
   },
   pi: {
     title: 'pi',
@@ -84,9 +104,18 @@ export const facts = {
         ...noPeople,
         ...noSubAgents,
         ...noResume,
+        ...noBranches,
         retries: 'retries are an option (`maxRetries`)',
       },
-      documented: { ...noIdle, ...noBudget, ...noDeadline, ...noPeople, ...noSubAgents, ...noResume },
+      documented: {
+        ...noIdle,
+        ...noBudget,
+        ...noDeadline,
+        ...noPeople,
+        ...noSubAgents,
+        ...noResume,
+        ...noBranches,
+      },
     },
   },
   statewright: {
@@ -95,7 +124,11 @@ export const facts = {
     way: 'a `memoryStore`; `limits.maxSteps` in loops',
     page: 'docs/configuration.md, docs/sessions.md',
     lacks: {
-      defaults: { savedApprovals: 'waiting runs are kept in a store', resume: 'runs go on from a store' },
+      defaults: {
+        savedApprovals: 'waiting runs are kept in a store',
+        resume: 'runs go on from a store',
+        forks: 'sessions are forked in a store',
+      },
       documented: {},
     },
   },

@@ -75,12 +75,13 @@ function betterOf({ results }) {
     results.filter((one) => one.peer === peer && one.case === id && one.result === 'pass')
   const own = results.filter((one) => one.peer === 'statewright' && one.result !== 'pass')
   const rows = own.flatMap(({ case: id, column, evidence }) => {
-    const better = [...new Set(results.map(({ peer }) => peer))].filter((peer) => passes(peer, id).length > 0)
+    const others = [...new Set(results.map(({ peer }) => peer))].filter((peer) => peer !== 'statewright')
+    const better = others.filter((peer) => passes(peer, id).length > 0)
     return better.length > 0 ? [[`\`${id}\``, column, better.join(', '), cell(evidence)]] : []
   })
   if (rows.length === 0)
     return 'None in this run. The cases are ours: a case that we did not think of is not here.'
-  return table(['Case', 'Column', 'Who passes', 'What Statewright did'], rows)
+  return table(['Case', 'Column', 'Libraries that pass', 'What Statewright did'], rows)
 }
 
 /** The cases that came after the run. A busy machine fails libraries for its own slowness, so they wait. */

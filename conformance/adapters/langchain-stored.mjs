@@ -3,9 +3,9 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ChatOpenAI } from '@langchain/openai'
-import { MemorySaver } from '@langchain/langgraph'
-import { createAgent, tool } from 'langchain'
-import { fromText, toText } from './langchain-state.mjs'
+import { Command, MemorySaver } from '@langchain/langgraph'
+import { createAgent, humanInTheLoopMiddleware, tool } from 'langchain'
+import { fromText, toText } from './langchain-parts.mjs'
 import { toSchema } from './schema.mjs'
 
 class FileSaver extends MemorySaver {
@@ -39,15 +39,24 @@ class FileSaver extends MemorySaver {
 }
 
 export function openStored({ baseURL, folder, tools, writing }) {
+  const asking = tools.filter(({ asks }) => asks)
+  const decisions = ({ name }) => [name, { allowedDecisions: ['approve', 'reject'] }]
   const agent = createAgent({
     model: new ChatOpenAI({ model: 'scripted', apiKey: 'none', maxRetries: 1, configuration: { baseURL } }),
     tools: tools.map(({ name, description, fields, execute }) =>
       tool((input) => execute(input), { name, description, schema: toSchema(fields) }),
     ),
     checkpointer: new FileSaver(join(folder, 'checkpoints.json'), writing),
+    middleware:
+      asking.length > 0
+        ? [humanInTheLoopMiddleware({ interruptOn: Object.fromEntries(asking.map(decisions)) })]
+        : [],
   })
   // A checkpoint is written before the next step begins.
   const config = { configurable: { thread_id: '1' }, durability: 'sync' }
+  /** The calls that wait for a person, in the order of their decisions. */
+  const pendingOf = ({ tasks }) =>
+    tasks.flatMap(({ interrupts }) => interrupts.flatMap(({ value }) => value.actionRequests))
   const go = async (input) => {
     try {
       let messages = []
@@ -55,7 +64,9 @@ export function openStored({ baseURL, folder, tools, writing }) {
         ...config,
         streamMode: ['messages', 'values'],
       }))
-        if (mode === 'values') messages = value.messages
+        if (mode === 'values' && value.messages) messages = value.messages
+      const pending = pendingOf(await agent.getState(config))
+      if (pending.length > 0) return { text: '', ok: false, ended: 'a person is asked', pending }
       return { text: messages.at(-1).text, ok: messages.at(-1).getType() === 'ai', ended: 'end' }
     } catch (error) {
       return { text: '', ok: false, ended: `${error.name}: ${error.message}` }
@@ -64,9 +75,13 @@ export function openStored({ baseURL, folder, tools, writing }) {
   const start = (text) => go({ messages: [{ role: 'user', content: text }] })
   return {
     start,
+    approve: (pending) =>
+      go(new Command({ resume: { decisions: pending.map(() => ({ type: 'approve' })) } })),
     async goOn() {
-      const { values } = await agent.getState(config)
-      return values.messages?.length > 0 ? go(null) : start('Go.')
+      const state = await agent.getState(config)
+      const pending = pendingOf(state)
+      if (pending.length > 0) return { text: '', ok: false, ended: 'a person is asked', pending }
+      return state.values.messages?.length > 0 ? go(null) : start('Go.')
     },
   }
 }

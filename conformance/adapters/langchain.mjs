@@ -1,17 +1,10 @@
-// LangChain's agent, which is a LangGraph graph, on ChatOpenAI. One retry in both columns: its six take minutes. By default the caller keeps the messages of a run that ended; the
-// documented way is a checkpointer with a thread, and a middleware that limits the calls of the model.
+// LangChain's agent, which is a LangGraph graph, on ChatOpenAI. One retry in both columns: its six take minutes. By default the
+// caller keeps the messages of a run that ended; the documented way is a checkpointer with a thread, and a middleware that limits the calls of the model.
 import { ChatOpenAI } from '@langchain/openai'
 import { createAgent, humanInTheLoopMiddleware, modelCallLimitMiddleware, tool } from 'langchain'
 import { Command, MemorySaver } from '@langchain/langgraph'
-import { fromText, toText } from './langchain-state.mjs'
+import { fromText, toText, usageOf } from './langchain-parts.mjs'
 import { toSchema } from './schema.mjs'
-
-function usageOf(messages) {
-  const told = messages.flatMap((message) => (message.getType() === 'ai' ? [message.usage_metadata] : []))
-  if (told.length === 0) return undefined
-  const sum = (key) => told.reduce((total, usage) => total + (usage?.[key] ?? Number.NaN), 0)
-  return { input: sum('input_tokens'), output: sum('output_tokens') }
-}
 
 export function open({ baseURL, column, tools, limits, saved }) {
   const isDocumented = column === 'documented'
@@ -42,7 +35,15 @@ export function open({ baseURL, column, tools, limits, saved }) {
       ],
     }),
   })
-  const config = { configurable: { thread_id: '1' } }
+  return converse({ agent, isDocumented, limits, checkpointer }, thread)
+}
+
+const thread = { configurable: { thread_id: '1' } }
+
+/** A conversation from a checkpoint on, or from the latest one of the thread. */
+function converse(given, from) {
+  const { agent, isDocumented, limits, checkpointer } = given
+  let at = from
   let kept = []
   const go = async (input, before, { signal } = {}) => {
     let state
@@ -50,13 +51,14 @@ export function open({ baseURL, column, tools, limits, saved }) {
     let interrupts = []
     try {
       const timeout = limits.deadlineMs && { timeout: limits.deadlineMs }
-      const given = { ...(isDocumented && config), ...timeout, signal, streamMode: ['messages', 'values'] }
+      const given = { ...(isDocumented && at), ...timeout, signal, streamMode: ['messages', 'values'] }
       for await (const [mode, value] of await agent.stream(input, given)) if (mode === 'values') state = value
     } catch (thrown) {
       error = thrown
     }
     if (isDocumented) {
-      const told = await agent.getState(config)
+      const told = await agent.getState(thread)
+      if (at !== thread) at = told.config
       state = told.values
       interrupts = told.tasks.flatMap((task) => task.interrupts)
     }
@@ -77,7 +79,7 @@ export function open({ baseURL, column, tools, limits, saved }) {
       pending: interrupts.length > 0 ? (last?.tool_calls ?? []).map(({ id }) => ({ id })) : [],
     }
   }
-  const messagesOf = async () => (await agent.getState(config)).values.messages ?? []
+  const messagesOf = async () => (await agent.getState(at)).values.messages ?? []
   return {
     async say(text, options) {
       const asked = { role: 'user', content: text }
@@ -87,6 +89,11 @@ export function open({ baseURL, column, tools, limits, saved }) {
     async answer(said) {
       const decisions = Object.values(said).map((is) => ({ type: is ? 'approve' : 'reject' }))
       return go(new Command({ resume: { decisions } }), (await messagesOf()).length)
+    },
+    // As the page on time travel does: each goes on from the checkpoint.
+    async fork() {
+      at = (await agent.getState(at)).config
+      return converse(given, at)
     },
     save: () => JSON.stringify({ storage: checkpointer.storage, writes: checkpointer.writes }, toText),
   }

@@ -5,7 +5,7 @@ import { readAnswer } from '../control/read-answer.mjs'
 
 export function openStored({ baseURL, folder, tools, writing, mistake }) {
   const file = join(folder, 'state.json')
-  let state = { messages: [], started: [] }
+  let state = { messages: [], started: [], approved: [] }
   const save = () =>
     writing(() => {
       writeFileSync(`${file}.new`, JSON.stringify(state))
@@ -40,7 +40,10 @@ export function openStored({ baseURL, folder, tools, writing, mistake }) {
   }
   const go = async () => {
     for (;;) {
-      for (const call of mistake === 'leavesCallsOpen' && state.isRestored ? [] : openCalls()) execute(call)
+      const open = mistake === 'leavesCallsOpen' && state.isRestored ? [] : openCalls()
+      const pending = open.filter(({ id }) => tools[0].asks && !state.approved.includes(id))
+      if (pending.length > 0) return { text: '', ok: false, ended: 'a person is asked', pending }
+      for (const call of open) execute(call)
       // oxlint-disable-next-line no-await-in-loop -- one step after the other
       const { text, calls } = await ask()
       const asked = calls.map(({ id, name, input }) => ({
@@ -64,6 +67,11 @@ export function openStored({ baseURL, folder, tools, writing, mistake }) {
   }
   return {
     start,
+    approve(pending) {
+      state.approved.push(...pending.map(({ id }) => id))
+      save()
+      return go()
+    },
     async goOn() {
       if (!existsSync(file) || mistake === 'startsAnew') return start('Go.')
       state = { ...JSON.parse(readFileSync(file, 'utf8')), isRestored: true }

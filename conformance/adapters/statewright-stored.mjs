@@ -10,14 +10,17 @@ export function openStored({ baseURL, folder, tools, writing }) {
   const store = { ...files, append: (...given) => writing(() => files.append(...given)) }
   const agent = createAgent({
     model: openaiChat({ model: 'scripted', baseURL, apiKey: 'none' }),
-    tools: tools.map(({ name, description, fields, execute }) =>
-      defineTool({ name, description, input: toSchema(fields), execute }),
+    tools: tools.map(({ name, description, fields, execute, asks }) =>
+      defineTool({ name, description, input: toSchema(fields), execute, needsApproval: asks === true }),
     ),
     store,
   })
-  const rest = async (run) => {
-    const { state, reason, output } = await run.result
+  let run
+  const rest = async (begun) => {
+    run = begun
+    const { state, reason, output, pending } = await run.result
     return {
+      pending,
       text: output ?? '',
       ok: state === 'COMPLETED' && reason === 'end_turn',
       ended: `${state}, ${reason}`,
@@ -26,6 +29,10 @@ export function openStored({ baseURL, folder, tools, writing }) {
   const start = (text) => rest(agent.run(text, { session }))
   return {
     start,
+    approve(pending) {
+      for (const call of pending) run.approve(call)
+      return rest(run)
+    },
     async goOn() {
       if (files.get(session) === null) return start('Go.')
       return rest(await agent.resume(session))

@@ -31,7 +31,10 @@ export function open({ baseURL, column, tools, limits, saved }) {
     ...(limits.idleMs && { streamIdleMs: limits.idleMs }),
     ...(store && { store }),
   })
-  const session = store ? 'conformance' : createSession('conformance')
+  return converse({ agent, store, session: store ? 'conformance' : createSession('conformance') })
+}
+
+function converse({ agent, store, session }) {
   let run
   const rest = async () => {
     const warnings = []
@@ -58,12 +61,13 @@ export function open({ baseURL, column, tools, limits, saved }) {
       return rest()
     },
     async answer(said) {
-      run ??= await agent.resume('conformance')
+      run ??= await agent.resume(session)
       for (const [id, isApproved] of Object.entries(said))
         if (isApproved) run.approve(id)
         else run.reject(id)
       return rest()
     },
     save: () => dump(store),
+    fork: async () => converse({ agent, store, session: await agent.fork(session) }),
   }
 }

@@ -3,7 +3,8 @@ import { Agent, BeforeToolCallEvent, InterruptResponseContent, tool } from '@str
 import { OpenAIModel } from '@strands-agents/sdk/models/openai'
 import { toSchema } from './schema.mjs'
 
-export function open({ baseURL, tools, limits, saved }) {
+export function open(given) {
+  const { baseURL, tools, limits, saved } = given
   const model = new OpenAIModel({
     api: 'chat',
     apiKey: 'none',
@@ -63,6 +64,7 @@ export function open({ baseURL, tools, limits, saved }) {
       pending: (result?.interrupts ?? []).map(({ name }) => ({ id: name })),
     }
   }
+  const save = () => JSON.stringify({ snapshot: agent.takeSnapshot({ preset: 'session' }), asked })
   return {
     say: (text, options) => go(text, options),
     answer: (said) =>
@@ -74,6 +76,8 @@ export function open({ baseURL, tools, limits, saved }) {
               new InterruptResponseContent({ interruptId: id, response: said[name] ? 'yes' : 'no' }),
           ),
       ),
-    save: () => JSON.stringify({ snapshot: agent.takeSnapshot({ preset: 'session' }), asked }),
+    save,
+    // "Branching conversations" is what its snapshots are documented for.
+    fork: () => open({ ...given, saved: save() }),
   }
 }

@@ -112,6 +112,30 @@ export default [
     check(ran === 'a', `executed: ${ran || 'nothing'} (${ends.join('; ')})`)
     return ends.join('; ')
   }),
+  approvals(
+    'again',
+    'The same call again after it was approved: a person is asked again',
+    'keepsDecisions',
+    async (world) => {
+      const { serve, open, tool, check, settles } = world
+      const lane = serve([calls([remove('c0', 'a')]), calls([remove('c1', 'a')]), say(done)])
+      const removing = { ...tool('remove', { path: 'string' }, ({ path }) => `removed ${path}`), asks: true }
+      const conversation = open({ lane, tools: [removing] })
+      const asked = await settles(conversation.say('Go.'), 20_000)
+      check(asked.pending?.length > 0, `no person was asked (${asked.ended})`)
+      const again = await settles(conversation.answer(all(asked.pending, true)), 20_000)
+      check(
+        removing.runs.length === 1,
+        `executed ${removing.runs.length} times by one approval (${again.ended})`,
+      )
+      check(again.pending?.length > 0, `of the second call no person was asked (${again.ended})`)
+      const last = await settles(conversation.answer(all(again.pending, false)), 20_000)
+      await lane.quiet()
+      check(removing.runs.length === 1, `executed ${removing.runs.length} times (${last.ended})`)
+      check(last.text === done, `the text ${JSON.stringify(last.text)} (${last.ended})`)
+      checkHistory(world, lane)
+    },
+  ),
   approvals('late', 'Approved after it was refused: never executed', 'answersTwice', async (world) => {
     const { check } = world
     const asked = await untilAsked(world, 'a')
@@ -134,6 +158,29 @@ export default [
       const ran = await executed(asked)
       check(ran === 'a', `executed: ${ran || 'nothing'} (${ended})`)
       checkHistory(world, asked.lane)
+    },
+    ['savedApprovals'],
+  ),
+  approvals(
+    'both-ways',
+    'The stored state is read twice, approved here and refused there: each goes on with its own decision',
+    'sharesDecisions',
+    async (world) => {
+      const { check, open } = world
+      const asked = await untilAsked(world, 'a')
+      const saved = await asked.conversation.save()
+      const before = asked.lane.requests.length
+      const decideOn = (approved) =>
+        decide(world, asked, approved, open({ lane: asked.lane, tools: asked.tools, saved }))
+      const ends = [await decideOn(false)]
+      check((await executed(asked)) === '', `executed though it was refused (${ends[0]})`)
+      ends.push(await decideOn(true))
+      const ran = await executed(asked)
+      check(ran === 'a', `executed: ${ran || 'nothing'} (${ends.join('; ')})`)
+      checkHistory(world, asked.lane)
+      const [refused, approved] = asked.lane.requests.slice(before).map(({ messages }) => messages)
+      const isSame = JSON.stringify(refused?.slice(0, -1)) === JSON.stringify(approved?.slice(0, -1))
+      check(isSame, `what both had before the decision differs: ${JSON.stringify([refused, approved])}`)
     },
     ['savedApprovals'],
   ),

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { calls, say } from '../frames.mjs'
+import { resultsOf, usersOf } from '../strict-history.mjs'
 
 const child = fileURLToPath(new URL('../resume-child.mjs', import.meta.url))
 const mostWrites = 40
@@ -33,20 +34,35 @@ async function runProcess(given) {
   return { signal, told: told ?? { text: '', ok: false, ended: `the process ended: ${printed.trim()}` } }
 }
 
-/** What became of a session whose process died at a write, `before 3` or `after 3`; null: there is no such write. */
-async function dieAt({ serve, stored }, killAt) {
+/**
+ * What became of a session whose process died at a write, `before 3` or `after 3`; null: there is no such write. With `asks`, a
+ * process before it has come to the question, and the one that dies brings the answer; the one that goes on is asked what is still open.
+ */
+async function dieAt({ serve, stored, check }, killAt, asks) {
   const folder = mkdtempSync(join(tmpdir(), 'conformance-'))
   const lane = serve(Object.assign([], { otherwise: answer }))
-  const given = { ...stored, baseURL: lane.baseURL, folder }
+  const given = {
+    ...stored,
+    baseURL: lane.baseURL,
+    folder,
+    ...(asks && { asks, goesOn: true, approves: true }),
+  }
+  const readEffects = () => {
+    const file = join(folder, 'effects')
+    return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').filter(Boolean) : []
+  }
   try {
+    if (asks) {
+      const { told } = await runProcess({ ...given, goesOn: false, approves: false })
+      check(told.asked > 0, `no person was asked (${told.ended})`)
+      check(readEffects().length === 0, 'executed before a person was asked')
+    }
     const { signal, told: whole } = await runProcess({ ...given, killAt })
     if (killAt === 'never') return { told: whole }
     if (signal !== 'SIGKILL') return null
     const before = lane.requests.length
     const { told } = await runProcess({ ...given, goesOn: true })
-    const file = join(folder, 'effects')
-    const effects = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').filter(Boolean) : []
-    return { killAt, effects, told, before, requests: lane.requests, refused: lane.refused }
+    return { killAt, effects: readEffects(), told, before, requests: lane.requests, refused: lane.refused }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -55,39 +71,42 @@ async function dieAt({ serve, stored }, killAt) {
 const sweeps = new Map()
 
 /** The deaths after every write: once for all cases of a library, since a process of its own takes long to start. */
-function sweep(world) {
-  const key = JSON.stringify(world.stored)
-  const known = sweeps.get(key) ?? playDeaths(world)
+function sweep(world, asks = false) {
+  const key = JSON.stringify([world.stored, asks])
+  const known = sweeps.get(key) ?? playDeaths(world, asks)
   sweeps.set(key, known)
   return known
 }
 
-async function playDeaths(world) {
-  const whole = await dieAt(world, 'never')
+async function playDeaths(world, asks) {
+  const whole = await dieAt(world, 'never', asks)
   world.check(whole.told.ok && whole.told.text === end, `without a death it ended ${whole.told.ended}`)
   const deaths = []
   for (let write = 1; write <= mostWrites; write++) {
     // oxlint-disable-next-line no-await-in-loop -- one write after the other
-    const both = await Promise.all([dieAt(world, `before ${write}`), dieAt(world, `after ${write}`)])
+    const both = await Promise.all([
+      dieAt(world, `before ${write}`, asks),
+      dieAt(world, `after ${write}`, asks),
+    ])
     if (both.includes(null)) break
     deaths.push(...both)
   }
   return deaths
 }
 
-const resume = (name, title, mistake, judge) => ({
+const resume = (name, title, mistake, judge, { needs = [], asks = false } = {}) => ({
   class: 'resume',
   name,
   title,
   mistake,
-  needs: ['resume'],
+  needs: ['resume', ...needs],
   alone: true,
   withinMs: 240_000,
   async run(world) {
-    const deaths = await sweep(world)
-    world.certifySo(deaths.length >= 6, `the process died only ${deaths.length} times`)
+    const deaths = await sweep(world, asks)
+    world.certifySo(deaths.length >= (asks ? 4 : 6), `the process died only ${deaths.length} times`)
     for (const death of deaths) {
-      const problem = judge(death)
+      const problem = judge(death, world.lacks)
       world.check(!problem, `killed ${death.killAt}: ${problem}`)
     }
     return `killed before and after each of ${deaths.length / 2} writes`
@@ -99,16 +118,69 @@ const continues = (earlier, later) =>
   earlier.messages.every((message, at) => message.role === later.messages[at]?.role) &&
   later.messages.length >= earlier.messages.length
 
+function findTwice({ effects, told }) {
+  const twice = effects.find((to, at) => effects.indexOf(to) !== at)
+  return twice && `sent to ${twice} ${effects.filter((to) => to === twice).length} times (${told.ended})`
+}
+
+const findOtherEnd = ({ told }) =>
+  told.ok && told.text === end ? undefined : `${JSON.stringify(told.text)} (${told.ended})`
+
+/** A model that reads a file, and says what it was asked last. */
+function echo({ messages }) {
+  if (messages.at(-1).role === 'tool') return say('It is read.')
+  return usersOf(messages).length === 1
+    ? calls([['c0', 'read', { path: 'a' }]])
+    : say(usersOf(messages).at(-1))
+}
+
 export default [
+  resume('effect-once', 'Killed at each write: no effect happens twice', 'repeatsEffects', findTwice, {
+    needs: ['effectOnce'],
+  }),
   resume(
-    'effect-once',
-    'Killed at each write: no effect happens twice',
+    'decision',
+    'The process that brings an approval is killed at each write: the call runs once, and the run comes to its end',
     'repeatsEffects',
-    ({ effects, told }) => {
-      const twice = effects.find((to, at) => effects.indexOf(to) !== at)
-      return twice && `sent to ${twice} ${effects.filter((to) => to === twice).length} times (${told.ended})`
-    },
+    (death, { effectOnce: repeats }) => (repeats ? undefined : findTwice(death)) ?? findOtherEnd(death),
+    { needs: ['approvals', 'storedDecisions'], asks: true },
   ),
+  {
+    class: 'resume',
+    name: 'forks',
+    title:
+      'Forked twice at one point: both forks send the same request, and no other conversation has what one says',
+    mistake: 'sharesForks',
+    needs: ['forks'],
+    async run({ serve, open, tool, check, settles }) {
+      const lane = serve(Object.assign([], { otherwise: echo }))
+      const conversation = open({ lane, tools: [tool('read', { path: 'string' }, () => 'A text.')] })
+      const first = await settles(conversation.say('Go.'), 20_000)
+      check(first.text === 'It is read.', `before the fork: ${JSON.stringify(first.text)} (${first.ended})`)
+      const forks = [await conversation.fork(), await conversation.fork()]
+      const before = lane.requests.length
+      for (const [fork, text] of [
+        [forks[0], 'Left?'],
+        [forks[1], 'Left?'],
+        [conversation, 'On?'],
+      ]) {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        const told = await settles(fork.say(text), 20_000)
+        check(told.text === text, `${text} was answered by ${JSON.stringify(told.text)} (${told.ended})`)
+      }
+      const [one, other, own] = lane.requests.slice(before).map(({ messages }) => messages)
+      check(
+        JSON.stringify(one) === JSON.stringify(other),
+        `two forks at one point send ${JSON.stringify([one, other])}`,
+      )
+      check(resultsOf(one).length === 1, `the request of a fork has ${resultsOf(one).length} results`)
+      check(
+        usersOf(own).join(' ') === 'Go. On?',
+        `after the forks, the user has said ${usersOf(own).join(' ')}`,
+      )
+      check(lane.refused.length === 0, `a strict provider refuses it: ${lane.refused[0]}`)
+    },
+  },
   resume(
     'prefix',
     'Killed at each write: no request after it has less of the history than one before',
@@ -125,7 +197,5 @@ export default [
     'leavesCallsOpen',
     ({ refused }) => refused[0],
   ),
-  resume('same-end', 'Killed at each write: the run comes to the same end', 'endsAtDeath', ({ told }) =>
-    told.ok && told.text === end ? undefined : `${JSON.stringify(told.text)} (${told.ended})`,
-  ),
+  resume('same-end', 'Killed at each write: the run comes to the same end', 'endsAtDeath', findOtherEnd),
 ]

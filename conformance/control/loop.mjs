@@ -56,8 +56,9 @@ function withDeadline(signal, ms) {
   return controller.signal
 }
 
-/** What all conversations of the mistake `sharesMessages` have in common. */
+/** What all conversations of the mistake `sharesMessages` have in common, and those of `sharesDecisions`. */
 const shared = []
+const decisions = new Map()
 
 class Conversation {
   #messages = []
@@ -67,6 +68,7 @@ class Conversation {
   #last = Promise.resolve()
   /** The answer whose calls wait for a person, and its run. */
   #asked
+  #isApproved = false
 
   constructor(options) {
     this.#options = options
@@ -101,6 +103,9 @@ class Conversation {
     if (!this.#asked) return { text: '', ok: false, ended: 'nothing is asked' }
     const { answer, run } = this.#asked
     if (this.#mistake !== 'answersTwice') this.#asked = undefined
+    this.#isApproved = true
+    if (this.#mistake === 'sharesDecisions') said = decisions.get(this.#options.baseURL) ?? said
+    decisions.set(this.#options.baseURL, said)
     await this.#execute(answer, run, said)
     return this.#go(run)
   }
@@ -108,6 +113,11 @@ class Conversation {
   save() {
     const state = JSON.stringify({ messages: this.#messages, asked: this.#asked?.answer })
     return JSON.stringify({ state, check: checkOf(state) })
+  }
+
+  /** Another conversation, which begins where this one stands. */
+  fork() {
+    return this.#mistake === 'sharesForks' ? this : new Conversation({ ...this.#options, saved: this.save() })
   }
 
   #restore(saved) {
@@ -154,7 +164,8 @@ class Conversation {
           return ends(isOver ? 'the budget' : answer.finish, isNormal(answer.finish) && !isOver)
         }
         const asking = answer.calls.filter(({ name }) => tools.find((tool) => tool.name === name)?.asks)
-        if (asking.length > 0 && mistake !== 'neverAsks') {
+        const isDecided = mistake === 'keepsDecisions' && this.#isApproved
+        if (asking.length > 0 && mistake !== 'neverAsks' && !isDecided) {
           this.#asked = { answer, run }
           const pending = asking.map(({ id, name, input }) => ({ id, name, input }))
           return { ...ends('a person is asked'), pending }

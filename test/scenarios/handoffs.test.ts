@@ -478,12 +478,15 @@ describe('an agent whose handoff leads to another one than before', () => {
     const store = memoryStore()
     const billing = { tools: [tool('refund', () => 'Refunded.', { needsApproval: true })] }
     const desk = await open([call(toBilling), call('refund')], { store, billing })
-    const desks = (options: Partial<AgentOptions>) =>
-      defineAgents({ desk: new Desk(desk.rehearsal, { store, billing: { ...billing, ...options } }).agent })
-    await desks({}).get('desk').agent.run('Go.', { session: 'ann' }).result
+    const agentOf = (options: Partial<AgentOptions>) =>
+      new Desk(desk.rehearsal, { store, billing: { ...billing, ...options } }).agent
+    const begun = agentOf({})
+    defineAgents({ desk: begun })
+    await begun.run('Go.', { session: 'ann' }).result
     const judge = async (options: Partial<AgentOptions>) => {
       const found = []
-      for await (const { verdict } of checkSessions(desks(options), store)) found.push(verdict)
+      const agents = defineAgents({ desk: agentOf(options) })
+      for await (const { verdict } of checkSessions(agents, store)) found.push(verdict)
       return found
     }
     expect(await judge({})).toEqual(['same'])

@@ -4,7 +4,9 @@ import type { AgentParts } from '../live/agent-parts.js'
 import type { AgentDefinition, AgentLabel } from '../sessions/agent-definition.js'
 
 /** Whether two processes have the same agent, as far as its model can see: hashed once, and anew when its tools change. */
-export function createDefinitionFactory(parts: AgentParts): (label: AgentLabel | undefined) => AgentDefinition {
+export function createDefinitionFactory(
+  parts: AgentParts,
+): (label: AgentLabel | undefined) => AgentDefinition {
   let hashed: readonly unknown[] = []
   let hash = ''
   return (label) => {
