@@ -61,6 +61,19 @@ export const rules: Rule[] = [
     because: 'no run that has not ended matches',
   },
   // A firing is the first turn of a session of its own. Where there is one of that name, it is brought to its rest, and no more.
+  {
+    of: 'createScheduler (an alarm)',
+    standing: 'new',
+    agent: foreign,
+    comes: 'nothing',
+    because: 'a run is of the agent that began it: its alarm is left to a process that has it',
+  },
+  {
+    of: 'createScheduler (an alarm)',
+    standing: 'new',
+    comes: 'refused: not_begun',
+    because: 'an alarm begins nothing',
+  },
   { of: 'createScheduler', standing: 'new', comes: 'begun', because: 'the time of the firing has come' },
   {
     of: 'createScheduler',

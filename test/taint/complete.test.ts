@@ -156,7 +156,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   memory: 'no: what memory finds is nobody’s to withhold',
   tokenizer: 'other: a window to fit',
   interpreter: 'no words',
-  budgets: 'no: they are given amounts alone',
+  budgets: 'other: a budget that is waited for',
 }
 
 /** All that is in a section are numbers and switches. */
@@ -185,7 +185,7 @@ const rowOfRunOption: Rows<keyof RunOptions> = {
   context: 'no: the app’s own object goes to its own code',
   journal: 'exit: records',
   inspect: 'other: an inspector',
-  budgets: 'no: they are given amounts alone',
+  budgets: 'other: a budget that is waited for',
 }
 
 /** By the name of what is imported. */
@@ -260,7 +260,7 @@ const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
   heartbeat: 'no words',
   maxRetryWaitMs: 'no words',
   context: 'no: the app’s own object goes to its own code',
-  budgets: 'no: they are given amounts alone',
+  budgets: 'other: a budget that is waited for',
 }
 
 const rowOfDriveAnswer: Rows<SessionAnswer['type']> = {

@@ -60,6 +60,7 @@ export const others = [
   'harmless shields everywhere',
   'guards that watch',
   'a window to fit',
+  'a budget that is waited for',
   'an interactive run',
   'a store that answers later',
   'another process at each rest',

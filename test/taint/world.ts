@@ -29,6 +29,7 @@ import {
 } from '../../src/index.js'
 import type { ShieldPoint, ShieldsOptions } from '../../src/core/shields/index.js'
 import { createInspectorOptions } from '../../src/diagram/index.js'
+import { BudgetError, createBudget } from '../../src/fleet/index.js'
 import { recordSession } from '../../src/testing/index.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
@@ -121,6 +122,7 @@ class World {
   #near: SessionStore | undefined
   #turns: Turn[] = []
   #silence: () => void = () => undefined
+  readonly #budget = createEmptyingBudget(() => this.#waitsAt)
 
   constructor(cell: Cell) {
     this.#cell = cell
@@ -452,8 +454,14 @@ class World {
       completion: { maxOutputRepairs: 1 },
       ...(this.#has('an output schema') && { output: objectSchema }),
       ...(this.#has('a window to fit') && { context: { window: 4_000, strategy: 'compact' }, tokenizer }),
+      ...(this.#has('a budget that is waited for') && { budgets: [this.#budget] }),
       ...(this.#has('guards that watch') && { guardrails: watching, guards: [ownGuard] }),
     }
+  }
+
+  /** The request that is to wait: where there is one, after words have come in by a call. */
+  get #waitsAt(): number {
+    return this.#scene === 'conclusion' || this.#scene === 'credentials' ? 1 : 2
   }
 
   get #speak(): (options: OpenAIChatOptions & OpenAIResponsesOptions) => ModelProvider {
@@ -662,6 +670,20 @@ async function watchedIn(agent: Agent): Promise<unknown[]> {
 
 const atRest =
   /^(COMPLETED|CANCELLED|TIMED_OUT|MAX_STEPS|BUDGET_EXCEEDED|BLOCKED|ERROR|PAUSED|WAITING_FOR_INPUT)$/
+
+/** Of all requests, one finds it empty, and waits for its next window. */
+function createEmptyingBudget(waitsAt: () => number) {
+  const id = 'tenant'
+  const budget = createBudget({ id, tokens: 1e9, per: 'hour', onEmpty: 'wait', store: memoryStore() })
+  let asked = 0
+  const reserve: typeof budget.reserve = async (...given) => {
+    asked += 1
+    if (asked === waitsAt())
+      throw new BudgetError('budget_exceeded', 'It is empty.', id, { waitMs: 3_600_000 })
+    return budget.reserve(...given)
+  }
+  return { ...budget, reserve }
+}
 
 const objectSchema = {
   type: 'object' as const,

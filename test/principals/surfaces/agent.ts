@@ -36,9 +36,21 @@ async function runItem({ process, world }: Place): Promise<void> {
 
 /** A firing whose session is that of the cell, which no schedule names so. */
 async function scheduled(place: Place): Promise<void> {
-  const { world, process } = place
+  const { process } = place
   const firing = { agent: nameIn(place), input: 'Again.', tags: {} }
   await process.store.timers?.set([{ id: `firing:${session}`, at: 0, data: JSON.stringify(firing) }])
+  await letSchedulerPoll(place)
+}
+
+/** The alarm of a run that sleeps, or waits for a budget. Its session may stand otherwise by now. */
+async function woken(place: Place): Promise<void> {
+  const alarm = { agent: 'billing', version: '3' }
+  await place.process.store.timers?.set([{ id: `wake:${session}`, at: 0, data: JSON.stringify(alarm) }])
+  await letSchedulerPoll(place)
+}
+
+async function letSchedulerPoll(place: Place): Promise<void> {
+  const { world } = place
   const errors: unknown[] = []
   const scheduler = createScheduler(listOf(place), {
     clock: world.clock,
@@ -46,7 +58,7 @@ async function scheduled(place: Place): Promise<void> {
     onError: (error) => errors.push(error),
   })
   scheduler.start()
-  // A poll, and the firing to its rest.
+  // A poll, and the session to its rest.
   await world.passing(new Promise((resolve) => world.clock.setTimeout(() => resolve(null), 3000)))
   await scheduler.stop()
   if (errors.length > 0) throw errors[0]
@@ -133,6 +145,7 @@ export const agentSurfaces: Surface[] = [
   ),
   operator('tellAll', 'stop', ({ process }) => tellAll(process.store, { prefix: 'ann' }, { type: 'cancel' })),
   operator('createScheduler', 'begin', scheduled, { agents: listed }),
+  operator('createScheduler', 'continue', woken, { as: 'an alarm', agents: listed }),
   operator(
     'createSessionRunner',
     'begin',
