@@ -1,7 +1,9 @@
 import { jest } from '@jest/globals'
 import pg from 'pg'
-import { createAgent, type Clock, runSession, type SessionStore } from '../../src/index.js'
+import { createBudget, createScheduler } from '../../src/fleet/index.js'
+import { createAgent, type Clock, defineAgents, runSession, type SessionStore } from '../../src/index.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
+import { findUnlawful } from '../support/find-unlawful.js'
 import { call as callOf, ManualModel } from '../support/manual-model.js'
 import { until } from '../support/play.js'
 import { tool } from '../support/tools.js'
@@ -17,8 +19,8 @@ interface Server {
 describe('runs whose sessions are in Postgres', () => {
   let server: Server
   const stores: SessionStore[] = []
-  const open = (): SessionStore => {
-    const store = postgresStore({ connectionString: server.url })
+  const open = (now?: () => number): SessionStore => {
+    const store = postgresStore({ connectionString: server.url, ...(now && { now }) })
     stores.push(store)
     return store
   }
@@ -116,6 +118,73 @@ describe('runs whose sessions are in Postgres', () => {
     // It stands in the list where it was written last.
     expect((await other.list({ state: 'COMPLETED' }))[0]?.id).toBe('counted')
     await pool.end()
+  })
+
+  test('wait for a budget of the database: until a run of another process gives back, and, once it is spent, until one process wakes them in the next window', async () => {
+    const hourMs = 3_600_000
+    const time = { now: Date.parse('2026-05-04T06:20:00Z') }
+    const pollMs = 20
+    let polls = 0
+    const clock: Clock = {
+      ...skewed(0),
+      now: () => time.now,
+      setTimeout: (fire, ms) => {
+        if (ms === pollMs) polls += 1
+        return setTimeout(fire, ms)
+      },
+    }
+    const begin = () => {
+      const store = open(() => time.now)
+      const model = new ManualModel()
+      const budget = createBudget({
+        id: 'tenant',
+        tokens: 1500,
+        per: 'hour',
+        onEmpty: 'wait',
+        store,
+        clock,
+      })
+      const options = { model, sampling: { maxTokens: 1000 }, budgets: [budget], store, clock }
+      const agent = createAgent(options)
+      const agents = defineAgents({ clerk: agent })
+      const scheduler = createScheduler(agents, { clock, pollMs })
+      return { store, model, budget, agent, scheduler }
+    }
+    const [one, other] = [begin(), begin()]
+    const rest = { state: 'PAUSED', reason: 'shared_budget', wakeAt: Date.parse('2026-05-04T07:00:00Z') }
+    const working = one.agent.run('Go.', { session: 'works' })
+    await waitFor(() => one.model.pending !== null)
+    // What the first has reserved leaves too little for the second, until it gives back what it has not used.
+    const served = other.agent.run('Go.', { session: 'served' })
+    await waitFor(() => served.state === 'RUNNING')
+    expect(await other.budget.status()).toMatchObject({ live: 1 })
+    expect(other.model.attempts).toEqual([])
+    one.model.pending?.answer({ text: 'Done.' })
+    expect(await working.result).toMatchObject({ state: 'COMPLETED' })
+    await waitFor(() => other.model.pending !== null)
+    const usage = { inputTokens: 10, outputTokens: 900, totalTokens: 910 }
+    other.model.pending?.answer({
+      text: 'Done.',
+      usage: { ...usage, cachedInputTokens: 0, reasoningTokens: 0 },
+    })
+    expect(await served.result).toMatchObject({ state: 'COMPLETED' })
+    // What is spent does not come back in this window.
+    expect(await other.agent.run('Go.', { session: 'woken' }).result).toMatchObject(rest)
+    one.scheduler.start()
+    other.scheduler.start()
+    await waitFor(() => polls > 4)
+    expect(await one.store.get('woken')).toMatchObject({ summary: rest })
+    time.now += hourMs
+    const asked = () => one.model.attempts.length + other.model.attempts.length
+    const before = asked()
+    await waitFor(() => one.model.pending !== null || other.model.pending !== null)
+    for (const { model } of [one, other]) model.pending?.answer({ text: 'Done.' })
+    // They stop once what they have begun has come to its rest.
+    await Promise.all([one.scheduler.stop(), other.scheduler.stop()])
+    expect(await one.store.get('woken')).toMatchObject({ summary: { state: 'COMPLETED' } })
+    expect(asked() - before).toBe(1)
+    expect(await one.store.timers?.list({ prefix: 'wake:', limit: 10 })).toEqual([])
+    expect(await findUnlawful(one.store)).toEqual([])
   })
 
   test('keep a session to one process, and hear the others, whatever time each takes it to be', async () => {
