@@ -5,8 +5,8 @@ import { StoreError } from 'statewright'
 
 /**
  * What goes wrong in a process, once: `{ on, when, seq?, nth?, callId?, isTold?, act }`.
- * - `on`: a method of the store, `put`, `look` or `remove` of its inbox, or `effect`, the work of a tool; `when`: `before` or
- *   `after` it
+ * - `on`: a method of the store, `put`, `look` or `remove` of its inbox, `set` or `move` of its timers, or `effect`, the work of a
+ *   tool; `when`: `before` or `after` it
  * - which one of them: that which appends record `seq` or, with `isTold`, a record that came from the inbox, the `nth` in
  *   this process, the one of call `callId`
  * - `act`: `kill` (default), `fill` the disk, or `refuse` as a store does that has become read-only
@@ -59,7 +59,9 @@ export function doomed(store, strike, isSlow = false) {
     read: around('look', read),
     remove: around('remove', remove),
   }
-  const struck = { ...store, inbox, ...Object.fromEntries(methods.map((on) => [on, around(on)])) }
+  const { set, move } = store.timers
+  const timers = { ...store.timers, set: around('set', set), move: around('move', move) }
+  const struck = { ...store, inbox, timers, ...Object.fromEntries(methods.map((on) => [on, around(on)])) }
   return isSlow ? { ...struck, append: (...args) => wait(4).then(() => struck.append(...args)) } : struck
 }
 

@@ -8,6 +8,7 @@ import { inParallel } from './pool.mjs'
 import { referenceProblems } from './reference.mjs'
 import { playReference, playSession } from './session.mjs'
 import { playSchedules } from './schedules.mjs'
+import { playSleep } from './sleep.mjs'
 import { playStorage } from './storage.mjs'
 import { killTable } from './table.mjs'
 import { playTold } from './told.mjs'
@@ -33,6 +34,9 @@ const cases = casesOf(seed, { head: end.records.length, ms }).filter(isAsked)
 console.error(
   `Seed ${seed}: ${cases.length} sessions of ${end.records.length} records in ${Math.round(ms)} ms.`,
 )
+const sleepers = { name: 'sleep in processes that are killed around what they ask, with clocks that jump' }
+// They wait for most of their time, beside the others.
+const sleeping = isAsked(sleepers) ? playSleep({ sessions: 24, kills: 12, seed }) : null
 let done = 0
 const sessions = await inParallel(cases, 2, async (each) => {
   const session = await playSession(each, model, result)
@@ -54,6 +58,10 @@ const schedules = { name: 'schedules whose processes are killed and have clocks 
 if (isAsked(schedules)) {
   const { problems, folder } = await playSchedules({ schedules: 40, kills: 6, seed })
   storage.push({ ...schedules, problems, dir: folder })
+}
+if (sleeping) {
+  const { problems, folder } = await sleeping
+  storage.push({ ...sleepers, problems, dir: folder })
 }
 
 const { text, total } = killTable(sessions)

@@ -5,7 +5,7 @@ import { createScheduler } from 'statewright/fleet'
 import { fileStore } from 'statewright/stores/file'
 import { createSkewedClock } from './skewed-clock.mjs'
 
-const { dir, seed, speed, skewMs, startedAt, baseAt } = JSON.parse(process.env.SCHEDULES_TASK)
+const { dir, seed, speed, skewMs, startedAt, baseAt } = JSON.parse(process.env.CREW_TASK)
 const clock = createSkewedClock({ seed, speed, skewMs, startedAt, baseAt })
 
 const usage = {

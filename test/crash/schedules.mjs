@@ -1,7 +1,6 @@
 // Schedules in several processes, which are killed again and again and whose clocks jump and differ: each time of each schedule
 // begins exactly one session.
 // Usage: npm run build && node test/crash/schedules.mjs [SCHEDULES] [KILLS] [SEED] (default: 40 schedules, 6 kills)
-import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { createAgent, defineAgents } from 'statewright'
 import { listSchedules, schedule } from 'statewright/fleet'
 import { fileStore } from 'statewright/stores/file'
+import { startCrew } from './crew.mjs'
 import { randomOf } from './random.mjs'
 
 const program = fileURLToPath(new URL('schedules-process.mjs', import.meta.url))
@@ -61,27 +61,19 @@ export async function playSchedules({ schedules, kills, seed, killEveryMs = 2500
 
   const startedAt = Date.now()
   const told = { asked: 0, errors: [] }
-  let starts = 0
-  const start = () => {
-    const task = { dir, seed: seed + ++starts, speed, skewMs, startedAt, baseAt }
-    const child = fork(program, [], { env: { ...process.env, SCHEDULES_TASK: JSON.stringify(task) } })
-    const ready = new Promise((resolve) => child.once('spawn', resolve))
-    child.on('message', (message) => {
+  const crew = startCrew({
+    program,
+    count: processes,
+    createTask: (number) => ({ dir, seed: seed + number, speed, skewMs, startedAt, baseAt }),
+    onMessage: (message) => {
       if (message.type === 'asked') told.asked += 1
       else told.errors.push(message)
-    })
-    const exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
-    return { child, ready, exited }
-  }
-  const crew = Array.from({ length: processes }, start)
-  let met = 0
+    },
+  })
   /* oxlint-disable no-await-in-loop -- one kill after the other */
   for (let n = 0; n < kills; n += 1) {
     await sleep(killEveryMs * (0.5 + random()))
-    const which = Math.floor(random() * processes)
-    crew[which].child.kill('SIGKILL')
-    if ((await crew[which].exited).signal === 'SIGKILL') met += 1
-    crew[which] = start()
+    await crew.kill(Math.floor(random() * processes))
   }
   // Firings and leases of killed processes run out.
   const readFirings = () => store.timers.list({ prefix: 'firing:', limit: 1 })
@@ -94,10 +86,7 @@ export async function playSchedules({ schedules, kills, seed, killEveryMs = 2500
   }
   while (!(await isCaughtUp()) && Date.now() < catchUpUntil) await sleep(100)
   if (!(await isCaughtUp())) problems.push('The processes did not catch up within two minutes.')
-  for (const { child, exited } of crew) {
-    child.send({ type: 'stop' })
-    await exited
-  }
+  await crew.stop()
   /* oxlint-enable no-await-in-loop */
   const passedMs = Date.now() - startedAt
 
@@ -123,7 +112,7 @@ export async function playSchedules({ schedules, kills, seed, killEveryMs = 2500
   }
   for (const id of sessions.keys())
     if (!open.has(id)) problems.push(`${id} is no time of a schedule, or was fired too early.`)
-  if (met !== kills) problems.push(`${met} of ${kills} kills met a process.`)
+  if (crew.kills !== kills) problems.push(`${crew.kills} of ${kills} kills met a process.`)
   const firings = wanted.length - open.size
   if (firings < 2 * schedules) problems.push(`Only ${firings} firings: too few to tell.`)
   store.close()
@@ -132,7 +121,7 @@ export async function playSchedules({ schedules, kills, seed, killEveryMs = 2500
     problems,
     folder: dir,
     firings,
-    kills: met,
+    kills: crew.kills,
     asked: told.asked,
     errors: told.errors,
     passedMs,

@@ -1,0 +1,145 @@
+// Sessions that sleep, and sessions that wait for a shared budget, in several processes whose clocks jump and differ, and which die
+// around what they ask their store: each session is woken once each time, not before its time, and ends.
+// Usage: npm run build && node test/crash/sleep.mjs [SESSIONS] [KILLS] [SEED] (default: 24 sessions, 12 kills)
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { runSession } from 'statewright'
+import { fileStore } from 'statewright/stores/file'
+import { checkSessionLog } from 'statewright/testing'
+import { effectsFile } from './agent.mjs'
+import { startCrew } from './crew.mjs'
+import { between, randomOf } from './random.mjs'
+import { createSkewedClock } from './skewed-clock.mjs'
+import { createSleepers } from './sleepers.mjs'
+
+const program = fileURLToPath(new URL('sleep-process.mjs', import.meta.url))
+const processes = 3
+const minuteMs = 60_000
+const skewMs = minuteMs
+/** How fast the time of the processes passes. */
+const speed = 20
+const baseAt = Date.UTC(2026, 4, 4, 6)
+/** Longer than the clocks of two processes differ. */
+const sleepMs = 2.5 * minuteMs
+const [windowMs, budgetTokens] = [2 * minuteMs, 700]
+const points = ['append', 'append', 'set', 'move', 'acquire', 'release']
+
+/** Where a process dies; the last ones do not. */
+function faultOf(seed, number, kills) {
+  if (number > kills) return undefined
+  const random = randomOf(seed, `fault ${number}`)
+  const on = points[between(random, 0, points.length - 1)]
+  return { on, when: random() < 0.5 ? 'before' : 'after', nth: between(random, 1, 12) }
+}
+
+/** What is wrong with one session in the end, and how often it was woken. */
+async function look(agent, store, id, effects) {
+  const records = store.read(id)
+  const { state, runs, wakeAt } = store.get(id)?.summary ?? {}
+  const problems = []
+  if (state !== 'COMPLETED' || runs !== 1) problems.push(`it has ${runs} runs, and is ${state} (${wakeAt})`)
+  const violation = checkSessionLog(records, id)
+  if (violation) problems.push(`record ${violation.seq} breaks '${violation.rule}': ${violation.message}`)
+  const woken = records.flatMap(({ seq, data }) => {
+    const { event } = JSON.parse(data)
+    return event?.type === 'RESUME' && event.inbox === undefined ? [{ seq, now: event.now }] : []
+  })
+  for (const { seq, now } of woken) {
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    const { context } = (await agent.replay(id, { to: seq - 1 })).snapshot
+    if (context.state !== 'PAUSED' || context.wakeAt === null || context.wakeAt > now)
+      problems.push(`record ${seq} wakes it at ${now}, and it was ${context.state} until ${context.wakeAt}`)
+  }
+  const sent = effects.filter(({ session }) => session === id).length
+  const isUnknown = records.some(({ data }) => data.includes('"RESUMED"'))
+  if (sent > 1 || (sent === 0 && !isUnknown)) problems.push(`it has sent ${sent} letters`)
+  const putOff = records.filter(({ data }) => /"type":"RESUME".*"inbox"/.test(data)).length
+  const paid = id.startsWith('payer') ? woken.length : 0
+  return { problems: problems.map((problem) => `${id}: ${problem}`), woken: woken.length, paid, putOff }
+}
+
+/** Plays the sessions to their end. Returns what is wrong, and what was measured. */
+export async function playSleep({ sessions, kills, seed }) {
+  const dir = mkdtempSync(join(tmpdir(), 'statewright-sleep-'))
+  const startedAt = Date.now()
+  const pace = { speed, startedAt, baseAt }
+  const clock = createSkewedClock({ ...pace, seed, skewMs: 0 })
+  const store = fileStore({ dir, now: () => clock.now() })
+  const shared = { dir, sleepMs, budgetTokens, windowMs }
+  const agents = createSleepers({ ...shared, store, clock })
+  const ids = Array.from({ length: sessions }, (_, i) => `${i % 3 === 2 ? 'payer' : 'sleeper'}-${i}`)
+  // Each comes to its first rest here; the processes do what follows.
+  await Promise.all(
+    ids.map((session) => runSession(agents, { session, agent: session.split('-')[0], input: 'Go.' })),
+  )
+  const errors = []
+  const crew = startCrew({
+    program,
+    count: processes,
+    createTask: (number) => ({
+      ...shared,
+      ...pace,
+      seed: seed + number,
+      skewMs,
+      fault: faultOf(seed, number, kills),
+    }),
+    onMessage: (message) => errors.push(message),
+  })
+  const { agent } = agents.get('sleeper')
+  // Some are told to sleep longer.
+  const putOff = ids.filter((id, i) => i % 6 === 0 && store.get(id)?.summary.wakeAt !== undefined)
+  for (const id of putOff)
+    await agent.tell(id, { type: 'resume', at: store.get(id).summary.wakeAt + minuteMs })
+  const readTimers = () => store.timers.list({ prefix: '', limit: 1 })
+  const isOver = () =>
+    readTimers().length === 0 && ids.every((id) => store.get(id)?.summary.state === 'COMPLETED')
+  const until = Date.now() + 120_000
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  while (!isOver() && Date.now() < until) await wait(100)
+  await crew.stop()
+  const passedMs = Date.now() - startedAt
+  const effects = existsSync(effectsFile(dir))
+    ? readFileSync(effectsFile(dir), 'utf8')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line))
+    : []
+  const looks = []
+  // oxlint-disable-next-line no-await-in-loop -- one after the other
+  for (const id of ids) looks.push(await look(agent, store, id, effects))
+  const sum = (key) => looks.reduce((total, each) => total + each[key], 0)
+  const problems = looks.flatMap((each) => each.problems)
+  for (const { id } of readTimers()) problems.push(`The timer ${id} is left.`)
+  const isEnough = crew.kills >= kills / 2 && sum('putOff') > 0 && sum('paid') > 0 && sum('woken') >= sessions
+  if (!isEnough)
+    problems.push(`${crew.kills} kills, ${sum('woken')} woken, ${sum('putOff')} put off: too few to tell.`)
+  store.close()
+  if (problems.length === 0) rmSync(dir, { recursive: true, force: true })
+  return {
+    problems,
+    folder: dir,
+    kills: crew.kills,
+    woken: sum('woken'),
+    paid: sum('paid'),
+    putOff: sum('putOff'),
+    errors,
+    passedMs,
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [sessions = 24, kills = 12, seed = Date.now() % 1_000_000] = process.argv.slice(2).map(Number)
+  const { problems, folder, ...told } = await playSleep({ sessions, kills, seed })
+  for (const problem of problems.slice(0, 20)) console.log(`WRONG: ${problem}`)
+  if (problems.length > 0) console.log(`${problems.length} problems, left in ${folder}`)
+  for (const message of new Set(told.errors.map((one) => one.message))) console.log(`Told: ${message}`)
+  console.log(
+    `Seed ${seed}: ${sessions} sessions that sleep or wait for a budget, ${processes} processes with clocks up to a minute ahead or behind, ` +
+      `which jump; ${told.kills} kills in ${(told.passedMs / 1000).toFixed(1)} s. ${told.woken} times woken, ${told.paid} of them for the budget; ${told.putOff} put off: ` +
+      `${problems.length === 0 ? 'each once, in time' : 'WRONG'}.`,
+  )
+  process.exitCode = problems.length === 0 ? 0 : 1
+}
