@@ -83,15 +83,19 @@ export interface JournaledOptions extends RuntimeOptions {
  * The agent machine with a write-ahead journal: an event is made plain, stamped with the time, appended, then applied.
  * What it starts runs after `transition()` returns and awaits `journal.flush()`, so no effect precedes its durable
  * cause. It works embedded in other machines, where an inspector does not.
+ *
+ * `machine` becomes it, so it must be a copy of the caller's own, as `provide` makes one: one costs a millisecond and more.
  */
-export function createJournaledMachine(plain: AgentMachine, options: JournaledOptions): AgentMachine {
-  const machine = plain.provide({})
+export function createJournaledMachine(machine: AgentMachine, options: JournaledOptions): AgentMachine {
   // oxlint-disable-next-line unbound-method -- XState binds these to the machine; provide is called on it below
   const { transition: transitionByXState, getInitialSnapshot, restoreSnapshot, start, provide } = machine
   const transition =
     options.interpreter === 'xstate'
       ? transitionByXState
       : (createTableTransition(machine) as unknown as AgentMachine['transition'])
+  let plain: AgentMachine | undefined
+  /** Without the journal. Only telemetry asks for it, so it is made then. */
+  const getPlain = (): AgentMachine => (plain ??= provide.call(machine, {}) as AgentMachine)
 
   return Object.assign(machine, {
     provide: ((implementations) =>
@@ -180,7 +184,7 @@ export function createJournaledMachine(plain: AgentMachine, options: JournaledOp
       runtime.isLeft = runtime.hasLostRun(sealed)
       const link =
         runtime.telemetry &&
-        startsWork(sealed, snapshot.context, () => look(plain, snapshot, sealed)[0].context)
+        startsWork(sealed, snapshot.context, () => look(getPlain(), snapshot, sealed)[0].context)
           ? runtime.telemetry.link()
           : null
       runtime.binding.journal?.append(
