@@ -11,6 +11,7 @@ import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { heapFlags } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 // Inside node_modules, so that the bundle finds the packages.
@@ -74,7 +75,7 @@ function listKillers() {
 async function run(shard) {
   const child = spawn(
     process.execPath,
-    [bundle, `${shard}`, `${shards}`, killers, isWriting ? 'whole' : 'short', pattern],
+    [...heapFlags, bundle, `${shard}`, `${shards}`, killers, isWriting ? 'whole' : 'short', pattern],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },

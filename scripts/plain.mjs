@@ -9,6 +9,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { readModule } from './read-module.mjs'
+import { heapFlags } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** Inside the project: packages are found from there. */
@@ -54,7 +55,7 @@ export async function bundleTests(file) {
     plugins: [plugin],
   })
   return async (variables) => {
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program], {
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...heapFlags, program], {
       cwd: root,
       stdio: 'inherit',
       env: { ...process.env, ...variables },

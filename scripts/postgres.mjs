@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ownPostgres } from './own-postgres.mjs'
+import { jestCommand } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const server = await ownPostgres()
@@ -14,13 +15,11 @@ if (server === null) {
   process.exit(0)
 }
 
-const jest = join(root, 'node_modules/jest/bin/jest.js')
-const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
 // A program instead of the suite: node scripts/postgres.mjs bench/postgres.mjs
 const [program, ...rest] = process.argv.slice(2)
 const what = program?.endsWith('.mjs')
   ? [join(root, program), ...rest]
-  : [...flags, jest, 'test/postgres', ...process.argv.slice(2)]
+  : jestCommand(['test/postgres', ...process.argv.slice(2)]).args
 const suite = spawn(process.execPath, what, {
   cwd: root,
   stdio: 'inherit',

@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { planted } from '../test/simulation/planted.mjs'
+import { heapFlags } from './suite.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = join(root, '.simulation')
@@ -111,7 +112,7 @@ async function bundle(defect) {
 /** Runs a process that plays, and hears each thing that it says. */
 function run(file, args, hear) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [file, ...args.map(String)], {
+    const child = spawn(process.execPath, [...heapFlags, file, ...args.map(String)], {
       cwd: root,
       stdio: ['ignore', 'pipe', 'inherit'],
     })

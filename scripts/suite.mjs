@@ -2,6 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+/** Most of what tests make is thrown away at once: with the default of 16 MB, a fifth of their time was collecting it. */
+export const heapFlags = ['--max-semi-space-size=64']
+
 /** Runs jest as `npm test` does, on these files and with these variables, and ends with its exit code. */
 export function runSuite(args, variables) {
   process.exit(jestStatus(args, variables))
@@ -16,7 +19,7 @@ export function jestStatus(jestArgs, variables) {
 /** What starts it. */
 export function jestCommand(args, variables) {
   const root = fileURLToPath(new URL('..', import.meta.url))
-  const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
+  const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', ...heapFlags]
   const jest = join(root, 'node_modules/jest/bin/jest.js')
   return {
     command: process.execPath,
