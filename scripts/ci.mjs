@@ -1,4 +1,4 @@
-// Everything that main must pass, after `npm ci`: two steps at a time, because most use one core; then the test run. A step prints when it
+// Everything that main must pass, after `npm ci`: two steps at a time, one that computes and one that waits. A step prints when it
 // ends. One that fails does not keep the next ones from running. The last lines name those and count the test run.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync } from 'node:fs'
@@ -8,43 +8,49 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const report = join(mkdtempSync(join(tmpdir(), 'statewright-ci-')), 'tests.json')
-/** The longest first, so that neither lane waits for the other at the end. */
-const lanes = [
+/** Whole, where a user's `npm test` takes a sample. */
+const testRun = ['npm', 'test', '--', '--ci', '--json', `--outputFile=${report}`]
+/** What computes, in several processes or in one: each takes what the other lane leaves of the cores. The longest first. */
+const busy = [
   'test:mutation',
   'test:pairs',
-  'test:crash',
-  'test:hosts',
+  testRun,
   'test:taint',
-  'test:browser',
   'test:simulation',
+  'test:chat',
+  'test:principals',
   'test:chaos',
-  'test:postgres',
+  'test:growth',
   'test:graph',
   'test:interpreter',
-  'test:growth',
-  'test:principals',
-  'test:chat',
-  'test:site',
-  'test:mcp',
-  'test:conformance',
-  'test:ai-sdk',
-  'test:starters',
-  'test:runtimes',
-  'test:latency',
-  'test:pages',
-  'check:counts',
-  'check:declarations',
-  'check:guards',
   'check:generated',
-  'check:api',
-  'check:pack',
-  'check:package',
-  'check:pictures',
   'check',
   'lint',
+  'check:guards',
+  'check:counts',
+  'check:api',
   'format:check',
-].map((name) => ['npm', 'run', '--silent', name])
-lanes.push(['node', 'dist/src/cli/main.js', 'paths'])
+  'check:pictures',
+]
+/** What mostly waits: for processes that are killed, for pages, for installations and for clocks. The longest first. */
+const waiting = [
+  'test:browser',
+  'test:crash',
+  'test:site',
+  'test:starters',
+  'test:hosts',
+  'test:mcp',
+  'test:latency',
+  'test:runtimes',
+  'check:declarations',
+  'test:ai-sdk',
+  'test:postgres',
+  'check:pack',
+  'check:package',
+  'test:conformance',
+  'test:pages',
+  ['node', 'dist/src/cli/main.js', 'paths'],
+]
 
 const failed = []
 
@@ -70,16 +76,18 @@ function runStep([command, ...args], variables = {}) {
   })
 }
 
-async function runLane(steps, variables) {
-  // oxlint-disable-next-line no-await-in-loop -- one after the other is what a lane is
-  for (const step of steps) await runStep(step, variables)
+/** Its own steps, and then those that the other lane has left. */
+async function runLane(own, other) {
+  for (let step = own.shift() ?? other.shift(); step; step = own.shift() ?? other.shift()) {
+    const command = typeof step === 'string' ? ['npm', 'run', '--silent', step] : step
+    const variables = { STATEWRIGHT_BUILT: 'yes', ...(step === testRun && { STATEWRIGHT_TESTS: 'all' }) }
+    // oxlint-disable-next-line no-await-in-loop -- one after the other is what a lane is
+    await runStep(command, variables)
+  }
 }
 
 await runStep(['npm', 'run', '--silent', 'build'])
-const queue = lanes.values()
-await Promise.all([1, 2].map(() => runLane(queue, { STATEWRIGHT_BUILT: 'yes' })))
-// Whole, where a user's `npm test` takes a sample.
-await runStep(['npm', 'test', '--', '--ci', '--json', `--outputFile=${report}`], { STATEWRIGHT_TESTS: 'all' })
+await Promise.all([runLane(busy, waiting), runLane(waiting, busy)])
 
 for (const name of failed) console.log(`FAILED: ${name}`)
 const { numPassedTests, numFailedTests, numFailedTestSuites } = JSON.parse(readFileSync(report, 'utf8'))
