@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { kept } from './kept.js'
+import { kept, says } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -39,8 +39,8 @@ test('a paused session is put to sleep, and the commands say until when', async 
 test.each(['tomorrow', '2999-05-04', '2999-05-04T08:30:00', '2999-15-04T08:30:00Z'])(
   '%s is no date to sleep until',
   async (word) => {
-    const { run } = await kept({})
-    await run(['run', '--session', 's', '--rehearsal', 'Go.'])
+    const { run } = await kept({ 'hi.json': says('Hello.') })
+    await run(['run', '--session', 's', '--rehearsal=hi.json', 'Go.'])
     const { code, err } = await run(['tell', 's', 'resume', word])
     expect(code).toBe(2)
     expect(err).toContain('no date with a time zone')

@@ -1,4 +1,4 @@
-import { calls, kept, toolsModule } from './kept.js'
+import { calls, kept, says, toolsModule } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
@@ -7,12 +7,13 @@ afterEach(removeFolders)
 async function tenants() {
   const place = await kept({
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
+    'hi.json': says('Hello.'),
     'tools.mjs': toolsModule,
   })
   // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (const id of ['a:1', 'a:2'])
     await place.run(['run', '--session', id, '--rehearsal=waits.json', '-t', 'tools.mjs', 'Mail?'])
-  await place.run(['run', '--session', 'b:1', '--rehearsal', 'Hello.'])
+  await place.run(['run', '--session', 'b:1', '--rehearsal=hi.json', 'Hello.'])
   return place
 }
 

@@ -10,8 +10,12 @@ import { toOverview } from '../../src/diagram/overview.js'
 import { toScxml } from '../../src/diagram/scxml.js'
 import { toOverviewSvg, toSvg } from '../../src/diagram/svg.js'
 import { randomConfig } from './random-config.js'
+import { sampled } from '../support/extent.js'
 
-const check = (rule: (machine: AnyStateMachine, chart: Chart) => unknown, numRuns = 100): Promise<void> =>
+const check = (
+  rule: (machine: AnyStateMachine, chart: Chart) => unknown,
+  numRuns = sampled(100),
+): Promise<void> =>
   fc.assert(
     fc.asyncProperty(randomConfig, async (config) => {
       const machine: AnyStateMachine = createMachine(config)

@@ -27,6 +27,7 @@ import * as ui from '../../src/ui/index.js'
 import * as uiClient from '../../src/ui/client/index.js'
 import { examples, importsOfAll, moduleOf } from '../types/doc-examples.js'
 import { root } from './snippets.js'
+import { sampledRows } from '../support/extent.js'
 
 jest.setTimeout(60_000)
 
@@ -204,7 +205,7 @@ test('each reason not to run one names one', () => {
   expect(reasons.filter(([piece]) => !all.some(({ code }) => code.includes(piece)))).toEqual([])
 })
 
-test.each(runnable)('the example $place runs', async (example) => {
+test.each(sampledRows(runnable))('the example $place runs', async (example) => {
   const { place, code } = example
   const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
   // Somebody else may have that port.

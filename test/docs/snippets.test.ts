@@ -22,7 +22,7 @@ import { runSnippet } from './run-snippet.js'
 import { type Elsewhere, loose, type Scene, scenes } from './scenes.js'
 import { root, snippets, snippetsOf } from './snippets.js'
 import { typeErrors } from './type-check.js'
-import { longTest } from '../support/extent.js'
+import { longTest, sampledRows } from '../support/extent.js'
 
 jest.setTimeout(120_000)
 
@@ -86,7 +86,7 @@ function isPart({ partOf, because }: Elsewhere): boolean {
   return partOf !== undefined || because === 'test/examples/sign-off.test.ts'
 }
 
-test.each(played)('$id runs', async (snippet) => {
+test.each(sampledRows(played))('$id runs', async (snippet) => {
   await runSnippet(snippet, scenes[snippet.id] as Scene, modules)
 })
 

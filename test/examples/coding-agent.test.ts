@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { jest } from '@jest/globals'
 import { startRehearsal } from '../../src/rehearsal/index.js'
+import { longTest, sampledRows } from '../support/extent.js'
 
 /** The example as its own process: it imports the built package, as a reader's copy does. */
 const program = join(process.cwd(), 'examples/coding-agent/main.mjs')
@@ -104,7 +105,7 @@ whenBuilt('examples/coding-agent', () => {
     expect(written).not.toContain('test(text)')
   })
 
-  test('after kill -9 at work and at a question, --resume goes on and does nothing twice', async () => {
+  longTest('after kill -9 at work and at a question, --resume goes on and does nothing twice', async () => {
     const killed = await play(['--yes'], (out, child) => {
       if (out.includes('review ›')) child.kill('SIGKILL')
     })
@@ -123,12 +124,12 @@ whenBuilt('examples/coding-agent', () => {
     expect(again.out).toContain('COMPLETED: give it another TASK.')
   })
 
-  test('a cost limit ends it', async () => {
+  longTest('a cost limit ends it', async () => {
     const { code, out } = await play(['--yes', '--cost-limit', '0.003'])
     expect({ code, out }).toEqual({ code: 1, out: expect.stringContaining('BUDGET_EXCEEDED') })
   })
 
-  const atTerminal = hasScript ? test : test.skip
+  const atTerminal = hasScript ? longTest : test.skip
   atTerminal(
     'at a terminal, Ctrl-C parks it, at work and at a question, and says the command that goes on',
     async () => {
@@ -154,7 +155,7 @@ whenBuilt('examples/coding-agent', () => {
     },
   )
 
-  test('with --model it asks that model', async () => {
+  longTest('with --model it asks that model', async () => {
     const rehearsal = await startRehearsal({ scenario: { turns: [{ text: 'Nothing to do.' }] } })
     try {
       const env = { OPENAI_API_KEY: 'key', OPENAI_BASE_URL: rehearsal.url }
@@ -170,13 +171,14 @@ whenBuilt('examples/coding-agent', () => {
     }
   })
 
-  test.each([
+  const commands: [string[], number, string][] = [
     [['--help'], 0, '--resume FOLDER'],
     [['--fast'], 2, "Unknown option '--fast'"],
     [['--model', 'gpt-5-mini'], 2, 'Set OPENAI_API_KEY'],
     [['--cost-limit', 'much'], 2, 'limits.costLimit must be a number of USD'],
     [['--resume', '/nowhere'], 2, "There is no session 'work'"],
-  ])('%j exits with %d', async (args, code, part) => {
+  ]
+  test.each(sampledRows(commands))('%j exits with %d', async (args, code, part) => {
     expect(await play(args)).toMatchObject({ code, out: expect.stringContaining(part) })
   })
 })

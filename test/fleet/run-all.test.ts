@@ -17,6 +17,7 @@ import {
 import { distant } from '../support/distant.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
+import { sampled } from '../support/extent.js'
 
 const items = (count: number): BatchItem[] =>
   Array.from({ length: count }, (_, i) => ({ id: `i${i}`, input: `Question ${i}` }))
@@ -499,6 +500,6 @@ test('however often a batch is parked, and whichever item fails, its results are
         expect(toLines(await play(memoryStore(), stops))).toEqual(toLines(await play(memoryStore(), [])))
       },
     ),
-    { numRuns: 12 },
+    { numRuns: sampled(12) },
   )
 })

@@ -392,7 +392,7 @@ test('processes that are killed at any moment, and whose clocks differ, begin ea
         for (const { id } of listed.slice(0, 20)) expect(checkSessionLog(shared.read(id))).toBeNull()
       },
     ),
-    { numRuns: runsAll ? 15 : 4 },
+    { numRuns: runsAll ? 15 : 2 },
   )
 }, 120_000)
 

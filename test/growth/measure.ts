@@ -10,7 +10,7 @@ export interface Row<Input = unknown> {
   from: number
   /** The largest n, where preparing more takes long. 4n is the largest size that runs. Default 400,000. */
   atMost?: number
-  /** `npm test` takes one of so many such rows a day. Default: 12. */
+  /** `npm test` takes one of so many such rows a day. Default: 24. */
   oneOf?: number
   prepare: (n: number) => Input | Promise<Input>
   run: (input: Input) => unknown

@@ -7,6 +7,7 @@ import {
   identifyCall,
   formatArguments,
 } from '../../guards/lib/fingerprint.js'
+import { unicodeText } from '../support/unicode-text.js'
 
 const same = (a: string, b: string) => fingerprintCall('read', a) === fingerprintCall('read', b)
 
@@ -151,7 +152,7 @@ describe('a fingerprint', () => {
 
   test('takes any text for arguments', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(unicodeText(), (text) => {
         expect(fingerprintCall(text, text)).toMatch(/^[0-9a-f]{64}$/)
       }),
     )
@@ -192,7 +193,7 @@ describe('shown arguments', () => {
   test('are one line without control characters', () => {
     expect(formatArguments('a\nb\u0000c\u001b[31m')).toBe('a b c [31m')
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (text) => {
+      fc.property(unicodeText({ maxLength: 400 }), (text) => {
         expect(formatArguments(text)).not.toMatch(/[\p{Cc}\p{Cs}]/u)
         expect(formatArguments(text).length).toBeLessThanOrEqual(200)
       }),

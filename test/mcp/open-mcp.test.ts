@@ -4,6 +4,7 @@ import { splitShellWords } from '../../src/cli/shell-words.js'
 import type { McpServer } from '../../src/mcp/index.js'
 import { httpServer, json } from './http-server.js'
 import { failureOf, oddCommand, use } from './support.js'
+import { unicodeText } from '../support/unicode-text.js'
 
 const command = (file: string): string =>
   [oddCommand(file).command, ...oddCommand(file).args].map((word) => `'${word}'`).join(' ')
@@ -23,7 +24,7 @@ describe('splitWords', () => {
   it('gives back any words that were quoted', () => {
     const quote = (word: string): string => `"${word.replaceAll(/["\\]/g, '\\$&')}"`
     fc.assert(
-      fc.property(fc.array(fc.string({ unit: 'binary' })), (words) => {
+      fc.property(fc.array(unicodeText()), (words) => {
         expect(splitShellWords(words.map(quote).join(' '))).toEqual(words)
       }),
     )

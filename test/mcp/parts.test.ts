@@ -3,8 +3,9 @@ import { capResponse } from '../../src/mcp/client/cap-response.js'
 import { cutText, stripInvisible } from '../../src/mcp/client/plain-text.js'
 import { TextTail } from '../../src/mcp/client/stdio-wire.js'
 import { ToolNames } from '../../src/mcp/client/mcp-tool-names.js'
+import { unicodeText } from '../support/unicode-text.js'
 
-const anyText = fc.string({ unit: 'binary', maxLength: 200 })
+const anyText = unicodeText({ maxLength: 200 })
 
 describe('ToolNames', () => {
   it('gives every tool a name of its own that providers take, and always the same one', () => {

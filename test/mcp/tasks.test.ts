@@ -8,6 +8,7 @@ import { call, text } from '../support/tools.js'
 import { lastResult, scriptedModel } from './server/support.js'
 import { failureOf, open, reference, use } from './support.js'
 import { taskForms, taskServer } from './task-server.js'
+import { longTest } from '../support/extent.js'
 
 describe.each(taskForms)('a call that becomes a task, by the %s', (form) => {
   it('is asked for until it has its result, and its handle is kept before', async () => {
@@ -141,19 +142,23 @@ describe('a task that does not take an answer', () => {
   })
 })
 
-it('the reference server of everything runs a tool that is a task', async () => {
-  const everything = await open({ ...reference('everything'), name: 'all' })
-  const turns = [call('all_simulate-research-query', { topic: 'tea' }), text('Done.')]
-  const { result, of } = await played(turns, { tools: [everything] })
-  expect(result.output).toBe('Done.')
-  expect(of('tool_result').map(({ content }) => content)).toEqual([
-    expect.stringContaining('# Research Report: tea'),
-  ])
-  expect(of('tool_progress').map(({ progress }) => progress)).toContainEqual({
-    status: 'working',
-    message: 'Generating report...',
-  })
-}, 30_000)
+longTest(
+  'the reference server of everything runs a tool that is a task',
+  async () => {
+    const everything = await open({ ...reference('everything'), name: 'all' })
+    const turns = [call('all_simulate-research-query', { topic: 'tea' }), text('Done.')]
+    const { result, of } = await played(turns, { tools: [everything] })
+    expect(result.output).toBe('Done.')
+    expect(of('tool_result').map(({ content }) => content)).toEqual([
+      expect.stringContaining('# Research Report: tea'),
+    ])
+    expect(of('tool_progress').map(({ progress }) => progress)).toContainEqual({
+      status: 'working',
+      message: 'Generating report...',
+    })
+  },
+  30_000,
+)
 
 it('a task of the older form asks a person in the middle', async () => {
   const everything = await open({ ...reference('everything'), name: 'all' })

@@ -226,11 +226,8 @@ describe('what is refused', () => {
 
   test('more than a hundred branches', async () => {
     const agent = scene(memoryStore())
-    await agent.run('A', { session: 's' }).result
-    for (let i = 0; i < 99; i++) {
-      const { messages } = await agent.replay('s')
-      await agent.branch('s', { from: messages[0]?.id ?? '' }).result
-    }
+    let said = (await agent.run('A', { session: 's' }).result).messages
+    for (let i = 0; i < 99; i++) said = (await agent.branch('s', { from: said[0]?.id ?? '' }).result).messages
     const { messages, branches } = await agent.replay('s')
     expect(branches?.points).toMatchObject([{ position: 100, count: 100 }])
     expect(await codeOf(agent.branch('s', { from: messages[0]?.id ?? '' }).result)).toBe('too_many_branches')

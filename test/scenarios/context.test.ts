@@ -4,6 +4,7 @@ import { findHistoryProblem } from '../../src/rehearsal/request-problem.js'
 import type { RecordedRequest, Turn, WireMessage } from '../../src/rehearsal/index.js'
 import { stage, type Stage, textOf } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 const window = 1_500
 const steps = 30
@@ -166,7 +167,7 @@ describe('summarize', () => {
     expect(total.inputTokens).toBeGreaterThan(steps * usage.input + window / 8)
   })
 
-  it.each<[string, Turn, RegExp]>([
+  const failures: [string, Turn, RegExp][] = [
     ['fails', { status: 503, error: { message: 'Overloaded.' } }, /Overloaded/],
     ['is empty', text('  '), /empty/],
     ['is refused', { refusal: 'I cannot do that.' }, /refused/],
@@ -177,19 +178,23 @@ describe('summarize', () => {
     ['breaks off', text('Notes on the first pages', { cutAfter: 1 }), /connection/],
     ['calls a tool', call('read', { n: 1 }), /called a tool/],
     ['is too long', text('word '.repeat(300)), /longer than 187 tokens/],
-  ])('falls back to a marker, with a warning, when the summary %s', async (_what, turn, why) => {
-    const theatre = await opened({ context }, () => turn)
-    const play = theatre.run('Read everything.')
-    const result = await play.run.result
-    expect(result).toMatchObject({ state: 'COMPLETED', steps })
-    expect(play.of('context_fitted').map(({ strategy }) => strategy)).toContain('compact')
-    expect(play.of('warning')[0]).toMatchObject({
-      code: 'context_strategy',
-      message: expect.stringMatching(why),
-    })
-    expect(textOf(theatre.wire(-1)[1])).toContain('messages of this conversation left out')
-    for (const request of theatre.requests) expect(tokensOf(request)).toBeLessThanOrEqual(window)
-  })
+  ]
+  it.each(sampledRows(failures))(
+    'falls back to a marker, with a warning, when the summary %s',
+    async (_what, turn, why) => {
+      const theatre = await opened({ context }, () => turn)
+      const play = theatre.run('Read everything.')
+      const result = await play.run.result
+      expect(result).toMatchObject({ state: 'COMPLETED', steps })
+      expect(play.of('context_fitted').map(({ strategy }) => strategy)).toContain('compact')
+      expect(play.of('warning')[0]).toMatchObject({
+        code: 'context_strategy',
+        message: expect.stringMatching(why),
+      })
+      expect(textOf(theatre.wire(-1)[1])).toContain('messages of this conversation left out')
+      for (const request of theatre.requests) expect(tokensOf(request)).toBeLessThanOrEqual(window)
+    },
+  )
 
   it('that spends the budget ends the run in BUDGET_EXCEEDED before the next request', async () => {
     const limits = { tokenBudget: 5_000 }

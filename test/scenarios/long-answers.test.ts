@@ -3,6 +3,7 @@ import { createAgent, type ModelProvider, memoryStore, patternShield } from '../
 import { chatHandler } from '../../src/ui/index.js'
 import { getUsedBytes, pieces } from '../support/kept-bytes.js'
 import { plainAnswer } from '../support/manual-model.js'
+import { sampledRows } from '../support/extent.js'
 
 const answer = `It begins. ${'All is well. '.repeat(20_000)}It ends.`
 
@@ -89,13 +90,14 @@ describe('a long answer that streams', () => {
   }
 
   // Two of them are the log of a store in memory. Shields look at a text of their own, and say which of it is shown.
-  it.each([
+  const pages = [
     { page: 'chat', isRead: true, isShielded: false, times: 4 },
     { page: 'chat', isRead: false, isShielded: false, times: 4 },
     { page: 'chat', isRead: true, isShielded: true, times: 6 },
     { page: 'agui', isRead: false, isShielded: false, times: 4 },
     { page: 'agui', isRead: false, isShielded: true, times: 6 },
-  ] as const)(
+  ] as const
+  it.each(sampledRows<(typeof pages)[number]>(pages))(
     'is in memory $times times at most, over $page, read: $isRead, shields: $isShielded',
     async ({ page, times, ...how }) => {
       expect(await played(page, how)).toBeLessThan(times + 0.6)

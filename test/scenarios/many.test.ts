@@ -7,6 +7,7 @@ import { distant } from '../support/distant.js'
 import { fold } from '../support/fold.js'
 import { stage } from '../support/play.js'
 import { calls, text, times, tool } from '../support/tools.js'
+import { sampled } from '../support/extent.js'
 
 /** The most listeners that any one signal has had at a time: Node warns of more than ten as of a leak. */
 function watchSignals(): { most: () => number } {
@@ -179,7 +180,7 @@ describe('a response with very many calls', () => {
     ['later', () => distant(memoryStore())],
     ['never, for there is none', () => undefined],
   ])('is approved call by call, with a store that answers %s', async (_, open) => {
-    const count = 500
+    const count = sampled(500)
     const store = open()
     const pay = tool('pay', () => 'paid', { needsApproval: true })
     const theatre = await stage(

@@ -17,6 +17,7 @@ import { distant } from '../support/distant.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { until } from '../support/play.js'
 import { tool } from '../support/tools.js'
+import { sampled } from '../support/extent.js'
 
 const kinds: [string, () => SessionStore][] = [
   ['at once', memoryStore],
@@ -456,6 +457,6 @@ it('says every message once and in order, whatever comes between', async () => {
       expect(said.filter((text) => /^m\d/.test(textOf(text)))).toEqual(told)
       expect(await inboxOf(store)).toEqual([])
     }),
-    { numRuns: 40 },
+    { numRuns: sampled(40) },
   )
 })

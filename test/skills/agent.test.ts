@@ -17,6 +17,7 @@ import { textOf } from '../support/play.js'
 import { findUnlawful } from '../support/find-unlawful.js'
 import { SessionLibrary } from '../../src/studio/session-library.js'
 import { folderOf, removeFolders, skillFile } from './support.js'
+import { sampled } from '../support/extent.js'
 
 afterAll(removeFolders)
 
@@ -302,7 +303,7 @@ test('whatever the model calls, no tool runs that a loaded skill does not allow'
         await run.result
       },
     ),
-    { numRuns: 25 },
+    { numRuns: sampled(25) },
   )
 }, 60_000)
 

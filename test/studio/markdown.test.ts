@@ -1,5 +1,7 @@
 import fc from 'fast-check'
 import { type MarkdownNode, parseMarkdown } from '../../src/studio/client/parse-markdown.js'
+import { unicodeText } from '../support/unicode-text.js'
+import { sampled } from '../support/extent.js'
 
 type Parts = NonNullable<ReturnType<typeof parseMarkdown>>
 
@@ -85,7 +87,7 @@ test('no letter of any text is lost: what the parser would swallow is shown as i
   )
   const texts = fc.oneof(
     fc.array(signs, { maxLength: 60 }).map((all) => all.join('')),
-    fc.string({ unit: 'binary' }),
+    unicodeText(),
   )
   fc.assert(
     fc.property(texts, (text) => {
@@ -97,7 +99,7 @@ test('no letter of any text is lost: what the parser would swallow is shown as i
       const lost = letters(text.replaceAll(/<br ?\/?>/g, '')).filter((letter) => !shown.includes(letter))
       expect(lost).toEqual([])
     }),
-    { numRuns: 500 },
+    { numRuns: sampled(500) },
   )
 })
 

@@ -6,5 +6,9 @@ export const runsAll = process.env['STATEWRIGHT_TESTS'] === 'all'
 /** How many of `whole` runs, pieces or rows a test takes: all of them, or a fifth. */
 export const sampled = (whole: number): number => (runsAll ? whole : Math.ceil(whole / 5))
 
+/** The rows of a table that a test takes: all of them, or the first and each fifth after it. */
+export const sampledRows = <Row>(rows: readonly Row[]): readonly Row[] =>
+  runsAll ? rows : rows.filter((_, i) => i % 5 === 0)
+
 /** A test that takes seconds and cannot be sampled: only the build runs it. */
 export const longTest = runsAll ? test : test.skip

@@ -5,6 +5,7 @@ import { noUsage } from '../../../machines/agent/usage.js'
 import { HumanRenderer } from '../../../src/cli/render/create-renderer.js'
 import { wantsColor } from '../../../src/cli/render/paint.js'
 import { defaultConfig } from '../../../src/core/config/defaults.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 const { limits } = defaultConfig
 
@@ -157,7 +158,7 @@ describe('a run for people', () => {
 
   test('without colour there is not one escape sequence, whatever the model writes', () => {
     fc.assert(
-      fc.property(fc.array(fc.string({ unit: 'binary' })), (texts) => {
+      fc.property(fc.array(unicodeText()), (texts) => {
         const all = texts.flatMap((text): EmittedEvent[] => [
           says(text, { reasoning: text }),
           { type: 'error', code: text, message: text, recoverable: false },

@@ -1,9 +1,10 @@
 import * as fc from 'fast-check'
 import { formatJsonLine } from '../../../src/cli/render/json-renderer.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 test('a line of JSON is the same value, and holds nothing that a terminal obeys', () => {
   const unit = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 5 }),
+    unicodeText({ maxLength: 5 }),
     fc.constantFrom('\u001b', '\u009b', '\u007f', '\u202e', '\u2066', '\\', '"', '\n'),
   )
   fc.assert(

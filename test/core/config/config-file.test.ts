@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { parseConfigFile } from '../../../src/core/config/config-file.js'
 import { defaultConfig } from '../../../src/core/config/resolve-config.js'
 import { ConfigError } from '../../../src/core/base/errors.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 /** The error that the text is refused with. */
 function refused(text: string): ConfigError {
@@ -185,7 +186,7 @@ describe('parseConfigFile', () => {
 
   test('any text either parses or is refused with a ConfigError', () => {
     fc.assert(
-      fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.json()), (text) => {
+      fc.property(fc.oneof(unicodeText(), fc.json()), (text) => {
         try {
           parseConfigFile(text, 'agent.json')
         } catch (error) {

@@ -6,6 +6,7 @@ import {
   formatArguments,
   formatArgumentsJson,
 } from '../../../src/core/format/format-call.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 test.each([
   ['{"path":"a.txt","n":3}', 'path: "a.txt", n: 3'],
@@ -36,7 +37,7 @@ test.each([
 })
 
 test('nothing that a terminal would not show is lost, and no name passes for words of ours', () => {
-  const text = fc.string({ unit: 'binary' })
+  const text = unicodeText()
   fc.assert(
     fc.property(fc.dictionary(text, text, { noNullPrototype: true }), (input) => {
       const shown = formatArguments(JSON.stringify(input), Infinity)

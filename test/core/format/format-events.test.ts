@@ -5,6 +5,7 @@ import { createEventFormatter, type EventFormatterOptions, patternShield } from 
 import { memory } from '../../../src/memory/index.js'
 import { stage } from '../../support/play.js'
 import { call, text, tool } from '../../support/tools.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 function stamped(announcement: EmittedEvent, seq: number): AgentEvent {
   return { ...announcement, id: `r:${seq}`, runId: 'r', seq, at: 1_000 + seq * 100 }
@@ -226,7 +227,7 @@ test.each([0, -1, Number.NaN, 1, 40, Infinity])('a width of %p cuts nothing to n
 test('whatever models, tools, shields and memory say: no control character, and with colours none but ours', () => {
   const ours = new RegExp(String.raw`\u001b\[(?:1|2|22|3[1236]|39)m`, 'g')
   fc.assert(
-    fc.property(fc.array(fc.string({ unit: 'binary' })), fc.boolean(), (texts, color) => {
+    fc.property(fc.array(unicodeText()), fc.boolean(), (texts, color) => {
       const all = texts.flatMap((words): EmittedEvent[] => [
         says(words),
         { type: 'error', code: words, message: words, recoverable: false },

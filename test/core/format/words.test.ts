@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { formatDuration, formatMoney, stripControls, shorten } from '../../../src/core/format/format-words.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 describe('text from outside', () => {
   test('loses escape sequences and reordering marks, and keeps tabs and newlines', () => {
@@ -8,7 +9,7 @@ describe('text from outside', () => {
 
   test('never carries a control character to the terminal, whatever it was', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
+      fc.property(unicodeText(), (text) => {
         expect(stripControls(text)).not.toMatch(/[^\P{Cc}\t\n]|[\u202a-\u202e]/u)
       }),
     )

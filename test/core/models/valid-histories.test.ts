@@ -5,10 +5,11 @@ import { type ChatBodyOptions, createChatBodyBuilder } from '../../../src/core/m
 import type { ChatRequest } from '../../../src/rehearsal/index.js'
 import { findStrictProblem } from '../../../src/rehearsal/request-problem.js'
 import { sampled } from '../../support/extent.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 /** Any text: words, nothing, blanks, halves of surrogate pairs. */
 const anyText = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 8 }),
+  unicodeText({ maxLength: 8 }),
   fc.string({ unit: fc.constantFrom('a', ' ', '\n', '\ud83d', '\ude00', '"', '\\'), maxLength: 8 }),
 )
 const anyName = fc.oneof(anyText, fc.constantFrom('look', 'a.b', '', 'n'.repeat(80)))

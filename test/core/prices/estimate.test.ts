@@ -6,6 +6,7 @@ import {
   estimateTextTokens,
   estimateUsage,
 } from '../../../src/core/prices/estimate-tokens.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 const request = (changes: Partial<ModelRequest> = {}): ModelRequest => ({
   instructions: null,
@@ -22,7 +23,7 @@ const user = (content: UserMessage['content']): Message => ({ id: 'm', createdAt
 const tokens = (message: Message) => estimateRequestTokens(request({ messages: [message] }))
 const image = (url: string, detail: 'low' | 'high') =>
   tokens(user([{ type: 'image_url', image_url: { url, detail } }]))
-const anyText = fc.string({ unit: 'binary', maxLength: 200 })
+const anyText = unicodeText({ maxLength: 200 })
 const response = { text: '', reasoning: '', refusal: null, toolCalls: [] }
 
 describe('estimateTextTokens', () => {

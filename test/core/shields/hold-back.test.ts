@@ -9,6 +9,7 @@ import {
 } from '../../../src/core/shields/index.js'
 import { refusal } from './support.js'
 import { sampled } from '../../support/extent.js'
+import { unicodeText } from '../../support/unicode-text.js'
 
 const clear = (content: string): Promise<ShieldOutcome> =>
   Promise.resolve({ action: 'allow', message: null, content, findings: [] })
@@ -42,7 +43,7 @@ async function stream(held: HoldBack, deltas: readonly string[], pauses: readonl
 const pauses = fc.array(fc.nat(40), { minLength: 1, maxLength: 5 })
 
 function deltasOf(...tokens: string[]): fc.Arbitrary<string[]> {
-  return fc.array(fc.oneof(fc.constantFrom(...tokens), fc.string({ unit: 'binary', maxLength: 4 })), {
+  return fc.array(fc.oneof(fc.constantFrom(...tokens), unicodeText({ maxLength: 4 })), {
     maxLength: 80,
   })
 }

@@ -3,6 +3,7 @@ import { defineTool, type Tool, toolSearch } from '../../../src/index.js'
 import { createToolIndex } from '../../../src/core/tools/deferred/tool-index.js'
 import { writeIndex } from '../../../src/core/tools/deferred/tool-index-text.js'
 import { manyTools } from '../../support/many-tools.js'
+import { sampled } from '../../support/extent.js'
 
 const tools = manyTools.map(
   ({ name, description, parameters }) =>
@@ -70,7 +71,7 @@ test('the same query finds the same tools in the same order, at most as many as 
         expect((await index(query)).slice(0, limit)).toEqual(found)
       },
     ),
-    { numRuns: 15 },
+    { numRuns: sampled(15) },
   )
 })
 
@@ -94,6 +95,6 @@ test('the list of tools has all names while they fit, the same each time, and ne
       if (room < 9_000) for (const tool of listed) expect(index).toContain(`- ${tool.name}`)
       else if (room > 10_100) expect(index).toMatch(/and \d+ more, which tool_search finds$/)
     }),
-    { numRuns: 50 },
+    { numRuns: sampled(50) },
   )
 })

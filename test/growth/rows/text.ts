@@ -110,7 +110,7 @@ const ofShield = (what: string, covers: readonly string[], shield: Shield): Row[
     row({
       name: `${what} in many ${shown(unit)}`,
       covers,
-      oneOf: 24,
+      oneOf: 48,
       from: 4_000,
       atMost: 64_000,
       prepare: (n) => many(unit, n),
@@ -128,7 +128,7 @@ const ofText = (
     row({
       name: `${name} of many ${shown(unit)}`,
       covers,
-      oneOf: 24,
+      oneOf: 48,
       from: 4_000,
       atMost: 64_000,
       prepare: (n) => many(unit, n),
@@ -199,7 +199,7 @@ const strangerRows: readonly Row[] = strangers.map(([name, schema]) =>
   row({
     name: `arguments against ${name}`,
     covers: [],
-    oneOf: 6,
+    oneOf: 12,
     from: 1_000,
     atMost: 64_000,
     prepare: (n) => [almost(n), almost(n, ' '), `http://${almost(n)}`, `a@${almost(n)}`],

@@ -15,6 +15,7 @@ import {
   findQuantile,
 } from '../../../src/testing/evaluate/statistics.js'
 import { scoreCase, summarizeCases } from '../../../src/testing/evaluate/summarize-cases.js'
+import { sampled } from '../../support/extent.js'
 
 const nasty = `<script>alert(1)</script> "quoted" & 'single' \u001B[31mred\u001B[0m </style>`
 
@@ -78,7 +79,7 @@ describe('intervals', () => {
         expect(high).toBeLessThanOrEqual(Math.max(...values) + slack)
         expect(bootstrapMean(values, seed)).toEqual(range)
       }),
-      { numRuns: 60 },
+      { numRuns: sampled(60) },
     )
     expect(bootstrapMean([], 1)).toBeNull()
   })
@@ -136,7 +137,7 @@ describe('a comparison', () => {
           expect(score ?? { value: 0, low: 0, high: 0 }).toEqual({ value: 0, low: 0, high: 0 })
         },
       ),
-      { numRuns: 30 },
+      { numRuns: sampled(30) },
     )
   })
 
@@ -198,7 +199,7 @@ describe('a page', () => {
         })
         expect(shown).not.toContain('<i>')
       }),
-      { numRuns: 40 },
+      { numRuns: sampled(40) },
     )
   })
 })
@@ -269,7 +270,7 @@ describe('a file of cases', () => {
         })()
         expect(found).toEqual({ cases: wrong.length === 0 ? good.length : 0, lines: wrong })
       }),
-      { numRuns: 50 },
+      { numRuns: sampled(50) },
     )
   })
 })

@@ -1,0 +1,22 @@
+import * as fc from 'fast-check'
+
+const surrogates = 0x800
+const last = 0x10ffff - surrogates
+
+/** Any character but half a surrogate pair. */
+const anyCharacter = fc.nat({ max: last }).map(
+  (n) => String.fromCodePoint(n < 0xd800 ? n : n + surrogates),
+  (given) => {
+    const point = typeof given === 'string' ? (given.codePointAt(0) ?? -1) : -1
+    if (point < 0 || (point >= 0xd800 && point <= 0xdfff) || String.fromCodePoint(point) !== given)
+      throw new Error('It is no character.')
+    return point < 0xd800 ? point : point - surrogates
+  },
+)
+
+/**
+ * What `fc.string({ unit: 'binary' })` makes. That one has a map of all 1,112,064 characters in each process that uses it, which took
+ * most of a second to fill.
+ */
+export const unicodeText = (constraints: Omit<fc.StringConstraints, 'unit'> = {}): fc.Arbitrary<string> =>
+  fc.string({ ...constraints, unit: anyCharacter })
