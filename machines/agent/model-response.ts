@@ -109,6 +109,8 @@ export interface ModelOutput {
   reasoningCleared?: true
   /** With an output schema, for an answer: what does not fit, or null when all of it does. */
   outputProblem?: string | null
+  /** The tools that had another description or schema at the run's last request: only for those who read the log. */
+  changedTools?: string[]
 }
 
 /**

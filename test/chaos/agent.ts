@@ -17,6 +17,7 @@ import {
   toolSearch,
 } from '../../src/index.js'
 import { createLimiter } from '../../src/fleet/index.js'
+import { findAsked } from '../../src/core/tools/ask.js'
 import { checks } from './checks.js'
 import type { Plan } from './plan.js'
 import { fetchFrom, type Host, type Provider } from './provider.js'
@@ -134,13 +135,15 @@ function toolOf(
     description: `The tool ${name}.`,
     input: loose,
     readOnly: behaviour === 'works',
+    keepsHandle: behaviour === 'keeps a handle and asks a person',
     needsApproval: async () => {
       if (world.calm || approval === null) return name === 'pay'
       return (await checks[approval](world, undefined, name)) as boolean
     },
     execute: (input, execution) => {
       world.moves += 1
-      onExecute?.(execution)
+      // What goes on from a handle, or from an answer, begins nothing.
+      if (execution.handle === undefined && findAsked(execution) === undefined) onExecute?.(execution)
       return world.calm ? 'done' : tools[behaviour]({ world, execution, input, run })
     },
   }) as Tool

@@ -100,14 +100,23 @@ export async function attend(hands: Hands, manner: Manner): Promise<void> {
     return world.below(2) === 0 ? run.reply('And?') : run.cancel()
   for (const { callId, needs, hosted } of listAnswerableCalls(context)) {
     if (needs === 'client') run.addToolOutput(callId, 'from the client')
+    else if (needs === 'elicitation') run.addToolOutput(callId, answerTo(manner))
     else if (manner === 'reject') run.reject(callId, 'No.')
     else if (manner === 'edit' && !hosted) run.approve(callId, { n: 3 })
     else run.approve(callId)
-    if (manner === 'answer twice') attempt(() => run.approve(callId))
+    if (manner !== 'answer twice') continue
+    const again = (): unknown =>
+      needs === 'elicitation' ? run.addToolOutput(callId, answerTo(manner)) : run.approve(callId)
+    attempt(again)
   }
 }
 
-function attempt(deed: () => void): void {
+/** What a person answers to the server of a tool. */
+export function answerTo(manner: Manner): object {
+  return manner === 'reject' ? { action: 'decline' } : { action: 'accept', content: { seat: '12A' } }
+}
+
+function attempt(deed: () => unknown): void {
   try {
     deed()
   } catch {

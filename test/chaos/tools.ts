@@ -1,4 +1,5 @@
 import { sleepUntil, toolContent, ToolError, type ToolExecution, type Run } from '../../src/index.js'
+import { Ask, findAsked } from '../../src/core/tools/ask.js'
 import type { World } from './world.js'
 
 /** A tool at work, as its misbehaviour sees it. */
@@ -105,6 +106,15 @@ export const tools = {
       { orWords: true },
     ),
   ),
+  'keeps a handle and asks a person': async ({ world, execution }) => {
+    const { handle, keepHandle } = execution
+    const asked = findAsked(execution)
+    if (asked) return { handle, answers: asked.answers, memo: asked.memo }
+    if (handle === undefined) await keepHandle?.({ job: 1 })
+    await world.wait(3_000)
+    const schema = { type: 'object', properties: { seat: { type: 'string', title: 'Seat' } } } as const
+    return new Ask([{ server: 'air', message: 'Which seat?', mode: 'form', schema }], { round: 1 })
+  },
   'lets the run sleep': ({ world }) => sleepUntil(world.now() + 3_600_000),
   'throws an error': throws(() => new Error(`It broke. ${half}`)),
   'throws nothing': throws(() => undefined),

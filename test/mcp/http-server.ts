@@ -57,6 +57,38 @@ export function json(response: ServerResponse, { id }: Request, result: object, 
   response.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
 }
 
+/** A server of 2026-07-28 that asks before it answers: these words are in a message, in all that a form has, and in an address. */
+export function askingServer(words: string, content: object[]): Promise<HttpServer> {
+  const field = { title: words, description: words, enum: ['a', words], default: words }
+  const form = {
+    message: words,
+    requestedSchema: { type: 'object', properties: { f: { type: 'string', ...field } } },
+  }
+  const page = { mode: 'url', message: words, url: `https://a.example/?q=${words}`, elicitationId: 'e1' }
+  const ask = (params: object): object => ({ method: 'elicitation/create', params })
+  const inputRequests = { form: ask(form), page: ask(page) }
+  const more = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
+  return httpServer(
+    (request, response) => {
+      const isAnswered = request.params && 'inputResponses' in request.params
+      const asked = { resultType: 'input_required', inputRequests }
+      json(response, request, isAnswered ? { resultType: 'complete', content } : asked)
+    },
+    (request, response) => {
+      if (request.method === 'tools/list') json(response, request, { ...more, tools })
+      else if (request.method === 'server/discover')
+        json(response, request, {
+          ...more,
+          supportedVersions: ['2026-07-28'],
+          capabilities: { tools: {} },
+          _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'web', version: '1' } },
+        })
+      else return false
+      return true
+    },
+  )
+}
+
 export function sse(response: ServerResponse): ServerResponse {
   return response.writeHead(200, { 'content-type': 'text/event-stream' })
 }

@@ -212,6 +212,11 @@ export const features = {
     answers: ['calls one tool', 'calls one tool'],
     tool: 'returns a picture',
   },
+  'a handle and a question of a server': {
+    shows: (event) => event.type === 'tool_result' && event.content.includes('"job":1'),
+    answers: ['calls one tool', 'calls one tool'],
+    tool: 'keeps a handle and asks a person',
+  },
   'a hanging tool': { answers: ['calls one tool'], tool: 'hangs' },
   'a slow tool': { answers: ['calls several tools'], tool: 'works later' },
   'progress of a tool': {

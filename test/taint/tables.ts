@@ -36,6 +36,8 @@ export interface Slots {
   progress: string
   clientOutput: string
   mcpResult: string
+  /** What the server asks a person in the middle of its call; '' asks nothing. */
+  mcpQuestion: string
   childWords: string
   childFailure: string
   /** The last answer, in the pieces in which it comes. */
@@ -209,6 +211,7 @@ export const entrances: Readonly<Record<string, Entrance>> = {
     scene: 'client fails',
   },
   'a result over MCP': { points: ['toolOutput'], plant: { mcpResult: says }, needs: ['MCP'] },
+  'what an MCP server asks': { points: ['toolOutput'], plant: { mcpQuestion: says }, needs: ['MCP'] },
   'what a sub-agent says, calls and reads': {
     points: ['toolOutput'],
     plant: { childWords: says },

@@ -41,7 +41,7 @@ import { toAGUIMessages } from '../../src/agui/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
 import { cli } from '../cli/support.js'
-import { httpServer, json } from '../mcp/http-server.js'
+import { askingServer, httpServer, json } from '../mcp/http-server.js'
 import { open } from '../mcp/support.js'
 import { distant } from '../support/distant.js'
 import { placesOf } from '../support/places.js'
@@ -74,6 +74,7 @@ const harmless: Slots = {
   progress: 'half',
   clientOutput: 'Picked.',
   mcpResult: 'Gone.',
+  mcpQuestion: '',
   childWords: 'Found.',
   childFailure: '',
   answer: ['Done.'],
@@ -550,8 +551,11 @@ class World {
   }
 
   async #mcp() {
-    const content = [{ type: 'text', text: this.#slots.mcpResult }]
-    const { url } = await httpServer((request, response) => json(response, request, { content }))
+    const { mcpResult, mcpQuestion } = this.#slots
+    const content = [{ type: 'text', text: mcpResult }]
+    const { url } = await (mcpQuestion === ''
+      ? httpServer((request, response) => json(response, request, { content }))
+      : askingServer(mcpQuestion, content))
     return (await open({ url })).tools
   }
 

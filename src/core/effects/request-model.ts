@@ -27,6 +27,7 @@ import { createInferenceStep } from './inference-step.js'
 import { applyPlan } from './apply-plan.js'
 import { buildRequest } from './build-request.js'
 import { warnOfChangedSkills } from './warn-of-changed-skills.js'
+import { takeChangedTools, warnOfChangedTools } from './warn-of-changed-tools.js'
 
 /** `self`: the actor that does it; `stream`: where its deltas go. */
 export interface RequestScope {
@@ -51,6 +52,7 @@ export function requestModel(
   // Last words are no step of their own.
   const parts = applyPlan(given, conclude ? null : context)
   warnOfChangedSkills(runtime, context.skills, parts.skills)
+  warnOfChangedTools(runtime, context.speaker, parts.tools.specs)
   const request = buildRequest(parts, context, conclude)
   // Only screening needs a signal here.
   const scene = features.outputShields ? { runtime, context, signal: abort.signal } : null
@@ -102,10 +104,15 @@ export function requestModel(
         const dropped = describeDroppedCalls(response, finalTool)
         if (dropped !== null) runtime.emit({ type: 'warning', code: 'calls_dropped', message: dropped })
         const usage = await price()
-        if (scene === null) return toModelOutput(parts, { ...final, usage }, context, runtime.binding.context)
+        const changedTools = takeChangedTools(runtime)
+        const changes = changedTools && { changedTools }
+        if (scene === null) {
+          const output = toModelOutput(parts, { ...final, usage }, context, runtime.binding.context)
+          return changes ? { ...(await output), ...changes } : output
+        }
         const cleared = await clearReasoning(parts, scene, final)
         const output = await toModelOutput(parts, { ...cleared, usage }, context, runtime.binding.context)
-        return { ...output, reasoningCleared: true }
+        return { ...output, ...changes, reasoningCleared: true }
       },
     },
   )

@@ -4,6 +4,8 @@ import { CallStream } from '../../../src/core/effects/call-stream.js'
 import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
 import { createScheduler, listSchedules, runAll, tellAll } from '../../../src/fleet/index.js'
 import { defineAgents, memoryStore, secretsShield } from '../../../src/index.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
+import { OpenCalls } from '../../../src/mcp/client/elicitation/open-calls.js'
 import { type Row, row } from '../measure.js'
 import { agentOf, calling, stepping, streaming } from '../scripted.js'
 
@@ -161,4 +163,38 @@ export const runRows: readonly Row[] = [
         calls.write({ index: 1, id: '', name: '', arguments: ' '.repeat(10) })
     },
   }),
+  row({
+    name: 'calls of an MCP server that ask, and whose ends no run takes',
+    covers: [],
+    from: 100,
+    atMost: 3_200,
+    prepare: (n) => n,
+    run: async (n) => {
+      const calls = new OpenCalls()
+      for (let i = 0; i < n; i += 1) {
+        const { promise, resolve } = defer<JsonObject>()
+        const options = {
+          make: () => promise,
+          timeoutMs: 0,
+          timeoutError: () => new Error('silent'),
+          known: [],
+        }
+        const call = calls.begin(`call ${i}`, options)
+        void calls.ask({ i })
+        call.answer({ action: 'decline' })
+        resolve({})
+        // oxlint-disable-next-line no-await-in-loop -- one call after the other
+        await promise
+      }
+    },
+  }),
 ]
+
+/** As Promise.withResolvers, which Node 20 does not have. */
+function defer<Value>(): { promise: Promise<Value>; resolve: (value: Value) => void } {
+  let resolve: (value: Value) => void = () => undefined
+  const promise = new Promise<Value>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
+}

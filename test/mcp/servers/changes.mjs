@@ -2,12 +2,15 @@
 import { send, serve, text, tool } from './raw-server.mjs'
 
 let names = ['add', 'remove']
+/** What tools are listed with, once they have been changed. */
+const more = {}
 
 serve({
   name: 'changing',
-  tools: () => names.map((name) => tool(name)),
+  tools: () => names.map((name) => tool(name, more[name])),
   call: (name, args) => {
-    if (name === 'add') names.push(args.name)
+    if (args.more !== undefined) more[args.name] = args.more
+    else if (name === 'add') names.push(args.name)
     else if (name === 'remove') names = names.filter((known) => known !== args.name)
     else return text(`This is ${name}.`)
     send({ method: 'notifications/tools/list_changed' })

@@ -41,12 +41,16 @@ interface CallOptions {
  */
 export class OpenCalls {
   readonly #calls = new Map<string, OpenCall>()
+  /** Those that have not ended, in the order in which they began. */
+  readonly #live = new Set<OpenCall>()
 
   begin(key: string, options: CallOptions): OpenCall {
-    const call = new OpenCall(options, () => {
+    const forget = (): void => {
       if (this.#calls.get(key) === call) this.#calls.delete(key)
-    })
+    }
+    const call = new OpenCall(options, { onEnd: () => this.#live.delete(call), forget })
     this.#calls.set(key, call)
+    this.#live.add(call)
     return call
   }
 
@@ -59,7 +63,7 @@ export class OpenCalls {
    * Without a call, there is no run that could ask.
    */
   ask(params: Json): Promise<ElicitationAnswer> {
-    const calls = [...this.#calls.values()].filter(({ isOver }) => !isOver)
+    const calls = [...this.#live]
     const asking = calls.findLast(({ isAsking }) => !isAsking) ?? calls.at(-1)
     return asking ? asking.ask(params) : Promise.resolve({ action: 'cancel' })
   }
@@ -69,6 +73,7 @@ export class OpenCalls {
 export class OpenCall {
   readonly #abort = new AbortController()
   readonly #options: CallOptions
+  readonly #onEnd: () => void
   readonly #forget: () => void
   /** Each of them answers one question: a server that asks it again has not taken it. */
   readonly #known: KnownAnswer[]
@@ -80,9 +85,10 @@ export class OpenCall {
   #timer: unknown
   #onProgress: (report: JsonObject) => void = () => undefined
 
-  constructor(options: CallOptions, forget: () => void) {
+  constructor(options: CallOptions, { onEnd, forget }: { onEnd: () => void; forget: () => void }) {
     this.#options = options
     this.#known = [...options.known]
+    this.#onEnd = onEnd
     this.#forget = forget
     this.#limitSilence()
     const onProgress = (report: JsonObject): void => {
@@ -155,6 +161,7 @@ export class OpenCall {
   #close(end: Outcome): void {
     const { reason } = this.#abort.signal as { reason: unknown }
     this.#end = reason instanceof ToolError ? { error: reason } : end
+    this.#onEnd()
     this.#wake()
     // A run that has ended meanwhile does not take this end: it is kept for a while, and forgotten.
     this.#keepFor(this.#forget)
