@@ -13,6 +13,7 @@ export const agentCheckClasses = [
   'cancel',
   'limits',
   'loops',
+  'concurrency',
   'approvals',
   'faults',
   'resume',

@@ -50,7 +50,8 @@ export interface SceneFaults {
   store?: FaultPlan<StoreFault>
 }
 
-export type SayOptions = Pick<RunOptions, 'signal' | 'limits'>
+/** `session`: another one than that of the scene. */
+export type SayOptions = Pick<RunOptions, 'signal' | 'limits'> & { session?: string }
 
 /** The session of every scene. */
 export const sessionId = 'checked'
@@ -159,7 +160,7 @@ export class AgentProcess {
   }
 
   start(text: string, options: SayOptions = {}): Run {
-    return this.agent.run(text, { ...options, session: sessionId, context: this.#scene.context }) as Run
+    return this.agent.run(text, { session: sessionId, ...options, context: this.#scene.context }) as Run
   }
 
   async resume(): Promise<Run> {

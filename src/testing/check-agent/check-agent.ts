@@ -23,6 +23,7 @@ import { AgentScene, type SceneGiven } from './agent-scene.js'
 import { approvalChecks } from './approval-checks.js'
 import { basicChecks } from './basic-checks.js'
 import { cancelChecks } from './cancel-checks.js'
+import { concurrencyChecks } from './concurrency-checks.js'
 import { faultChecks } from './fault-checks.js'
 import { historyChecks } from './history-checks.js'
 import { limitChecks, loopChecks } from './limit-checks.js'
@@ -91,6 +92,7 @@ const agentChecks: readonly AgentCheckSpec[] = [
   ...cancelChecks,
   ...limitChecks,
   ...loopChecks,
+  ...concurrencyChecks,
   ...approvalChecks,
   ...faultChecks,
   ...resumeChecks,
@@ -100,7 +102,7 @@ const nameOf = ({ class: of, name }: Pick<AgentCheckSpec, 'class' | 'name'>): st
 
 /**
  * Checks an agent of yours as the conformance suite checks agent loops: truncated answers, the history after every way to stop,
- * cancels, limits, loops, approvals, faults of models, tools and stores, and processes that die at each write.
+ * cancels, limits, loops, runs beside each other, approvals, faults of models, tools and stores, and processes that die at each write.
  *
  * `make` is given a scripted model and makes the agent with it; it is called several times. The tools of the agent are not executed:
  * stand-ins take their place, with the same schemas and approvals. Its store, shared budgets and telemetry are left alone. Shields,

@@ -144,6 +144,21 @@ describe('what is wrong with an agent is found:', () => {
       'faults/empty',
     ],
     [
+      'a model wrapper that forgets what was said before the last message',
+      between({
+        request: (one) => ({ ...one, messages: one.messages.slice(one.messages.findLastIndex(isUser)) }),
+      }),
+      'concurrency/two-runs',
+    ],
+    [
+      'a model wrapper that forgets what was said before the last message',
+      between({
+        request: (one) => ({ ...one, messages: one.messages.slice(one.messages.findLastIndex(isUser)) }),
+      }),
+      'concurrency/two-processes',
+    ],
+    ['a model wrapper that sends the results of one run in another', mixing, 'concurrency/many-runs'],
+    [
       'usage that is not counted',
       between({ response: (one) => ({ ...one, usage: noUsage }) }),
       'limits/paid-usage',
@@ -159,6 +174,21 @@ describe('what is wrong with an agent is found:', () => {
   })
 })
 
+function mixing(model: ModelProvider) {
+  const results = new Map<string, Message>()
+  return between({
+    request: (one) => ({
+      ...one,
+      messages: one.messages.map((message) => {
+        if (message.role !== 'tool') return message
+        if (!results.has('')) results.set('', message)
+        return { ...message, content: results.get('')?.content ?? '' } as Message
+      }),
+    }),
+  })(model)
+}
+
+const isUser = ({ role }: Message) => role === 'user'
 const isNoResult = ({ role }: Message) => role !== 'tool'
 const noUsage = { inputTokens: 0, outputTokens: 0, totalTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 }
 const silent: ModelProvider = {
