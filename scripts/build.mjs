@@ -155,6 +155,7 @@ const page = {
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'none',
+  drop: ['console'],
 }
 // What the studio shows in a browser. What only some look at is a part of its own, which the page loads then.
 await build({

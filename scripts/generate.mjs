@@ -3,7 +3,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import {
   toChart,
-  readTransitionCounts,
   toMachineJson,
   toMermaid,
   toOverviewSvg,
@@ -19,7 +18,6 @@ const made = 'Generated from machines/agent.machine.ts by `npm run generate`. Do
 const { paths, coverage } = generatePaths(agentMachine, agentSpace())
 const pairs = generatePaths(agentMachine, { ...agentSpace(), coverage: 'transition-pairs' })
 const chart = toChart(agentMachine)
-const counts = readTransitionCounts(coverage, chart)
 // A state with regions is told in brief, and each of them has a sheet of its own.
 const compoundIn = ({ states }) =>
   states.filter((state) => state.states.length > 0).flatMap((state) => [state, ...compoundIn(state)])
@@ -38,7 +36,6 @@ const files = {
     harness: 'agentHarness(steps)',
   }),
   'test/paths/pairs.txt': `${made}\n\n${formatCoverage(pairs.coverage)}`,
-  'visualizations/agent.svg': await toSvg(chart),
   'visualizations/agent.overview.svg': overview,
   'visualizations/agent.film.svg': await filmOf(overview),
   ...Object.fromEntries(
@@ -51,7 +48,6 @@ const files = {
       ]),
     ),
   ),
-  'visualizations/agent.coverage.svg': await toSvg(chart, { counts }),
   'visualizations/agent.coverage.json': `${JSON.stringify(coverage, null, 2)}\n`,
   'visualizations/agent.mmd': toMermaid(chart),
   'visualizations/agent.machine.json': toMachineJson(agentMachine),

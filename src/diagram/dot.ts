@@ -1,5 +1,5 @@
 import { optionsRule, expectArgument, objectRule } from '../core/base/expect-argument.js'
-import { toBold, CardRenderer, gap, drawPill, rowPort, escapeXml } from './state-card.js'
+import { CardRenderer, rowPort } from './state-card.js'
 import { type Chart, type ChartState, type ChartTransition, flattenStates } from './chart.js'
 import type { TransitionCounts } from './transition-counts.js'
 import { unknownStateError } from './errors.js'
@@ -8,7 +8,7 @@ import { palette, toneColors } from './theme.js'
 
 /** What of a machine is drawn, and how. */
 export interface DotOptions {
-  /** Draws one compound state only, and by name what its transitions lead to. Default: the whole machine. */
+  /** Draws one compound state only. Rows name what lies outside of it. Default: the whole machine. */
   state?: string | undefined
   /** Shows how often each transition was taken, and marks those that never were. */
   counts?: TransitionCounts | undefined
@@ -49,7 +49,6 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     [...inside.values()].flatMap(({ transitions }) => transitions).length > maxTransitionsWithLines
   const order = isNamed ? indexTransitions(chart) : undefined
   const cards = new CardRenderer(look, counts, order)
-  const outside = new Set<string>()
 
   function drawNode(each: ChartState, depth: number, isRegion = false): string[] {
     if (each.states.length === 0)
@@ -92,8 +91,7 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
 
   /** The node at which a transition ends: a card, or the dot of a state that has others in it. */
   function findLanding(id: string): string {
-    if (!inside.has(id)) outside.add(id)
-    const isEntered = inside.has(id) && (states.get(id)?.states.length ?? 0) > 0
+    const isEntered = (states.get(id)?.states.length ?? 0) > 0
     return isEntered ? toMarkerName(id) : getName(id)
   }
 
@@ -102,6 +100,8 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     const lines = new Map<string, { transition: ChartTransition; row: number }>()
     for (const [row, transition] of from.transitions.entries()) {
       for (const target of transition.targets) {
+        // What lies outside of what is drawn is told by its row alone: lines to it would make the sheet wide and say no more.
+        if (!inside.has(target)) continue
         const isEnd = isBusy && isAtomic && states.get(target)?.type === 'final'
         if (isEnd && !isMainTransition(look, transition)) continue
         const to = findLanding(target)
@@ -153,7 +153,6 @@ export function toDot(chart: Chart, options: DotOptions = {}): string {
     `{ rank=min ${getName(shown.id)} }`,
     ...lines,
     ...(isBusy ? drawFinalsBelow(shown, inside, getName) : []),
-    ...[...outside].map((id) => drawOutsideState(id, getName(id), look, isNamed)),
     '}',
   ].join('\n')
 }
@@ -172,13 +171,6 @@ function drawFinalsBelow(
     `{ rank=same ${finals.join(' ')} }`,
     ...sources.map(({ id }) => `${getName(id)} -> ${first} [style=invis weight=0]`),
   ]
-}
-
-/** A state that lies outside what is drawn: its path alone. */
-function drawOutsideState(id: string, name: string, look: Look, isNamed: boolean): string {
-  const tone = look.tones[id]
-  const color = tone ? toneColors[tone].line : palette.quiet
-  return `${name} [${isNamed ? `id="${name}" ` : ''}label=<${drawPill(toBold(escapeXml(id) + gap), color)}>]`
 }
 
 /** Graphviz' own names for states: it reads neither every character in a name nor very long ones. */

@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import { findLaterResume } from '../../machines/agent/actions/sleep.js'
+import { findBudgetWait, findLaterResume } from '../../machines/agent/actions/sleep.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
 import { isRestState } from '../../machines/agent/run-result.js'
 import { describeEventType } from '../core/chart/state-labels.js'
@@ -11,7 +11,7 @@ import { listActivePaths, type SessionStep } from './session-step.js'
 import type { RecordRow } from './protocol.js'
 import { getCallName, listSettledCalls } from './settled-calls.js'
 import { toShownText } from './shown-values.js'
-import { findPaid } from './verdict.js'
+import { findPaid, findWakeTime } from './verdict.js'
 
 /** A record as a row: a short description, and its effect on the chart. */
 export function createRow(step: SessionStep): RecordRow {
@@ -19,6 +19,7 @@ export function createRow(step: SessionStep): RecordRow {
   const context = after.standing.run?.context ?? null
   const usage = context?.usage.session ?? after.standing.state.usage
   const to = listActivePaths(after.standing.run)
+  const wakeAt = context && findWakeTime(context)
   const calls = listSettledCalls(step)
   const isAsking = to.some((path) => /^RUNNING\.(preparing|asking)/.test(path))
   return {
@@ -30,7 +31,7 @@ export function createRow(step: SessionStep): RecordRow {
     to,
     taken,
     state: context === null ? '' : (context.state ?? 'RUNNING'),
-    ...(context?.reason === 'sleeping' && context.wakeAt !== null && { wakeAt: context.wakeAt }),
+    ...(wakeAt !== null && { wakeAt }),
     step: context === null ? 0 : context.steps + (isAsking ? 1 : 0),
     run: after.standing.runs,
     tokens: usage.totalTokens,
@@ -90,7 +91,7 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
     }
     case 'xstate.error.actor.model':
     case 'xstate.error.actor.conclusion':
-      return `model failed: ${event.error.code}`
+      return formatBudgetRefusal(event) ?? `model failed: ${event.error.code}`
     case 'TOOL_RESULT':
       return `${getCallName(event.callId, context)} ${event.result.status}`
     case 'TOOLS_LOADED':
@@ -118,6 +119,22 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
         eventWords[event.type] ?? describeEventType(event.type).replace('backOff done', 'the wait is over')
       )
   }
+}
+
+type FailureEvent = Extract<AgentMachineEvent, { type: 'xstate.error.actor.model' | 'xstate.error.actor.conclusion' }>
+
+const isFailure = (event: AgentMachineEvent): event is FailureEvent =>
+  event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
+
+/** A request that a shared budget did not pay for, which was not sent; null for any other failure. */
+function formatBudgetRefusal(event: FailureEvent): string | null {
+  const { code, budget } = event.error
+  if (code !== 'shared_budget' || budget === undefined) return null
+  const name = shorten(budget, 60)
+  const wakeAt = findBudgetWait(event)
+  return wakeAt === null
+    ? `the shared budget ${name} is used up`
+    : `waits for the shared budget ${name} until ${formatWakeTime(wakeAt)}`
 }
 
 const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {
@@ -148,13 +165,15 @@ function listFlags(
   if (calls.some(({ status }) => status === 'blocked')) flags.add('block')
   if (leads('RUNNING.judging.halting')) flags.add('halt')
   const isSpent = now.state === 'BUDGET_EXCEEDED' && then?.state !== 'BUDGET_EXCEEDED'
-  if (isSpent || (now.warnedOfBudget && then?.warnedOfBudget === false)) flags.add('budget')
+  const isRefused = event !== null && isFailure(event) && formatBudgetRefusal(event) !== null
+  if (isSpent || isRefused || (now.warnedOfBudget && then?.warnedOfBudget === false)) flags.add('budget')
   if (event?.type === 'RESUMED' || event?.type === 'RESUME') flags.add('resume')
   const isError = now.state === 'ERROR' && then?.state !== 'ERROR'
-  if (isError || event?.type.startsWith('xstate.error.') === true) flags.add('error')
+  if (isError || (!isRefused && event?.type.startsWith('xstate.error.') === true)) flags.add('error')
   const isCut = now.response === 'truncated' || now.response === 'truncatedCalls'
   if (isCut && event?.type.startsWith('xstate.done.actor.') === true) flags.add('truncated')
-  if (isRestState(now.state) && !isRestState(then?.state)) flags.add('wait')
+  const isForPerson = isRestState(now.state) && findWakeTime(now) === null
+  if (isForPerson && !isRestState(then?.state)) flags.add('wait')
   return [...flags]
 }
 

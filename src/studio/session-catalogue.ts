@@ -330,9 +330,9 @@ function countFacets(found: readonly Entry[]): Found['facets'] {
 const failedStates = new Set(['ERROR', 'BLOCKED', 'TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'])
 
 /** Why a session failed: it ended without an answer, a guard halted it, or its log is damaged. */
-function findFailure({ state, reason, standing }: SessionRow): string | null {
+function findFailure({ state, reason, wakeAt, standing }: SessionRow): string | null {
   if (standing === 'damaged') return 'damaged'
-  const isHalted = state === 'PAUSED' && reason !== 'paused' && reason !== 'sleeping'
+  const isHalted = state === 'PAUSED' && reason !== 'paused' && wakeAt === null
   return isHalted || failedStates.has(state ?? '') ? (reason ?? 'unknown') : null
 }
 

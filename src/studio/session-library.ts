@@ -15,6 +15,7 @@ import { type Origin, SessionFold } from './session-fold.js'
 import { listLogFacts, type LogFacts, noFacts } from './log-facts.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
+import { findWakeTime } from './verdict.js'
 
 /** How many folded logs are kept, the last used. */
 const maxFolds = 24
@@ -255,7 +256,7 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
   return {
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
-    wakeAt: context?.reason === 'sleeping' ? context.wakeAt : null,
+    wakeAt: context && findWakeTime(context),
     title: toShownText(getListedTitle(null, standing), 200),
     steps: context?.steps ?? 0,
     tokens: usage.totalTokens,
@@ -266,11 +267,11 @@ function summarizeLog(standing: Readonly<FoldedSession>, origin: Origin): LogSum
 }
 
 function toStanding(
-  { state, reason, problem }: Pick<LogSummary, 'state' | 'reason' | 'problem'>,
+  { state, reason, wakeAt, problem }: Pick<LogSummary, 'state' | 'reason' | 'wakeAt' | 'problem'>,
   isHeld: boolean,
 ): SessionRow['standing'] {
   if (problem !== null) return 'damaged'
-  if (state === 'PAUSED' && reason === 'sleeping') return 'sleeping'
+  if (state === 'PAUSED' && (wakeAt !== null || reason === 'sleeping')) return 'sleeping'
   switch (state as AgentState | null) {
     case 'WAITING_FOR_INPUT':
     case 'PAUSED':

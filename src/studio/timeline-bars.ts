@@ -5,6 +5,7 @@ import { formatWakeTime } from '../core/base/wake-time.js'
 import { shorten } from '../core/format/format-words.js'
 import { getChildSessionId } from '../core/sessions/child-session.js'
 import { listActivePaths, type SessionStep } from './session-step.js'
+import { findWakeTime } from './verdict.js'
 import type { Bar } from './protocol.js'
 
 type Activity = Pick<Bar, 'lane' | 'label'> & { sessionId?: string }
@@ -112,9 +113,13 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
   return all
 }
 
-function findSleep({ reason, wakeAt }: AgentContext): Activity | undefined {
-  if (reason !== 'sleeping' || wakeAt === null) return undefined
-  return { lane: 'waits', label: `sleeping until ${formatWakeTime(wakeAt)}` }
+function findSleep(context: AgentContext): Activity | undefined {
+  const wakeAt = findWakeTime(context)
+  if (wakeAt === null) return undefined
+  const { reason, error } = context
+  const budget = reason === 'shared_budget' ? error?.budget : undefined
+  const rests = budget === undefined ? 'sleeping' : `budget ${shorten(budget, 60)}`
+  return { lane: 'waits', label: `${rests} until ${formatWakeTime(wakeAt)}` }
 }
 
 function toActivity(call: BatchCall, context: AgentContext): Activity {

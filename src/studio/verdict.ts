@@ -43,7 +43,8 @@ function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): strin
   const { state, reason, verdict } = context
   if (state === null || isWorkState(state)) return formatWork(context)
   if (state === 'WAITING_FOR_INPUT') return formatWait(context)
-  if (context.reason === 'sleeping' && context.wakeAt !== null) return formatSleep(context.wakeAt, context)
+  const wakeAt = findWakeTime(context)
+  if (wakeAt !== null) return formatSleep(wakeAt, context)
   if (state === 'PAUSED' && verdict === null && context.error === null)
     return 'It was asked to pause, and goes on when it is resumed.'
   if (state === 'COMPLETED') return completedWords[reason ?? ''] ?? 'The run completed.'
@@ -58,9 +59,18 @@ export function formatGuardName({ guard, rule, userGuard }: GuardrailVerdict): s
   return userGuard ?? (rule === undefined ? guard : `progress.${rule}`)
 }
 
-function formatSleep(wakeAt: number, { config }: AgentContext): string {
+/** When a run goes on that rests until a date; null for any other one. A shared budget that is empty is such a date, too. */
+export function findWakeTime({ state, wakeAt }: AgentContext): number | null {
+  return state === 'PAUSED' ? wakeAt : null
+}
+
+function formatSleep(wakeAt: number, { config, reason, error }: AgentContext): string {
+  const date = formatWakeTime(wakeAt)
   const waker = config.interactive ? 'Its own program' : 'A scheduler'
-  return `It sleeps until ${formatWakeTime(wakeAt)}. ${waker} wakes it then; you can wake it before.`
+  const isPoor = reason === 'shared_budget' && error?.budget !== undefined
+  const rests = isPoor ? `It waits for the shared budget '${error.budget}' until ${date}` : `It sleeps until ${date}`
+  const text = `${rests}. ${waker} wakes it then; you can wake it before.`
+  return isPoor ? `${text} ${error.message}` : text
 }
 
 const completedWords: Record<string, string> = {

@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import * as fc from 'fast-check'
 import { createMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
@@ -113,6 +114,19 @@ describe('the picture of the agent machine', () => {
         ({ key, states: nested }) => nested.length === 0 && key !== 'PAUSED' && texts.includes(key),
       ),
     ).toEqual([])
+  })
+
+  it('has in its files every transition that leads to another state, each sheet narrow enough to be read', async () => {
+    const folder = new URL('../../visualizations/', import.meta.url)
+    const pictures = readdirSync(folder).filter((name) => name.endsWith('.svg'))
+    const svgs = pictures.map((name) => readFileSync(new URL(name, folder), 'utf8'))
+    const widths = svgs.map((svg) => Number(/ width="(\d+)/.exec(svg)?.[1]))
+    expect(widths.filter((width) => !(width <= 1_850))).toEqual([])
+    const shown = new Set(svgs.flatMap((svg) => attributesOf(svg, 'data-transition')).flatMap((ids) => ids.split('\n')))
+    const all = states.flatMap(({ transitions }) =>
+      transitions.filter(({ targets }) => targets.length > 0).map(({ id }) => id),
+    )
+    expect(all.filter((id) => !shown.has(id))).toEqual([])
   })
 
   it('has an overview with the top-level states', async () => {

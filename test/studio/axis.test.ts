@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { createRecordAxis, createTimeAxis, zoomAxis, zoomBy } from '../../src/studio/client/timeline-axis.js'
-import { listSeenBars } from '../../src/studio/client/timeline-layout.js'
+import { findPlayDelay, listSeenBars } from '../../src/studio/client/timeline-layout.js'
 import type { Bar, RecordRow } from '../../src/studio/protocol.js'
 
 const row = (seq: number, at: number, state: string): RecordRow => ({
@@ -153,5 +153,12 @@ describe('bars of a lane that touch', () => {
           expect(new Set((merged ?? [first]).map(({ status }) => status))).toEqual(new Set([first.status]))
       }),
     )
+  })
+})
+
+describe('a record that is played', () => {
+  it('stays for as long as it did, and neither too short to be seen nor for a wait', () => {
+    const rows = [0, 5, 405, 60_405].map((at) => ({ at }))
+    expect(rows.slice(1).map((_, place) => findPlayDelay(rows, place))).toEqual([120, 400, 900])
   })
 })

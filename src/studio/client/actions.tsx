@@ -95,7 +95,9 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
       </header>
       {needs === 'client' && <pre tabIndex={0}>{written}</pre>}
       <label>
-        {needs === 'approval' ? 'Arguments' : 'Result, as JSON'}
+        <span class={needs === 'approval' ? 'sr' : ''}>
+          {needs === 'approval' ? 'Arguments' : 'Result, as JSON'}
+        </span>
         <textarea
           spellcheck={false}
           rows={Math.min(12, Math.max(3, text.split('\n').length))}
@@ -106,12 +108,6 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
         />
       </label>
       {isWrong && text !== '' && <p class="refusal">This is no JSON.</p>}
-      {may.has('reject') && needs === 'approval' && (
-        <label>
-          Why not, if you reject it
-          <input type="text" value={why} onInput={(event) => setWhy(event.currentTarget.value)} />
-        </label>
-      )}
       <div class="buttons">
         {needs === 'approval' && may.has('approve') && (
           <button
@@ -135,6 +131,16 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
           >
             Reject
           </button>
+        )}
+        {needs === 'approval' && may.has('reject') && (
+          <input
+            type="text"
+            class="why"
+            placeholder="Why not, if you reject it"
+            aria-label="Why not, if you reject it"
+            value={why}
+            onInput={(event) => setWhy(event.currentTarget.value)}
+          />
         )}
         {needs === 'client' && may.has('tool_output') && (
           <button
@@ -167,7 +173,7 @@ function SayForm({
     void send({ type, text: text.trim() }).then(() => setText(''))
   }
   return (
-    <form class="say" onSubmit={submit}>
+    <form class={`say ${type}`} onSubmit={submit}>
       <label class="sr" for="say">
         {type === 'reply' ? 'Reply' : 'Steer the run'}
       </label>

@@ -8,7 +8,7 @@ import type {
   ChartState,
 } from '../protocol.js'
 import { type Highlights, Picture } from './picture.js'
-import { useKeys } from './run-hooks.js'
+import { small, useKeys } from './run-hooks.js'
 import { StatelyEditor } from './stately.js'
 import { formatStatePath, getLastPart } from './format.js'
 import { drawVisitedChart } from '../visited-chart.js'
@@ -162,7 +162,8 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     const frame = box.current
     // The overview fits the page, except on a small one.
     if (state === undefined || !frame || (picture.isOverview && !small.matches)) return
-    const [around, at] = [frame.getBoundingClientRect(), picture.findBox(state)]
+    // A sheet may not have the state: then its first one is in sight.
+    const [around, at] = [frame.getBoundingClientRect(), picture.findBox(state) ?? picture.findFirstBox()]
     if (!at) return
     frame.scrollBy({
       left: at.left + at.width / 2 - around.left - around.width / 2,
@@ -189,8 +190,6 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     />
   )
 }
-
-const small = matchMedia('(max-width: 1020px)')
 
 /** The smallest sheet that shows a state. */
 function findSheet(chart: ChartView, state: string | undefined): ChartView['sheets'][number] | undefined {

@@ -86,11 +86,12 @@ function SessionHead({ letter, view: { session, rows } }: { letter: string; view
           {session.title || session.name || session.id}
         </a>
         <p>
-          <StatePill state={session.state} isAsleep={session.reason === 'sleeping'} />
+          <StatePill state={session.state} isAsleep={session.wakeAt !== null} />
           {session.steps !== null && <span>{formatCount(session.steps, 'step')}</span>}
           <span>{formatShort(session.tokens)} tokens</span>
           <span>{formatMoney(session.cost)}</span>
           {last && <span>{formatDuration(last.at - (rows[0]?.at ?? last.at))}</span>}
+          {session.forkedFrom && <span>forked at record {session.forkedFrom.seq}</span>}
         </p>
       </div>
     </header>
@@ -145,10 +146,10 @@ function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
           <tr>
             <th scope="row">State</th>
             <td>
-              <StatePill state={view.a.verdict.state} isAsleep={view.a.verdict.reason === 'sleeping'} />
+              <StatePill state={view.a.verdict.state} isAsleep={view.a.session.wakeAt !== null} />
             </td>
             <td>
-              <StatePill state={view.b.verdict.state} isAsleep={view.b.verdict.reason === 'sleeping'} />
+              <StatePill state={view.b.verdict.state} isAsleep={view.b.session.wakeAt !== null} />
             </td>
             <td>{view.a.verdict.state === view.b.verdict.state ? 'same' : 'differs'}</td>
           </tr>
@@ -162,8 +163,10 @@ function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
           ))}
         </tbody>
       </table>
-      <h3>Last answer</h3>
-      <WordDiff a={a.answer} b={b.answer} />
+      <div class="answers">
+        <h3>Last answer</h3>
+        <WordDiff a={a.answer} b={b.answer} />
+      </div>
     </section>
   )
 }

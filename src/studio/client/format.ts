@@ -25,18 +25,25 @@ export function formatMoney(value: number | null): string {
   return `$${value.toFixed(value < 10 ? 3 : 2)}`
 }
 
-/** `340 ms`, `2.1 s`, `4 min`, `3 h`, `2 d`. */
+/** `340 ms`, `2.1 s`, `1 min 47 s`, `12 min`, `3 h 5 min`, `2 d`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`
-  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h`
-  return `${Math.floor(ms / 86_400_000)} d`
+  if (ms < 59_500) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
+  const [seconds, minutes] = [Math.round(ms / 1000), Math.floor(ms / 60_000)]
+  if (seconds < 600) return joinUnits(Math.floor(seconds / 60), 'min', seconds % 60, 's')
+  if (minutes < 60) return `${minutes} min`
+  if (minutes < 1440) return joinUnits(Math.floor(minutes / 60), 'h', minutes % 60, 'min')
+  return `${Math.floor(minutes / 1440)} d`
+}
+
+function joinUnits(large: number, unit: string, small: number, smaller: string): string {
+  return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smaller}`
 }
 
 export function formatAgo(at: number, now: number): string {
   const ms = Math.max(0, now - at)
-  return ms < 5000 ? 'just now' : `${formatDuration(ms)} ago`
+  // The largest unit is enough.
+  return ms < 5000 ? 'just now' : `${formatDuration(ms).replace(/^(\S+ \S+) .*/, '$1')} ago`
 }
 
 const clockFormat = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })

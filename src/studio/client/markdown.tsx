@@ -91,7 +91,7 @@ function renderPart(part: MarkdownNode | string, key: number): ComponentChildren
     case LIST_ITEM:
       return <li key={key}>{inside()}</li>
     case CHECKBOX:
-      return part.isChecked ? '☑ ' : '☐ '
+      return part.isChecked ? '[x] ' : '[ ] '
     case TABLE:
       return <Table key={key} rows={children} />
     case LINK:

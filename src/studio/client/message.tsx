@@ -159,7 +159,7 @@ interface CallProps {
 function Call({ call, message, isOpen, onEdit }: CallProps) {
   const { name, result, media, status, durationMs, decision } = call
   return (
-    <div class={`call ${status ?? 'open'}`}>
+    <div class={`call ${status ?? 'open'}`} data-call={call.id}>
       <div class="call-head">
         <span class="call-name">{showControls(name)}</span>
         <span class="call-status">

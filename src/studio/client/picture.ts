@@ -81,6 +81,8 @@ export class Picture {
     this.isNarrow = own !== null
     if (own !== null) this.svg.style.maxWidth = `${Number(own) * 1.15}px`
     const [, , width = 0, height = 0] = (this.svg.getAttribute('viewBox') ?? '').split(' ').map(Number)
+    // A sheet has as many pixels as its letters need to be read.
+    if (!this.isNarrow && !this.isOverview) this.svg.style.width = `${Math.round(width * 0.92)}px`
     // The page has its own heading.
     if (this.isOverview) {
       for (const heading of this.svg.querySelectorAll(':scope > text')) heading.remove()
@@ -166,6 +168,10 @@ export class Picture {
   /** The box of a state in pixels of the page. */
   findBox(state: string): DOMRect | null {
     return this.#states.get(this.#findDrawnPath(state))?.[0]?.getBoundingClientRect() ?? null
+  }
+
+  findFirstBox(): DOMRect | null {
+    return this.svg.querySelector('.state')?.getBoundingClientRect() ?? null
   }
 
   /** The path of the state itself, or of its nearest outer state that is drawn. */

@@ -2,7 +2,7 @@ import type { RecordRow, SessionView } from '../protocol.js'
 import { formatCount, formatStatePath, getTone } from './format.js'
 import { Icon } from './icons.js'
 
-/** The title of a session, and where it stands at the record that is shown. */
+/** The title of a session and where it stands, and what came of the record that is shown. */
 export function RunHead({
   view,
   row,
@@ -12,7 +12,7 @@ export function RunHead({
   row: RecordRow
   onFork: (() => void) | null
 }) {
-  const { session, forks } = view
+  const { session, forks, rows } = view
   const { id } = session
   const compare = (a: string, b: string): string =>
     `#/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}`
@@ -24,15 +24,15 @@ export function RunHead({
           {session.standing === 'damaged' ? (
             <span class="pill tone-bad">damaged</span>
           ) : (
-            <StatePill state={row.state} isAsleep={row.wakeAt !== undefined} />
+            <StatePill state={view.verdict.state} isAsleep={rows.at(-1)?.wakeAt !== undefined} />
           )}
           <span>
-            {row.step > 0 ? `step ${row.step}` : 'before the first step'}
+            {row.step > 0 ? `at step ${row.step}` : 'before the first step'}
             {row.run > 1 ? `, run ${row.run}` : ''}
           </span>
           {session.forkedFrom && (
             <a href={compare(session.forkedFrom.sessionId, id)}>
-              Fork of {session.forkedFrom.sessionId} at record {session.forkedFrom.seq}: compare
+              Fork at record {session.forkedFrom.seq}: compare with its origin
             </a>
           )}
           {forks.length > 0 && (

@@ -3,6 +3,9 @@ import type { LiveMessage, MomentView, RecordRow } from '../protocol.js'
 import type { Source } from './data-source.js'
 import type { MomentCache } from './moment-cache.js'
 
+/** Matches where the parts of the page lie below one another, as in client.css. */
+export const small = matchMedia('(max-width: 1020px)')
+
 /** The moment of a record. The previous one stays while it is being loaded. */
 export function useMoment(
   moments: MomentCache,

@@ -5,7 +5,7 @@ import { Actions } from './actions.js'
 import { ForkDialog } from './fork-dialog.js'
 import { describeFork, findEditPlace, findFirstForkable, forkableStates, type WhatIf } from './what-if.js'
 import { ChartPane } from './chart-pane.js'
-import { listStates, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
+import { listStates, findPlayDelay, findStepStart, mergeBars, mergeRows } from './timeline-layout.js'
 import { loadPart } from './lazy-part.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
 import { MomentCache } from './moment-cache.js'
@@ -26,8 +26,6 @@ import { formatStatePath } from './format.js'
 const tabs = ['transcript', 'record', 'state', 'guards', 'budget'] as const
 type Tab = (typeof tabs)[number]
 
-/** Milliseconds between records during playback: as much time as went by, within these bounds. */
-const [fastestMs, slowestMs] = [120, 900]
 const stepMs = 700
 
 export interface RunProps {
@@ -167,8 +165,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
 
   useEffect(() => {
     if (!isPlaying) return undefined
-    const gap = (rows[place + 1]?.at ?? 0) - (rows[place]?.at ?? 0)
-    const delay = Math.min(slowestMs, Math.max(fastestMs, gap))
+    const delay = findPlayDelay(rows, place)
     const timer = setTimeout(() => {
       setMs(Math.min(stepMs, delay - 20))
       setPlace(Math.min(last, place + 1))
@@ -313,6 +310,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
               messages={moment.transcript}
               instructions={moment.instructions}
               streaming={place === last ? streaming : ''}
+              settled={moment.seq === row.seq ? row.calls : noCalls}
               speaker={(moment.context as { speaker?: string | null } | null)?.speaker ?? null}
               onEdit={canAct ? onEdit : null}
             />
@@ -389,6 +387,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     </main>
   )
 }
+
+const noCalls: RecordRow['calls'] = []
 
 /** The time since the run of this record began. */
 function measureElapsed(rows: readonly RecordRow[], place: number): number {

@@ -83,9 +83,11 @@ function Row({ row, isChosen, onToggle }: RowProps) {
         {row.standing === 'damaged' ? (
           <span class="pill tone-bad">damaged</span>
         ) : (
-          <StatePill state={state} isAsleep={reason === 'sleeping'} />
+          <StatePill state={state} isAsleep={wakeAt !== null} />
         )}
-        {reason !== null && reason !== 'sleeping' && <small>{reason.replaceAll('_', ' ')}</small>}
+        {reason !== null && reason !== 'sleeping' && reason !== state?.toLowerCase() && (
+          <small>{reason.replaceAll('_', ' ')}</small>
+        )}
         {wakeAt !== null && <small>until {formatWakeTime(wakeAt)}</small>}
       </span>
       <span class="session-number">

@@ -94,7 +94,7 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
             {formatCount(found.length, 'step')} of {steps.length}
           </p>
         )}
-        {parent !== null && <a href={`#/session/${encodeURIComponent(parent)}`}>↰ A sub-agent of {parent}</a>}
+        {parent !== null && <a href={`#/session/${encodeURIComponent(parent)}`}>← A sub-agent of {parent}</a>}
       </div>
       <div
         class="steps-box"

@@ -275,7 +275,7 @@ function ChildLanes({ placed, axis, load }: ChildrenProps) {
             (right - left)
         return (
           <div key={bar.id} class="lane inner-lane">
-            <span class="lane-name">↳ {bar.label}</span>
+            <span class="lane-name">→ {bar.label}</span>
             <div class="track" aria-hidden="true">
               {inner
                 // The session may have done other tasks before and after.

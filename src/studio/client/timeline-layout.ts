@@ -24,6 +24,14 @@ export function listStretches(rows: readonly RecordRow[]): Stretch[] {
   return stretches
 }
 
+const [fastestMs, slowestMs] = [120, 900]
+
+/** Milliseconds until the record after `place` is played: as much time as went by, within bounds. */
+export function findPlayDelay(rows: readonly Pick<RecordRow, 'at'>[], place: number): number {
+  const gap = (rows[place + 1]?.at ?? 0) - (rows[place]?.at ?? 0)
+  return Math.min(slowestMs, Math.max(fastestMs, gap))
+}
+
 const maxLines = 4
 
 /** Puts overlapping bars of a lane on different lines; more than four share the last line. */

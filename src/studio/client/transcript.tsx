@@ -1,12 +1,14 @@
 import type { VNode } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { InstructionsView, ShownMessage } from '../protocol.js'
+import type { InstructionsView, RecordRow, ShownMessage } from '../protocol.js'
 import { Instructions, Message, type ShownAs } from './message.js'
 import { Markdown } from './markdown.js'
 import { formatCount } from './format.js'
 import type { WhatIf } from './what-if.js'
 
 const shownMessages = 60
+/** Pixels at the top that the search covers. */
+const barHeight = 70
 
 interface TranscriptProps {
   messages: readonly ShownMessage[]
@@ -15,12 +17,15 @@ interface TranscriptProps {
   streaming: string
   /** The agent that speaks, where the conversation was handed to one. */
   speaker: string | null
+  /** The calls whose results the record brought. */
+  settled: RecordRow['calls']
   /** Null when forks are not possible. */
   onEdit: ((wanted: WhatIf) => void) | null
 }
 
 /** The transcript at this record, calls with their results. */
-export function Transcript({ messages, instructions, streaming, speaker, onEdit }: TranscriptProps) {
+export function Transcript(props: TranscriptProps) {
+  const { messages, instructions, streaming, speaker, settled, onEdit } = props
   const [limit, setLimit] = useState(shownMessages)
   const [words, setWords] = useState('')
   const [isRaw, setRaw] = useState(false)
@@ -29,8 +34,15 @@ export function Transcript({ messages, instructions, streaming, speaker, onEdit 
   const last = messages.at(-1)
   useEffect(() => {
     const panel = box.current?.closest('.panel')
-    if (panel && words === '') panel.scrollTop = panel.scrollHeight
-  }, [last, streaming])
+    if (!panel || words !== '') return
+    panel.scrollTop = panel.scrollHeight
+    // In a batch of many, what came is above the end. Ids of calls are unique in a batch alone, and this is the last one.
+    const id = CSS.escape(settled[0]?.id ?? '')
+    const [call] = [...panel.querySelectorAll(`[data-call="${id}"]`)].slice(-1)
+    const above = call ? barHeight + panel.getBoundingClientRect().top - call.getBoundingClientRect().top : 0
+    // Not scrollIntoView, which would scroll the page as well.
+    if (above > 0) panel.scrollTop -= above
+  }, [last, streaming, settled])
   const found = useMemo(() => findMessages(messages, words), [messages, words])
   const current = found.findIndex(({ id }) => id === chosen)
   // What is found is shown, however far up it is.

@@ -3,6 +3,7 @@ import { useMemo, useRef, useState } from 'preact/hooks'
 import type { RecordRow, SessionView } from '../protocol.js'
 import { formatCount, formatDuration, formatMoney, formatShort, getTone } from './format.js'
 import { Icon, type IconName } from './icons.js'
+import { small } from './run-hooks.js'
 import { isFailed, shareTime, type RunStep } from './run-steps.js'
 
 interface VerdictProps {
@@ -23,7 +24,7 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
   const [trouble, setTrouble] = useState('')
   const decided = rows.findIndex(({ seq }) => seq === verdict.seq)
   const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
-  const isAsleep = verdict.reason === 'sleeping'
+  const isAsleep = rows.at(-1)?.wakeAt !== undefined
   const hasStopped = tone !== 'busy' && session.standing !== 'damaged'
   const attempt = (act: () => Promise<void>): void => {
     setTrouble('')
@@ -32,11 +33,18 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
   return (
     <section class={`verdict tone-${tone}`} aria-label="Verdict">
       <div class="verdict-line">
-        <Icon name={isAsleep ? 'time' : icons[tone]} size={20} />
+        <Icon name={isAsleep ? 'time' : (iconsByState[verdict.state ?? ''] ?? icons[tone])} size={20} />
         <p class="verdict-text">{markKeys(describeStanding(view))}</p>
         <div class="verdict-buttons">
           {decided !== -1 && (
-            <button type="button" class="quiet-button" onClick={() => onPlace(decided)}>
+            <button
+              type="button"
+              class="quiet-button"
+              onClick={() => {
+                onPlace(decided)
+                showOnSmallScreen('.side')
+              }}
+            >
               Record {verdict.seq}
             </button>
           )}
@@ -66,6 +74,9 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
     </section>
   )
 }
+
+/** Of the limits, money alone has the sign of money. */
+const iconsByState: Record<string, IconName> = { TIMED_OUT: 'time', MAX_STEPS: 'steps' }
 
 const icons: Record<ReturnType<typeof getTone>, IconName> = {
   good: 'ok',
@@ -101,7 +112,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
   return (
     <div class="chips" role="group" aria-label="What it took">
       <Chip name="time" icon="time" places={places.time} onPlace={onPlace} title="the longest steps">
-        <strong>{formatDuration(time.total)}</strong>
+        <strong>{formatDuration(time.total)}</strong>{' '}
         <span class="shares" aria-hidden="true">
           <i class="share-model" style={{ width: `${toPercent(time.model)}%` }} />
           <i class="share-tools" style={{ width: `${toPercent(time.tools)}%` }} />
@@ -123,7 +134,14 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
         {!verdict.isCostWhole && ' (a part has no price)'}
       </Chip>
       {failures > 0 && (
-        <Chip name="failed" icon="error" places={places.failed} onPlace={onPlace} title="the failed calls">
+        <Chip
+          name="failed"
+          icon="error"
+          places={places.failed}
+          onPlace={onPlace}
+          title="the failed calls"
+          isInWords
+        >
           <strong>{formatCount(failures, 'failed call')}</strong>
         </Chip>
       )}
@@ -134,12 +152,20 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
           places={places.retries}
           onPlace={onPlace}
           title="the failed requests"
+          isInWords
         >
           <strong>{formatCount(retries, 'retry', 'retries')}</strong>
         </Chip>
       )}
       {guards.length > 0 && (
-        <Chip name="guards" icon="block" places={places.guards} onPlace={onPlace} title="what guards did">
+        <Chip
+          name="guards"
+          icon="block"
+          places={places.guards}
+          onPlace={onPlace}
+          title="what guards did"
+          isInWords
+        >
           <strong>Guards</strong> {guards.join(', ')}
         </Chip>
       )}
@@ -196,16 +222,25 @@ interface ChipProps {
   /** The records that it leads to, in this order. */
   places: readonly number[]
   title: string
+  /** Whether the transcript has what is looked for; else the steps have it. */
+  isInWords?: boolean
   onPlace: (place: number) => void
   children: ComponentChildren
 }
 
-function Chip({ name, icon, places, title, onPlace, children }: ChipProps) {
+/** Where the parts of the page lie below one another, the one that is meant comes into sight. */
+function showOnSmallScreen(part: string): void {
+  if (small.matches) document.querySelector(part)?.scrollIntoView({ block: part === '.side' ? 'start' : 'nearest' })
+}
+
+function Chip({ name, icon, places, title, isInWords = false, onPlace, children }: ChipProps) {
   const at = useRef(-1)
   const go = (): void => {
     at.current = (at.current + 1) % places.length
     const place = places[at.current]
-    if (place !== undefined) onPlace(place)
+    if (place === undefined) return
+    onPlace(place)
+    showOnSmallScreen(isInWords ? '.side' : '.steps')
   }
   return (
     <button

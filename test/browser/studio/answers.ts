@@ -10,6 +10,13 @@ export function describeAnswers(): void {
       await page.fill('.pending textarea', '{ "to": "Casa Lisboa", "amount": "much" }')
       await page.click('text=Approve as edited')
       await page.waitForSelector('.actions .refusal')
+      // In sight, and not below the question.
+      const isSeen = page.locator('.actions .refusal').evaluate((line) => {
+        const { top, bottom } = line.getBoundingClientRect()
+        const around = line.closest('.actions')?.getBoundingClientRect()
+        return around !== undefined && top >= around.top && bottom <= Math.min(around.bottom, innerHeight)
+      })
+      expect(await isSeen).toBe(true)
       forgive('400')
       await page.fill('.pending textarea', '{ "to": "Casa Lisboa", "amount": 3800 }')
       await page.click('text=Approve as edited')

@@ -5,6 +5,7 @@ import { describeEmbedded } from './embedded.js'
 import { describeEveryScreen } from './every-screen.js'
 import { describeGlance } from './glance.js'
 import { describeOneFile } from './one-file.js'
+import { describeQuestions } from './questions.js'
 import { describeRun } from './run.js'
 import { describeSessionList } from './session-list.js'
 import { describeSessionSearch } from './session-search.js'
@@ -23,6 +24,7 @@ describeSessionSearch()
 describeSessionList()
 describeRun()
 describeGlance()
+describeQuestions()
 describeTranscript()
 describeWhatIf()
 describeOneFile()

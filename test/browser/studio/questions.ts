@@ -1,0 +1,90 @@
+import type { Locator, Page } from 'playwright-core'
+import { openQuestionsStage, type QuestionsStage } from './questions-stage.js'
+import { browser } from './visit.js'
+
+/** The most clicks that an answer may take once its session is open. */
+const mostClicks = 2
+
+/** What readers ask most of a session: each answer is in sight after at most two clicks, also on a small screen. */
+export function describeQuestions(): void {
+  describe('a reader with a question', () => {
+    let stage: QuestionsStage
+    let page: Page
+    let clicks: number
+
+    beforeAll(async () => {
+      stage = await openQuestionsStage()
+    })
+
+    afterAll(() => stage.close())
+
+    const open = async (width: number, session: string): Promise<void> => {
+      page = await browser.newPage({ viewport: { width, height: 800 }, reducedMotion: 'reduce' })
+      await page.goto(stage.studio.url)
+      await page.click(`.session a[href="#/session/${session}"]`)
+      await page.waitForSelector('.panel .message')
+      clicks = 0
+    }
+
+    afterEach(() => page.close())
+
+    const click = async (one: Locator): Promise<void> => {
+      clicks += 1
+      await one.click()
+    }
+
+    /** Whether the whole of it is in the window, and nothing else lies over it. */
+    const isSeen = (one: Locator): Promise<boolean> =>
+      one.evaluate((element) => {
+        const { left, right, top, bottom, width } = element.getBoundingClientRect()
+        const isInside = width > 0 && left >= 0 && right <= innerWidth && top >= 0 && bottom <= innerHeight
+        const found = document.elementFromPoint((left + right) / 2, (top + bottom) / 2)
+        return isInside && found !== null && (element.contains(found) || found.contains(element))
+      })
+
+    const expectSeen = async (one: Locator, words: RegExp): Promise<void> => {
+      await one.waitFor()
+      expect(await one.innerText()).toMatch(words)
+      expect(await isSeen(one)).toBe(true)
+      expect(clicks).toBeLessThanOrEqual(mostClicks)
+    }
+
+    describe.each([1280, 400])('%i pixels wide', (width) => {
+      it('sees why a session stopped, and what allows more', async () => {
+        await open(width, 'rollout')
+        await expectSeen(
+          page.locator('.verdict-text'),
+          /^Stopped by progress\.stale\. The model has called check_health .* 5 ran and \d+ were refused/s,
+        )
+        await expectSeen(page.locator('.verdict-text code').last(), /^guardrails\.progress\.stale\.haltAt$/)
+      })
+
+      it('sees what it cost, and where the time went', async () => {
+        await open(width, 'report')
+        await expectSeen(page.locator('.chip-cost'), /^\$0\.\d+$/)
+        await expectSeen(page.locator('.chip-time'), /^\d\d s\s*model 1\d % · tools 8\d % · waits 0 %$/)
+        await click(page.locator('.chip-time'))
+        await expectSeen(page.locator('.step[aria-current]'), /query_sales[^]*\b(39|4\d) s/)
+      })
+
+      it('sees which result of a tool went wrong, and what it says', async () => {
+        await open(width, 'trips')
+        await click(page.locator('.chip-failed'))
+        const failed = page.locator('.call.error')
+        await expectSeen(failed.locator('.result pre'), /There is no rate of CHF for 2026-11-21\./)
+        await expectSeen(failed.locator('.call-status'), /^error/)
+        await expectSeen(failed.locator('pre').first(), /"from": "CHF"/)
+      })
+
+      it('sees what would have come of another result', async () => {
+        await open(width, 'chairs')
+        await click(page.locator('[aria-label="What if get_quote had another result"]').first())
+        await page.fill('.fork textarea', 'Nord asks 1999 EUR.')
+        await click(page.locator('.fork [type=submit]'))
+        await page.waitForSelector('.outcome[aria-busy=false]')
+        await expectSeen(page.locator('.change'), /2940[^]*1999/)
+        await expectSeen(page.locator('.answers'), /Holm[^]*Nord/)
+      })
+    })
+  })
+}

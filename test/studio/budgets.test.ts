@@ -1,0 +1,58 @@
+import { createBudget } from '../../src/fleet/index.js'
+import { memoryStore } from '../../src/index.js'
+import type { SessionsView, SessionView } from '../../src/studio/protocol.js'
+import { paths } from '../../src/studio/routes.js'
+import { rehearsedAgent } from './rehearsed.js'
+import { visit } from './visitor.js'
+
+/** A session whose next request a shared budget cannot pay for, in a studio. */
+async function refused(onEmpty: 'end' | 'wait') {
+  const store = memoryStore()
+  const budget = createBudget({ id: 'tenant', tokens: 2_000, per: 'day', onEmpty, store })
+  await (await budget.reserve({ tokens: 1_500 })).settle({ tokens: 1_500 })
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }], {
+    budgets: [budget],
+    sampling: { maxTokens: 1_000 },
+  })
+  const { wakeAt } = await agent.run('Which colour?', { session: 's' }).result
+  const visitor = await visit({ store, agent })
+  const view = await visitor.get<SessionView>(paths.session('s'))
+  const list = await visitor.get<SessionsView>(paths.sessions)
+  await close()
+  const date = `${new Date(wakeAt ?? 0).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  return { view, list, wakeAt, date }
+}
+
+test('a run that waits for a shared budget says for which one, what is spent of it and until when, and sleeps', async () => {
+  const { view, list, wakeAt, date } = await refused('wait')
+  const { verdict, rows, bars, session } = view
+  expect(verdict.text).toMatch(
+    new RegExp(
+      `^It waits for the shared budget 'tenant' until ${date}\\. A scheduler wakes it then; you can wake it before\\. .*1500 of 2000 tokens are spent, and the request may take \\d+`,
+    ),
+  )
+  const last = rows.at(-1)
+  expect(last).toMatchObject({
+    label: `waits for the shared budget tenant until ${date}`,
+    flags: ['budget'],
+    wakeAt,
+  })
+  expect(verdict.seq).toBe(last?.seq)
+  expect(bars.at(-1)).toMatchObject({ lane: 'waits', label: `budget tenant until ${date}`, to: null })
+  expect(session).toMatchObject({ standing: 'sleeping', reason: 'shared_budget', wakeAt })
+  expect(list.sessions).toMatchObject([{ standing: 'sleeping', wakeAt }])
+  // It has not failed.
+  expect(list.days.flatMap(({ failures }) => Object.keys(failures))).toEqual([])
+})
+
+test('a run that a shared budget stopped says which one, and what is spent of it', async () => {
+  const { view, list } = await refused('end')
+  expect(view.verdict).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
+  expect(view.verdict.text).toMatch(/^The budget 'tenant' is used up: 1500 of 2000 tokens are spent/)
+  expect(view.rows.at(-1)).toMatchObject({
+    label: 'the shared budget tenant is used up',
+    flags: ['budget'],
+  })
+  expect(view.session.standing).toBe('ended')
+  expect(list.days.flatMap(({ failures }) => Object.keys(failures))).toEqual(['shared_budget'])
+})

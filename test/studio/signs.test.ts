@@ -1,0 +1,17 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+const folder = new URL('../../src/studio/client/', import.meta.url)
+
+/** Signs that the fonts of all systems have. Others would be an empty box: they are drawn (`icons.tsx`). */
+const common = new Set('–—…·×≥±Δ−←→↔▸▾●“”⟨⟩›')
+
+test('the page is written with signs that every font has', () => {
+  const files = readdirSync(folder).filter((name) => /\.(tsx?|css)$/.test(name))
+  expect(files.length).toBeGreaterThan(20)
+  const rare = files.flatMap((name) =>
+    [...readFileSync(new URL(name, folder), 'utf8').matchAll(/[^\p{ASCII}]/gu)].flatMap(([sign]) =>
+      common.has(sign) ? [] : [`${name}: ${sign}`],
+    ),
+  )
+  expect(rare).toEqual([])
+})
