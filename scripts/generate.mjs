@@ -1,13 +1,7 @@
 // Generates from the statechart what is kept beside it: a jest file that takes every transition on the live agent, the
 // list of transition pairs, the diagrams and the film. With --check, nothing is written and a file that is stale makes it fail.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import {
-  toChart,
-  toMachineJson,
-  toMermaid,
-  toOverviewSvg,
-  toSvg,
-} from '../dist/src/diagram/index.js'
+import { toChart, toMachineJson, toMermaid, toOverviewSvg, toSvg } from '../dist/src/diagram/index.js'
 import { agentMachine } from '../dist/src/index.js'
 import { filmOf } from './film.mjs'
 import { agentSpace, formatCoverage, generatePaths, generateJestTests } from '../dist/src/testing/index.js'

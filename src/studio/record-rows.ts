@@ -121,7 +121,10 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
   }
 }
 
-type FailureEvent = Extract<AgentMachineEvent, { type: 'xstate.error.actor.model' | 'xstate.error.actor.conclusion' }>
+type FailureEvent = Extract<
+  AgentMachineEvent,
+  { type: 'xstate.error.actor.model' | 'xstate.error.actor.conclusion' }
+>
 
 const isFailure = (event: AgentMachineEvent): event is FailureEvent =>
   event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'

@@ -68,7 +68,9 @@ function formatSleep(wakeAt: number, { config, reason, error }: AgentContext): s
   const date = formatWakeTime(wakeAt)
   const waker = config.interactive ? 'Its own program' : 'A scheduler'
   const isPoor = reason === 'shared_budget' && error?.budget !== undefined
-  const rests = isPoor ? `It waits for the shared budget '${error.budget}' until ${date}` : `It sleeps until ${date}`
+  const rests = isPoor
+    ? `It waits for the shared budget '${error.budget}' until ${date}`
+    : `It sleeps until ${date}`
   const text = `${rests}. ${waker} wakes it then; you can wake it before.`
   return isPoor ? `${text} ${error.message}` : text
 }

@@ -122,7 +122,9 @@ describe('the picture of the agent machine', () => {
     const svgs = pictures.map((name) => readFileSync(new URL(name, folder), 'utf8'))
     const widths = svgs.map((svg) => Number(/ width="(\d+)/.exec(svg)?.[1]))
     expect(widths.filter((width) => !(width <= 1_850))).toEqual([])
-    const shown = new Set(svgs.flatMap((svg) => attributesOf(svg, 'data-transition')).flatMap((ids) => ids.split('\n')))
+    const shown = new Set(
+      svgs.flatMap((svg) => attributesOf(svg, 'data-transition')).flatMap((ids) => ids.split('\n')),
+    )
     const all = states.flatMap(({ transitions }) =>
       transitions.filter(({ targets }) => targets.length > 0).map(({ id }) => id),
     )

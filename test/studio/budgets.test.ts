@@ -14,7 +14,8 @@ async function refused(onEmpty: 'end' | 'wait') {
     budgets: [budget],
     sampling: { maxTokens: 1_000 },
   })
-  const { wakeAt } = await agent.run('Which colour?', { session: 's' }).result
+  const result = await agent.run('Which colour?', { session: 's' }).result
+  const wakeAt = 'wakeAt' in result ? result.wakeAt : undefined
   const visitor = await visit({ store, agent })
   const view = await visitor.get<SessionView>(paths.session('s'))
   const list = await visitor.get<SessionsView>(paths.sessions)

@@ -230,7 +230,8 @@ interface ChipProps {
 
 /** Where the parts of the page lie below one another, the one that is meant comes into sight. */
 function showOnSmallScreen(part: string): void {
-  if (small.matches) document.querySelector(part)?.scrollIntoView({ block: part === '.side' ? 'start' : 'nearest' })
+  if (small.matches)
+    document.querySelector(part)?.scrollIntoView({ block: part === '.side' ? 'start' : 'nearest' })
 }
 
 function Chip({ name, icon, places, title, isInWords = false, onPlace, children }: ChipProps) {

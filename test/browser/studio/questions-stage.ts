@@ -1,5 +1,12 @@
 import * as z from 'zod'
-import { type Clock, createAgent, defineTool, memoryStore, openaiChat, ToolError } from '../../../src/index.js'
+import {
+  type Clock,
+  createAgent,
+  defineTool,
+  memoryStore,
+  openaiChat,
+  ToolError,
+} from '../../../src/index.js'
 import { startRehearsal, type Turn, type TurnFunction } from '../../../src/rehearsal/index.js'
 import { startStudio, type Studio } from '../../../src/studio/index.js'
 
@@ -48,7 +55,11 @@ const scripts: Record<string, Script> = {
         toolCalls: [call('query_sales', { month: '2026-10' })],
         ...usage(1_390, 40),
       },
-      { text: 'A chart makes it clear.', toolCalls: [call('draw_chart', { rows: 31 })], ...usage(9_800, 140) },
+      {
+        text: 'A chart makes it clear.',
+        toolCalls: [call('draw_chart', { rows: 31 })],
+        ...usage(9_800, 140),
+      },
       { text: 'October brought **48,210 EUR**, 6 % more than September.', ...usage(10_400, 320) },
     ][answers] ?? { text: 'That is all.' },
   [asked.trips]: (answers) => {
