@@ -1,3 +1,4 @@
+import type { BudgetView } from './budget-views.js'
 import type { InstructionsView, ShownMessage } from './shown-message.js'
 import type { Elicitation, PendingCall } from '../../machines/agent/run-result.js'
 import type { QueryKey, sessionStandings } from './session-query.js'
@@ -43,6 +44,8 @@ export interface SessionsView {
   facets: Partial<Record<QueryKey, [value: string, count: number][]>>
   /** What the found sessions did by day, the oldest first. */
   days: DayView[]
+  /** The shared budgets of the store. */
+  budgets: BudgetView[]
 }
 
 /** The sessions that were last written on a day. */

@@ -45,7 +45,7 @@ export interface CatalogueChange {
   isMore: boolean
 }
 
-type Found = Omit<SessionsView, 'store' | 'readOnly'>
+type Found = Omit<SessionsView, 'store' | 'readOnly' | 'budgets'>
 
 /**
  * The sessions of a store, to be searched, filtered and counted without asking the store for all of them each time. What the

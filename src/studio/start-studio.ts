@@ -5,6 +5,7 @@ import { checkStore } from '../core/sessions/store/checked-store.js'
 import type { ContextCarrier, WithContext } from '../core/tools/tool-types.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
+import { BudgetViews } from './budget-views.js'
 import { SessionActions, type StudioAgent } from './session-actions.js'
 import { Prefetcher } from './prefetch.js'
 import { type AttachableRun, AttachedRuns } from './attached-runs.js'
@@ -106,7 +107,8 @@ export async function startStudio(options: StudioOptions): Promise<Studio> {
   const feed = new LiveFeed(catalogue, runs)
   const actions = new SessionActions({ agent, context, library, runs, embedded })
   const editor = stately && { url: stately.editor ?? editorUrl, withContext: stately.withContext === true }
-  const views = new StudioViews(catalogue, actions, { store: title ?? 'sessions', machine, editor })
+  const budgets = new BudgetViews(store)
+  const views = new StudioViews(catalogue, actions, { store: title ?? 'sessions', machine, editor, budgets })
   const prefetcher = new Prefetcher(library, catalogue)
   const server = await serveStudio({ views, actions, feed, prefetcher, editor: editor?.url }, port)
   // Draw the chart in advance; the request for it reports errors.

@@ -4,6 +4,7 @@ import { stretchMs, yieldToEventLoop } from '../core/base/event-loop.js'
 import { toMachineJson } from '../diagram/index.js'
 import { UsageError } from '../core/base/errors.js'
 import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
+import type { BudgetViews } from './budget-views.js'
 import type { SessionActions } from './session-actions.js'
 import type { SessionCatalogue } from './session-catalogue.js'
 import type { ListRequest } from './routes.js'
@@ -49,6 +50,7 @@ export class StudioViews {
   readonly #store: string
   readonly #machine: AnyMachine | undefined
   readonly #editor: Editor | undefined
+  readonly #budgets: BudgetViews | undefined
   #drawn: Promise<DrawnChart> | undefined
   readonly #counted = new Map<string, { head: number; visits: ReadonlyMap<string, number> }>()
   #counting: Promise<VisitsView> | undefined
@@ -60,7 +62,13 @@ export class StudioViews {
       store,
       machine,
       editor,
-    }: { store: string; machine: AnyMachine | undefined; editor?: Editor | undefined },
+      budgets,
+    }: {
+      store: string
+      machine: AnyMachine | undefined
+      editor?: Editor | undefined
+      budgets?: BudgetViews | undefined
+    },
   ) {
     this.#catalogue = catalogue
     this.#library = catalogue.library
@@ -68,12 +76,16 @@ export class StudioViews {
     this.#store = store
     this.#machine = machine
     this.#editor = editor
+    this.#budgets = budgets
   }
 
   /** @throws {UsageError} `invalid_option` for a query or an order that there is not */
   async getSessions(list: ListRequest): Promise<SessionsView> {
     await this.#catalogue.refreshSoon(readingMs)
-    return { store: this.#store, readOnly: this.#actions.readOnly, ...this.#catalogue.find(list) }
+    const found = this.#catalogue.find(list)
+    // A store without sessions may not be there yet: to ask it for budgets would make it.
+    const budgets = found.known === 0 ? [] : ((await this.#budgets?.read()) ?? [])
+    return { store: this.#store, readOnly: this.#actions.readOnly, ...found, budgets }
   }
 
   async getSession(id: string): Promise<SessionView> {

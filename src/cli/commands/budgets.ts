@@ -1,9 +1,4 @@
-import type { StoredBudget } from '../../core/budgets/budget-store.js'
-import type { BudgetStatus } from '../../core/budgets/shared-budget.js'
-import { StoreError } from '../../core/sessions/store/store-error.js'
-import { describeTerms, parseTerms } from '../../fleet/budget-terms.js'
-import { findWindow } from '../../fleet/budget-window.js'
-import { toStatus } from '../../fleet/create-budget.js'
+import { type BudgetRow, listStoredBudgets } from '../../fleet/stored-budgets.js'
 import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
@@ -18,11 +13,6 @@ const options = {
   ...sessionOptionSpecs,
 }
 
-/** A budget of a store, and its limits in words. */
-interface BudgetRow extends BudgetStatus {
-  terms: string
-}
-
 export const budgetsCommand: Command = {
   name: 'budgets',
   about: 'Shows the budgets that runs share: what is spent, reserved and left.',
@@ -34,29 +24,12 @@ export const budgetsCommand: Command = {
     if (positionals.length > 0)
       throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
     await withSessionStore(text('store'), io, async (store) => {
-      if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store keeps no budgets.')
-      const rows = (await (await store.openBudgets()).list()).map((one) => toRow(one, Date.now()))
+      const rows = await listStoredBudgets(store, Date.now())
       if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(row))
       else io.stdout.write(formatRows(rows))
     })
     return exitCodes.completed
   },
-}
-
-function toRow(stored: StoredBudget, now: number): BudgetRow {
-  const { budget, terms: text } = stored
-  const terms = parseTerms(text)
-  if (terms === null) {
-    throw new StoreError(
-      'corrupt_log',
-      `The limits of the budget '${budget}' cannot be read: ${text.slice(0, 200)}`,
-      budget,
-    )
-  }
-  return {
-    ...toStatus(budget, terms, stored, findWindow(now, terms.per, terms.timezone)),
-    terms: describeTerms(terms),
-  }
 }
 
 function formatRows(rows: readonly BudgetRow[]): string {

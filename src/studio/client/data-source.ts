@@ -105,6 +105,7 @@ export function createFileSource(island: { textContent: string | null } | null):
         unread: 0,
         facets: {},
         days: [],
+        budgets: [],
       }),
     visits: () => Promise.resolve(visits),
     end: (id) => (id === session.session.id ? Promise.resolve({ view: session, moment: null }) : refuse()),

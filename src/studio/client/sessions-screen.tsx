@@ -10,6 +10,7 @@ import { RunScreen } from './run-screen.js'
 import { SessionDays } from './session-days.js'
 import { SessionFilters } from './session-filters.js'
 import { SessionList } from './session-list.js'
+import { SharedBudgets } from './shared-budgets.js'
 import { useFoundSessions } from './use-found-sessions.js'
 
 const titles: Record<SessionRow['standing'], string> = {
@@ -90,6 +91,7 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
         </div>
         <SessionFilters facets={view.facets} q={q} sort={sort} onQuery={setQuery} onSort={setSort} />
         <SessionDays days={view.days} onReason={(reason) => setQuery(replaceTerm(q, 'reason:', reason))} />
+        <SharedBudgets budgets={view.budgets} />
         {readOnly !== null && <p class="read-only">{readOnly}</p>}
       </header>
       {error !== null && (
