@@ -84,7 +84,7 @@ const rulesOf: Record<string, readonly string[]> = {
   ],
   'Cancel always wins': ['nothing starts when a run ends, and nothing runs while it rests'],
   'Incomplete output has no effect': [
-    'only whole calls that wait for no one are started, and all of them',
+    'only whole calls that wait for no answer are started, and all of them',
     'a truncated answer is continued as long as recoveries are left',
   ],
   'Paid output is kept': ['the partial text of a stopped answer is kept and marked'],

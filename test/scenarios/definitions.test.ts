@@ -40,7 +40,7 @@ test('the log says which agent began a run: another model, tool or instruction i
   expect(new Set(hashes).size).toBe(4)
 })
 
-test('it is kept in snapshots and forks, so that nobody has to read a log from its beginning', async () => {
+test('it is kept in snapshots and forks, so that no process has to read a log from its beginning', async () => {
   const store = memoryStore()
   const play = await stage([{ text: 'x'.repeat(70_000) }, { text: 'Done.' }], { store })
   await play.agent.run('Go.', { session: 's' }).result

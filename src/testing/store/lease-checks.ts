@@ -84,7 +84,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease that has run out cannot write, but can be renewed while nobody has taken the session',
+    name: 'a lease that has run out cannot write, but can be renewed while no other process has taken the session',
     async run({ store, time }) {
       const lease = await store.acquire('s', createShortLease(100, time.ms))
       await store.append(lease, [createRecord(1)])
@@ -103,7 +103,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'a lease that somebody else has taken over can neither write nor be renewed, nor free the session',
+    name: 'a lease that another process has taken over can neither write nor be renewed, nor free the session',
     async run({ store, time }) {
       const stale = await store.acquire('s', createShortLease(1, time.ms, 'stale'))
       await time.pass(1)

@@ -128,7 +128,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
       const newestFirst = [...all].sort((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
       expectSame('the list, by updatedAt and then by id', listIds(all), listIds(newestFirst))
       const holders = all.filter(({ holder }) => holder !== null)
-      expectSame('the sessions that somebody holds', listIds(holders).sort(), held.sort())
+      expectSame('the sessions that a process holds', listIds(holders).sort(), held.sort())
       for (const state of [
         undefined,
         'PAUSED',
@@ -217,7 +217,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'purging leaves what was not deleted as it is, also while somebody writes to it',
+    name: 'purging leaves what was not deleted as it is, also while a process writes to it',
     needs: 'purge',
     async run({ store }) {
       const held = await store.acquire('held', leaseRequest)
@@ -276,7 +276,7 @@ export const listChecks: readonly StoreCheckSpec[] = [
     },
   },
   {
-    name: 'deleting is refused while somebody writes to the session',
+    name: 'deleting is refused while a process writes to the session',
     async run({ store, time }) {
       const lease = await store.acquire('s', { holder: 'run 4f2a', ttlMs: time.ms(100) })
       await store.append(lease, [createRecord(1)])

@@ -141,7 +141,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     },
     [
       [
-        'a lease that somebody else has taken over can neither write nor be renewed, nor free the session',
+        'a lease that another process has taken over can neither write nor be renewed, nor free the session',
         /^an append with a lease that another has taken over should be refused with a StoreError lease_lost, but was answered with \{"inbox":0\}$/,
       ],
       [
@@ -362,7 +362,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     }),
     [
       [
-        'deleting is refused while somebody writes to the session',
+        'deleting is refused while a process writes to the session',
         /^a delete should be refused with a StoreError session_busy, but was answered with true$/,
       ],
       [

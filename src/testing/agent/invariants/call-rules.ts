@@ -16,7 +16,7 @@ import {
 
 /** Rules for calls: which run, who decides, and what happens to their results. */
 export const callRules: readonly AgentInvariant[] = [
-  createRule('only whole calls that wait for no one are started, and all of them', (change) => {
+  createRule('only whole calls that wait for no answer are started, and all of them', (change) => {
     const { after } = change
     if (!hasStarted(change, 'runTools')) return null
     const open = after.calls.filter(({ result }) => result === undefined)
@@ -26,7 +26,7 @@ export const callRules: readonly AgentInvariant[] = [
     if (wrong.length > 0) return `call ${wrong.map(({ id }) => id).join()} should not stand as it does`
     return !open.some(({ started }) => started) && 'there is nothing to run'
   }),
-  createRule('calls that wait for no one run before a question is asked', ({ before, after }) => {
+  createRule('calls that wait for no answer run before a question is asked', ({ before, after }) => {
     const isAsking = after.state === 'WAITING_FOR_INPUT' && before?.state !== 'WAITING_FOR_INPUT'
     const runnable = isAsking ? listRunnable(after) : []
     return runnable.length > 0 && `${runnable.join()} could run`
