@@ -71,12 +71,15 @@ function failuresOf({ peers, results }, expected) {
 }
 
 function betterOf({ results }) {
-  const passes = (peer, id) =>
-    results.filter((one) => one.peer === peer && one.case === id && one.result === 'pass')
+  const isPassedBy = (peer, { case: id, column }) =>
+    results.some(
+      (one) => one.peer === peer && one.case === id && one.column === column && one.result === 'pass',
+    )
   const own = results.filter((one) => one.peer === 'statewright' && one.result !== 'pass')
-  const rows = own.flatMap(({ case: id, column, evidence }) => {
+  const rows = own.flatMap((told) => {
+    const { case: id, column, evidence } = told
     const others = [...new Set(results.map(({ peer }) => peer))].filter((peer) => peer !== 'statewright')
-    const better = others.filter((peer) => passes(peer, id).length > 0)
+    const better = others.filter((peer) => isPassedBy(peer, told))
     return better.length > 0 ? [[`\`${id}\``, column, better.join(', '), cell(evidence)]] : []
   })
   if (rows.length === 0)
