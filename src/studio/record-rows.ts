@@ -134,10 +134,9 @@ function formatBudgetRefusal(event: FailureEvent): string | null {
   const { code, budget } = event.error
   if (code !== 'shared_budget' || budget === undefined) return null
   const name = shorten(budget, 60)
-  const wakeAt = findBudgetWait(event)
-  return wakeAt === null
+  return findBudgetWait(event) === null
     ? `the shared budget ${name} is used up`
-    : `waits for the shared budget ${name} until ${formatWakeTime(wakeAt)}`
+    : `waits for the shared budget ${name}`
 }
 
 const eventWords: Partial<Record<AgentMachineEvent['type'], string>> = {

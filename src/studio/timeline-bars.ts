@@ -102,7 +102,10 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
   const all = new Map<string, Activity>()
   if (context === null) return all
   for (const path of paths) {
-    const doing = (path === 'PAUSED' && findSleep(context)) || activityByState[path]
+    const asks =
+      path === 'WAITING_FOR_INPUT.toolOutput' &&
+      context.calls.some(({ questions, result }) => questions && !result)
+    const doing = (path === 'PAUSED' && findSleep(context)) || (asks ? answering : activityByState[path])
     // A run that is told another date sleeps anew.
     if (doing) all.set(`${path} ${doing.label}`, doing)
   }
@@ -112,6 +115,9 @@ function listActivities(context: AgentContext | null, paths: readonly string[]):
   }
   return all
 }
+
+/** The server of a tool, or a sub-agent, asks a person. */
+const answering: Activity = { lane: 'waits', label: 'an answer' }
 
 function findSleep(context: AgentContext): Activity | undefined {
   const wakeAt = findWakeTime(context)

@@ -40,14 +40,18 @@ export function createVerdict({ now, rows }: { now: Moment; rows: readonly Recor
 }
 
 function formatVerdict(context: AgentContext, rows: readonly RecordRow[]): string {
-  const { state, reason, verdict } = context
+  const { state, reason, verdict, speaker } = context
   if (state === null || isWorkState(state)) return formatWork(context)
   if (state === 'WAITING_FOR_INPUT') return formatWait(context)
   const wakeAt = findWakeTime(context)
   if (wakeAt !== null) return formatSleep(wakeAt, context)
   if (state === 'PAUSED' && verdict === null && context.error === null)
     return 'It was asked to pause, and goes on when it is resumed.'
-  if (state === 'COMPLETED') return completedWords[reason ?? ''] ?? 'The run completed.'
+  if (state === 'COMPLETED') {
+    const words = completedWords[reason ?? ''] ?? 'The run completed.'
+    // The conversation was handed to another agent, whose answer it is.
+    return speaker === null ? words : words.replace(/^The model/, `The agent ${shorten(speaker, 60)}`)
+  }
   if (state === 'CANCELLED') return 'It was cancelled.'
   const why = explainEnd(context, reason ?? 'internal').message
   if (verdict === null) return why

@@ -34,7 +34,7 @@ test('a run that waits for a shared budget says for which one, what is spent of 
   )
   const last = rows.at(-1)
   expect(last).toMatchObject({
-    label: `waits for the shared budget tenant until ${date}`,
+    label: 'waits for the shared budget tenant',
     flags: ['budget'],
     wakeAt,
   })

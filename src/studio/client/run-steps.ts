@@ -22,6 +22,8 @@ export interface RunStep {
   /** Calls that have no result yet, by name. */
   open: string[]
   children: { label: string; sessionId: string }[]
+  /** The agent that the conversation was handed to in it. */
+  handedTo: string | null
   flags: RecordRow['flags']
   hasFailed: boolean
   /** What it ended with, where it has no calls: `answer`. */
@@ -68,6 +70,8 @@ function groupBars(
   return grouped
 }
 
+const handedWords = 'handed to '
+
 function createStep(
   span: { run: number; step: number; from: number; to: number },
   rows: readonly RecordRow[],
@@ -98,6 +102,8 @@ function createStep(
       to === null && (lane === 'tools' || lane === 'children' || lane === 'waits') ? [label] : [],
     ),
     children,
+    handedTo:
+      own.findLast(({ label }) => label.startsWith(handedWords))?.label.slice(handedWords.length) ?? null,
     flags,
     hasFailed: calls.some(isFailed) || flags.includes('error'),
     label: own[answer]?.label ?? last?.label ?? '',

@@ -210,7 +210,7 @@ function Line({ line: { steps, isMerged }, isCurrent, longest, onPlace, onToggle
 
 /** The calls of a step with their outcome, else what the model did. */
 function Said({ step, times = 1 }: { step: RunStep; times?: number }) {
-  const { calls, open, label } = step
+  const { calls, open, handedTo, label } = step
   const groups = groupCalls(calls)
   return (
     <span class="step-said">
@@ -228,6 +228,7 @@ function Said({ step, times = 1 }: { step: RunStep; times?: number }) {
           {name}
         </span>
       ))}
+      {handedTo !== null && <span class="step-call">→ {handedTo}</span>}
       {groups.length === 0 && open.length === 0 && label}
       {sortFlags(step.flags.filter((flag) => flag !== 'block' && flag !== 'wait')).map((flag) => (
         <span key={flag} class={`step-flag flag-${flag}`} title={flagWords[flag]}>
