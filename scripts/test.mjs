@@ -14,8 +14,8 @@ import { runSuite } from './suite.mjs'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const tests = join(root, 'test/')
 const folder = join(root, '.tests')
-/** More make the longest bundle the last of two workers; fewer load the sources more often. */
-const filesPerBundle = 28
+/** Fewer load the sources more often. More would leave a worker with the last bundle while the others have nothing to do. */
+const filesPerBundle = 56
 /**
  * Bundled, these would mock or stop the clock for their neighbours as well, or load the sources a second time. A comment
  * "in a file of its own" in a test file says the same of it.

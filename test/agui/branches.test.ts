@@ -5,6 +5,7 @@ import { distant } from '../support/distant.js'
 import { call as callOf, ManualModel } from '../support/manual-model.js'
 import { stage, until } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
+import { sampledKinds } from '../support/extent.js'
 
 const base = 'http://chat.test/api/agui'
 
@@ -57,7 +58,7 @@ async function served(turns: readonly string[], store: SessionStore, more: Parti
   return { theatre, handler: aguiHandler({ agent: theatre.agent, authorize: 'none', ...more }) }
 }
 
-describe.each(kinds)('a thread over a store that answers %s', (_kind, open) => {
+describe.each(sampledKinds(kinds))('a thread over a store that answers %s', (_kind, open) => {
   test('regenerateFrom gives another answer, of a user’s message and of an answer', async () => {
     const { handler, theatre } = await served(['One.', 'Two.', 'Three.'], open())
     const page = client(handler)

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { folder, removeFolders } from './support.js'
+import { longTest } from '../support/extent.js'
 
 /** The built command as its own process: signals, pipes and the exit code are real. */
 const bin = join(process.cwd(), 'dist/src/cli/main.js')
@@ -84,7 +85,7 @@ whenBuilt('the statewright command', () => {
     expect(out).toContain('CANCELLED · cancelled')
   })
 
-  test('a run that is killed is interrupted, and resume goes on with it', async () => {
+  longTest('a run that is killed is interrupted, and resume goes on with it', async () => {
     const slow = `
       import { defineTool } from ${JSON.stringify(join(process.cwd(), 'dist/src/index.js'))}
       const execute = async () => {
@@ -148,7 +149,7 @@ whenBuilt('the statewright command', () => {
       expect(await readFile(join(cwd, 'paid.txt'), 'utf8')).toBe('paid ')
     })
 
-    test('lets a run come to its end within --drain', async () => {
+    longTest('lets a run come to its end within --drain', async () => {
       const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(200) })
       const { code, out, err } = await run([...args, 'Go'], cwd, onWork)
       expect(err).toContain('the run goes on for at most 20 s')
@@ -156,7 +157,7 @@ whenBuilt('the statewright command', () => {
       expect(code).toBe(0)
     })
 
-    test('ends it at a rest, and says what it waits for', async () => {
+    longTest('ends it at a rest, and says what it waits for', async () => {
       const turns = [{ toolCalls: [{ name: 'pay' }, { name: 'ask' }] }, { text: 'Done.' }]
       const cwd = await folder({ 'play.json': { turns }, 'slow.mjs': slow(200) })
       const { code, err } = await run([...args, 'Go'], cwd, onWork)
@@ -164,7 +165,7 @@ whenBuilt('the statewright command', () => {
       expect(code).toBe(4)
     })
 
-    test('a second one ends it at once', async () => {
+    longTest('a second one ends it at once', async () => {
       const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(60_000) })
       const { code } = await run([...args, 'Go'], cwd, (text, child) => {
         child.stderr?.once('data', () => child.kill('SIGTERM'))
@@ -173,7 +174,7 @@ whenBuilt('the statewright command', () => {
       expect(code).toBe(143)
     })
 
-    test('cancels a run whose session is gone with it', async () => {
+    longTest('cancels a run whose session is gone with it', async () => {
       const cwd = await folder({ 'play.json': hanging })
       const { code, out } = await run(['--rehearsal', 'play.json'], cwd, (text, child) => {
         if (text.includes('Let me')) child.kill('SIGTERM')
@@ -197,7 +198,7 @@ whenBuilt('the statewright command', () => {
     expect(code).toBe(130)
   })
 
-  test('a reader that closes the pipe is not a crash', async () => {
+  longTest('a reader that closes the pipe is not a crash', async () => {
     const turns = [{ text: 'on and on '.repeat(100), chunkSize: 1, chunkDelayMs: 5 }]
     const cwd = await folder({ 'play.json': { turns } })
     const { code, err } = await run(['--rehearsal', 'play.json'], cwd, (_text, child) =>
@@ -207,7 +208,7 @@ whenBuilt('the statewright command', () => {
     expect(code).toBe(130)
   })
 
-  test('TypeScript that Node cannot read by itself names the package that can', async () => {
+  longTest('TypeScript that Node cannot read by itself names the package that can', async () => {
     const cwd = await folder({
       'package.json': { type: 'module' },
       'enum.ts': 'export enum Color { Red }',
@@ -228,7 +229,7 @@ whenBuilt('the statewright command', () => {
     )
   })
 
-  test('a module that waits for what can never happen is said to do so, instead of hanging', async () => {
+  longTest('a module that waits for what can never happen is said to do so, instead of hanging', async () => {
     const cwd = await folder({ 'stuck.mjs': 'await new Promise(() => {})' })
     const { code, err } = await run(['--rehearsal', '-t', 'stuck.mjs'], cwd)
     expect(code).toBe(1)

@@ -17,7 +17,7 @@ import {
 import { distant } from '../support/distant.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
-import { sampled } from '../support/extent.js'
+import { sampled, sampledKinds } from '../support/extent.js'
 
 const items = (count: number): BatchItem[] =>
   Array.from({ length: count }, (_, i) => ({ id: `i${i}`, input: `Question ${i}` }))
@@ -66,7 +66,7 @@ const stores: [string, () => SessionStore | undefined][] = [
   ['no store', () => undefined],
 ]
 
-describe.each(stores)('with %s', (_name, open) => {
+describe.each(sampledKinds(stores))('with %s', (_name, open) => {
   test('results come in the order of the items, and so many items are at work at once', async () => {
     const waiting: (() => void)[] = []
     const { model, log } = echo(

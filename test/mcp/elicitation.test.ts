@@ -10,6 +10,7 @@ import { ManualModel } from '../support/manual-model.js'
 import { stage, textOf, type Play, type Stage } from '../support/play.js'
 import { call, calls, text } from '../support/tools.js'
 import { odd, oddCommand } from './support.js'
+import { sampledKinds } from '../support/extent.js'
 
 const eras = ['2026-07-28', '2025-11-25'] as const
 const accepted = { action: 'accept', content: { seat: '12A', class: 'biz' } } as const
@@ -62,7 +63,7 @@ function answer({ run }: Pick<Play, 'run'>, { pending = [] }: RunResult, ...answ
   for (const [i, value] of answers.entries()) run.addToolOutput(pending[i]?.callId ?? '', value)
 }
 
-describe.each(eras)('a server of %s that asks', (era) => {
+describe.each(sampledKinds(eras))('a server of %s that asks', (era) => {
   it('is answered by a person, and the call is made with the answer', async () => {
     const { play, result, theatre } = await rest(era, 'book')
     expect(result).toMatchObject({

@@ -8,9 +8,9 @@ import { call, text } from '../support/tools.js'
 import { lastResult, scriptedModel } from './server/support.js'
 import { failureOf, open, reference, use } from './support.js'
 import { taskForms, taskServer } from './task-server.js'
-import { longTest } from '../support/extent.js'
+import { longTest, sampledKinds } from '../support/extent.js'
 
-describe.each(taskForms)('a call that becomes a task, by the %s', (form) => {
+describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', (form) => {
   it('is asked for until it has its result, and its handle is kept before', async () => {
     const { url, keys, tasks } = await taskServer(form)
     const kept: unknown[] = []

@@ -13,6 +13,7 @@ import {
 import { distant } from '../support/distant.js'
 import { again, latch, stage, textOf, until } from '../support/play.js'
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
+import { sampledKinds } from '../support/extent.js'
 
 const done = text('Done.')
 
@@ -33,120 +34,123 @@ function pay() {
 const resultsOf = (messages: readonly { role: string; content?: unknown }[]): string[] =>
   messages.filter(({ role }) => role === 'tool').map(textOf)
 
-describe.each(stores)('calls of a person and of the client in one response, with %s', (_, kept) => {
-  const opened = (more: Partial<AgentOptions> = {}) => {
-    const paying = pay()
-    const options = { ...kept(), tools: [paying, clientTool('pick')] as Tool[], ...more }
-    return { paying, theatre: stage([mixed, done], options) }
-  }
-
-  it('are answered in one loop, the call of the client carried out once', async () => {
-    const { paying, theatre } = opened()
-    const play = (await theatre).run()
-    let picked = 0
-    let result = await play.rest()
-    while (result.state === 'WAITING_FOR_INPUT') {
-      for (const { callId, needs, fingerprint } of result.pending ?? []) {
-        if (needs === 'client') play.run.addToolOutput(callId, `picked ${++picked}`, { fingerprint })
-        else play.run.approve(callId, undefined, { fingerprint })
-      }
-      result = await play.run.result
+describe.each(sampledKinds(stores))(
+  'calls of a person and of the client in one response, with %s',
+  (_, kept) => {
+    const opened = (more: Partial<AgentOptions> = {}) => {
+      const paying = pay()
+      const options = { ...kept(), tools: [paying, clientTool('pick')] as Tool[], ...more }
+      return { paying, theatre: stage([mixed, done], options) }
     }
-    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked 1'])
-    expect([picked, paying.inputs]).toEqual([1, [{ to: 'Ann' }]])
-  })
 
-  it('may be answered the other way round, and the approval be a rejection', async () => {
-    const { paying, theatre } = opened()
-    const play = (await theatre).run()
-    await play.rest()
-    play.run.addToolOutput('call_1_2', 'picked')
-    play.run.reject('call_1_1', 'No.')
-    expect(resultsOf((await play.end(2)).messages)).toEqual(['Rejected by the user: No.', 'picked'])
-    expect(paying.inputs).toEqual([])
-  })
-
-  it('are answered once: a second answer is refused, however slow the store', async () => {
-    const { theatre } = opened()
-    const play = (await theatre).run()
-    await play.rest()
-    play.run.approve('call_1_1')
-    play.run.addToolOutput('call_1_2', 'picked')
-    const again = [
-      () => play.run.approve('call_1_1'),
-      () => play.run.reject('call_1_1'),
-      () => play.run.addToolOutput('call_1_2', 'picked anew'),
-    ]
-    for (const answer of again) expect(answer).toThrow(/has its answer already/)
-    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
-    for (const answer of again) expect(answer).toThrow(UsageError)
-  })
-
-  it('take the output of the client while the approved call runs', async () => {
-    const paid = latch()
-    const slow = tool('pay', () => paid.opened.then(() => 'paid'), { needsApproval: true })
-    const { theatre } = opened({ tools: [slow, clientTool('pick')] })
-    const play = (await theatre).run()
-    await play.rest()
-    play.run.approve('call_1_1')
-    await until(() => slow.inputs.length === 1)
-    play.run.addToolOutput('call_1_2', 'picked')
-    expect(() => play.run.addToolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
-    paid.open()
-    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid', 'picked'])
-    expect(play.of('state_changed').filter(({ to }) => to === 'WAITING_FOR_INPUT')).toHaveLength(1)
-  })
-
-  it('rest again for the client when it has not answered by then', async () => {
-    const { theatre } = opened()
-    const play = (await theatre).run()
-    await play.rest()
-    play.run.approve('call_1_1')
-    const waiting = await play.rest()
-    expect(waiting).toMatchObject({ reason: 'tool_output', pending: [{ callId: 'call_1_2' }] })
-    play.run.addToolOutput('call_1_2', 'picked')
-    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
-    expect(play.of('approval_requested')).toHaveLength(1)
-  })
-
-  it('take answers while another call runs, before anybody is asked', async () => {
-    const looked = latch()
-    const slow = tool('look', () => looked.opened.then(() => 'seen'))
-    const batch = calls([['look'], ['pay', { to: 'Ann' }], ['pay', { to: 'Bob' }], ['pick']])
-    const play = (await stage([batch, done], { ...kept(), tools: [slow, pay(), clientTool('pick')] })).run()
-    await until(() => slow.inputs.length === 1)
-    play.run.addToolOutput('call_1_4', 'picked')
-    play.run.approve('call_1_2')
-    play.run.reject('call_1_3', 'No.')
-    expect(() => play.run.approve('call_1_1')).toThrow(UsageError)
-    looked.open()
-    const { messages } = await play.end(2)
-    expect(resultsOf(messages)).toEqual(['seen', 'paid Ann', 'Rejected by the user: No.', 'picked'])
-    expect(play.of('approval_requested')).toEqual([])
-  })
-
-  it('take the output of the client while shields look at other results: they look at it, too', async () => {
-    const looking = latch()
-    const shown: string[] = []
-    const shield = defineShield({
-      name: 'slow',
-      check: async (content) => {
-        shown.push(content)
-        await looking.opened
-        return { action: 'allow' }
-      },
+    it('are answered in one loop, the call of the client carried out once', async () => {
+      const { paying, theatre } = opened()
+      const play = (await theatre).run()
+      let picked = 0
+      let result = await play.rest()
+      while (result.state === 'WAITING_FOR_INPUT') {
+        for (const { callId, needs, fingerprint } of result.pending ?? []) {
+          if (needs === 'client') play.run.addToolOutput(callId, `picked ${++picked}`, { fingerprint })
+          else play.run.approve(callId, undefined, { fingerprint })
+        }
+        result = await play.run.result
+      }
+      expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked 1'])
+      expect([picked, paying.inputs]).toEqual([1, [{ to: 'Ann' }]])
     })
-    const { theatre } = opened({ shields: { toolOutput: [shield] } })
-    const play = (await theatre).run()
-    await play.rest()
-    play.run.approve('call_1_1')
-    await until(() => shown.length > 0)
-    play.run.addToolOutput('call_1_2', 'picked')
-    looking.open()
-    expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
-    expect(shown).toContain('picked')
-  })
-})
+
+    it('may be answered the other way round, and the approval be a rejection', async () => {
+      const { paying, theatre } = opened()
+      const play = (await theatre).run()
+      await play.rest()
+      play.run.addToolOutput('call_1_2', 'picked')
+      play.run.reject('call_1_1', 'No.')
+      expect(resultsOf((await play.end(2)).messages)).toEqual(['Rejected by the user: No.', 'picked'])
+      expect(paying.inputs).toEqual([])
+    })
+
+    it('are answered once: a second answer is refused, however slow the store', async () => {
+      const { theatre } = opened()
+      const play = (await theatre).run()
+      await play.rest()
+      play.run.approve('call_1_1')
+      play.run.addToolOutput('call_1_2', 'picked')
+      const again = [
+        () => play.run.approve('call_1_1'),
+        () => play.run.reject('call_1_1'),
+        () => play.run.addToolOutput('call_1_2', 'picked anew'),
+      ]
+      for (const answer of again) expect(answer).toThrow(/has its answer already/)
+      expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
+      for (const answer of again) expect(answer).toThrow(UsageError)
+    })
+
+    it('take the output of the client while the approved call runs', async () => {
+      const paid = latch()
+      const slow = tool('pay', () => paid.opened.then(() => 'paid'), { needsApproval: true })
+      const { theatre } = opened({ tools: [slow, clientTool('pick')] })
+      const play = (await theatre).run()
+      await play.rest()
+      play.run.approve('call_1_1')
+      await until(() => slow.inputs.length === 1)
+      play.run.addToolOutput('call_1_2', 'picked')
+      expect(() => play.run.addToolOutput('call_1_2', 'picked')).toThrow(/has its answer already/)
+      paid.open()
+      expect(resultsOf((await play.end(2)).messages)).toEqual(['paid', 'picked'])
+      expect(play.of('state_changed').filter(({ to }) => to === 'WAITING_FOR_INPUT')).toHaveLength(1)
+    })
+
+    it('rest again for the client when it has not answered by then', async () => {
+      const { theatre } = opened()
+      const play = (await theatre).run()
+      await play.rest()
+      play.run.approve('call_1_1')
+      const waiting = await play.rest()
+      expect(waiting).toMatchObject({ reason: 'tool_output', pending: [{ callId: 'call_1_2' }] })
+      play.run.addToolOutput('call_1_2', 'picked')
+      expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
+      expect(play.of('approval_requested')).toHaveLength(1)
+    })
+
+    it('take answers while another call runs, before anybody is asked', async () => {
+      const looked = latch()
+      const slow = tool('look', () => looked.opened.then(() => 'seen'))
+      const batch = calls([['look'], ['pay', { to: 'Ann' }], ['pay', { to: 'Bob' }], ['pick']])
+      const play = (await stage([batch, done], { ...kept(), tools: [slow, pay(), clientTool('pick')] })).run()
+      await until(() => slow.inputs.length === 1)
+      play.run.addToolOutput('call_1_4', 'picked')
+      play.run.approve('call_1_2')
+      play.run.reject('call_1_3', 'No.')
+      expect(() => play.run.approve('call_1_1')).toThrow(UsageError)
+      looked.open()
+      const { messages } = await play.end(2)
+      expect(resultsOf(messages)).toEqual(['seen', 'paid Ann', 'Rejected by the user: No.', 'picked'])
+      expect(play.of('approval_requested')).toEqual([])
+    })
+
+    it('take the output of the client while shields look at other results: they look at it, too', async () => {
+      const looking = latch()
+      const shown: string[] = []
+      const shield = defineShield({
+        name: 'slow',
+        check: async (content) => {
+          shown.push(content)
+          await looking.opened
+          return { action: 'allow' }
+        },
+      })
+      const { theatre } = opened({ shields: { toolOutput: [shield] } })
+      const play = (await theatre).run()
+      await play.rest()
+      play.run.approve('call_1_1')
+      await until(() => shown.length > 0)
+      play.run.addToolOutput('call_1_2', 'picked')
+      looking.open()
+      expect(resultsOf((await play.end(2)).messages)).toEqual(['paid Ann', 'picked'])
+      expect(shown).toContain('picked')
+    })
+  },
+)
 
 describe.each(stores.slice(1))(
   'questions of a batch that another process goes on with, with %s',
@@ -183,7 +187,7 @@ describe.each(stores.slice(1))(
   },
 )
 
-describe.each(stores)('questions of a sub-agent, with %s', (_, kept) => {
+describe.each(sampledKinds(stores))('questions of a sub-agent, with %s', (_, kept) => {
   const team = async (childTurns: Parameters<typeof stage>[0], more: Tool[] = []) => {
     const paying = pay()
     const child = await stage(childTurns, { tools: [paying, clientTool('pick')] })

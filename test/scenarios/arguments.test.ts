@@ -1,6 +1,7 @@
 import { defineTool, type Tool } from '../../src/index.js'
 import { stage, textOf } from '../support/play.js'
 import { calls, text } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 const input = {
   type: 'object' as const,
@@ -8,7 +9,7 @@ const input = {
   required: ['to', 'amount'],
 }
 
-describe.each([true, false])('a tool with a plain JSON Schema, stream %s', (stream) => {
+describe.each(sampledRows([true, false]))('a tool with a plain JSON Schema, stream %s', (stream) => {
   test('runs, asks people and goes to clients only with arguments that fit; the model reads which do not', async () => {
     const ran: unknown[] = []
     const execute = (args: unknown) => void ran.push(args)

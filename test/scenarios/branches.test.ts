@@ -21,7 +21,7 @@ import { foldRecords } from '../../src/core/sessions/fold-session.js'
 import { replaySession } from '../../src/testing/index.js'
 import { z } from 'zod'
 import { distant } from '../support/distant.js'
-import { sampled } from '../support/extent.js'
+import { sampled, sampledKinds } from '../support/extent.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
 import { faults } from '../support/record-faults.js'
 
@@ -80,7 +80,7 @@ const codeOf = (work: Promise<unknown>): Promise<string> =>
     },
   )
 
-describe.each(kinds)('a store that answers %s', (_kind, open) => {
+describe.each(sampledKinds(kinds))('a store that answers %s', (_kind, open) => {
   test('another answer: the former one stays, and both are paid for', async () => {
     const store = await open()
     const agent = scene(store)

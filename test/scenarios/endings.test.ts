@@ -1,9 +1,10 @@
 import { played, stage } from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 const cut = (words: string) => text(words, { finishReason: 'length' })
 
-describe.each([true, false])('a truncated answer (stream: %s)', (stream) => {
+describe.each(sampledRows([true, false]))('a truncated answer (stream: %s)', (stream) => {
   it('is continued, its pieces joined, without showing anybody the nudge', async () => {
     const { result, stage, of, events } = await played([cut('One, two, '), cut('three, '), text('four.')], {
       stream,

@@ -16,6 +16,7 @@ import { SimulatedClock } from 'xstate'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { until } from '../support/play.js'
 import { tool } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 const rehearsals: Rehearsal[] = []
 
@@ -63,7 +64,7 @@ async function theatre(first: Turn[], second: Turn[], options: Partial<AgentOpti
   return { one, two, clock, agent, play }
 }
 
-describe.each([true, false])('the first of several models (stream: %s)', (stream) => {
+describe.each(sampledRows([true, false]))('the first of several models (stream: %s)', (stream) => {
   it('answers, and where it is overloaded the next does, for the rest of the run', async () => {
     const { one, two, play } = await theatre(
       [overloaded, { text: 'I am back.', usage }],

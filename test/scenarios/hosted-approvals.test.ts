@@ -17,6 +17,7 @@ import type { JsonObject } from '../../machines/agent/json.js'
 import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 import { replaySession, createRecordedAgent, recordSession } from '../../src/testing/index.js'
 import { tool } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 const rehearsals: Rehearsal[] = []
 
@@ -58,7 +59,7 @@ const asked = (id: string, url = 'https://herons.test') => ({
 const yes = (id: string) => ({ type: 'mcp_approval_response', approval_request_id: id, approve: true })
 const no = (id: string, reason: string) => ({ ...yes(id), approve: false, reason })
 
-describe.each([true, false])(
+describe.each(sampledRows([true, false]))(
   'what the provider asks before it calls a tool of its own (stream: %s)',
   (stream) => {
     it('is an approval like any other, and a yes is sent to it as its own kind of answer', async () => {

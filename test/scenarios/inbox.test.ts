@@ -9,6 +9,7 @@ import { ManualModel, call as callOf, settled } from '../support/manual-model.js
 import { again, stage, tick, until } from '../support/play.js'
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
 import { filePlace } from '../stores/folder.js'
+import { sampledKinds } from '../support/extent.js'
 
 const kinds: [string, () => SessionStore][] = [
   ['at once', memoryStore],
@@ -37,7 +38,7 @@ const inboxOf = async (store: SessionStore, id: string) => (await store.inbox?.r
 const pay = (done: unknown[] = []) =>
   tool('pay', ({ amount }) => `paid ${String(done.push(amount) && amount)}`, { needsApproval: true })
 
-describe.each(kinds)('a session of a store that answers %s', (_, open) => {
+describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, open) => {
   it('is cancelled, from another process, in the middle of a silent model call', async () => {
     const store = open()
     const model = new ManualModel()

@@ -3,6 +3,7 @@ import { LaggingClock } from '../support/agent-harness/lagging-clock.js'
 import { distant } from '../support/distant.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
+import { sampledKinds } from '../support/extent.js'
 
 const stores = [
   ['at once', (near: SessionStore) => near],
@@ -45,7 +46,7 @@ async function paying(reached: (near: SessionStore) => SessionStore, concurrency
   return { clock, run, begun, ends, asked, enter, first, goAway: () => void (isAway = true) }
 }
 
-describe.each(stores)('with a store that answers %s', (_, reached) => {
+describe.each(sampledKinds(stores))('with a store that answers %s', (_, reached) => {
   test.each([1, 2])(
     'a process that has slept starts no call of a run that another one has, %d at a time',
     async (n) => {

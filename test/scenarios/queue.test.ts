@@ -17,7 +17,7 @@ import { distant } from '../support/distant.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { until } from '../support/play.js'
 import { tool } from '../support/tools.js'
-import { sampled } from '../support/extent.js'
+import { sampled, sampledKinds } from '../support/extent.js'
 
 const kinds: [string, () => SessionStore][] = [
   ['at once', memoryStore],
@@ -79,7 +79,7 @@ function echo(store: SessionStore, options: Partial<Parameters<typeof createAgen
   }
 }
 
-describe.each(kinds)('a queue in a store that answers %s', (_, open) => {
+describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, open) => {
   it('says what was queued while a run worked, in order, a run for each', async () => {
     const store = open()
     const { agent, model, next, answering } = echo(store)

@@ -2,6 +2,7 @@ import { createAgent, openaiChat, type OpenAIChatOptions } from '../../src/index
 import { startRehearsal } from '../../src/rehearsal/index.js'
 import { stage } from '../support/play.js'
 import { tool } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 /** What the third request of a session says of the first two answers, at a provider. */
 async function sentBack(options: Partial<OpenAIChatOptions>, stream = true) {
@@ -21,7 +22,7 @@ async function sentBack(options: Partial<OpenAIChatOptions>, stream = true) {
 const part = (text: string) => ({ type: 'thinking', thinking: [{ type: 'text', text }] })
 const first = 'It must be looked up.'
 
-describe.each([true, false])('earlier reasoning (stream: %s)', (stream) => {
+describe.each(sampledRows([true, false]))('earlier reasoning (stream: %s)', (stream) => {
   it.each([
     ['zai', { reasoning_content: first, content: 'Wait.' }, { reasoning_content: 'Found.' }],
     ['gpustack', { reasoning_content: first, content: 'Wait.' }, { reasoning_content: 'Found.' }],

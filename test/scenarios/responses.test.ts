@@ -4,6 +4,7 @@ import type { JsonObject } from '../../machines/agent/json.js'
 import { call, usage, words as message } from '../core/models/responses-support.js'
 import { events, json, serve } from '../core/models/server.js'
 import { tool } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 const thought = (id: string) => ({
   id,
@@ -37,7 +38,7 @@ async function theatre(answers: readonly object[][], options: Partial<AgentOptio
   return { agent, input, server, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
 }
 
-describe.each([true, false])('in the Responses API (stream: %s)', (stream) => {
+describe.each(sampledRows([true, false]))('in the Responses API (stream: %s)', (stream) => {
   it('a loop calls its tools and ends with its answer', async () => {
     await using stage = await theatre([[thought('a'), call('c1'), call('c2')], [words('It is 4.')]], {
       stream,

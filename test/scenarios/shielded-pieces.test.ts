@@ -4,6 +4,7 @@ import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { placesOf } from '../support/places.js'
 import { type Play, stage } from '../support/play.js'
 import { text } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 /** The answer, cut off at the output limit after each of these but the last. */
 function pieces(...parts: string[]): Turn[] {
@@ -23,7 +24,7 @@ function streamed(run: Play): string {
     .join('')
 }
 
-describe.each([true, false])('an answer in pieces, streamed: %p', (stream) => {
+describe.each(sampledRows([true, false]))('an answer in pieces, streamed: %p', (stream) => {
   test.each([
     ['two', ['It is project fal', 'con, as you know.']],
     ['three', ['It is pro', 'ject fal', 'con, as you know.']],

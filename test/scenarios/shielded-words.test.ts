@@ -5,6 +5,7 @@ import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { placesOf } from '../support/places.js'
 import { type Play, type Stage, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
+import { sampledRows } from '../support/extent.js'
 
 const secret = 'falcon-4711'
 
@@ -149,7 +150,7 @@ describe('what a user says', () => {
   })
 })
 
-describe.each([true, false])('reasoning, streamed: %p', (stream) => {
+describe.each(sampledRows([true, false]))('reasoning, streamed: %p', (stream) => {
   const cases: [beside: string, turn: Turn][] = [
     ['a call', call('note', {}, { reasoning: `I know ${secret}.` })],
     ['words', text('Well.', { reasoning: `I know ${secret}.` })],

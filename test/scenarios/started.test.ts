@@ -12,6 +12,7 @@ import {
 import { distant } from '../support/distant.js'
 import { again, latch, stage, tick, until } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
+import { sampledKinds } from '../support/extent.js'
 
 const stores: [string, () => { store?: SessionStore }][] = [
   ['no store', () => ({})],
@@ -32,7 +33,7 @@ async function warned(work: () => Promise<void>): Promise<[message: string, how:
   }
 }
 
-describe.each(stores)('run.started, with %s', (_, kept) => {
+describe.each(sampledKinds(stores))('run.started, with %s', (_, kept) => {
   /** A session that another run is busy with. */
   const busy = async () => {
     const theatre = await stage([{ hang: true }, text('Done.')], kept())

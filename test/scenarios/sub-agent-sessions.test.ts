@@ -2,6 +2,7 @@ import { memoryStore, runSession, type SessionStore } from '../../src/index.js'
 import { distant } from '../support/distant.js'
 import { stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
+import { sampledKinds } from '../support/extent.js'
 
 const stores = [
   ['at once', (near: SessionStore) => near],
@@ -27,47 +28,50 @@ async function asking(reached: (near: SessionStore) => SessionStore) {
 
 const refusal = { code: 'sub_agent_session', message: expect.stringContaining("session 'ann'") }
 
-describe.each(stores)('the session of a sub-agent, in a store that answers %s', (_, reached) => {
-  it('takes no answers of its own: the session above has the question', async () => {
-    const { store, above, below, child, paid, pending, kept } = await asking(reached)
-    const before = kept()
-    for (const agent of [above.agent, below.agent]) {
-      for (const message of [
-        { type: 'approve', callId: 'call_1' },
-        { type: 'reject', callId: 'call_1', why: 'No.' },
-        { type: 'toolOutput', callId: 'call_1', value: 1 },
-      ] as const) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
-        await expect(agent.tell(child, message)).rejects.toMatchObject(refusal)
+describe.each(sampledKinds(stores))(
+  'the session of a sub-agent, in a store that answers %s',
+  (_, reached) => {
+    it('takes no answers of its own: the session above has the question', async () => {
+      const { store, above, below, child, paid, pending, kept } = await asking(reached)
+      const before = kept()
+      for (const agent of [above.agent, below.agent]) {
+        for (const message of [
+          { type: 'approve', callId: 'call_1' },
+          { type: 'reject', callId: 'call_1', why: 'No.' },
+          { type: 'toolOutput', callId: 'call_1', value: 1 },
+        ] as const) {
+          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          await expect(agent.tell(child, message)).rejects.toMatchObject(refusal)
+        }
       }
-    }
-    expect(kept()).toBe(before)
-    await above.agent.tell('ann', { type: 'approve', ...pending[0] } as never)
-    const { state, output } = await (await above.agent.resume('ann')).result
-    expect([state, output, paid.length]).toEqual(['COMPLETED', 'Done.', 1])
-    expect(await store.get(child)).toMatchObject({ holder: null })
-  })
+      expect(kept()).toBe(before)
+      await above.agent.tell('ann', { type: 'approve', ...pending[0] } as never)
+      const { state, output } = await (await above.agent.resume('ann')).result
+      expect([state, output, paid.length]).toEqual(['COMPLETED', 'Done.', 1])
+      expect(await store.get(child)).toMatchObject({ holder: null })
+    })
 
-  it('is the run’s that called it: no agent begins another run or branch in it', async () => {
-    const { above, below, child, kept, pending } = await asking(reached)
-    await above.agent.tell('ann', { type: 'approve', ...pending[0] } as never)
-    await (await above.agent.resume('ann')).result
-    const [before, asked] = [kept(), above.requests.length + below.requests.length]
-    for (const { agent } of [above, below]) {
-      const attempts = [
-        () => agent.run('Again.', { session: child }).result,
-        () => agent.branch(child, { from: 'm1' }).result,
-        () => runSession(agent, { session: child, input: 'Again.', turn: 2 }),
-      ]
-      for (const attempt of attempts) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
-        await expect(attempt()).rejects.toMatchObject(refusal)
+    it('is the run’s that called it: no agent begins another run or branch in it', async () => {
+      const { above, below, child, kept, pending } = await asking(reached)
+      await above.agent.tell('ann', { type: 'approve', ...pending[0] } as never)
+      await (await above.agent.resume('ann')).result
+      const [before, asked] = [kept(), above.requests.length + below.requests.length]
+      for (const { agent } of [above, below]) {
+        const attempts = [
+          () => agent.run('Again.', { session: child }).result,
+          () => agent.branch(child, { from: 'm1' }).result,
+          () => runSession(agent, { session: child, input: 'Again.', turn: 2 }),
+        ]
+        for (const attempt of attempts) {
+          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          await expect(attempt()).rejects.toMatchObject(refusal)
+        }
       }
-    }
-    expect(kept()).toBe(before)
-    expect(above.requests.length + below.requests.length).toBe(asked)
-    // A copy of it is a session of its own.
-    const copy = await below.agent.fork(child)
-    expect(await below.agent.run('Again.', { session: copy }).result).toMatchObject({ sessionId: copy })
-  })
-})
+      expect(kept()).toBe(before)
+      expect(above.requests.length + below.requests.length).toBe(asked)
+      // A copy of it is a session of its own.
+      const copy = await below.agent.fork(child)
+      expect(await below.agent.run('Again.', { session: copy }).result).toMatchObject({ sessionId: copy })
+    })
+  },
+)

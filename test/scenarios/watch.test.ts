@@ -6,6 +6,7 @@ import { distant } from '../support/distant.js'
 import { ManualModel, call as callOf } from '../support/manual-model.js'
 import { again, stage, until } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
+import { sampledKinds } from '../support/extent.js'
 
 const kinds: [string, () => SessionStore][] = [
   ['at once', memoryStore],
@@ -38,7 +39,7 @@ const textOf = (events: readonly AgentEvent[]) =>
     return (event.reset ? '' : shown) + event.text
   }, '')
 
-describe.each(kinds)('a session of a store that answers %s', (_, open) => {
+describe.each(sampledKinds(kinds))('a session of a store that answers %s', (_, open) => {
   it('is told from its log as its run told it, from the beginning or after any event', async () => {
     const store = open()
     const play = await stage([call('look'), text('Done.')], { store, tools: [tool('look')] })

@@ -7,6 +7,7 @@ import { fileStore } from '../../src/stores/file/index.js'
 import { buildFileStore, startChild } from './child.js'
 import { makeFolder, openFiles, removeFolder } from './folder.js'
 import { leaseRequest, failure, createRecord, refusal, createSummary } from './support.js'
+import { sampled } from '../support/extent.js'
 
 let dir: string
 const built = buildFileStore()
@@ -71,10 +72,11 @@ describe('the folder of a file store', () => {
   if (files === null)
     console.warn('Not tested here: whether closed stores keep files open, which takes /proc.')
   ;(files === null ? test.skip : test)('has no open file once its stores are closed', async () => {
-    for (let n = 0; n < 100; n++) {
-      const store = fileStore({ dir: join(dir, `${n % 50}`, 'quo\'ted ?x=1#"') })
+    const folders = sampled(50)
+    for (let n = 0; n < 2 * folders; n++) {
+      const store = fileStore({ dir: join(dir, `${n % folders}`, 'quo\'ted ?x=1#"') })
       const lease = store.acquire('s', leaseRequest)
-      if (n < 50) store.append(lease, [createRecord(1), createRecord(2)], createSummary('A title'))
+      if (n < folders) store.append(lease, [createRecord(1), createRecord(2)], createSummary('A title'))
       store.renew(lease, 1_000)
       expect(store.read('s', { from: 'snapshot' })).toHaveLength(2)
       expect(store.read('s', { from: 2 })).toHaveLength(1)

@@ -10,5 +10,9 @@ export const sampled = (whole: number): number => (runsAll ? whole : Math.ceil(w
 export const sampledRows = <Row>(rows: readonly Row[]): readonly Row[] =>
   runsAll ? rows : rows.filter((_, i) => i % 5 === 0)
 
+/** Of the kinds of store, transport or server that the same tests run with: each, or the last, which is the furthest from memory. */
+export const sampledKinds = <Kinds extends readonly unknown[]>(kinds: Kinds): Kinds =>
+  runsAll ? kinds : (kinds.slice(-1) as unknown as Kinds)
+
 /** A test that takes seconds and cannot be sampled: only the build runs it. */
 export const longTest = runsAll ? test : test.skip

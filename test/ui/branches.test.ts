@@ -11,6 +11,7 @@ import { ManualModel, settled } from '../support/manual-model.js'
 import { type Stage, stage, type StageOptions, until } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 import { Chat, chunksOf, type Handler, protocol, textOf } from './client.js'
+import { sampledKinds } from '../support/extent.js'
 
 const folders: string[] = []
 const stores: SessionStore[] = []
@@ -78,7 +79,7 @@ const again = (id: string, more: object = {}) => ({
   ...more,
 })
 
-describe.each(kinds)('a chat over a store that answers %s', (_kind, open) => {
+describe.each(sampledKinds(kinds))('a chat over a store that answers %s', (_kind, open) => {
   test('regenerate() gives another answer, and the former one is shown by its branch', async () => {
     const store = await open()
     const { handler, theatre } = await opened(

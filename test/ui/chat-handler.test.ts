@@ -8,6 +8,7 @@ import { again, latch, type Stage, stage, type StageOptions, until } from '../su
 import { call, calls, clientTool, text, tool } from '../support/tools.js'
 import type { Turn } from '../../src/rehearsal/index.js'
 import { Chat, chunksOf, type Handler, protocol, textOf } from './client.js'
+import { sampledKinds } from '../support/extent.js'
 
 const stores = [
   ['a store that answers at once', () => memoryStore()],
@@ -64,7 +65,7 @@ async function refusal(response: Response): Promise<[status: number, code: strin
   return [response.status, error.code, error.message]
 }
 
-describe.each(stores)('a chat over %s', (_, kept) => {
+describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
   it('streams an answer, and shows the same after a reload', async () => {
     const { handler } = await opened([text('Hello, Ann.')], { store: kept() })
     const chat = new Chat('c1', handler)

@@ -15,6 +15,7 @@ import { distant } from '../support/distant.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { until } from '../support/play.js'
 import { clientTool, tool } from '../support/tools.js'
+import { sampledKinds } from '../support/extent.js'
 
 const stores = [
   ['a store that answers at once', () => memoryStore()],
@@ -73,7 +74,7 @@ async function untilLater(condition: () => Promise<boolean>): Promise<void> {
 
 const wordsOf = (chat: Chat): string[] => chat.messages.map(textOf)
 
-describe.each(stores)('a chat over %s', (_, kept) => {
+describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
   it('answers a message that came too early when its turn comes, and useChat shows both in order', async () => {
     const { handler, asked, answer, model } = open(kept())
     const chat = new Chat('c', handler)

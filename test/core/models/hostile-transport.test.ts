@@ -5,6 +5,7 @@ import { openaiChat } from '../../../src/core/models/openai/openai-chat.js'
 import { ModelError } from '../../../src/core/models/provider.js'
 import { chunk, raw, rawServer } from './raw-server.js'
 import { overTransport, transports } from './transports.js'
+import { sampledKinds } from '../../support/extent.js'
 
 const piece = (content: string, finish: string | null = null) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`
@@ -39,7 +40,7 @@ async function outcomeOf(answer: string | Buffer, after: 'stays' | 'ends' | 'bre
 const hello = { text: 'Hello', complete: true }
 const connection = { kind: 'transient', code: 'connection', status: null }
 
-describe.each(transports)('over %s,', (transport) => {
+describe.each(sampledKinds(transports))('over %s,', (transport) => {
   overTransport(transport)
 
   test.each<[string, string | Buffer, 'stays' | 'ends' | 'breaks', object]>([

@@ -10,6 +10,7 @@ import { type ModelProvider, type ModelRequest } from '../../../src/core/models/
 import { failureOf } from './failure-of.js'
 import { type Answer, events, json, serve } from './server.js'
 import { overTransport, transports } from './transports.js'
+import { sampledKinds } from '../../support/extent.js'
 
 const question: ModelRequest = {
   instructions: 'Be brief.',
@@ -63,7 +64,7 @@ async function answered(answer: Answer, request: Partial<ModelRequest> = {}) {
 
 const failing = (answer: Answer, request: Partial<ModelRequest> = {}) => failureOf(answered(answer, request))
 
-describe.each(transports)('over %s,', (transport) => {
+describe.each(sampledKinds(transports))('over %s,', (transport) => {
   overTransport(transport)
 
   describe('an answer', () => {

@@ -14,8 +14,9 @@ import {
 } from './responses-support.js'
 import { events, json } from './server.js'
 import { overTransport, transports } from './transports.js'
+import { sampledKinds } from '../../support/extent.js'
 
-describe.each(transports)('over %s,', (transport) => {
+describe.each(sampledKinds(transports))('over %s,', (transport) => {
   overTransport(transport)
 
   test('a stream is shown as it comes', async () => {

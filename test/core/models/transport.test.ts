@@ -15,6 +15,7 @@ import { failureOf } from './failure-of.js'
 import { raw, rawServer } from './raw-server.js'
 import { type Answer, events, json, serve } from './server.js'
 import { overTransport, transports } from './transports.js'
+import { sampledKinds } from '../../support/extent.js'
 
 // In a file of its own: the openai client sends the name of its class, which a bundle can change.
 const completion = { choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] }
@@ -46,7 +47,7 @@ const encoded =
   }
 const text = JSON.stringify(completion)
 
-describe.each(transports)('over %s,', (transport) => {
+describe.each(sampledKinds(transports))('over %s,', (transport) => {
   overTransport(transport)
 
   test.each([
