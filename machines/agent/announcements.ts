@@ -1,5 +1,5 @@
 import type { ContextStrategy } from './fit.js'
-import type { Json } from './json.js'
+import type { Json, JsonObject } from './json.js'
 import type { AssistantMessage, MediaPart, RetrievedSnippet, ToolCall, UserMessage } from './messages.js'
 import type { AgentState, AnyTools, Elicitation, UnansweredCall, Reason } from './run-result.js'
 import type { ResultStatus, ToolErrorKind } from './batch-calls.js'
@@ -59,6 +59,11 @@ export type EmittedEvent<Tools = AnyTools> =
       publicMessage?: string
       /** The pictures, sounds and documents that it returned; `content` has a line in words for each. */
       media?: MediaPart[]
+      /**
+       * What the MCP server of the tool sent for the app, with up to 64 K characters: `_meta` and `structuredContent`. No model reads it.
+       * Left out where shields screen results.
+       */
+      appData?: JsonObject
     } & ToolOutcome<Tools>)
   /** Deferred tools are loaded: the model can call them from the next request on. `callId`: the call that has loaded them. */
   | { type: 'tools_loaded'; callId: string; names: readonly string[] }

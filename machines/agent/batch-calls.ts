@@ -1,6 +1,6 @@
 import { digest, fingerprintCall } from '../../guards/lib/fingerprint.js'
 import type { CallFact, ChildOutcome } from '../../guards/types.js'
-import type { Json } from './json.js'
+import type { Json, JsonObject } from './json.js'
 import type { MediaPart } from './messages.js'
 import type { PendingCall, Reason } from './run-result.js'
 import type { CallNeeds } from './model-response.js'
@@ -49,6 +49,8 @@ export interface ToolResult {
   media?: MediaPart[]
   /** A model that is not known to take the media reads `content` alone. */
   orWords?: true
+  /** What the server of the tool sent for the app: no model reads it. */
+  appData?: JsonObject
   /** Set when `status` is `error`, `timeout` or `denied`. */
   errorKind?: ToolErrorKind
   /** How long it ran; 0 when it never did. */

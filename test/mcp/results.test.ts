@@ -3,6 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { ToolContent } from '../../src/core/tools/tool-content.js'
+import { type AgentOptions, memoryStore, secretsShield } from '../../src/index.js'
+import { openRecord } from '../../src/core/sessions/log/log-record.js'
+import { stage, textOf } from '../support/play.js'
+import { faults } from '../support/record-faults.js'
+import { call, text } from '../support/tools.js'
 import { failureOf, odd, use } from './support.js'
 
 describe('the result of a call', () => {
@@ -110,6 +115,48 @@ describe('the result of a call', () => {
     const server = await odd('results')
     const failure = await failureOf(use(server, 'results_refuse', { message: 'Rate limit reached.' }))
     expect(failure.message).toBe("The MCP server 'results': Rate limit reached.")
+  })
+})
+
+describe('what a server sends for the app', () => {
+  const sent = {
+    content: [{ type: 'text', text: 'one' }],
+    structuredContent: { a: 1 },
+    _meta: { 'shop/trace': 'zebra', 'io.modelcontextprotocol/serverInfo': { name: 'x' } },
+  }
+  const kept = { _meta: { 'shop/trace': 'zebra' }, structuredContent: { a: 1 } }
+
+  async function playResult(result: JsonObject, shields: AgentOptions['shields'] = {}) {
+    const server = await odd('results')
+    const store = memoryStore()
+    const turns = [call('results_answer', { result }), text('Done.')]
+    const theatre = await stage(turns, { tools: [server], store, shields })
+    const play = theatre.run('Go.', { session: 's' })
+    const { messages } = await play.end(2)
+    const watched: unknown[] = []
+    for await (const event of theatre.agent.watch('s'))
+      if (event.type === 'tool_result') watched.push(event.appData)
+    const told = play.of('tool_result').map(({ appData }) => appData)
+    const read = theatre.wire(1).filter(({ role }) => role === 'tool')
+    const transcript = messages.filter(({ role }) => role === 'tool')
+    return { told, watched, read, transcript, faults: store.read('s').flatMap(faultsOf) }
+  }
+  const faultsOf = (record: { seq: number; at: number; data: string }, i: number): string[] =>
+    faults({ seq: record.seq, at: record.at, ...openRecord(record as never, i, 's') })
+
+  it('is in the event of the result and in the log, and no model reads it', async () => {
+    const { told, watched, read, transcript, faults: wrong } = await playResult(sent)
+    expect([told, watched]).toEqual([[kept], [kept]])
+    expect(read.map(textOf)).toEqual(['one'])
+    expect(JSON.stringify(transcript)).not.toContain('zebra')
+    expect(wrong).toEqual([])
+  })
+
+  it('is not kept where shields screen results, nor where it is too long', async () => {
+    const screened = await playResult(sent, { toolOutput: [secretsShield()] })
+    const long = await playResult({ ...sent, _meta: { 'shop/trace': 'x'.repeat(70_000) } })
+    expect([screened.told, screened.watched, long.told]).toEqual([[undefined], [undefined], [undefined]])
+    expect(long.read.map(textOf)).toEqual(['one'])
   })
 })
 

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { type McpOptions, type McpServer, mcpTools } from '../../src/mcp/index.js'
+import { ResultWithData } from '../../src/core/tools/tool-content.js'
 import type { Tool, ToolExecution } from '../../src/core/tools/tool.js'
 
 const opened: McpServer[] = []
@@ -59,7 +60,7 @@ export async function use(
     ...more
   }: Partial<Pick<ToolExecution, 'signal' | 'progress' | 'handle' | 'keepHandle'>> = {},
 ): Promise<unknown> {
-  return toolNamed(server, name).execute?.(args, {
+  const value: unknown = await toolNamed(server, name).execute?.(args, {
     signal,
     progress,
     callId: 'call',
@@ -69,6 +70,7 @@ export async function use(
     context: undefined,
     ...more,
   })
+  return value instanceof ResultWithData ? value.value : value
 }
 
 function ignore(): void {}

@@ -554,7 +554,7 @@ class World {
     const { mcpResult, mcpQuestion } = this.#slots
     const content = [{ type: 'text', text: mcpResult }]
     const { url } = await (mcpQuestion === ''
-      ? httpServer((request, response) => json(response, request, { content }))
+      ? httpServer((request, response) => json(response, request, { content, _meta: { note: mcpResult } }))
       : askingServer(mcpQuestion, content))
     return (await open({ url })).tools
   }

@@ -140,6 +140,7 @@ export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, 
   const truncated = result.truncated ? { truncated: true as const } : {}
   const media = result.media ? { media: result.media } : {}
   const toPages = publicMessage === undefined ? {} : { publicMessage }
+  const toApp = result.appData ? { appData: result.appData } : {}
   emit({
     type: 'tool_result',
     callId,
@@ -151,6 +152,7 @@ export function emitResult({ id: callId, name }: BatchCall, result: ToolResult, 
     ...truncated,
     ...toPages,
     ...media,
+    ...toApp,
   })
 }
 

@@ -202,7 +202,7 @@ class ToolBatch implements RunBatchOptions {
 
   onResult(callId: string, given: ToolResult): void {
     const { runtime, context, sendBack } = this.#scope
-    const result = context.features.resultShields ? withoutPublicMessage(given) : given
+    const result = context.features.resultShields ? withoutUnseen(given) : given
     this.#ended += 1
     const usage = runtime.hasChildren ? this.#subAgents.takeUsage(callId, result) : null
     if (haltsBatch(context, result)) {
@@ -228,9 +228,10 @@ class ToolBatch implements RunBatchOptions {
   }
 }
 
-/** Shields screen only `content`: an uncleared public message is not shown. */
-function withoutPublicMessage(result: ToolResult): ToolResult {
+/** Shields screen only `content`: what else there is of a result is not shown. */
+function withoutUnseen(result: ToolResult): ToolResult {
   delete result.publicMessage
+  delete result.appData
   return result
 }
 

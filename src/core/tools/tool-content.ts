@@ -1,4 +1,5 @@
 import { optionsRule, expectArgument, listRule } from '../base/expect-argument.js'
+import type { JsonObject } from '../../../machines/agent/json.js'
 import type { MediaPart } from '../../../machines/agent/messages.js'
 import type { ToolResult } from '../../../machines/agent/batch-calls.js'
 import { UsageError } from '../base/errors.js'
@@ -69,11 +70,24 @@ export function toolContent(parts: readonly InputPart[], options: { orWords?: bo
   return new ToolContent(words.join('\n'), media, orWords)
 }
 
-/** What a tool returned, as the model gets it. Never throws. */
+/** What a tool returns beside what the model reads: `appData` is for the app alone. */
+export class ResultWithData {
+  readonly value: unknown
+  readonly appData: JsonObject
+
+  constructor(value: unknown, appData: JsonObject) {
+    this.value = value
+    this.appData = appData
+  }
+}
+
+/** What a tool returned, as the model and the app get it. Never throws. */
 export function formatResult(
   value: unknown,
   maxChars: number,
-): Pick<ToolResult, 'content' | 'truncated' | 'media' | 'orWords'> {
+): Pick<ToolResult, 'content' | 'truncated' | 'media' | 'orWords' | 'appData'> {
+  if (value instanceof ResultWithData)
+    return { ...formatResult(value.value, maxChars), appData: value.appData }
   if (!(value instanceof ToolContent)) return formatValue(value, maxChars)
   const { text, media, orWords } = value
   return {

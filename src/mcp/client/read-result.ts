@@ -36,6 +36,33 @@ export function readResult(result: JsonObject): Json | ToolContent | undefined {
   return toToolContent(content, parts.slice(0, head.length)) ?? (parts.length === 0 ? undefined : text)
 }
 
+/** Characters of JSON that are kept for the app. They are written into the log. */
+const maxAppData = 65_536
+
+/** What the app gets of a result beside what the model reads; null where there is nothing, or too much. */
+export function readAppData({ _meta: meta, structuredContent }: JsonObject): JsonObject | null {
+  // What the protocol itself puts there says nothing of the result.
+  const entries = isObject(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []
+  const data: JsonObject = {
+    ...(entries.length > 0 && { _meta: Object.fromEntries(entries) }),
+    ...(structuredContent !== undefined && { structuredContent }),
+  }
+  return Object.keys(data).length === 0 || countJson(data) > maxAppData ? null : data
+}
+
+/** Infinity for what is nested too deeply. */
+function countJson(data: JsonObject): number {
+  try {
+    return JSON.stringify(data).length
+  } catch {
+    return Infinity
+  }
+}
+
+const ofProtocol = 'io.modelcontextprotocol/'
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** Null where there is nothing but words, and where there is more than a request can have. */
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {
   const said = content.flatMap(toParts)

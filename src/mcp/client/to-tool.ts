@@ -3,13 +3,14 @@ import { defineTool } from '../../core/tools/define-tool.js'
 import { readProperty } from '../../core/base/to-json.js'
 import { Ask } from '../../core/tools/ask.js'
 import type { Tool } from '../../core/tools/tool.js'
+import { ResultWithData } from '../../core/tools/tool-content.js'
 import type { McpCall, McpConnection } from './mcp-connection.js'
 import { makeAskingCall } from './elicitation/asking-call.js'
 import type { OpenCalls } from './elicitation/open-calls.js'
 import { createSilenceError } from './mcp-errors.js'
 import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
-import { readResult } from './read-result.js'
+import { readAppData, readResult } from './read-result.js'
 import { findHeaderFault } from './header-fault.js'
 import { findSchemaFault } from './schema-fault.js'
 
@@ -108,7 +109,10 @@ export function toTool(
         timeoutError: () => createSilenceError(server, timeoutMs),
         make: (made) => call({ name: toolName, inputSchema, args, isTask, key, handle, keepHandle, ...made }),
       })
-      return result instanceof Ask ? result : readResult(result)
+      if (result instanceof Ask) return result
+      const value = readResult(result)
+      const appData = readAppData(result)
+      return appData === null ? value : new ResultWithData(value, appData)
     },
   }) as Tool
 }
