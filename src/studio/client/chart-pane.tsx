@@ -162,7 +162,7 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     const frame = box.current
     // The overview fits the page, except on a small one.
     if (state === undefined || !frame || (picture.isOverview && !small.matches)) return
-    // A sheet may not have the state: then its first one is in sight.
+    // A sheet may not have the state: then its heading is in sight.
     const [around, at] = [frame.getBoundingClientRect(), picture.findBox(state) ?? picture.findFirstBox()]
     if (!at) return
     frame.scrollBy({

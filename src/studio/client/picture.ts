@@ -170,8 +170,9 @@ export class Picture {
     return this.#states.get(this.#findDrawnPath(state))?.[0]?.getBoundingClientRect() ?? null
   }
 
+  /** Of its heading. */
   findFirstBox(): DOMRect | null {
-    return this.svg.querySelector('.state')?.getBoundingClientRect() ?? null
+    return this.svg.querySelector('text')?.getBoundingClientRect() ?? null
   }
 
   /** The path of the state itself, or of its nearest outer state that is drawn. */
