@@ -1,12 +1,12 @@
 /**
- * What the studio costs in a browser: node bench/studio.mjs, after npm run build. How long it takes from the click on a
+ * What the studio costs in a browser: npm run bench:studio. How long it takes from the click on a
  * session of 5,000 records until it is painted, and from a key that moves through its records until that record is.
  */
-import { chromium } from 'playwright-core'
 import { z } from 'zod'
 import { createAgent, defineTool, memoryStore, openaiChat } from '../dist/src/index.js'
 import { startRehearsal } from '../dist/src/rehearsal/index.js'
 import { startStudio } from '../dist/src/studio/index.js'
+import { launchChromium } from '../scripts/chromium.mjs'
 
 const steps = 2_490
 const opens = 5
@@ -29,10 +29,7 @@ const model = openaiChat({ model: 'rehearsal', baseURL: rehearsal.url, apiKey: '
 const agent = createAgent({ model, store, tools: [lookUp], limits: { maxSteps: null }, prices: null })
 await agent.run('Look up everything.', { session: 'long' }).result
 const studio = await startStudio({ store, agent })
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--headless', '--no-sandbox', '--disable-gpu'],
-})
+const browser = await launchChromium()
 const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
 await page.goto(studio.url)
 await page.waitForSelector('.session')

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { chromium } from 'playwright-core'
 
 function findChromium() {
   return [process.env.CHROMIUM, '/usr/bin/chromium'].find((path) => path && existsSync(path))
@@ -24,4 +25,12 @@ export function needChromium(tests) {
     `${tests} ${what}: there is no chromium here (CHROMIUM, /usr/bin/chromium), and it cannot be installed without root and apt-get.`,
   )
   return process.exit(what === 'failed' ? 1 : 0)
+}
+
+/** Debian's chromium, for scripts that look at pages. */
+export function launchChromium() {
+  return chromium.launch({
+    executablePath: findChromium() ?? '/usr/bin/chromium',
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
+  })
 }

@@ -2,7 +2,7 @@
 // machine, so what is checked (`--check`, without a browser) is what they were made with: the page's own code.
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { chromium } from 'playwright-core'
+import { launchChromium } from './chromium.mjs'
 import { openStage } from './stage.mjs'
 
 const root = new URL('../', import.meta.url)
@@ -28,10 +28,7 @@ async function check() {
 
 async function make() {
   const stage = await openStage()
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
-  })
+  const browser = await launchChromium()
   await mkdir(folder, { recursive: true })
   async function shoot(
     name,

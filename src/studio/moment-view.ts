@@ -58,12 +58,14 @@ export interface MomentOptions {
   instructions: string | undefined
   notes: CallNotes
   actions: MomentView['actions']
+  /** How many messages its transcript has at most, the last ones; absent: all. */
+  latest?: number
 }
 
 /** A session after one record of its log. */
 export function createMomentView(
   step: SessionStep,
-  { tools, instructions, notes, actions }: MomentOptions,
+  { tools, instructions, notes, actions, latest = Infinity }: MomentOptions,
 ): MomentView {
   const { record, before, after } = step
   const context = after.standing.run?.context ?? null
@@ -71,7 +73,7 @@ export function createMomentView(
   const told = findToldInstructions(after.standing, instructions)
   return {
     seq: record.seq,
-    transcript: createTranscript(after, notes, record.seq),
+    transcript: createTranscript(after, notes, { seq: record.seq, latest }),
     instructions: told && { ...told, text: toShownText(told.text) },
     record: createRecordView(step),
     context: context && createContextView(context),

@@ -197,7 +197,10 @@ export interface SessionView {
 
 export interface EndView {
   view: SessionView
-  /** The moment after the last record; null without records. Usage of sub-agents before `rows` is not counted. */
+  /**
+   * The moment after the last record; null without records. Of a part, its transcript has the last messages alone, and the usage
+   * of sub-agents before `rows` is not counted.
+   */
   moment: MomentView | null
 }
 

@@ -209,6 +209,11 @@ export class SessionCatalogue {
   async readLogs(rest: () => Promise<boolean>): Promise<void> {
     const due = [...this.#entries.values()].filter(isUnread).sort((a, b) => b.updatedAt - a.updatedAt)
     const isSmall = this.#entries.size <= maxListed
+    // A long log waits for requests, too, and is read to its end.
+    const goOn = async (): Promise<boolean> => {
+      if (!(await rest())) await yieldToEventLoop()
+      return true
+    }
     let until = 0
     let toldAt = performance.now()
     for (const { row } of due) {
@@ -218,7 +223,7 @@ export class SessionCatalogue {
         until = performance.now() + readingStretchMs
       }
       // oxlint-disable-next-line no-await-in-loop -- one after the other, in the background
-      const now = await this.library.readFacts(row.id)
+      const now = await this.library.readFacts(row.id, goOn)
       if (now === null || !this.#entries.has(row.id)) continue
       const hasChanged = this.#put(now, true)
       if (hasChanged && isSmall) this.#tell([now], [])

@@ -79,11 +79,11 @@ export class SessionLibrary {
     return this.#facts.get(id) ?? null
   }
 
-  /** Reads what a log tells for searching; null when the session is deleted. */
-  async readFacts(id: string): Promise<SessionRow | null> {
+  /** Reads what a log tells for searching; null when the session is deleted. `rest`: what it waits for in between. */
+  async readFacts(id: string, rest?: () => Promise<boolean>): Promise<SessionRow | null> {
     const row = await this.findRow(id)
     if (row === null) return null
-    const fold = await this.readForCounting(id)
+    const fold = await this.readForCounting(id, rest)
     const facts = fold ? listLogFacts(fold) : noFacts
     this.#facts.set(id, { ...facts, key: toReadKey(row.records, row.createdAt) })
     return this.readRow(id, fold?.head === row.records ? fold : undefined)
@@ -138,11 +138,11 @@ export class SessionLibrary {
   }
 
   /** A session's folded log for counting visits; null when it cannot be read. It is not kept. */
-  async readForCounting(id: string): Promise<SessionFold | null> {
+  async readForCounting(id: string, rest?: () => Promise<boolean>): Promise<SessionFold | null> {
     try {
       if (this.#folds.has(id)) return await this.readFold(id)
       const fold = new SessionFold(id)
-      await fold.addRecords(await this.#store.read(id))
+      await fold.addRecords(await this.#store.read(id), rest)
       return fold
     } catch (error) {
       if (error instanceof StoreError && error.code !== 'store_unavailable') return null

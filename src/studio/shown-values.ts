@@ -54,11 +54,16 @@ export interface CallNotes {
   decisions: ReadonlyMap<string, Decision>
 }
 
-/** The transcript of a session at record `seq`, each call with its result. */
-export function createTranscript({ standing }: Moment, notes: CallNotes, seq = Infinity): ShownMessage[] {
+/** The transcript of a session at record `seq`, each call with its result. `latest`: of so many messages, the last ones. */
+export function createTranscript(
+  { standing }: Moment,
+  notes: CallNotes,
+  { seq = Infinity, latest = Infinity }: { seq?: number; latest?: number } = {},
+): ShownMessage[] {
   const { edit } = notes
   const context = standing.run?.context ?? null
   const messages = context ? maskMessages(context) : standing.state.messages
+  const from = Math.max(0, messages.length - latest)
   const shown: ShownMessage[] = []
   let speaker: string | undefined
   for (const [i, message] of messages.entries()) {
@@ -68,6 +73,7 @@ export function createTranscript({ standing }: Moment, notes: CallNotes, seq = I
       if (asked) shown[shown.length - 1] = addResult(asked, message, notes)
       continue
     }
+    if (i < from) continue
     const plain = addEditMark(toShownMessage(message, speaker), edit)
     shown.push(context !== null && i === context.batchAt ? addBatch(plain, context, notes, seq) : plain)
   }

@@ -38,6 +38,9 @@ const readingMs = 100
 /** The most moments in one response. */
 const maxMoments = 256
 
+/** As many messages of a long session as the page shows at first: a transcript of thousands takes longer than the rest. */
+const endMessages = 60
+
 /** How many logs are read to count visits, the last written, and for how long. */
 const maxCounted = 200
 const countingMs = 2_000
@@ -95,9 +98,10 @@ export class StudioViews {
   /** The current state of a session, and its records from the last snapshot on. */
   async getEnd(id: string): Promise<EndView> {
     const fold = await this.#library.readEnd(id)
+    const latest = fold.base > 0 ? endMessages : Infinity
     return {
       view: await this.#createSessionView(id, fold),
-      moment: fold.head === 0 ? null : await this.#createMoment(id, fold, fold.head),
+      moment: fold.head === 0 ? null : await this.#createMoment(id, fold, fold.head, latest),
     }
   }
 
@@ -155,7 +159,12 @@ export class StudioViews {
     return packer.packed
   }
 
-  async #createMoment(id: string, fold: SessionFold, seq: number): Promise<MomentView | null> {
+  async #createMoment(
+    id: string,
+    fold: SessionFold,
+    seq: number,
+    latest = Infinity,
+  ): Promise<MomentView | null> {
     const step = fold.findStep(seq)
     if (step === null) return null
     const sight: MomentOptions = {
@@ -163,6 +172,7 @@ export class StudioViews {
       instructions: this.#actions.findInstructions(step.after.standing),
       notes: fold.notes,
       actions: [],
+      latest,
     }
     if (seq === fold.head && !fold.problem) {
       const isHeld = (await this.#library.readRow(id, fold))?.holder != null
