@@ -1,6 +1,7 @@
 import type { AgentState } from '../../machines/agent/run-result.js'
 import { getListedTitle } from '../core/sessions/listed-title.js'
 import { describeError } from '../core/base/describe-error.js'
+import { yieldToEventLoop } from '../core/base/event-loop.js'
 import { readSessionAt } from '../core/sessions/replay-session.js'
 import type { ListOptions } from '../core/sessions/store/list-options.js'
 import type { SessionTags } from '../core/sessions/store/session-tags.js'
@@ -36,6 +37,8 @@ export class SessionLibrary {
   /** Log summaries, with the head that they are for. */
   readonly #summaries = new Map<string, { key: string; told: LogSummary }>()
   readonly #facts = new Map<string, LogFacts & { key: string }>()
+  /** The ends of logs that are being read: whole logs wait for them. */
+  readonly #pendingEnds = new Set<Promise<boolean>>()
 
   constructor(store: ReadableStore, isAttached: (id: string) => boolean) {
     this.#store = store
@@ -133,7 +136,9 @@ export class SessionLibrary {
     if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return this.readFold(id)
     const [first] = await this.#store.read(id, { to: 1 })
     const fold = new SessionFold(id, records, first && readOrigin(first, id))
-    await fold.addRecords(records)
+    const reading = fold.addRecords(records)
+    this.#pendingEnds.add(reading)
+    await reading.finally(() => this.#pendingEnds.delete(reading))
     return fold.problem ? this.readFold(id) : fold
   }
 
@@ -169,7 +174,7 @@ export class SessionLibrary {
     const isWhole = head === 0 || problem !== null
     const records = await this.#store.read(id, { from: isWhole ? 1 : head })
     if (known && !isWhole && records[0]?.check === check) {
-      await known.addRecords(records.slice(1))
+      await known.addRecords(records.slice(1), this.#letEndsGoFirst)
       return this.#keepFold(id, known)
     }
     if (known?.hasRead(records)) return this.#keepFold(id, known)
@@ -177,8 +182,15 @@ export class SessionLibrary {
     const whole = isWhole ? records : await this.#store.read(id)
     if (whole.length === 0) throw unknownSessionError(id)
     const fold = new SessionFold(id)
-    await fold.addRecords(whole)
+    await fold.addRecords(whole, this.#letEndsGoFirst)
     return this.#keepFold(id, fold)
+  }
+
+  /** The end of a log is what a page shows first. */
+  readonly #letEndsGoFirst = async (): Promise<boolean> => {
+    await yieldToEventLoop()
+    await Promise.all(this.#pendingEnds)
+    return true
   }
 
   /** Keeps a fold as the most recently used one. */
