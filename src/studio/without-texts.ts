@@ -62,7 +62,7 @@ function bareSession(
     rows: rows.map((row) => bareRecord(row, toName)),
     bars: bars.map(({ sessionId: _sessionId, ...bar }) => ({
       ...bar,
-      label: bar.lane === 'tools' || bar.lane === 'children' ? toName(bar.label) : bar.label,
+      label: bar.lane === 'tools' || bar.lane === 'children' ? toName(bar.label) : bareLabel(bar.label),
     })),
     gaps,
     forks: [],
@@ -73,7 +73,7 @@ function bareSession(
 function bareRecord(row: RecordRow, toName: ToName): RecordRow {
   const calls = row.calls.map((call) => ({ ...call, name: toName(call.name) }))
   const invented = row.calls.find(({ name }) => toName(name) !== name)?.name
-  const label = bareLabels[row.type]?.(row.label) ?? row.label
+  const label = bareLabel(row.label)
   return {
     ...row,
     label: invented === undefined ? label : label.replaceAll(invented, toName(invented)),
@@ -84,9 +84,19 @@ function bareRecord(row: RecordRow, toName: ToName): RecordRow {
 
 const works: ReadonlySet<string> = new Set(Object.values(waitLabels))
 
-const bareLabels: Partial<Record<RecordRow['type'], (label: string) => string>> = {
-  opened: (label) => label.replace(/^forked from .*/s, 'forked'),
-  start: (label) => label.replace(/:.*/s, ''),
+/** Labels with what people named: texts, sessions, agents, skills and shared budgets, which can be those of one user. */
+const namings: readonly [label: RegExp, bare: string][] = [
+  [/^(run \d+.*?): .*$/s, '$1'],
+  [/^forked from .*$/s, 'forked'],
+  [/^handed to .*$/s, 'handed to another agent'],
+  [/^skill .* (\w+)$/s, 'skill $1'],
+  [/^(.*shared budget) .* (is used up|until [^ ]+.*)$/s, '$1 $2'],
+  [/^budget .* (until [^ ]+.*)$/s, 'budget $1'],
+]
+
+function bareLabel(label: string): string {
+  const naming = namings.find(([pattern]) => pattern.test(label))
+  return naming === undefined ? label : label.replace(...naming)
 }
 
 /** `WAITING_FOR_INPUT` as `Waiting for input`. */

@@ -89,6 +89,36 @@ test.each(forms)('without texts, a %s has nothing that anybody said', async (for
   for (const words of kept) expect(bare.includes(words)).toBe(true)
 })
 
+test('without texts, no label names an agent, a skill, a session or a shared budget', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
+  await agent.run('Go.', { session: 's' }).result
+  await close()
+  const { session: view, ...data } = await createSessionData(store, 's')
+  const [row, bar] = [view.rows[0], view.bars[0]]
+  if (!row || !bar) throw new Error('The session has no records.')
+  const until = 'until 27 Nov 2026, 09:00 UTC'
+  const labels = [
+    'forked from zebra at 4',
+    'handed to zebra',
+    'skill zebra loaded',
+    'the shared budget zebra is used up',
+    `waits for the shared budget zebra ${until}`,
+  ]
+  const bars = [{ ...bar, lane: 'waits' as const, label: `budget zebra until it is ${until}` }]
+  const rows = [...labels.map((label) => ({ ...row, label })), { ...row, label: 'run 2, branch 1: zebra: x' }]
+  const { session } = withoutTexts({ ...data, session: { ...view, rows, bars } })
+  expect([...session.rows, ...session.bars].map(({ label }) => label)).toEqual([
+    'forked',
+    'handed to another agent',
+    'skill loaded',
+    'the shared budget is used up',
+    `waits for the shared budget ${until}`,
+    'run 2, branch 1',
+    `budget ${until}`,
+  ])
+})
+
 test.each(forms)('what shields withhold and what is redacted is in no %s', async (form) => {
   const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
   const store = memoryStore()
