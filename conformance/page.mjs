@@ -26,7 +26,7 @@ function summaryOf({ peers, results }) {
       return [
         column === 'defaults' ? title : '',
         column === 'defaults' ? version : '',
-        column === 'defaults' ? 'defaults' : `documented: ${way} (${page})`,
+        column === 'defaults' ? 'defaults' : `${linkTo(page)}: ${way}`,
         count(({ result }) => result === 'pass'),
         count(isFailure),
         count(({ result }) => result === 'not_claimed'),
@@ -35,6 +35,9 @@ function summaryOf({ peers, results }) {
   )
   return table(['Library', 'Version', 'Column', 'pass', 'fail', 'not claimed'], rows)
 }
+
+/** The documents of a library; our own are beside this page. */
+const linkTo = (place) => (place.startsWith('https:') ? `[documented](${place})` : `documented (${place})`)
 
 /** A table a class, so that the heads stay in sight. */
 function casesOf({ peers, results }) {
@@ -48,7 +51,7 @@ function casesOf({ peers, results }) {
     ),
   ]
   return [...new Set(cases.map((one) => one.class))]
-    .map((of) => `#### ${of}\n\n${table(head, cases.filter((one) => one.class === of).map(rowOf))}`)
+    .map((of) => `### ${of}\n\n${table(head, cases.filter((one) => one.class === of).map(rowOf))}`)
     .join('\n\n')
 }
 
@@ -66,7 +69,7 @@ function failuresOf({ peers, results }, expected) {
       return [`\`${id}\``, column, `${cell(first.evidence)}${note ? ` ([issue](${note}))` : ''}`]
     })
     const list = rows.length === 0 ? 'None in this run.' : table(['Case', 'Column', 'What was seen'], rows)
-    return `#### ${title}\n\n${list}`
+    return `### ${title}\n\n${list}`
   })
 }
 
@@ -103,13 +106,13 @@ export function renderReport(report, expected) {
     `As measured on ${date} with Node ${node}, seed ${seed}, by \`${command}\`. ✓ passed, ✗ failed, – not claimed; the first sign is for the defaults, the second for the documented way.`,
     ...(note ? [note] : []),
     ...waitingOf(report),
-    '### The libraries',
+    '## The libraries',
     summaryOf(report),
-    '### The cases',
+    '## The cases',
     casesOf(report),
-    '### Where another library does better than Statewright',
+    '## Where another library does better than Statewright',
     betterOf(report),
-    '### What failed, library by library',
+    '## What failed, library by library',
     'A row for `both` has what was seen with the defaults.',
     ...failuresOf(report, expected),
   ].join('\n\n')

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, before, beforeEach, afterEach, describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
@@ -89,28 +90,32 @@ describe('the playground', () => {
   })
 
   it('marks what is no JSON, and what no scenario may have, where it is', async () => {
-    await write('The model answers (JSON)', '{\n  "turns": [\n    { "text": "Hi." \n  ]\n}')
+    await write('The model answers, turn by turn (JSON)', '{\n  "turns": [\n    { "text": "Hi." \n  ]\n}')
     await page
-      .getByText(/^Line \d: .* in line \d\.$/)
+      .getByText(/^Line 4: This is no JSON here: comma expected\.$/)
       .first()
       .waitFor()
     assert.equal(await button('Play').isDisabled(), true)
     await write(
-      'The model answers (JSON)',
+      'The model answers, turn by turn (JSON)',
       '{\n  "turns": [\n    { "text": "Hi." },\n    { "txt": "Ho." }\n  ]\n}',
     )
     await page
       .getByText(/^Line 4: The script is invalid at turns\[1\]\.txt: there is no such key\.$/)
       .waitFor()
-    await page.locator('.cm-lintRange-error').waitFor()
-    await write('The model answers (JSON)', '{ "turns": [{ "text": "Hi." }] }')
+    assert.equal(await page.locator('.cm-lintRange-error').innerText(), '"txt": "Ho."')
+    await page
+      .getByRole('status')
+      .getByText('Play waits: line 4 of what the model answers is to be corrected.')
+      .waitFor()
+    await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "text": "Hi." }] }')
     await write('Settings of the agent (JSON)', '{\n  "limits": {\n    "maxStep": 3\n  }\n}')
     await page.getByText(/^Line \d: .*maxStep/).waitFor()
     assert.equal(await button('Play').isDisabled(), true)
   })
 
   it('completes the keys of a turn', async () => {
-    await write('The model answers (JSON)', '{ "turns": [{ "tool" }] }')
+    await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "tool" }] }')
     for (let back = 0; back < 6; back++) await page.keyboard.press('ArrowLeft')
     await page.keyboard.press('Control+Space')
     await page.locator('.cm-tooltip-autocomplete li', { hasText: 'toolCalls' }).waitFor()
@@ -155,7 +160,7 @@ describe('the playground', () => {
   })
 
   it('cancels a model that never answers', async () => {
-    await write('The model answers (JSON)', '{ "turns": [{ "hang": true }] }')
+    await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "hang": true }] }')
     await button('Play').click()
     await rests('asking')
     await button('Cancel').click()
@@ -163,7 +168,7 @@ describe('the playground', () => {
   })
 
   it('shares what is written by its address, and says what is wrong with a damaged one', async () => {
-    await write('The model answers (JSON)', '{ "turns": [{ "text": "From a link." }] }')
+    await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "text": "From a link." }] }')
     await button('Share').click()
     await page.waitForURL(/#s=/)
     const { hash } = new URL(page.url())
@@ -198,6 +203,33 @@ describe('the playground', () => {
     await field.fill(`${lines[0]}\nnothing`)
     await button('Look at it').click()
     await page.getByRole('status').getByText('Line 2 is no JSON.').waitFor()
+  })
+
+  it('shows logs of earlier versions, and says which part of a log it cannot read', async () => {
+    await page.getByText('Look at a log').click()
+    const field = page.getByRole('textbox', { name: /sessions show ID --json/ })
+    const folder = new URL('../../test/fixtures/sessions/', import.meta.url)
+    let last: object[] = []
+    for (const version of ['log-1', '0.1.0']) {
+      const { sessions } = JSON.parse(readFileSync(new URL(`${version}/approval.json`, folder), 'utf8')) as {
+        sessions: Record<string, object[]>
+      }
+      last = Object.values(sessions)[0] ?? []
+      await field.fill(JSON.stringify(last))
+      await button('Look at it').click()
+      await page.getByText(`Record ${last.length} of ${last.length}: drag to go back`).waitFor()
+      await rests('WAITING_FOR_INPUT')
+    }
+    const says = (text: RegExp) => page.getByRole('status').getByText(text).waitFor()
+    await field.fill('{"type":"opened","seq":1,"at":1,"version":99}')
+    await button('Look at it').click()
+    await says(/written with log version 99; .* Open it with the newer Statewright that wrote it\./)
+    await field.fill(JSON.stringify([last[0], { ...last[1], seq: 7 }]))
+    await button('Look at it').click()
+    await says(/^This log is damaged: record 2 is missing\. The records up to 1 are shown\.$/)
+    await field.fill('{"type":"initial","seq":1,"at":1}')
+    await button('Look at it').click()
+    await says(/^This log is damaged: .* None of its records can be shown\.$/)
   })
 
   it('asks an endpoint of the reader with a key that it keeps nowhere', async () => {

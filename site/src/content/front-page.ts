@@ -61,7 +61,7 @@ function compare(): string {
 
 /** How many cases each library passes, by its documented way. */
 function countedCases(page: string): string {
-  const [, table = ''] = /\n### The libraries\n([^]*?)\n### /.exec(page) ?? []
+  const [, table = ''] = /\n## The libraries\n([^]*?)\n## /.exec(page) ?? []
   const rows = rowsOf(table).slice(1)
   const counts = rows.flatMap(([title, version], at) => {
     const [, , , ...counted] = rows[at + 1] ?? []

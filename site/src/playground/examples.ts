@@ -11,6 +11,8 @@ export interface Draft {
 
 export interface Example extends Draft {
   name: string
+  /** What there is to see. */
+  watch: string
 }
 
 const write = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
@@ -30,12 +32,15 @@ const look = { toolCalls: [{ name: 'read_file', arguments: { path: 'laptops.txt'
 export const examples: readonly Example[] = [
   {
     name: 'Find the largest expense',
+    watch:
+      'The model reads three notes. Its provider refuses one request, and one answer is cut off: the loop mends both.',
     input: 'What was our largest expense?',
     script: write({ turns: unhurried }),
     settings: noSettings,
   },
   {
     name: 'A person has to agree',
+    watch: 'The model wants to pay. The run waits until you approve or reject the call.',
     input: 'Pay the invoice for the offsite.',
     script: write({
       turns: [
@@ -51,12 +56,15 @@ export const examples: readonly Example[] = [
   },
   {
     name: 'A model that repeats itself',
+    watch:
+      'The model asks for the same file for ever. A guard warns it, refuses the call, and then pauses the run.',
     input: 'How much did the laptops cost?',
     script: write({ turns: [look], onExhausted: 'repeatLast' }),
     settings: noSettings,
   },
   {
     name: 'A provider in trouble',
+    watch: 'A rate limit, a stream that breaks off and an outage: the loop waits and asks again.',
     input: 'Tell me about the year.',
     script: write({
       turns: [
@@ -70,6 +78,7 @@ export const examples: readonly Example[] = [
   },
   {
     name: 'A budget that is used up',
+    watch: 'The settings allow 1,000 tokens. The run ends when they are used, and says so.',
     input: 'Read everything.',
     script: write({
       turns: [
@@ -85,6 +94,7 @@ export const examples: readonly Example[] = [
   },
   {
     name: 'Arguments that are no JSON',
+    watch: 'The model calls a tool with broken arguments, reads what is wrong with them, and calls again.',
     input: 'What is 19 + 23?',
     script: write({
       turns: [

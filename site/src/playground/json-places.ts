@@ -14,7 +14,7 @@ export function readJson(text: string): { value: unknown; marks: Mark[] } {
   const marks = errors.map(({ error, offset, length }) => ({
     from: Math.min(offset, text.length),
     to: Math.min(offset + Math.max(length, 1), text.length),
-    message: `${spaced(printParseErrorCode(error))} in line ${lineOf(text, offset)}.`,
+    message: `This is no JSON here: ${spaced(printParseErrorCode(error))}.`,
   }))
   if (text.trim() === '')
     return { value: undefined, marks: [{ from: 0, to: 0, message: 'The text is empty.' }] }
@@ -44,9 +44,8 @@ export function lineOf(text: string, offset: number): number {
 }
 
 function spaced(code: string): string {
-  const words = code
+  return code
     .replaceAll(/([A-Z])/g, ' $1')
     .trim()
     .toLowerCase()
-  return `${words[0]?.toUpperCase()}${words.slice(1)}`
 }

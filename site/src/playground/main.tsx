@@ -1,8 +1,9 @@
 import { render } from 'preact'
-import { useMemo, useReducer, useState } from 'preact/hooks'
-import { Chart } from './chart.tsx'
+import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
+import type { Chart } from './chart.tsx'
 import { type Draft, examples } from './examples.ts'
 import { checkDraft, type Endpoint, type ForkEdit, Play } from './play.ts'
+import { lineOf } from './json-places.ts'
 import { readLog } from './read-log.ts'
 import { ScriptPane } from './script-pane.tsx'
 import { LinkError, readLink, writeLink } from './share-link.ts'
@@ -76,12 +77,18 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
       setNote(error instanceof Error ? error.message : String(error))
     }
   }
+  /** Why Play waits. */
+  const mistake = [
+    ...faults.script.map(({ from }) => `line ${lineOf(draft.script, from)} of what the model answers`),
+    ...faults.settings.map(({ from }) => `line ${lineOf(draft.settings, from)} of the settings`),
+  ][0]
   const look = async (text: string): Promise<void> => {
     try {
       const records = readLog(text)
       plays += 1
       const next = new Play(`Log ${plays}`, `log-${plays}`, null, () => redraw(0))
       await next.show(records)
+      if (next.fold.rows.length === 0) throw new Error(next.problem ?? 'This log has no records.')
       open(next)
     } catch (error) {
       setNote(error instanceof Error ? error.message : String(error))
@@ -102,7 +109,7 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
         </button>
         <LogField onLog={(text) => void look(text)} />
         <p class="note" role="status">
-          {note || (play?.problem ?? '')}
+          {mistake ? `Play waits: ${mistake} is to be corrected.` : note || (play?.problem ?? '')}
         </p>
       </div>
       <ScriptPane
@@ -131,12 +138,14 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
           </div>
         )}
         <p class="where">
-          <strong>{row === null ? 'Press Play' : row.label}</strong>
+          <strong>{row === null ? 'The loop: nothing runs yet' : row.label}</strong>
           <span>{row?.to.join(', ').replaceAll('.', ' › ')}</span>
         </p>
-        <Chart row={row} ms={walkMs} />
+        <LoadedChart row={row} ms={walkMs} />
         <label class="slider">
-          Record {place} of {rows.length}
+          {rows.length === 0
+            ? 'Each step of a run is a record. Drag to go back to any of them.'
+            : `Record ${place} of ${rows.length}: drag to go back`}
           <input
             type="range"
             min={1}
@@ -167,11 +176,24 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
           )}
           {tab === 'records' && <Records rows={rows} place={place} onPlace={setPicked} />}
           {tab === 'guards' && <Guards view={view} />}
-          {tab === 'output' && <pre class="output">{play?.output || 'Nothing has run yet.'}</pre>}
+          {tab === 'output' && (
+            <pre class="output">
+              {play?.output || 'Press Play: what the command line would print comes here.'}
+            </pre>
+          )}
         </div>
       </section>
     </div>
   )
+}
+
+/** The chart, once it has been loaded. */
+function LoadedChart(props: Parameters<typeof Chart>[0]) {
+  const [loaded, setLoaded] = useState<{ Chart: typeof Chart } | null>(null)
+  useEffect(() => {
+    void import('./chart.tsx').then((chart) => setTimeout(() => setLoaded(chart)))
+  }, [])
+  return loaded === null ? <div class="picture" /> : <loaded.Chart {...props} />
 }
 
 /** What a run that rests waits for. */
@@ -221,7 +243,9 @@ function LogField({ onLog }: { onLog: (text: string) => void }) {
       <summary>Look at a log</summary>
       <div class="log-field">
         <label>
-          What <code>statewright sessions show ID --json</code> prints. It stays in this page.
+          <span>
+            Paste what <code>statewright sessions show ID --json</code> prints. It stays in this page.
+          </span>
           <textarea rows={6} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
         </label>
         <button type="button" onClick={() => onLog(text)}>

@@ -8,6 +8,7 @@ import {
   openaiChat,
   type Run,
   StatewrightError,
+  type StoreError,
 } from '../../../src/index.js'
 import { parseScenario, type Scenario } from '../../../src/rehearsal/scenario.js'
 import { RehearsalError } from '../../../src/rehearsal/errors.js'
@@ -162,7 +163,8 @@ export class Play {
   /** Adds the records of a log that was pasted. */
   async show(records: readonly LogRecord[]): Promise<void> {
     await this.fold.addRecords(records)
-    this.problem = this.fold.problem?.message ?? null
+    const { problem } = this.fold
+    this.problem = problem && describeLogProblem(problem, this.fold.head)
   }
 
   /** The session after one record; null without records. */
@@ -215,6 +217,14 @@ export class Play {
     if (records.length > 0) await this.fold.addRecords(records)
     this.#changed()
   }
+}
+
+/** Why a log is not shown whole. What the store advises is for those who keep the session. */
+function describeLogProblem({ code, message }: StoreError, head: number): string {
+  if (code !== 'corrupt_log') return message
+  const [, why = message] = /^The log of session '[^']*': (.+?)\. /.exec(message) ?? []
+  const shown = head > 0 ? `The records up to ${head} are shown.` : 'None of its records can be shown.'
+  return `This log is damaged: ${why}. ${shown}`
 }
 
 export type ForkEdit = { message: string; content: string } | { call: string; result: string }

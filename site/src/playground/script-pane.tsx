@@ -1,9 +1,10 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { createEditor, type Editor } from './editor.ts'
+import type { Editor } from './editor.ts'
 import { type Draft, examples, guardPresets } from './examples.ts'
 import { lineOf, type Mark } from './json-places.ts'
 import type { Endpoint, Faults } from './play.ts'
 import { scriptSchema, settingsSchema } from './schemas.ts'
+import { tools } from './tools.ts'
 
 interface ScriptPaneProps {
   draft: Draft
@@ -12,6 +13,8 @@ interface ScriptPaneProps {
   onDraft: (draft: Draft) => void
   onEndpoint: (endpoint: Endpoint | null) => void
 }
+
+const toolNames = tools.map(({ name }) => name)
 
 /** What is played: the words of a person, the script of the model, and the settings of the agent. */
 export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: ScriptPaneProps) {
@@ -27,8 +30,8 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
         <select
           value={isExample}
           onChange={({ currentTarget }) => {
-            const { name: _name, ...chosen } = examples[Number(currentTarget.value)] ?? { name: '', ...draft }
-            onDraft(chosen)
+            const chosen = examples[Number(currentTarget.value)] ?? draft
+            onDraft({ input: chosen.input, script: chosen.script, settings: chosen.settings })
           }}
         >
           {isExample < 0 && <option value={-1}>Your own</option>}
@@ -39,6 +42,7 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
           ))}
         </select>
       </label>
+      {isExample >= 0 && <p class="hint">{examples[isExample]?.watch}</p>}
       <label>
         You say
         <textarea
@@ -49,7 +53,7 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
       </label>
       {endpoint === null ? (
         <JsonField
-          label="The model answers (JSON)"
+          label="The model answers, turn by turn (JSON)"
           text={script}
           marks={faults.script}
           schema={scriptSchema}
@@ -58,6 +62,10 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
       ) : (
         <p class="hint">An endpoint of yours answers. The script waits.</p>
       )}
+      <p class="hint">
+        The model can call {toolNames.slice(0, -1).join(', ')} and {toolNames.at(-1)}, which needs your
+        approval.
+      </p>
       <label>
         Guards to try
         <select
@@ -99,23 +107,32 @@ function JsonField({ label, text, marks, schema, onText }: JsonFieldProps) {
   const editor = useRef<Editor | null>(null)
   const listener = useRef(onText)
   listener.current = onText
+  const latest = useRef({ text, marks })
+  latest.current = { text, marks }
   useEffect(() => {
-    if (box.current === null || editor.current) return
-    editor.current = createEditor({
-      parent: box.current,
-      label,
-      text,
-      schema,
-      onChange: (next) => listener.current(next),
+    // The page is there before its editors are, and listens to the reader between one and the next.
+    void import('./editor.ts').then(async ({ createEditor }) => {
+      await new Promise((resolve) => setTimeout(resolve))
+      if (box.current === null || editor.current) return
+      box.current.replaceChildren()
+      editor.current = createEditor({
+        parent: box.current,
+        label,
+        text: latest.current.text,
+        schema,
+        onChange: (next) => listener.current(next),
+      })
+      editor.current.setMarks(latest.current.marks)
     })
-    editor.current.setMarks(marks)
   }, [])
   useEffect(() => editor.current?.setText(text), [text])
   useEffect(() => editor.current?.setMarks(marks), [marks])
   return (
     <div class="field">
       <span class="name">{label}</span>
-      <div class="editor" ref={box} />
+      <div class="editor" ref={box}>
+        <pre class="unread">{text}</pre>
+      </div>
       <ul class="faults" aria-live="polite">
         {marks.map(({ from, message }) => (
           <li key={`${from}${message}`}>

@@ -10,7 +10,13 @@ interface TranscriptProps {
 
 /** The conversation at a moment, with what may be changed in it. */
 export function Transcript({ view, onEdit }: TranscriptProps) {
-  if (view === null || view.transcript.length === 0) return <p class="empty">Nothing has been said yet.</p>
+  if (view === null || view.transcript.length === 0)
+    return (
+      <p class="empty">
+        Press Play: the conversation comes here. Then change what you said or what a tool returned, and see
+        what would have happened: “What if…”
+      </p>
+    )
   return (
     <ol class="transcript">
       {view.transcript.map(({ id, role, text, reasoning, calls, marks }) => (
