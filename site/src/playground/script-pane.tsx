@@ -111,7 +111,8 @@ function JsonField({ label, text, marks, schema, onText }: JsonFieldProps) {
   latest.current = { text, marks }
   useEffect(() => {
     // The page is there before its editors are, and listens to the reader between one and the next.
-    void import('./editor.ts').then(async ({ createEditor }) => {
+    const load = async (): Promise<void> => {
+      const { createEditor } = await import('./editor.ts')
       await new Promise((resolve) => setTimeout(resolve))
       if (box.current === null || editor.current) return
       box.current.replaceChildren()
@@ -123,7 +124,8 @@ function JsonField({ label, text, marks, schema, onText }: JsonFieldProps) {
         onChange: (next) => listener.current(next),
       })
       editor.current.setMarks(latest.current.marks)
-    })
+    }
+    void load()
   }, [])
   useEffect(() => editor.current?.setText(text), [text])
   useEffect(() => editor.current?.setMarks(marks), [marks])
