@@ -43,6 +43,9 @@ async function openPlayground(
   })
   await page.goto(`${served.url}playground/${hash}`)
   await button('Play').waitFor()
+  // What is loaded later moves what is below it: a click would miss.
+  await page.locator('.picture svg').waitFor()
+  await page.locator('.cm-content').nth(1).waitFor()
 }
 
 const button = (name: string) => page.getByRole('button', { name, exact: true })
