@@ -16,6 +16,7 @@ const sample = [
   'with every shield',
   'interactive',
   'asking about interrupted calls',
+  'with sleep',
 ]
 const { inputs } = agentSpace()
 const paths = runsAll
