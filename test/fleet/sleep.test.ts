@@ -84,6 +84,40 @@ test.each([
   expect(processes.flatMap(({ errors }) => errors)).toEqual([])
 })
 
+test('a run that is looked at again and again, with a message for its next turn, is woken when its time has come', async () => {
+  const { hosts, asked, open, stateOf } = setUp()
+  const { agent, agents, scheduler } = open('one')
+  void agent.run('Go.', { session: 's' }).result
+  await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
+  await agent.tell('s', { type: 'message', when: 'next', input: 'And then?' })
+  scheduler.start()
+  for (let i = 0; i < 7; i += 1) {
+    void runSession(agents, { session: 's' })
+    // oxlint-disable-next-line no-await-in-loop -- one look after the other
+    await hosts.pass(10 * minute)
+  }
+  expect(stateOf('s').state).toBe('COMPLETED')
+  expect(asked[1]?.at).toBeLessThanOrEqual(start + hour + minute)
+})
+
+test('a scheduler whose store leaves one question unanswered asks again', async () => {
+  const { hosts, shared, open, stateOf } = setUp()
+  const { agent, scheduler, errors } = open('one')
+  const { listDue } = shared.timers
+  let questions = 0
+  shared.timers.listDue = (options) => {
+    questions += 1
+    return questions === 2 ? (new Promise(() => undefined) as never) : listDue(options)
+  }
+  scheduler.start()
+  void agent.run('Go.', { session: 's' }).result
+  await hosts.pass(hour + minute)
+  expect(stateOf('s').state).toBe('COMPLETED')
+  expect(errors).toEqual([
+    expect.objectContaining({ code: 'store_unavailable', message: expect.stringContaining('listDue') }),
+  ])
+})
+
 test('a process dies as the run falls asleep, and another one wakes it', async () => {
   const { hosts, shared, asked, open, stateOf } = setUp()
   const { agent, host } = open('first')

@@ -2,15 +2,17 @@ import { createAgent } from '../../src/core/agent/agent.js'
 import type { Agent, AgentOptions } from '../../src/core/agent/agent-options.js'
 import type { Clock } from '../../src/core/base/clock.js'
 import { StatewrightError } from '../../src/core/base/errors.js'
+import { defineAgents } from '../../src/core/drive/define-agents.js'
 import type { RunSessionOptions } from '../../src/core/drive/drive-options.js'
 import { runSession } from '../../src/core/drive/drive.js'
 import type { SessionResult } from '../../src/core/drive/drive-rest.js'
+import { createScheduler } from '../../src/fleet/index.js'
 import type { Faults } from './faults.js'
 import { createModel } from './model.js'
 import { connect } from './network.js'
 import type { Plan } from './plan.js'
 import type { SharedStore } from './shared-store.js'
-import { createTools, type Effects } from './tools.js'
+import { createNap, createTools, type Effects } from './tools.js'
 import { beginning, type Life, type World } from './world.js'
 
 /** What all processes share. */
@@ -116,20 +118,27 @@ export class Host {
     }
     this.#stop = new AbortController()
     if (this.#lives > 1) world.trouble(this.life.name, 'begins')
-    this.agent = this.#createAgent()
+    const clock = this.#createClock()
+    this.agent = this.#createAgent(clock)
     if (this.#number > 0) this.#lookLater(this.life, this.#stop.signal)
+    if (this.#number > 0 && this.#stage.plan.agent.naps) this.#wakeSleepers(clock)
   }
 
-  #createAgent(): Agent {
-    const { world, plan, faults, shared, effects } = this.#stage
+  #createClock(): Clock {
+    const { world } = this.#stage
     const { life } = this
     const bornAt = world.time
-    const clock: Clock = {
+    return {
       now: () => beginning + world.time + this.#skew,
       elapsed: () => world.time - bornAt,
       setTimeout: (fn, ms) => world.after(ms, life, fn),
       clearTimeout: (due) => world.forget(due),
     }
+  }
+
+  #createAgent(clock: Clock): Agent {
+    const { world, plan, faults, shared, effects } = this.#stage
+    const { life } = this
     const { stream, maxSteps, timeoutMs, tokenBudget, onInterrupted, concurrency, research } = plan.agent
     const options: AgentOptions = {
       model: createModel(world, life, { plan, faults, shared }),
@@ -144,7 +153,8 @@ export class Host {
       guardrails: { progress: null, emptyAnswer: null },
     }
     const { store: _store, ...ofChild } = options
-    const tools = createTools(world, life, { effects, faults, options: ofChild, research })
+    const nap = plan.agent.naps ? createNap(world, clock) : null
+    const tools = createTools(world, life, { effects, faults, options: ofChild, research, nap })
     return createAgent({ ...options, tools }) as Agent
   }
 
@@ -159,10 +169,33 @@ export class Host {
     world.after(world.between(`looks ${this.#number}`, 0, 2000), life, look)
   }
 
+  /** As processes do that have a scheduler. */
+  #wakeSleepers(clock: Clock): void {
+    const { world } = this.#stage
+    const { life } = this
+    const { signal } = this.#stop
+    const scheduler = createScheduler(defineAgents({ own: this.agent }), {
+      clock,
+      pollMs: 5000,
+      run: ({ session }) => this.#work(session, life, signal),
+      onError: (error) => world.tell(life.name, `cannot wake: ${String(error).slice(0, 80)}`),
+    })
+    world.after(world.between(`looks ${this.#number}`, 0, 5000), life, () => {
+      if (!signal.aborted) scheduler.start()
+    })
+    signal.addEventListener('abort', () => void scheduler.stop())
+  }
+
   async #drive(session: string, life: Life, signal: AbortSignal): Promise<void> {
+    // What went wrong is told.
+    await this.#work(session, life, signal).catch(() => undefined)
+  }
+
+  async #work(session: string, life: Life, signal: AbortSignal): Promise<SessionResult> {
     const { world, plan, nextOptions, onRest } = this.#stage
     const { maxRetryWaitMs } = plan.agent
-    life.working.set(session, {})
+    const own = {}
+    if (!life.working.has(session)) life.working.set(session, own)
     const options = nextOptions(session)
     world.tell(
       life.name,
@@ -176,22 +209,24 @@ export class Host {
         ...(maxRetryWaitMs !== null && { maxRetryWaitMs }),
         ...options,
       })
-      if (!life.isAlive) return
+      if (!life.isAlive) return rest
       world.tell(
         life.name,
         `${session} rests: ${rest.state} ${rest.reason ?? ''}${rest.stopped ? ', stopped' : ''} at ${rest.head}`,
       )
       onRest(session, rest)
+      return rest
     } catch (error) {
-      if (!life.isAlive) return
+      if (!life.isAlive) throw error
       const code = error instanceof StatewrightError ? error.code : ''
       world.tell(life.name, `runSession(${session}) fails: ${code}`)
       if (code === '' || neverSeen.includes(code))
         world.break(
           `runSession(${session}) fails with ${error instanceof Error ? error.stack : String(error)}`,
         )
+      throw error
     } finally {
-      life.working.delete(session)
+      if (life.working.get(session) === own) life.working.delete(session)
     }
   }
 }

@@ -100,9 +100,10 @@ function answer({ seed, agent }: Plan, session: string, { messages }: ModelReque
   const draw = (what: string, i = 0): number => drawOf(seed, session, turn, what, i)
   if (steps >= mostSteps || draw('ends') < (steps === 0 ? 0.1 : 0.35))
     return { ...plain, text: `Done with ${session}.` }
+  const naps = agent.naps ? ['nap', 'nap'] : []
   const names = isChild
-    ? ['look', 'send', 'book']
-    : ['look', 'pay', 'pay', 'send', 'send', 'book', ...(agent.research ? ['research'] : [])]
+    ? ['look', 'send', 'book', ...naps]
+    : ['look', 'pay', 'pay', 'send', 'send', 'book', ...(agent.research ? ['research'] : []), ...naps]
   const calls = 1 + Math.floor(draw('calls') * 3)
   // The same call may be made again: under the same id, and with the same arguments.
   const number = draw('again') < 0.3 ? 0 : turn

@@ -1,5 +1,6 @@
 import type { Lease, LogRecord, SessionStore, SessionSummary } from '../../src/core/sessions/store/store.js'
 import type { AppendOptions } from '../../src/core/sessions/store/store.js'
+import type { SessionTimers } from '../../src/core/sessions/store/timers.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
 import type { Faults } from './faults.js'
 import type { Plan, Point } from './plan.js'
@@ -87,6 +88,26 @@ export function connect(
   }
 
   const { store } = shared
+  const { timers } = store
+  const connectedTimers: SessionTimers = {
+    get: (id) => ask('timers', `looks at the timer ${id}`, () => timers.get(id)),
+    set: (given) => ask('timers', `sets ${given.map(({ id }) => id).join(', ')}`, () => timers.set(given)),
+    listDue: (options) =>
+      ask(
+        'timers',
+        'asks what is due',
+        () => timers.listDue(options),
+        (due) => due.timers.map(({ id }) => id).join(', ') || 'nothing',
+      ),
+    list: (options) => ask('timers', 'lists timers', () => timers.list(options)),
+    move: (step) =>
+      ask(
+        'timers',
+        `${step.to === null ? 'removes' : 'moves'} ${step.id}`,
+        () => timers.move(step),
+        (isMoved) => (isMoved ? 'ok' : 'it is elsewhere'),
+      ),
+  }
   const connected: SessionStore = {
     acquire: (session, options) =>
       ask('acquire', `acquires ${session}`, () => shared.acquire(life, session, options)),
@@ -122,6 +143,7 @@ export function connect(
     list: (options) => ask('get', 'lists sessions', () => store.list(options)),
     delete: (session) => ask('get', `deletes ${session}`, () => store.delete(session)),
     close: () => undefined,
+    timers: connectedTimers,
     inbox: {
       put: (session, text) =>
         ask(

@@ -58,7 +58,8 @@ export class People {
   #say({ session: number, desk, what, twice }: Saying): void {
     const { world } = this.#stage
     const [session, id] = [`s${number}`, `say-${(this.#said += 1)}`]
-    const message = toMessage(what, id)
+    const message: SessionMessage =
+      what === 'sleep' ? { type: 'resume', at: world.now + 120_000 } : toMessage(what, id)
     const attempt = (): void => void this.tell(this.#desk(desk), session, message)
     attempt()
     // What has an id may be said again; nothing else is.
@@ -109,6 +110,8 @@ export class People {
         world.after(0, life, () => void agent.replay(session).then(resolve, reject))
       })
       if (run?.state === 'PAUSED') {
+        // Whoever sleeps is mostly let sleep.
+        if (run.wakeAt !== undefined && (world.isCalm || world.draw('people') < 0.8)) return
         if (world.isCalm || world.draw('people') < 0.7) await this.tell(desk, session, { type: 'resume' })
       } else if (run?.state === 'WAITING_FOR_INPUT') {
         for (const call of run.pending) this.#answer(desk, { session, call, at: seq })
@@ -170,7 +173,7 @@ export class People {
   }
 }
 
-function toMessage(what: Saying['what'], id: string): SessionMessage {
+function toMessage(what: Exclude<Saying['what'], 'sleep'>, id: string): SessionMessage {
   switch (what) {
     case 'steer':
       return { type: 'steer', text: id }
@@ -188,5 +191,5 @@ function inWords(message: SessionMessage): string {
   if ('callId' in message) return `${message.type} ${message.callId}`
   if (message.type === 'message') return `${message.messageId} (${message.when})`
   if (message.type === 'steer') return `steer ${message.text}`
-  return message.type
+  return message.type === 'resume' && message.at !== undefined ? 'sleep' : message.type
 }

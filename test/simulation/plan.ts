@@ -13,6 +13,7 @@ export const points = [
   'inbox',
   'remove',
   'unread',
+  'timers',
   'request',
   'effect',
 ] as const
@@ -58,7 +59,7 @@ export interface Saying {
   at: number
   session: number
   desk: number
-  what: 'steer' | 'cancel' | 'pause' | 'resume' | 'next' | 'now'
+  what: 'steer' | 'cancel' | 'pause' | 'resume' | 'sleep' | 'next' | 'now'
   /** Says it again, under the same id, whether the first time was heard or not. */
   twice: boolean
 }
@@ -97,6 +98,8 @@ export interface Plan {
     onInterrupted: 'result' | 'approval'
     concurrency: number
     research: boolean
+    /** Whether a tool lets its run sleep, and a scheduler in each process wakes it. */
+    naps?: boolean
     /** Whether a wait before a retry is left to another call. */
     maxRetryWaitMs: number | null
   }
@@ -110,8 +113,45 @@ export const calmAt = 240_000
 
 const minutes = 60_000
 
-/** The story of a seed. */
+/** The story of a seed: some are of runs that sleep. */
 export function createPlan(seed: number): Plan {
+  const plan = createWakefulPlan(seed)
+  const next = chance(createHash(seed, 'naps'))
+  return next() < 0.15 ? addNaps(plan, next) : plan
+}
+
+/** Clocks differ by a minute then, and jump by two: a date is a date of the clock of whoever has set it. */
+function addNaps(plan: Plan, next: () => number): Plan {
+  const below = (most: number): number => Math.floor(next() * most)
+  const toSeconds = (ms: number): number => Math.round(ms / 60)
+  const faults = plan.faults.map((one) => (one.kind === 'jump' ? { ...one, ms: toSeconds(one.ms) } : one))
+  const ofTimers = (): Fault => {
+    const nth = 1 + below(6)
+    return next() < 0.5
+      ? { kind: 'store', point: 'timers', nth, how: losses[below(losses.length)] as Loss }
+      : {
+          kind: 'kill',
+          when: { point: 'timers', nth, phase: next() < 0.5 ? 'before' : 'after' },
+          ms: 5000,
+        }
+  }
+  const sleep = (): Saying => ({
+    at: below(calmAt * 0.5),
+    session: 1 + below(plan.sessions),
+    desk: below(plan.processes + 1),
+    what: 'sleep',
+    twice: false,
+  })
+  return {
+    ...plan,
+    skews: plan.skews.map(toSeconds),
+    agent: { ...plan.agent, naps: true },
+    faults: [...faults, ...Array.from({ length: below(3) }, ofTimers)],
+    sayings: [...plan.sayings, ...Array.from({ length: below(3) }, sleep)],
+  }
+}
+
+function createWakefulPlan(seed: number): Plan {
   const next = chance(createHash(seed, 'plan'))
   const below = (most: number): number => Math.floor(next() * most)
   const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)] as Item

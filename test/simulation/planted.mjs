@@ -51,7 +51,7 @@ export const planted = [
   },
   {
     name: 'the lease is given back while a run works',
-    seed: 4,
+    seed: 20,
     patches: [
       {
         file: log,
@@ -172,6 +172,33 @@ export const planted = [
     seed: 423,
     patches: [
       { file: log, find: 'if (isWorkState(run.context.state)) this.markRunning(run.context)', put: '' },
+    ],
+  },
+  {
+    name: 'a run is woken before its time',
+    seed: 17,
+    patches: [
+      {
+        file: 'src/core/drive/sleeping-run.ts',
+        find: "return state === 'PAUSED' && wakeAt !== null && wakeAt > now",
+        put: 'return state === null && wakeAt === now',
+      },
+      {
+        file: 'src/core/drive/sleeping-run.ts',
+        find: "return state === 'PAUSED' && wakeAt !== null && wakeAt <= now",
+        put: "return state === 'PAUSED' && wakeAt !== null && now > 0",
+      },
+    ],
+  },
+  {
+    name: 'a run that sleeps sleeps anew each time that it is looked at',
+    seed: 150,
+    patches: [
+      {
+        file: log,
+        find: 'if (context.wakeAt === null || isNews) this.setSummary(context)',
+        put: 'if (context.wakeAt === null || typeof isNews) this.setSummary(context)',
+      },
     ],
   },
   {

@@ -11,6 +11,9 @@ import type { Life, World } from './world.js'
 /** How long the last fault has to be over before everything has come to rest, in milliseconds. */
 const unrest = 75_000
 
+/** How much later than it happens a sleep may reach the store, in milliseconds. */
+const wakeSlackMs = 60_000
+
 /** Who may write to a session, as its store has said. */
 interface Grant {
   token: string
@@ -43,6 +46,8 @@ export class SharedStore {
   readonly #grants = new Map<string, Grant>()
   /** Who has written to each session last. */
   readonly #writers = new Map<string, Life>()
+  /** Which sessions sleep: since when by true time, and for how long by the log. */
+  readonly #sleepers = new Map<string, { since: number; ms: number; wakeAt: number }>()
 
   constructor(world: World) {
     this.#world = world
@@ -112,9 +117,33 @@ export class SharedStore {
     })
     if (answer?.released) this.#grants.delete(session)
     if (words.includes('RESUMED')) this.#checkTakeover(life, session)
+    this.#checkSleep(session, records, summary)
     this.#writers.set(session, life)
     if (summary) this.#checkCancels(session, view, grant, summary)
     return { answer, words }
+  }
+
+  /** Nobody but people wakes a run before its time: neither by the time of its log, nor by true time. */
+  #checkSleep(session: string, records: readonly LogRecord[], summary: SessionSummary | undefined): void {
+    const world = this.#world
+    const sleeper = this.#sleepers.get(session)
+    // A sub-agent is woken with the run that it works for.
+    if (session.includes(':')) return
+    for (const { data, at } of records) {
+      const { event } = JSON.parse(data) as { event?: { type: string; inbox?: number } }
+      if (!sleeper || event?.type !== 'RESUME' || event.inbox !== undefined) continue
+      const slept = world.time - sleeper.since
+      if (at < sleeper.wakeAt)
+        world.break(`${session} is woken at ${at}, and sleeps until ${sleeper.wakeAt}.`)
+      else if (slept < sleeper.ms - wakeSlackMs)
+        world.break(`${session} is woken after ${slept} ms, of ${sleeper.ms}.`)
+    }
+    const last = records.at(-1)
+    if (!last || !summary) return
+    const { wakeAt } = summary
+    if (wakeAt === undefined) this.#sleepers.delete(session)
+    else if (wakeAt !== sleeper?.wakeAt)
+      this.#sleepers.set(session, { since: world.time, ms: wakeAt - last.at, wakeAt })
   }
 
   /** A run is taken over only from a process that is gone, asleep or stopped, or cannot reach its store. */

@@ -59,6 +59,7 @@ function listSimpler(plan: Plan): Simpler[] {
     (now) => ({ ...now, store: { ...now.store, sync: true } }),
     (now) => ({ ...now, manner: { ...now.manner, rejects: 0, edits: 0, twice: 0, loose: 0 } }),
     (now) => ({ ...now, agent: { ...now.agent, research: false } }),
+    (now) => ({ ...now, agent: { ...now.agent, naps: false } }),
     (now) => ({
       ...now,
       agent: { ...now.agent, stream: false, tokenBudget: 0, timeoutMs: 0, maxRetryWaitMs: null },

@@ -1,4 +1,6 @@
 import { createAgent } from '../../src/core/agent/agent.js'
+import type { Clock } from '../../src/core/base/clock.js'
+import { sleepUntil } from '../../src/core/tools/sleep-until.js'
 import { defineTool } from '../../src/core/tools/define-tool.js'
 import type { Tool, ToolExecution } from '../../src/core/tools/tool.js'
 import type { AgentOptions } from '../../src/core/agent/agent-options.js'
@@ -61,6 +63,18 @@ export class Effects {
   }
 }
 
+/** Lets the run sleep for some minutes, by the clock of its process. */
+export function createNap(world: World, clock: Clock): Tool {
+  return defineTool({
+    name: 'nap',
+    description: 'Waits.',
+    input: { type: 'object' },
+    readOnly: true,
+    polling: true,
+    execute: () => sleepUntil(clock.now() + world.between('naps', 90_000, 300_000)),
+  }) as Tool
+}
+
 /** The tools of one life of a process. */
 export function createTools(
   world: World,
@@ -70,7 +84,8 @@ export function createTools(
     faults,
     options,
     research,
-  }: { effects: Effects; faults: Faults; options: AgentOptions; research: boolean },
+    nap,
+  }: { effects: Effects; faults: Faults; options: AgentOptions; research: boolean; nap: Tool | null },
 ): Tool[] {
   const tool = (
     name: string,
@@ -103,6 +118,7 @@ export function createTools(
     tool('pay', { needsApproval: true }),
     tool('send', {}),
     tool('book', { idempotent: true }),
+    ...(nap ? [nap] : []),
   ]
   if (!research) return own
   const child = createAgent({ ...options, tools: own.filter(({ name }) => name !== 'pay') } as AgentOptions)

@@ -59,6 +59,8 @@ export class SessionLog implements Journal {
   /** A write is under way that gives the session free: the lease may be gone before its answer is here. */
   #isReleasing = false
   #head: number
+  /** The last record that was there when the session was taken. */
+  readonly #foundHead: number
   /** The last record that was written, by its checksum: the log is ours as long as it still ends with it. */
   #last: { seq: number; check: string }
   /** The last record that is known to be durable. */
@@ -96,6 +98,7 @@ export class SessionLog implements Journal {
     this.#holder = holder
     this.facts = new CurrentFacts(folded, parts)
     this.#head = folded.head
+    this.#foundHead = folded.head
     this.#written = folded.head
     this.#last = { seq: folded.head, check: folded.check }
     this.#snapshotSize = folded.snapshotSize
@@ -283,8 +286,11 @@ export class SessionLog implements Journal {
   rest(context: AgentContext): Promise<void> | undefined {
     if (this.#failure) return Promise.reject(this.#failure)
     if (!this.#lease.isHeld && this.#pending.length === 0) return undefined
+    // A run that sleeps as it was found is listed already. To write that again would say that its last record is of now, and it would
+    // sleep anew each time.
+    const isNews = this.#head > this.#foundHead || this.#isListedAsRunning
+    if (context.wakeAt === null || isNews) this.setSummary(context)
     this.#isListedAsRunning = false
-    this.setSummary(context)
     this.#mayRelease = true
     return this.flush()?.finally(() => this.#releaseAtRest()) ?? this.#releaseAtRest()
   }
