@@ -169,7 +169,7 @@ export const planted = [
   },
   {
     name: 'a list learns later that a run is at work',
-    seed: 423,
+    seed: 1211,
     patches: [
       { file: log, find: 'if (isWorkState(run.context.state)) this.markRunning(run.context)', put: '' },
     ],
