@@ -60,6 +60,9 @@ async function takenUp(store: SyncSessionStore) {
   for (let i = 0; i < 20; i += 1) await settled()
 }
 
+/** When each record of the session was made, in their order. */
+const readTimes = (store: SyncSessionStore): number[] => store.read('s').map(({ at }) => at)
+
 const outage = { kind: 'rate_limit', code: 'http_429', status: 429, retryAfterMs: 8000 } as const
 
 const skews = fc.array(fc.integer({ min: -12 * hour, max: 12 * hour }), { minLength: 3, maxLength: 3 })
@@ -199,6 +202,48 @@ it('the time of a run never goes back, whichever host hears the answer that it w
     { numRuns: 12 },
   )
 }, 60_000)
+
+it('the next run of a session begins no moment before the last record, on whichever host', async () => {
+  await fc.assert(
+    fc.asyncProperty(skews, async (ahead) => {
+      const machines = new Machines()
+      const store = memoryStore({ now: () => machines.now })
+      for (const skew of ahead) {
+        const model = new ManualModel()
+        const agent = createAgent({ model, store, clock: machines.host(() => skew) })
+        const run = agent.run('Go.', { session: 's' })
+        // oxlint-disable-next-line no-await-in-loop -- one run after the other
+        await asked(model, 1)
+        model.pending?.answer({ text: 'Done.' })
+        // oxlint-disable-next-line no-await-in-loop -- as above
+        expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+      }
+      const times = readTimes(store)
+      expect(times).toEqual([...times].sort((a, b) => a - b))
+      expect(checkSessionLog(store.read('s'))).toBeNull()
+    }),
+    { numRuns: 12 },
+  )
+})
+
+it('a clock that moves on while a run begins puts none of its events before its start', async () => {
+  let now = start
+  const timers = new SimulatedClock()
+  const clock: Clock = {
+    // A wall clock in whole milliseconds whose next one is always near: no time has passed by the steady one.
+    now: () => (now += 1),
+    elapsed: () => 0.2,
+    setTimeout: (fire, ms) => timers.setTimeout(fire, ms),
+    clearTimeout: (id) => timers.clearTimeout(id as number),
+  }
+  const store = memoryStore()
+  const model = new ManualModel()
+  const run = createAgent({ model, store, clock }).run('Go.', { session: 's' })
+  await asked(model, 1)
+  model.pending?.answer({ text: 'Done.' })
+  expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+  expect(checkSessionLog(store.read('s'))).toBeNull()
+})
 
 it('a failed request is made again no millisecond before its time, although timers may fire one early', async () => {
   const timers = new SimulatedClock()

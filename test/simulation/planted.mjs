@@ -110,8 +110,8 @@ export const planted = [
     patches: [
       {
         file: 'src/core/sessions/open-session.ts',
-        find: "if (run?.status !== 'active') return undefined",
-        put: "if (run?.status !== 'active' || at) return undefined",
+        find: "if (run?.status !== 'active') return Math.max(at, clock.now())",
+        put: 'return clock.now()',
       },
     ],
   },

@@ -68,18 +68,18 @@ function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
 const maxSkewMs = 86_400_000
 
 /**
- * The time at which a run goes on in this process, by the clock of the process that left it. A host whose clock is wrong
- * would otherwise take the deadline for past, or wait hours before a retry. The clock of the store, which all hosts share,
- * says how much time has passed since then; a store without a clock leaves that to our own clock, and the time is never
- * before the last record. Undefined: the run has ended.
+ * The time at which a run begins or goes on in this process: never before the last record. One that goes on takes the clock
+ * of the process that left it. A host whose clock is wrong would otherwise take the deadline for past, or wait hours before
+ * a retry. The clock of the store, which all hosts share, says how much time has passed since then; a store without a clock
+ * leaves that to our own clock.
  */
 async function getResumeTime(
   store: SessionStore,
   lease: Lease,
   { run, at }: FoldedSession,
   clock: Clock,
-): Promise<number | undefined> {
-  if (run?.status !== 'active') return undefined
+): Promise<number> {
+  if (run?.status !== 'active') return Math.max(at, clock.now())
   const { state, attempt, wakeAt } = run.context
   const isTimed = isWorkState(state) || attempt > 1 || wakeAt !== null
   if (!isTimed) return Math.max(at, clock.now())

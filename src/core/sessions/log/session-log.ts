@@ -31,8 +31,7 @@ export interface SessionLogParts extends FirstFacts {
   clock: Clock
   /** Who writes, in words for people. */
   holder: string
-  /** See `getResumeTime`. */
-  resumesAt?: number | undefined
+  resumesAt: number
 }
 
 /**
@@ -45,8 +44,8 @@ export class SessionLog implements Journal {
   /** What people and programs have left for the session, wherever they are. */
   readonly inbox: InboxReader
   readonly store: SessionStore
-  /** The time at which a run goes on that another process has left, by the clock of that process. */
-  readonly resumesAt: number | undefined
+  /** The time at which the run begins or goes on here. */
+  readonly resumesAt: number
   /** The time of the last record. */
   #at: number
   readonly #clock: Clock
@@ -223,9 +222,10 @@ export class SessionLog implements Journal {
     })
   }
 
-  /** By the time of the run, where the entry is of a run. */
+  /** By the time of the run, where the entry is of a run: no record is before the one that it follows. */
   #getRecordTime(entry: RecordContent): number {
     if (entry.type === 'snapshot') return this.#at
+    if (entry.type === 'start' || entry.type === 'opened') return Math.max(this.#at, this.resumesAt)
     return (entry.type === 'event' ? entry.event.now : undefined) ?? this.#clock.now()
   }
 
@@ -259,7 +259,7 @@ export class SessionLog implements Journal {
   flush(): Promise<void> | undefined {
     this.#isFlushDue = false
     if (this.#failure) return Promise.reject(this.#failure)
-    if (this.#writing) return this.#flushAfter(this.#writing)
+    if (this.#writing) return this.#writing.then(() => this.flush())
     if (this.#pending.length === 0 && this.#summary === undefined) return undefined
     try {
       const written = this.#writeAsHolder()
@@ -341,10 +341,6 @@ export class SessionLog implements Journal {
     }
     void this.#lease.release()
     throw takenOverError(this.sessionId)
-  }
-
-  #flushAfter(writing: Promise<void>): Promise<void> {
-    return writing.then(() => this.flush())
   }
 
   /** An answer that was given in the very moment of the rest comes when the session is free already. */
