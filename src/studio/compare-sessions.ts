@@ -1,12 +1,5 @@
-import type {
-  CompareChange,
-  CompareStep,
-  CompareView,
-  Decision,
-  RecordRow,
-  SessionView,
-  ShownMessage,
-} from './protocol.js'
+import type { CompareChange, CompareStep, CompareView } from './compare-view.js'
+import type { Decision, RecordRow, SessionView, ShownMessage } from './protocol.js'
 import type { SessionFold } from './session-fold.js'
 import { createTranscript, toShownText } from './shown-values.js'
 import { findToldInstructions } from './told-instructions.js'

@@ -10,13 +10,13 @@ import type { SessionCatalogue } from './session-catalogue.js'
 import type { ListRequest } from './routes.js'
 import { createChartView, countVisits, drawChart, type DrawnChart } from './chart-view.js'
 import { createCompareView } from './compare-sessions.js'
+import type { CompareView } from './compare-view.js'
 import type { SessionFold } from './session-fold.js'
 import type { SessionLibrary } from './session-library.js'
 import { createMomentView, type MomentOptions } from './moment-view.js'
 import { MomentPacker } from './pack-moments.js'
 import type {
   ChartView,
-  CompareView,
   EndView,
   ExportedSession,
   MomentView,

@@ -6,7 +6,8 @@ import {
   findFirstForkable,
   type WantedEdit,
 } from '../../src/studio/client/what-if.js'
-import type { CompareView, MomentView, SessionView } from '../../src/studio/protocol.js'
+import type { CompareView } from '../../src/studio/compare-view.js'
+import type { MomentView, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { rehearsedAgent } from './rehearsed.js'
 import { visit, type Visitor } from './visitor.js'

@@ -1,5 +1,6 @@
 import { useEffect, useMemo } from 'preact/hooks'
-import type { ChartView, CompareChange, CompareStep, CompareView, SessionView } from '../protocol.js'
+import type { CompareChange, CompareStep, CompareView } from '../compare-view.js'
+import type { ChartView, SessionView } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import { LongText } from './json-tree.js'
 import { WordDiff } from './word-diff.js'

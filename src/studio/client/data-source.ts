@@ -1,7 +1,7 @@
+import type { CompareView } from '../compare-view.js'
 import type {
   Answer,
   ChartView,
-  CompareView,
   Done,
   EndView,
   ExportedSession,
