@@ -162,6 +162,25 @@ describe('the playground', () => {
     assert.match(await where().innerText(), /WAITING_FOR_INPUT/)
   })
 
+  it('tries what would be when the run is over, for a result and for what was said', async () => {
+    await choose('Example', 'A person has to agree')
+    await button('Play').click()
+    await button('Approve').click()
+    await rests('COMPLETED')
+    await page.getByRole('button', { name: 'What if… the result of read_file were different' }).click()
+    await page.getByRole('textbox', { name: 'What if the result of read_file were' }).fill('It is due in May.')
+    await button('Run from here').click()
+    await button('Approve').waitFor()
+    assert.match(await page.locator('.transcript').innerText(), /It is due in May\./)
+    await button('Run 1').click()
+    await page.getByRole('button', { name: 'What if… what you said were different' }).click()
+    await page.getByRole('textbox', { name: 'What if what you said were' }).fill('Pay nothing.')
+    await button('Run from here').click()
+    await button('Approve').waitFor()
+    assert.match(await page.locator('.transcript').innerText(), /Pay nothing\./)
+    assert.equal(await page.getByRole('status').filter({ hasText: /no run/ }).count(), 0)
+  })
+
   it('cancels a model that never answers', async () => {
     await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "hang": true }] }')
     await button('Play').click()

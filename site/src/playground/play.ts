@@ -12,6 +12,8 @@ import {
 } from '../../../src/index.js'
 import { parseScenario, type Scenario } from '../../../src/rehearsal/scenario.js'
 import { RehearsalError } from '../../../src/rehearsal/errors.js'
+import { listRunSteps } from '../../../src/studio/client/run-steps.js'
+import { findEditPlace } from '../../../src/studio/client/what-if.js'
 import { createMomentView } from '../../../src/studio/moment-view.js'
 import type { MomentView } from '../../../src/studio/protocol.js'
 import { SessionFold } from '../../../src/studio/session-fold.js'
@@ -148,10 +150,11 @@ export class Play {
     })
   }
 
-  /** Begins another session at record `seq`, with one thing changed. */
-  async fork(seq: number, edit: ForkEdit, title: string): Promise<Play> {
+  /** Begins another session with one thing changed, which is seen at record `seen`. */
+  async fork(seen: number, edit: ForkEdit, title: string): Promise<Play> {
     if (this.#agent === null || this.#options === null)
       throw new Error('A log that was pasted is only looked at.')
+    const seq = await this.#findEditRecord(seen, edit)
     const id = await this.#agent.fork(this.#id, seq, { edit })
     const used = this.fold.rows.filter((row) => row.seq <= seq && isOutcome(this.fold, row.seq)).length
     const forked = new Play(title, id, { ...this.#options, start: this.#options.start + used }, this.#changed)
@@ -177,6 +180,21 @@ export class Play {
       notes: this.fold.notes,
       actions: [],
     })
+  }
+
+  /** The record at which a fork takes the edit: what came after it is played anew. */
+  async #findEditRecord(seen: number, edit: ForkEdit): Promise<number> {
+    const { rows } = this.fold
+    const load = async (at: number): Promise<MomentView | null> => this.view(rows[at]?.seq ?? 0)
+    const message = this.view(seen)?.transcript.find(({ id, calls }) =>
+      'message' in edit ? id === edit.message : calls.some((call) => call.id === edit.call),
+    )
+    if (message === undefined) return seen
+    const wanted = 'message' in edit ? { message: edit.message, text: edit.content } : edit
+    const place = rows.findIndex(({ seq }) => seq === seen)
+    const steps = listRunSteps({ rows, bars: [...this.fold.bars] })
+    const at = await findEditPlace({ edit: wanted, message }, { rows, steps, place, load })
+    return rows[at]?.seq ?? seen
   }
 
   async #follow(begin: () => Run | Promise<Run>): Promise<void> {
