@@ -136,7 +136,7 @@ whenBuilt('the statewright command', () => {
       if (text.includes('at work')) child.kill('SIGTERM')
     }
 
-    test('leaves a run at its next durable point, and the command that it names goes on with it', async () => {
+    longTest('leaves a run at its next durable point, and the command that it names goes on with it', async () => {
       const cwd = await folder({ 'play.json': paying, 'end.json': end, 'slow.mjs': slow(300) })
       const { code, err } = await run([...args, '--drain', '0', 'Go'], cwd, onWork)
       expect(err).toContain('the run was released and can be resumed.\nGo on with: statewright resume s')

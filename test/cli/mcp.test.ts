@@ -1,6 +1,7 @@
 import { reference } from '../mcp/support.js'
 import { asAsked, kept, says, toolsModule } from './kept.js'
 import { removeFolders } from './support.js'
+import { longTest } from '../support/extent.js'
 
 afterEach(removeFolders)
 
@@ -11,7 +12,7 @@ const everything = quoted(reference('everything'))
 const echo = { name: 'mcp-servers_everything_echo', arguments: { message: 'Hello' } }
 
 describe('--mcp', () => {
-  test('gives a run the tools of a server beside its own, and resume, too', async () => {
+  longTest('gives a run the tools of a server beside its own, and resume, too', async () => {
     const { run } = await kept({
       'play.json': { turns: [{ toolCalls: [{ id: 'm', name: 'send_mail' }, echo] }] },
       'end.json': {

@@ -96,7 +96,7 @@ whenBuilt('examples/coding-agent', () => {
     expect(await countComments(folder)).toBe(1)
   })
 
-  test('a person is shown each change, and says what to do instead', async () => {
+  longTest('a person is shown each change, and says what to do instead', async () => {
     const { code, out, folder } = await play([], answers('y', 'Keep the old error.'))
     expect({ code, asked: out.split('Do it?').length - 1 }).toEqual({ code: 0, asked: 2 })
     expect(out).toContain('Rejected by the user: Keep the old error.')

@@ -3,6 +3,7 @@ import { createBudget } from '../../src/fleet/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { buildFleet, type Child, startChild } from '../stores/child.js'
 import { makeFolder, removeFolder } from '../stores/folder.js'
+import { longTest } from '../support/extent.js'
 
 jest.setTimeout(60_000)
 
@@ -61,7 +62,7 @@ const start = (text: string): Child => {
   return child
 }
 
-test('four processes of 50 runs each, and one that was killed in its requests, never pay more than their budget', async () => {
+longTest('four processes of 50 runs each, and one that was killed in its requests, never pay more than their budget', async () => {
   const doomed = start(script(false))
   let lost = 0
   // It has 50 requests under way.

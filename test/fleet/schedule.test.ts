@@ -3,7 +3,7 @@ import { createAgent, defineAgents, memoryStore, type SessionStore } from '../..
 import { createScheduler, listSchedules, schedule, unschedule } from '../../src/fleet/index.js'
 import type { ScheduleOptions } from '../../src/fleet/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
-import { runsAll, sampled } from '../support/extent.js'
+import { longTest, runsAll, sampled } from '../support/extent.js'
 import { createOneCallModel } from '../support/manual-model.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { tool } from '../support/tools.js'
@@ -345,7 +345,7 @@ test('a schedule that is removed fires no more, and the session that it has begu
   expect(sent).toEqual(['report@2026-05-04T07:00:00Z'])
 })
 
-test('processes that are killed at any moment, and whose clocks differ, begin each firing exactly once', async () => {
+longTest('processes that are killed at any moment, and whose clocks differ, begin each firing exactly once', async () => {
   const moment = fc.record({
     after: fc.integer({ min: 0, max: 20_000 }),
     which: fc.nat(3),

@@ -2,7 +2,7 @@ import { createAgent, memoryStore, type Run, runSession, type SessionStore } fro
 import { tellAll } from '../../src/fleet/index.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
-import { runsAll } from '../support/extent.js'
+import { longTest, runsAll } from '../support/extent.js'
 
 const acme = { tags: { tenant: 'acme' } }
 
@@ -128,7 +128,7 @@ const answering = () => {
   return model
 }
 
-test('more sessions than a page are all told, while they move in the list', async () => {
+longTest('more sessions than a page are all told, while they move in the list', async () => {
   const store = memoryStore()
   const agent = createAgent({ model: answering(), store, tools: [], interactive: true })
   const count = runsAll ? 603 : 203

@@ -9,6 +9,7 @@ import { createToolSet } from '../../src/core/tools/tool-set.js'
 import { played, stage, textOf } from '../support/play.js'
 import { call, calls, text, tool } from '../support/tools.js'
 import { odd, open, reference } from './support.js'
+import { longTest } from '../support/extent.js'
 
 const done = text('Done.')
 
@@ -76,7 +77,7 @@ describe('an agent with the reference server of everything', () => {
 })
 
 describe('an agent with the reference server of files', () => {
-  it('reads and writes in its folder, asks a person where it is told to, and is refused elsewhere', async () => {
+  longTest('reads and writes in its folder, asks a person where it is told to, and is refused elsewhere', async () => {
     const folder = await realpath(await mkdtemp(join(tmpdir(), 'mcp-')))
     try {
       await mkdir(join(folder, 'notes'))

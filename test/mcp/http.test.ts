@@ -1,6 +1,7 @@
 import { classifyToolError } from '../../src/core/tools/classify-tool-error.js'
 import { httpServer, json, sse } from './http-server.js'
 import { failureOf, open, use } from './support.js'
+import { longTest } from '../support/extent.js'
 
 const ok = { content: [{ type: 'text', text: 'ok' }] }
 
@@ -31,7 +32,7 @@ describe('a server over HTTP', () => {
     expect(failure.message).toContain('The connection was closed before the answer was complete')
   })
 
-  it('that goes away while its answer could be taken up again is given up after two attempts', async () => {
+  longTest('that goes away while its answer could be taken up again is given up after two attempts', async () => {
     const gone = await httpServer((_, response) => {
       sse(response).write('id: 1\ndata:\n\n', () => gone.close())
     })

@@ -160,7 +160,7 @@ longTest(
   30_000,
 )
 
-it('a task of the older form asks a person in the middle', async () => {
+longTest('a task of the older form asks a person in the middle', async () => {
   const everything = await open({ ...reference('everything'), name: 'all' })
   const turns = [call('all_simulate-research-query', { topic: 'python', ambiguous: true }), text('Done.')]
   const theatre = await stage(turns, { tools: [everything] })

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { longTest } from '../support/extent.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const files = [
@@ -83,7 +84,7 @@ test('a release cuts the changelog, sets the version, commits and tags; a dry ru
   expect(bill).toMatchObject({ bomFormat: 'CycloneDX', components: [] })
 })
 
-test('the address of the repository is written in the root alone: a release copies it', () => {
+longTest('the address of the repository is written in the root alone: a release copies it', () => {
   const { git, read, write, release } = createRepository()
   const manifest = JSON.parse(read('package.json')) as object
   const repository = 'https://git.example/statewright.git'

@@ -2,6 +2,7 @@ import { createConnection } from 'node:net'
 import { SimulatedClock } from 'xstate'
 import { type Scenario, startRehearsal } from '../../src/rehearsal/index.js'
 import { ask, body, clientOf, complete, playing, post, start, stream, textIn } from './support.js'
+import { longTest } from '../support/extent.js'
 
 const text = async (response: Response): Promise<unknown> => {
   const completion = (await response.json()) as { choices: { message: { content: string } }[] }
@@ -150,7 +151,7 @@ describe('turns', () => {
 describe('conversations', () => {
   const scenario: Scenario = { turns: [{ text: 'one' }, { text: 'two' }] }
 
-  test('each play the scenario from the start, 200 at a time', async () => {
+  longTest('each play the scenario from the start, 200 at a time', async () => {
     const rehearsal = await start({ scenario })
     const talk = async (id: number): Promise<unknown[]> => {
       const client = clientOf(rehearsal, { 'x-rehearsal-conversation': `c${id}` })

@@ -21,7 +21,7 @@ import { foldRecords } from '../../src/core/sessions/fold-session.js'
 import { replaySession } from '../../src/testing/index.js'
 import { z } from 'zod'
 import { distant } from '../support/distant.js'
-import { sampled, sampledKinds } from '../support/extent.js'
+import { longTest, sampled, sampledKinds } from '../support/extent.js'
 import { call, ManualModel, plainAnswer, settled } from '../support/manual-model.js'
 import { faults } from '../support/record-faults.js'
 
@@ -224,7 +224,7 @@ describe('what is refused', () => {
     expect(await codeOf(agent.tell('s', { type: 'approve', callId: 'c' }))).toBe('run_ended')
   })
 
-  test('more than a hundred branches', async () => {
+  longTest('more than a hundred branches', async () => {
     const agent = scene(memoryStore())
     let said = (await agent.run('A', { session: 's' }).result).messages
     for (let i = 0; i < 99; i++) said = (await agent.branch('s', { from: said[0]?.id ?? '' }).result).messages

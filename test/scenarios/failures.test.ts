@@ -1,6 +1,7 @@
 import { played, stage } from '../support/play.js'
 import { call, text, tool } from '../support/tools.js'
 import type { Turn } from '../../src/rehearsal/index.js'
+import { longTest } from '../support/extent.js'
 
 describe('a failure that no second try mends', () => {
   const cases: [what: string, turn: Turn, code: string, advice: RegExp][] = [
@@ -68,7 +69,7 @@ describe('a failure that no second try mends', () => {
 })
 
 describe('what is strange on the wire', () => {
-  it('arguments of 10 MB reach the tool whole', async () => {
+  longTest('arguments of 10 MB reach the tool whole', async () => {
     const blob = 'x'.repeat(10 * 1024 * 1024)
     const store = tool('store', ({ data }) => `stored ${String(data).length}`)
     const turns = [call('store', { data: blob }, { chunkSize: 1 << 20 }), text('Stored.')]

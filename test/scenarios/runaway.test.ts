@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
+import { longTest } from '../support/extent.js'
 
 interface Row {
   guards: string
@@ -12,7 +13,7 @@ interface Row {
 }
 
 describe('examples/runaway.mjs', () => {
-  it('shows what a model that repeats itself costs under each configuration', async () => {
+  longTest('shows what a model that repeats itself costs under each configuration', async () => {
     jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
     jest.unstable_mockModule('statewright/rehearsal', () => ({ ...rehearsal }), { virtual: true })
     const example = '../../examples/runaway.mjs'

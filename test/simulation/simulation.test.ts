@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runsAll, sampledRows } from '../support/extent.js'
+import { longTest, runsAll, sampledRows } from '../support/extent.js'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -28,7 +28,7 @@ test(
   5 * minute,
 )
 
-test(
+longTest(
   'the same seed tells the same story, and nothing of it asks the platform for time or chance',
   () => {
     const [first, second] = [simulate('--seed', '4'), simulate('--seed', '4')]
@@ -59,7 +59,7 @@ test(
   5 * minute,
 )
 
-test(
+longTest(
   'a story that breaks a promise is made smaller, told, and kept',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'simulation-'))

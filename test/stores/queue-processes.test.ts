@@ -1,6 +1,6 @@
 import { createAgent, runSession } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
-import { runsAll } from '../support/extent.js'
+import { longTest, runsAll } from '../support/extent.js'
 import { ManualModel } from '../support/manual-model.js'
 import { buildAgents, type Child, startChild } from './child.js'
 import { makeFolder, removeFolder } from './folder.js'
@@ -42,7 +42,7 @@ const driver = `
   }
 `
 
-test('two processes that are killed again and again say each message once, in order', async () => {
+longTest('two processes that are killed again and again say each message once, in order', async () => {
   const dir = makeFolder()
   const store = fileStore({ dir })
   const model = new ManualModel()

@@ -5,11 +5,12 @@ import { createAgent, openaiChat } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { buildAgents, startChild } from './child.js'
 import { makeFolder, removeFolder } from './folder.js'
+import { longTest } from '../support/extent.js'
 
 const built = buildAgents()
 afterAll(built.remove)
 
-test('a process ends a run that hangs in its model call when another one says so', async () => {
+longTest('a process ends a run that hangs in its model call when another one says so', async () => {
   const dir = makeFolder()
   const provider = createServer()
   provider.listen(0, '127.0.0.1')

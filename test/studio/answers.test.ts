@@ -6,6 +6,7 @@ import { StoreError } from '../../src/index.js'
 import { until } from '../support/play.js'
 import { eventful, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
+import { longTest } from '../support/extent.js'
 
 async function waiting(turns = eventful) {
   const store = memoryStore()
@@ -350,7 +351,7 @@ test('a run that somebody else holds is told, and heard where it is', async () =
   await close()
 })
 
-test('a session of another process is followed record by record', async () => {
+longTest('a session of another process is followed record by record', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, eventful)
   await agent.run('Pay.', { session: 's' }).result

@@ -12,6 +12,7 @@ import { type LocalInspector, startInspector } from '../../src/studio/index.js'
 import { SentMessages } from '../../src/studio/inspector.js'
 import { loadPeer } from '../../src/core/base/lazy-load.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
+import { longTest } from '../support/extent.js'
 
 const secret = `sk-${'a1B2'.repeat(8)}`
 
@@ -171,7 +172,7 @@ describe('a run in the inspector', () => {
   })
 })
 
-test('statewright run --inspect starts when somebody looks, shows the run to its end, and leaves', async () => {
+longTest('statewright run --inspect starts when somebody looks, shows the run to its end, and leaves', async () => {
   const events: StatelyInspectionEvent[] = []
   const stderr = new PassThrough()
   stderr.on('data', (text: Buffer) => {

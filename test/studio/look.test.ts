@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { longTest } from '../support/extent.js'
 
 /** The next line that has these words; the end of the program is an error. */
 async function hear(lines: AsyncIterator<string>, words: string): Promise<void> {
@@ -12,7 +13,7 @@ async function hear(lines: AsyncIterator<string>, words: string): Promise<void> 
   }
 }
 
-test('npm run studio begins another run each time Enter is pressed, and goes on', async () => {
+longTest('npm run studio begins another run each time Enter is pressed, and goes on', async () => {
   const script = fileURLToPath(new URL('../../scripts/studio.mjs', import.meta.url))
   const studio = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = once(studio, 'exit')

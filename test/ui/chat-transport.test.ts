@@ -22,6 +22,7 @@ import {
   textOf,
 } from './client.js'
 import { Network } from './network.js'
+import { longTest } from '../support/extent.js'
 
 type Page = ReturnType<typeof openPage>
 type Asked = { toolName: string; toolCallId: string }
@@ -84,7 +85,7 @@ const refusal = async (sent: Promise<unknown>): Promise<ChatError> => {
 }
 
 describe('chatTransport', () => {
-  it('sends the last message alone, so that the third photo of 3 MB goes through, and a word after it', async () => {
+  longTest('sends the last message alone, so that the third photo of 3 MB goes through, and a word after it', async () => {
     const { handler, model, asked } = openServer()
     const page = openPage(handler)
     for (const [at, letter] of ['a', 'b', 'c', ''].entries()) {

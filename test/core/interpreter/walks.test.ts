@@ -6,6 +6,7 @@ import { configMutants } from '../../mutation/config-mutants.js'
 import { walk } from './random-walk.js'
 import { createIdleAgent, SideBySide } from './side-by-side.js'
 import { spoiltTables } from './spoilt-tables.js'
+import { longTest } from '../../support/extent.js'
 
 /** `npm run test:interpreter` takes a million events; `npm test` takes a sample of them. */
 const isWhole = process.env.STATEWRIGHT_INTERPRETER === 'all'
@@ -28,7 +29,7 @@ function isEffective({ target, actions }: AnyTransitionDefinition): boolean {
   return target !== undefined || actions.length > 0
 }
 
-test('a mutated chart is walked as it is written: the tables are read from it', () => {
+longTest('a mutated chart is walked as it is written: the tables are read from it', () => {
   const mutants = configMutants().filter((_, i) => i % mutantsApart === 0)
   expect(mutants.length).toBeGreaterThan(10)
   for (const { name, machine } of mutants) {
