@@ -168,7 +168,9 @@ describe('the playground', () => {
     await button('Approve').click()
     await rests('COMPLETED')
     await page.getByRole('button', { name: 'What if… the result of read_file were different' }).click()
-    await page.getByRole('textbox', { name: 'What if the result of read_file were' }).fill('It is due in May.')
+    await page
+      .getByRole('textbox', { name: 'What if the result of read_file were' })
+      .fill('It is due in May.')
     await button('Run from here').click()
     await button('Approve').waitFor()
     assert.match(await page.locator('.transcript').innerText(), /It is due in May\./)
@@ -178,7 +180,13 @@ describe('the playground', () => {
     await button('Run from here').click()
     await button('Approve').waitFor()
     assert.match(await page.locator('.transcript').innerText(), /Pay nothing\./)
-    assert.equal(await page.getByRole('status').filter({ hasText: /no run/ }).count(), 0)
+    assert.equal(
+      await page
+        .getByRole('status')
+        .filter({ hasText: /no run/ })
+        .count(),
+      0,
+    )
   })
 
   it('cancels a model that never answers', async () => {

@@ -136,18 +136,21 @@ whenBuilt('the statewright command', () => {
       if (text.includes('at work')) child.kill('SIGTERM')
     }
 
-    longTest('leaves a run at its next durable point, and the command that it names goes on with it', async () => {
-      const cwd = await folder({ 'play.json': paying, 'end.json': end, 'slow.mjs': slow(300) })
-      const { code, err } = await run([...args, '--drain', '0', 'Go'], cwd, onWork)
-      expect(err).toContain('the run was released and can be resumed.\nGo on with: statewright resume s')
-      expect(code).toBe(143)
-      const listed = await command(['sessions', 'list', '--json'], cwd)
-      expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
-      const resumed = await command(['resume', 's', '--rehearsal=end.json', '-t', 'slow.mjs'], cwd)
-      expect(resumed.out).toMatch(/All done\.[^]*COMPLETED/)
-      // A call that must not come twice was waited for.
-      expect(await readFile(join(cwd, 'paid.txt'), 'utf8')).toBe('paid ')
-    })
+    longTest(
+      'leaves a run at its next durable point, and the command that it names goes on with it',
+      async () => {
+        const cwd = await folder({ 'play.json': paying, 'end.json': end, 'slow.mjs': slow(300) })
+        const { code, err } = await run([...args, '--drain', '0', 'Go'], cwd, onWork)
+        expect(err).toContain('the run was released and can be resumed.\nGo on with: statewright resume s')
+        expect(code).toBe(143)
+        const listed = await command(['sessions', 'list', '--json'], cwd)
+        expect(JSON.parse(listed.out)).toMatchObject({ id: 's', state: 'interrupted', holder: null })
+        const resumed = await command(['resume', 's', '--rehearsal=end.json', '-t', 'slow.mjs'], cwd)
+        expect(resumed.out).toMatch(/All done\.[^]*COMPLETED/)
+        // A call that must not come twice was waited for.
+        expect(await readFile(join(cwd, 'paid.txt'), 'utf8')).toBe('paid ')
+      },
+    )
 
     longTest('lets a run come to its end within --drain', async () => {
       const cwd = await folder({ 'play.json': paying, 'slow.mjs': slow(200) })

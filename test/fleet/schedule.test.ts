@@ -345,55 +345,59 @@ test('a schedule that is removed fires no more, and the session that it has begu
   expect(sent).toEqual(['report@2026-05-04T07:00:00Z'])
 })
 
-longTest('processes that are killed at any moment, and whose clocks differ, begin each firing exactly once', async () => {
-  const moment = fc.record({
-    after: fc.integer({ min: 0, max: 20_000 }),
-    which: fc.nat(3),
-    skew: fc.integer({ min: -hour, max: hour }),
-  })
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(moment, { maxLength: 8 }),
-      fc.integer({ min: 1, max: sampled(30) }),
-      async (kills, count) => {
-        const { hosts, shared, sent, open } = setUp()
-        const crew = [open(), open(() => minute), open(() => -minute), open(() => hour)]
-        for (let i = 0; i < count; i += 1)
-          await schedule((crew[0] as (typeof crew)[0]).agents, {
-            id: `s${i}`,
-            everyMs: 10_000 + 137 * i,
-            input: 'Go.',
-            catchUp: 'all',
-          })
-        for (const { scheduler } of crew) scheduler.start()
-        for (const { after, which, skew } of kills) {
-          await hosts.pass(after)
-          crew[which]?.host.kill()
-          const next = open(() => skew)
-          next.scheduler.start()
-          crew[which] = next
-        }
-        const end = hosts.now
-        // Long enough for leases and firings of dead processes to run out.
-        await hosts.pass(3 * minute)
-        const wanted = Array.from({ length: count }, (_, i) => {
-          const every = 10_000 + 137 * i
-          return Array.from(
-            { length: Math.floor((end - start) / every) },
-            (_one, n) => `s${i}@${iso(start + (n + 1) * every)}`,
-          )
-        }).flat()
-        const sessions = new Set(shared.list().map(({ id }) => id))
-        for (const id of wanted) expect(sessions).toContain(id)
-        expect(new Set(sent).size).toBe(sent.length)
-        const listed = shared.list()
-        for (const { id, summary, updatedAt } of listed)
-          if (updatedAt < hosts.now - 2 * minute) expect([id, summary?.state]).toEqual([id, 'COMPLETED'])
-        for (const { id } of listed.slice(0, 20)) expect(checkSessionLog(shared.read(id))).toBeNull()
-      },
-    ),
-    { numRuns: runsAll ? 15 : 2 },
-  )
-}, 120_000)
+longTest(
+  'processes that are killed at any moment, and whose clocks differ, begin each firing exactly once',
+  async () => {
+    const moment = fc.record({
+      after: fc.integer({ min: 0, max: 20_000 }),
+      which: fc.nat(3),
+      skew: fc.integer({ min: -hour, max: hour }),
+    })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(moment, { maxLength: 8 }),
+        fc.integer({ min: 1, max: sampled(30) }),
+        async (kills, count) => {
+          const { hosts, shared, sent, open } = setUp()
+          const crew = [open(), open(() => minute), open(() => -minute), open(() => hour)]
+          for (let i = 0; i < count; i += 1)
+            await schedule((crew[0] as (typeof crew)[0]).agents, {
+              id: `s${i}`,
+              everyMs: 10_000 + 137 * i,
+              input: 'Go.',
+              catchUp: 'all',
+            })
+          for (const { scheduler } of crew) scheduler.start()
+          for (const { after, which, skew } of kills) {
+            await hosts.pass(after)
+            crew[which]?.host.kill()
+            const next = open(() => skew)
+            next.scheduler.start()
+            crew[which] = next
+          }
+          const end = hosts.now
+          // Long enough for leases and firings of dead processes to run out.
+          await hosts.pass(3 * minute)
+          const wanted = Array.from({ length: count }, (_, i) => {
+            const every = 10_000 + 137 * i
+            return Array.from(
+              { length: Math.floor((end - start) / every) },
+              (_one, n) => `s${i}@${iso(start + (n + 1) * every)}`,
+            )
+          }).flat()
+          const sessions = new Set(shared.list().map(({ id }) => id))
+          for (const id of wanted) expect(sessions).toContain(id)
+          expect(new Set(sent).size).toBe(sent.length)
+          const listed = shared.list()
+          for (const { id, summary, updatedAt } of listed)
+            if (updatedAt < hosts.now - 2 * minute) expect([id, summary?.state]).toEqual([id, 'COMPLETED'])
+          for (const { id } of listed.slice(0, 20)) expect(checkSessionLog(shared.read(id))).toBeNull()
+        },
+      ),
+      { numRuns: runsAll ? 15 : 2 },
+    )
+  },
+  120_000,
+)
 
 const iso = (at: number): string => new Date(at).toISOString().replace('.000Z', 'Z')

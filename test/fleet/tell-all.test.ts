@@ -128,19 +128,23 @@ const answering = () => {
   return model
 }
 
-longTest('more sessions than a page are all told, while they move in the list', async () => {
-  const store = memoryStore()
-  const agent = createAgent({ model: answering(), store, tools: [], interactive: true })
-  const count = runsAll ? 603 : 203
-  const ids = Array.from({ length: count }, (_, i) => `tenant:${i}`)
-  // oxlint-disable-next-line no-await-in-loop -- one after the other
-  for (const session of ids) await agent.run('Go.', { session }).result
-  const receipt = await tellAll(store, { prefix: 'tenant' }, { type: 'cancel' })
-  expect(receipt.sessions).toBe(count)
-  expect(receipt.sent + receipt.applied).toBe(count)
-  await settled()
-  expect(store.list({ state: 'CANCELLED' })).toHaveLength(count)
-}, 60_000)
+longTest(
+  'more sessions than a page are all told, while they move in the list',
+  async () => {
+    const store = memoryStore()
+    const agent = createAgent({ model: answering(), store, tools: [], interactive: true })
+    const count = runsAll ? 603 : 203
+    const ids = Array.from({ length: count }, (_, i) => `tenant:${i}`)
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    for (const session of ids) await agent.run('Go.', { session }).result
+    const receipt = await tellAll(store, { prefix: 'tenant' }, { type: 'cancel' })
+    expect(receipt.sessions).toBe(count)
+    expect(receipt.sent + receipt.applied).toBe(count)
+    await settled()
+    expect(store.list({ state: 'CANCELLED' })).toHaveLength(count)
+  },
+  60_000,
+)
 
 test('an outage stops it with the store’s error, and the same call goes on', async () => {
   const memory = memoryStore()

@@ -77,43 +77,46 @@ describe('an agent with the reference server of everything', () => {
 })
 
 describe('an agent with the reference server of files', () => {
-  longTest('reads and writes in its folder, asks a person where it is told to, and is refused elsewhere', async () => {
-    const folder = await realpath(await mkdtemp(join(tmpdir(), 'mcp-')))
-    try {
-      await mkdir(join(folder, 'notes'))
-      await writeFile(join(folder, 'notes/a.txt'), 'Buy milk.')
-      const files = await open({
-        ...reference('filesystem', folder),
-        name: 'files',
-        only: ['read_text_file', 'write_file'],
-        needsApproval: (name) => name === 'write_file',
-      })
-      const copy = join(folder, 'b.txt')
-      const theatre = await stage(
-        [
-          calls([
-            ['files_read_text_file', { path: join(folder, 'notes/a.txt') }],
-            ['files_read_text_file', { path: '/etc/hostname' }],
-            ['files_write_file', { path: copy, content: 'Buy milk.' }],
-          ]),
-          done,
-        ],
-        { tools: [files] },
-      )
-      const play = theatre.run()
-      const waiting = await play.rest()
-      expect(waiting.pending).toMatchObject([{ name: 'files_write_file', needs: 'approval' }])
-      await expect(readFile(copy)).rejects.toThrow('ENOENT')
-      play.run.approve('call_1_3')
-      await play.end(2)
-      const [read, refused] = theatre.wire(1).filter(({ role }) => role === 'tool')
-      expect(textOf(read)).toBe('Buy milk.')
-      expect(textOf(refused)).toMatch(/^The tool 'files_read_text_file' failed: Access denied/)
-      expect(await readFile(copy, 'utf8')).toBe('Buy milk.')
-    } finally {
-      await rm(folder, { recursive: true })
-    }
-  })
+  longTest(
+    'reads and writes in its folder, asks a person where it is told to, and is refused elsewhere',
+    async () => {
+      const folder = await realpath(await mkdtemp(join(tmpdir(), 'mcp-')))
+      try {
+        await mkdir(join(folder, 'notes'))
+        await writeFile(join(folder, 'notes/a.txt'), 'Buy milk.')
+        const files = await open({
+          ...reference('filesystem', folder),
+          name: 'files',
+          only: ['read_text_file', 'write_file'],
+          needsApproval: (name) => name === 'write_file',
+        })
+        const copy = join(folder, 'b.txt')
+        const theatre = await stage(
+          [
+            calls([
+              ['files_read_text_file', { path: join(folder, 'notes/a.txt') }],
+              ['files_read_text_file', { path: '/etc/hostname' }],
+              ['files_write_file', { path: copy, content: 'Buy milk.' }],
+            ]),
+            done,
+          ],
+          { tools: [files] },
+        )
+        const play = theatre.run()
+        const waiting = await play.rest()
+        expect(waiting.pending).toMatchObject([{ name: 'files_write_file', needs: 'approval' }])
+        await expect(readFile(copy)).rejects.toThrow('ENOENT')
+        play.run.approve('call_1_3')
+        await play.end(2)
+        const [read, refused] = theatre.wire(1).filter(({ role }) => role === 'tool')
+        expect(textOf(read)).toBe('Buy milk.')
+        expect(textOf(refused)).toMatch(/^The tool 'files_read_text_file' failed: Access denied/)
+        expect(await readFile(copy, 'utf8')).toBe('Buy milk.')
+      } finally {
+        await rm(folder, { recursive: true })
+      }
+    },
+  )
 })
 
 describe('an agent with a server that changes', () => {

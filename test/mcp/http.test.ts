@@ -32,14 +32,17 @@ describe('a server over HTTP', () => {
     expect(failure.message).toContain('The connection was closed before the answer was complete')
   })
 
-  longTest('that goes away while its answer could be taken up again is given up after two attempts', async () => {
-    const gone = await httpServer((_, response) => {
-      sse(response).write('id: 1\ndata:\n\n', () => gone.close())
-    })
-    const failure = await failureOf(use(await open({ url: gone.url }), 'web_go'))
-    expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
-    expect(failure.message).toContain("The MCP server 'web' cannot be reached any more during the call.")
-  })
+  longTest(
+    'that goes away while its answer could be taken up again is given up after two attempts',
+    async () => {
+      const gone = await httpServer((_, response) => {
+        sse(response).write('id: 1\ndata:\n\n', () => gone.close())
+      })
+      const failure = await failureOf(use(await open({ url: gone.url }), 'web_go'))
+      expect(failure).toMatchObject({ name: 'ToolError', kind: 'transient' })
+      expect(failure.message).toContain("The MCP server 'web' cannot be reached any more during the call.")
+    },
+  )
 
   it.each([
     ['an event', (piece: string) => piece],

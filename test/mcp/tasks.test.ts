@@ -160,19 +160,23 @@ longTest(
   30_000,
 )
 
-longTest('a task of the older form asks a person in the middle', async () => {
-  const everything = await open({ ...reference('everything'), name: 'all' })
-  const turns = [call('all_simulate-research-query', { topic: 'python', ambiguous: true }), text('Done.')]
-  const theatre = await stage(turns, { tools: [everything] })
-  const play = theatre.run()
-  const [asked] = (await play.rest()).pending ?? []
-  expect(asked).toMatchObject({ needs: 'elicitation', elicitation: { mode: 'form', server: 'all' } })
-  play.run.addToolOutput(asked?.callId ?? '', { action: 'accept', content: { interpretation: 'snake' } })
-  await play.end(2)
-  expect(play.of('tool_result').map(({ content }) => content)).toEqual([
-    expect.stringContaining('# Research Report: python (snake)'),
-  ])
-}, 30_000)
+longTest(
+  'a task of the older form asks a person in the middle',
+  async () => {
+    const everything = await open({ ...reference('everything'), name: 'all' })
+    const turns = [call('all_simulate-research-query', { topic: 'python', ambiguous: true }), text('Done.')]
+    const theatre = await stage(turns, { tools: [everything] })
+    const play = theatre.run()
+    const [asked] = (await play.rest()).pending ?? []
+    expect(asked).toMatchObject({ needs: 'elicitation', elicitation: { mode: 'form', server: 'all' } })
+    play.run.addToolOutput(asked?.callId ?? '', { action: 'accept', content: { interpretation: 'snake' } })
+    await play.end(2)
+    expect(play.of('tool_result').map(({ content }) => content)).toEqual([
+      expect.stringContaining('# Research Report: python (snake)'),
+    ])
+  },
+  30_000,
+)
 
 describe('the agents of a server of ours', () => {
   /** The server, with an agent that pays once a person has allowed it. */

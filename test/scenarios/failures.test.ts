@@ -69,14 +69,18 @@ describe('a failure that no second try mends', () => {
 })
 
 describe('what is strange on the wire', () => {
-  longTest('arguments of 10 MB reach the tool whole', async () => {
-    const blob = 'x'.repeat(10 * 1024 * 1024)
-    const store = tool('store', ({ data }) => `stored ${String(data).length}`)
-    const turns = [call('store', { data: blob }, { chunkSize: 1 << 20 }), text('Stored.')]
-    const { result } = await played(turns, { tools: [store] })
-    expect(result.state).toBe('COMPLETED')
-    expect(store.inputs).toEqual([{ data: blob }])
-  }, 20_000)
+  longTest(
+    'arguments of 10 MB reach the tool whole',
+    async () => {
+      const blob = 'x'.repeat(10 * 1024 * 1024)
+      const store = tool('store', ({ data }) => `stored ${String(data).length}`)
+      const turns = [call('store', { data: blob }, { chunkSize: 1 << 20 }), text('Stored.')]
+      const { result } = await played(turns, { tools: [store] })
+      expect(result.state).toBe('COMPLETED')
+      expect(store.inputs).toEqual([{ data: blob }])
+    },
+    20_000,
+  )
 
   it('bytes that are no UTF-8 become replacement characters, and nothing breaks', async () => {
     const body = Buffer.concat([

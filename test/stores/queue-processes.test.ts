@@ -42,75 +42,79 @@ const driver = `
   }
 `
 
-longTest('two processes that are killed again and again say each message once, in order', async () => {
-  const dir = makeFolder()
-  const store = fileStore({ dir })
-  const model = new ManualModel()
-  const agent = createAgent({ model, store })
-  const children: Child[] = []
-  let isOver = false
-  let kills = 0
-  /** A process of its own after each that was killed. */
-  const keepDriving = async (): Promise<void> => {
-    /* oxlint-disable no-await-in-loop -- one process after the other */
-    // oxlint-disable-next-line no-unmodified-loop-condition -- it is, when the queue is empty
-    while (!isOver) {
-      const child = startChild(built.url, dir, `const module = ${JSON.stringify(built.url)}\n${driver}`)
-      children.push(child)
-      // At the end it may be killed before it says anything.
-      await child.next().catch(() => undefined)
-      // Most come to work first: a run that ends five processes in a row would end the queue as well.
-      if (Math.random() < 0.7) await Promise.race([child.next().catch(() => undefined), ms(1000)])
-      await ms(50 + Math.random() * 500)
-      if (isOver) break
-      child.process.kill('SIGKILL')
-      kills += 1
-      await child.ended
-    }
-    /* oxlint-enable no-await-in-loop */
-  }
-  try {
-    const begun = runSession(agent, { session: 's', input: 'start' })
-    while (!model.pending) await ms(1)
-    model.pending.answer({ text: 'begun' })
-    await begun
-    const driving = [keepDriving(), keepDriving()]
-    const expected: string[] = []
-    for (let i = 0; i < size; i += 1) {
-      const input = `message ${i}`
-      expected.push(input)
-      for (;;) {
-        // Each is sent twice: its sender may not have learnt that it was queued.
-        const told = await Promise.allSettled(
-          [1, 2].map(() => agent.tell('s', { type: 'message', when: 'next', input, messageId: `id-${i}` })),
-        )
-        // Timers and processes are heard in between.
-        await ms(1)
-        if (told.some(({ status }) => status === 'fulfilled')) break
-        await ms(20)
+longTest(
+  'two processes that are killed again and again say each message once, in order',
+  async () => {
+    const dir = makeFolder()
+    const store = fileStore({ dir })
+    const model = new ManualModel()
+    const agent = createAgent({ model, store })
+    const children: Child[] = []
+    let isOver = false
+    let kills = 0
+    /** A process of its own after each that was killed. */
+    const keepDriving = async (): Promise<void> => {
+      /* oxlint-disable no-await-in-loop -- one process after the other */
+      // oxlint-disable-next-line no-unmodified-loop-condition -- it is, when the queue is empty
+      while (!isOver) {
+        const child = startChild(built.url, dir, `const module = ${JSON.stringify(built.url)}\n${driver}`)
+        children.push(child)
+        // At the end it may be killed before it says anything.
+        await child.next().catch(() => undefined)
+        // Most come to work first: a run that ends five processes in a row would end the queue as well.
+        if (Math.random() < 0.7) await Promise.race([child.next().catch(() => undefined), ms(1000)])
+        await ms(50 + Math.random() * 500)
+        if (isOver) break
+        child.process.kill('SIGKILL')
+        kills += 1
+        await child.ended
       }
+      /* oxlint-enable no-await-in-loop */
     }
-    const giveUp = Date.now() + 60_000 + size * 500
-    while ((store.inbox?.read('s') ?? []).length > 0 || store.get('s')?.holder !== null) {
-      if (Date.now() > giveUp) throw new Error('The queue is never empty.')
-      await ms(50)
+    try {
+      const begun = runSession(agent, { session: 's', input: 'start' })
+      while (!model.pending) await ms(1)
+      model.pending.answer({ text: 'begun' })
+      await begun
+      const driving = [keepDriving(), keepDriving()]
+      const expected: string[] = []
+      for (let i = 0; i < size; i += 1) {
+        const input = `message ${i}`
+        expected.push(input)
+        for (;;) {
+          // Each is sent twice: its sender may not have learnt that it was queued.
+          const told = await Promise.allSettled(
+            [1, 2].map(() => agent.tell('s', { type: 'message', when: 'next', input, messageId: `id-${i}` })),
+          )
+          // Timers and processes are heard in between.
+          await ms(1)
+          if (told.some(({ status }) => status === 'fulfilled')) break
+          await ms(20)
+        }
+      }
+      const giveUp = Date.now() + 60_000 + size * 500
+      while ((store.inbox?.read('s') ?? []).length > 0 || store.get('s')?.holder !== null) {
+        if (Date.now() > giveUp) throw new Error('The queue is never empty.')
+        await ms(50)
+      }
+      isOver = true
+      for (const child of children) child.process.kill('SIGKILL')
+      await Promise.all(driving)
+      const { messages } = await agent.replay('s')
+      const said = messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+      expect(said).toEqual(['start', ...expected])
+      const answered = messages.filter(
+        ({ role, content }) => role === 'assistant' && String(content).startsWith('re: '),
+      )
+      expect(new Set(answered.map(({ content }) => content)).size).toBe(answered.length)
+      console.log(`${size} messages, ${kills} kills, ${answered.length} answers`)
+    } finally {
+      isOver = true
+      for (const child of children) child.process.kill('SIGKILL')
+      await Promise.all(children.map(({ ended }) => ended))
+      store.close?.()
+      removeFolder(dir)
     }
-    isOver = true
-    for (const child of children) child.process.kill('SIGKILL')
-    await Promise.all(driving)
-    const { messages } = await agent.replay('s')
-    const said = messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
-    expect(said).toEqual(['start', ...expected])
-    const answered = messages.filter(
-      ({ role, content }) => role === 'assistant' && String(content).startsWith('re: '),
-    )
-    expect(new Set(answered.map(({ content }) => content)).size).toBe(answered.length)
-    console.log(`${size} messages, ${kills} kills, ${answered.length} answers`)
-  } finally {
-    isOver = true
-    for (const child of children) child.process.kill('SIGKILL')
-    await Promise.all(children.map(({ ended }) => ended))
-    store.close?.()
-    removeFolder(dir)
-  }
-}, 900_000)
+  },
+  900_000,
+)

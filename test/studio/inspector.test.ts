@@ -172,33 +172,36 @@ describe('a run in the inspector', () => {
   })
 })
 
-longTest('statewright run --inspect starts when somebody looks, shows the run to its end, and leaves', async () => {
-  const events: StatelyInspectionEvent[] = []
-  const stderr = new PassThrough()
-  stderr.on('data', (text: Buffer) => {
-    const server = /http:\S+/.exec(text.toString())?.[0].replace('http', 'ws')
-    if (server === undefined) return
-    createWebSocketReceiver({ server }).subscribe((event) => {
-      events.push(event)
+longTest(
+  'statewright run --inspect starts when somebody looks, shows the run to its end, and leaves',
+  async () => {
+    const events: StatelyInspectionEvent[] = []
+    const stderr = new PassThrough()
+    stderr.on('data', (text: Buffer) => {
+      const server = /http:\S+/.exec(text.toString())?.[0].replace('http', 'ws')
+      if (server === undefined) return
+      createWebSocketReceiver({ server }).subscribe((event) => {
+        events.push(event)
+      })
     })
-  })
-  const stdin = new PassThrough()
-  stdin.end()
-  const args = ['run', '--rehearsal', '--inspect', '--json', 'Begin.']
-  const io = {
-    stdin,
-    stdout: new PassThrough(),
-    stderr,
-    env: {},
-    cwd: '.',
-    signal: new AbortController().signal,
-    sigterm: new SigtermHandler(),
-    dataFolder: () => Promise.resolve(null),
-  }
-  expect(await runCli(args, io)).toBe(0)
-  expect(events[0]?.type).toBe('@xstate.actor')
-  expect(JSON.stringify(events)).toContain('"value":"COMPLETED"')
-})
+    const stdin = new PassThrough()
+    stdin.end()
+    const args = ['run', '--rehearsal', '--inspect', '--json', 'Begin.']
+    const io = {
+      stdin,
+      stdout: new PassThrough(),
+      stderr,
+      env: {},
+      cwd: '.',
+      signal: new AbortController().signal,
+      sigterm: new SigtermHandler(),
+      dataFolder: () => Promise.resolve(null),
+    }
+    expect(await runCli(args, io)).toBe(0)
+    expect(events[0]?.type).toBe('@xstate.actor')
+    expect(JSON.stringify(events)).toContain('"value":"COMPLETED"')
+  },
+)
 
 describe('the page and its socket', () => {
   const outcome = (url: string, origin?: string): Promise<string> =>

@@ -13,21 +13,25 @@ async function hear(lines: AsyncIterator<string>, words: string): Promise<void> 
   }
 }
 
-longTest('npm run studio begins another run each time Enter is pressed, and goes on', async () => {
-  const script = fileURLToPath(new URL('../../scripts/studio.mjs', import.meta.url))
-  const studio = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] })
-  const ended = once(studio, 'exit')
-  try {
-    const lines = studio.stdout.setEncoding('utf8')[Symbol.asyncIterator]() as AsyncIterator<string>
-    await hear(lines, 'Enter begins another run')
-    for (const session of ['live-1', 'live-2']) {
-      studio.stdin.write('\n')
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
-      await hear(lines, `Session ${session} has begun.`)
+longTest(
+  'npm run studio begins another run each time Enter is pressed, and goes on',
+  async () => {
+    const script = fileURLToPath(new URL('../../scripts/studio.mjs', import.meta.url))
+    const studio = spawn(process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] })
+    const ended = once(studio, 'exit')
+    try {
+      const lines = studio.stdout.setEncoding('utf8')[Symbol.asyncIterator]() as AsyncIterator<string>
+      await hear(lines, 'Enter begins another run')
+      for (const session of ['live-1', 'live-2']) {
+        studio.stdin.write('\n')
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        await hear(lines, `Session ${session} has begun.`)
+      }
+      expect(studio.exitCode).toBeNull()
+    } finally {
+      studio.kill('SIGINT')
+      await ended
     }
-    expect(studio.exitCode).toBeNull()
-  } finally {
-    studio.kill('SIGINT')
-    await ended
-  }
-}, 60_000)
+  },
+  60_000,
+)

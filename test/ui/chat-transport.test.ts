@@ -85,23 +85,26 @@ const refusal = async (sent: Promise<unknown>): Promise<ChatError> => {
 }
 
 describe('chatTransport', () => {
-  longTest('sends the last message alone, so that the third photo of 3 MB goes through, and a word after it', async () => {
-    const { handler, model, asked } = openServer()
-    const page = openPage(handler)
-    for (const [at, letter] of ['a', 'b', 'c', ''].entries()) {
-      const said =
-        letter === ''
-          ? page.chat.sendMessage({ text: 'Which is best?' })
-          : page.chat.sendMessage({ parts: [photo(letter)] })
-      await asked(at + 1)
-      model.pending?.answer({ text: `Answer ${at}.` })
-      await said
-    }
-    expect(page.chat.errors).toEqual([])
-    expect(page.chat.text).toBe('Answer 3.')
-    expect(page.network.requests.map(({ body }) => body.messages?.length)).toEqual([1, 1, 1, 1])
-    expect(Math.max(...page.network.requests.map(({ bytes }) => bytes))).toBeLessThan(4_100_000)
-  })
+  longTest(
+    'sends the last message alone, so that the third photo of 3 MB goes through, and a word after it',
+    async () => {
+      const { handler, model, asked } = openServer()
+      const page = openPage(handler)
+      for (const [at, letter] of ['a', 'b', 'c', ''].entries()) {
+        const said =
+          letter === ''
+            ? page.chat.sendMessage({ text: 'Which is best?' })
+            : page.chat.sendMessage({ parts: [photo(letter)] })
+        await asked(at + 1)
+        model.pending?.answer({ text: `Answer ${at}.` })
+        await said
+      }
+      expect(page.chat.errors).toEqual([])
+      expect(page.chat.text).toBe('Answer 3.')
+      expect(page.network.requests.map(({ body }) => body.messages?.length)).toEqual([1, 1, 1, 1])
+      expect(Math.max(...page.network.requests.map(({ bytes }) => bytes))).toBeLessThan(4_100_000)
+    },
+  )
 
   it('names the trigger and the message, as regenerate and edit need them', async () => {
     const page = openPage(async () =>
