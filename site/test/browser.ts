@@ -26,8 +26,12 @@ export const looks = [400, 1440].flatMap((width) =>
 
 export type Look = (typeof looks)[number]
 
-export function openContext(browser: Browser, { width, colorScheme }: Look): Promise<BrowserContext> {
-  return browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion: 'reduce' })
+export function openContext(
+  browser: Browser,
+  { width, colorScheme }: Look,
+  reducedMotion: 'reduce' | 'no-preference' = 'reduce',
+): Promise<BrowserContext> {
+  return browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion })
 }
 
 /** What axe finds, each as its rule and the first place. */

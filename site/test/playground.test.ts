@@ -31,9 +31,10 @@ let origins: Set<string>
 async function openPlayground(
   look: (typeof looks)[number] = { width: 1440, colorScheme: 'light' },
   hash = '',
+  motion: 'reduce' | 'no-preference' = 'reduce',
 ): Promise<void> {
   await context?.close()
-  context = await openContext(browser, look)
+  context = await openContext(browser, look, motion)
   page = await context.newPage()
   faults = []
   origins = new Set()
@@ -117,6 +118,44 @@ describe('the playground', () => {
     assert.equal(await button('Play').isDisabled(), true)
   })
 
+  for (const when of ['at rest', 'while a run plays']) {
+    it(`keeps each letter that is typed without a pause ${when}, in both editors, and still answers`, async () => {
+      if (when !== 'at rest') {
+        await openPlayground({ width: 1440, colorScheme: 'light' }, '', 'no-preference')
+        await button('Play').click()
+        await rests('asking')
+      }
+      const script = editor('The model answers, turn by turn (JSON)')
+      const settings = editor('Settings of the agent (JSON)')
+      // Of a long text only what is near is drawn.
+      const text = async (one: typeof script) =>
+        (await one.locator('.cm-line').allInnerTexts()).slice(0, 12).join('\n')
+      const before = await text(script)
+      await script.locator('.cm-line').nth(3).click()
+      const word = 'PEEKABOO'.repeat(4)
+      await page.keyboard.type(word)
+      const after = await text(script)
+      assert.ok(after.includes(word))
+      assert.equal(after.replace(word, ''), before)
+      await settings.click()
+      await page.keyboard.press('Control+Home')
+      await page.keyboard.type(word)
+      assert.ok((await text(settings)).startsWith(`${word}{`))
+      assert.equal(await text(script), after)
+      // What is typed has arrived at the page, too, and an example replaces it in both.
+      await page
+        .getByRole('status')
+        .getByText(/^Play waits: line \d+ of what the model answers is to be corrected\.$/)
+        .waitFor()
+      await choose('Example', 'A person has to agree')
+      await page.locator('.cm-content', { hasText: 'offsite.txt' }).waitFor()
+      assert.doesNotMatch(`${await text(script)}${await text(settings)}`, /PEEK/)
+      if (when !== 'at rest') await rests('COMPLETED')
+      await button('Play').click()
+      await rests('WAITING_FOR_INPUT')
+    })
+  }
+
   it('completes the keys of a turn', async () => {
     await write('The model answers, turn by turn (JSON)', '{ "turns": [{ "tool" }] }')
     for (let back = 0; back < 6; back++) await page.keyboard.press('ArrowLeft')
@@ -156,10 +195,23 @@ describe('the playground', () => {
     await page.locator('.segments [aria-pressed="true"]', { hasText: 'What if' }).waitFor()
     await button('Approve').waitFor()
     assert.match(await page.locator('.transcript').innerText(), /It is paid already\./)
+    const goesOn = page.getByText('The script goes on as it is written, whatever the tool said.')
+    await goesOn.waitFor()
     await button('Approve').click()
     await rests('COMPLETED')
     await button('Run 1').click()
     assert.match(await where().innerText(), /WAITING_FOR_INPUT/)
+    assert.equal(await goesOn.count(), 0)
+  })
+
+  it('says after which example a script was changed, and leaves the editor where it is', async () => {
+    const top = async () => (await page.locator('.cm-editor').first().boundingBox())?.y
+    const before = await top()
+    await page.locator('.cm-content').first().locator('.cm-line').nth(3).click()
+    await page.keyboard.type('PEEK')
+    await page.getByText('Your own, after “Find the largest expense”.').waitFor()
+    assert.equal(await page.getByText(/The model reads three notes/).isVisible(), false)
+    assert.equal(await top(), before)
   })
 
   it('tries what would be when the run is over, for a result and for what was said', async () => {

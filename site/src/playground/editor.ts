@@ -1,7 +1,7 @@
 import { autocompletion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete'
 import { json } from '@codemirror/lang-json'
 import { type Diagnostic, lintGutter, setDiagnostics } from '@codemirror/lint'
-import { EditorState } from '@codemirror/state'
+import { Annotation, EditorState } from '@codemirror/state'
 import { EditorView } from '@codemirror/view'
 import { basicSetup } from 'codemirror'
 import { getLocation } from 'jsonc-parser'
@@ -13,13 +13,17 @@ interface EditorOptions {
   text: string
   /** A JSON Schema by which keys are completed. */
   schema: object
+  /** Hears what the reader writes, and not what is loaded. */
   onChange: (text: string) => void
 }
 
 export interface Editor {
-  setText(text: string): void
+  /** Replaces the text. What the reader writes is in the editor already: only what comes from elsewhere is loaded. */
+  loadText(text: string): void
   setMarks(marks: readonly Mark[]): void
 }
+
+const isLoaded = Annotation.define<true>()
 
 /** An editor of JSON that marks mistakes and completes keys. Tab leaves it, as it leaves other fields. */
 export function createEditor({ parent, label, text, schema, onChange }: EditorOptions): Editor {
@@ -35,7 +39,8 @@ export function createEditor({ parent, label, text, schema, onChange }: EditorOp
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ 'aria-label': label }),
         EditorView.updateListener.of((update) => {
-          if (update.docChanged) onChange(update.state.doc.toString())
+          if (!update.docChanged || update.transactions.some((one) => one.annotation(isLoaded))) return
+          onChange(update.state.doc.toString())
         }),
       ],
     }),
@@ -43,9 +48,12 @@ export function createEditor({ parent, label, text, schema, onChange }: EditorOp
   // A long text scrolls: the keyboard has to reach it.
   view.scrollDOM.tabIndex = 0
   return {
-    setText(next) {
+    loadText(next) {
       if (view.state.doc.toString() === next) return
-      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } })
+      view.dispatch({
+        changes: { from: 0, to: view.state.doc.length, insert: next },
+        annotations: isLoaded.of(true),
+      })
     },
     setMarks(marks) {
       const { length } = view.state.doc

@@ -14,6 +14,7 @@ const pace = isStill ? { answer: 0, piece: 0 } : { answer: 450, piece: 25 }
 /** How long the token walks to the next state. */
 const walkMs = isStill ? 0 : 320
 const [firstExample] = examples
+const scriptGoesOn = 'The script goes on as it is written, whatever the tool said.'
 
 let plays = 0
 
@@ -72,6 +73,7 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
     plays += 1
     try {
       const next = await play.fork(place, change, `What if ${plays}`)
+      if (next.isScripted && 'call' in change) next.hint = scriptGoesOn
       open(next)
     } catch (error) {
       setNote(error instanceof Error ? error.message : String(error))
@@ -109,14 +111,14 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
         </button>
         <LogField onLog={(text) => void look(text)} />
         <p class="note" role="status">
-          {mistake ? `Play waits: ${mistake} is to be corrected.` : note || (play?.problem ?? '')}
+          {mistake ? `Play waits: ${mistake} is to be corrected.` : note || play?.problem || play?.hint}
         </p>
       </div>
       <ScriptPane
         draft={draft}
         faults={faults}
         endpoint={endpoint}
-        onDraft={setDraft}
+        onDraft={(change) => setDraft((before) => ({ ...before, ...change }))}
         onEndpoint={setEndpoint}
       />
       <section class="stage" aria-label="The run on the chart">

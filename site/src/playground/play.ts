@@ -101,6 +101,8 @@ export class Play {
   isRunning = false
   /** Why it could not start or be read; null when all is well. */
   problem: string | null = null
+  /** What there is to know about it while all is well. */
+  hint = ''
   readonly #options: PlayOptions | null
   readonly #agent: Agent | null
   readonly #changed: () => void
@@ -121,6 +123,11 @@ export class Play {
   /** Whether runs of it can be answered and forked. */
   get isOurs(): boolean {
     return this.#agent !== null
+  }
+
+  /** Whether the script answers in it. */
+  get isScripted(): boolean {
+    return this.#options?.endpoint === null
   }
 
   /** Plays the script on an input. */

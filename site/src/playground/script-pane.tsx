@@ -1,6 +1,6 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Editor } from './editor.ts'
-import { type Draft, examples, guardPresets } from './examples.ts'
+import { type Draft, type Example, examples, guardPresets } from './examples.ts'
 import { lineOf, type Mark } from './json-places.ts'
 import type { Endpoint, Faults } from './play.ts'
 import { scriptSchema, settingsSchema } from './schemas.ts'
@@ -10,7 +10,8 @@ interface ScriptPaneProps {
   draft: Draft
   faults: Faults
   endpoint: Endpoint | null
-  onDraft: (draft: Draft) => void
+  /** Hears which texts change; the others stay as they are by then. */
+  onDraft: (change: Partial<Draft>) => void
   onEndpoint: (endpoint: Endpoint | null) => void
 }
 
@@ -19,9 +20,18 @@ const toolNames = tools.map(({ name }) => name)
 /** What is played: the words of a person, the script of the model, and the settings of the agent. */
 export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: ScriptPaneProps) {
   const { input, script, settings } = draft
+  /** How often an example or guards were chosen. */
+  const [loads, setLoads] = useState(0)
+  const load = (change: Partial<Draft>): void => {
+    onDraft(change)
+    setLoads((count) => count + 1)
+  }
   const isExample = examples.findIndex(
     (one) => one.script === script && one.input === input && one.settings === settings,
   )
+  /** The example that is shown, or was before something in it was changed. */
+  const last = useRef<Example | null>(null)
+  last.current = examples[isExample] ?? last.current
   const isPreset = guardPresets.findIndex((one) => one.settings === settings)
   return (
     <section class="script" aria-label="The script">
@@ -30,8 +40,8 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
         <select
           value={isExample}
           onChange={({ currentTarget }) => {
-            const chosen = examples[Number(currentTarget.value)] ?? draft
-            onDraft({ input: chosen.input, script: chosen.script, settings: chosen.settings })
+            const chosen = examples[Number(currentTarget.value)]
+            if (chosen) load({ input: chosen.input, script: chosen.script, settings: chosen.settings })
           }}
         >
           {isExample < 0 && <option value={-1}>Your own</option>}
@@ -42,22 +52,29 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
           ))}
         </select>
       </label>
-      {isExample >= 0 && <p class="hint">{examples[isExample]?.watch}</p>}
+      {last.current && (
+        <p class="hint swap">
+          {/* It keeps its room when it no longer holds: the editor below must not jump at the first letter. */}
+          <span class={isExample < 0 ? 'gone' : ''}>{last.current.watch}</span>
+          {isExample < 0 && <span>Your own, after “{last.current.name}”.</span>}
+        </p>
+      )}
       <label>
         You say
         <textarea
           rows={2}
           value={input}
-          onInput={({ currentTarget }) => onDraft({ ...draft, input: currentTarget.value })}
+          onInput={({ currentTarget }) => onDraft({ input: currentTarget.value })}
         />
       </label>
       {endpoint === null ? (
         <JsonField
           label="The model answers, turn by turn (JSON)"
           text={script}
+          loads={loads}
           marks={faults.script}
           schema={scriptSchema}
-          onText={(text) => onDraft({ ...draft, script: text })}
+          onText={(text) => onDraft({ script: text })}
         />
       ) : (
         <p class="hint">An endpoint of yours answers. The script waits.</p>
@@ -70,9 +87,10 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
         Guards to try
         <select
           value={isPreset}
-          onChange={({ currentTarget }) =>
-            onDraft({ ...draft, settings: guardPresets[Number(currentTarget.value)]?.settings ?? settings })
-          }
+          onChange={({ currentTarget }) => {
+            const chosen = guardPresets[Number(currentTarget.value)]
+            if (chosen) load({ settings: chosen.settings })
+          }}
         >
           {isPreset < 0 && <option value={-1}>As below</option>}
           {guardPresets.map(({ name }, at) => (
@@ -85,9 +103,10 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
       <JsonField
         label="Settings of the agent (JSON)"
         text={settings}
+        loads={loads}
         marks={faults.settings}
         schema={settingsSchema}
-        onText={(text) => onDraft({ ...draft, settings: text })}
+        onText={(text) => onDraft({ settings: text })}
       />
       <EndpointFields endpoint={endpoint} onEndpoint={onEndpoint} />
     </section>
@@ -97,12 +116,14 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
 interface JsonFieldProps {
   label: string
   text: string
+  /** Another number says that the text comes from elsewhere than this field. */
+  loads: number
   marks: readonly Mark[]
   schema: object
   onText: (text: string) => void
 }
 
-function JsonField({ label, text, marks, schema, onText }: JsonFieldProps) {
+function JsonField({ label, text, loads, marks, schema, onText }: JsonFieldProps) {
   const box = useRef<HTMLDivElement>(null)
   const editor = useRef<Editor | null>(null)
   const listener = useRef(onText)
@@ -127,8 +148,10 @@ function JsonField({ label, text, marks, schema, onText }: JsonFieldProps) {
     }
     void load()
   }, [])
-  useEffect(() => editor.current?.setText(text), [text])
-  useEffect(() => editor.current?.setMarks(marks), [marks])
+  // The editor owns its text. What it has said comes back here as `text`, and may be older than what was typed since: written into the editor, it
+  // would be said again, and so on for ever.
+  useLayoutEffect(() => editor.current?.loadText(text), [loads])
+  useLayoutEffect(() => editor.current?.setMarks(marks), [marks])
   return (
     <div class="field">
       <span class="name">{label}</span>
