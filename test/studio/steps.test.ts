@@ -7,7 +7,7 @@ import {
   shareTime,
   type RunStep,
 } from '../../src/studio/client/run-steps.js'
-import type { SessionView } from '../../src/studio/protocol.js'
+import type { Bar, RecordRow, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { eventful, playLong, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
@@ -46,12 +46,34 @@ describe('the steps of a run', () => {
     ])
     expect(steps[1]?.children.map(({ label }) => label)).toEqual(['research'])
     expect(steps.flatMap(({ from, to }) => [from, to])).toEqual([0, 5, 6, 7, 8, 8])
+    // Each is shown with the results of its calls, the last one as far as it has come.
+    expect(steps.map(({ place }) => place)).toEqual([5, 7, 8])
     const last = view.rows.at(-1)
     expect(steps.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(last?.tokens)
     expect(steps.reduce((sum, { cost }) => sum + cost, 0)).toBeCloseTo(view.verdict.cost, 12)
     const { total, model, tools, waits } = shareTime(view)
     expect(Math.min(model, tools, waits)).toBeGreaterThanOrEqual(0)
     expect(Math.max(model, tools, waits)).toBeLessThanOrEqual(total)
+  })
+
+  it('are shown where their last result came, else where the model answered, and under way where they are', () => {
+    const row = (seq: number, label: string, step: number, calls: string[] = []): RecordRow =>
+      ({
+        ...{ seq, label, step, run: 1, at: seq, tokens: 0, paid: 0, flags: [], to: [], state: 'RUNNING' },
+        calls: calls.map((name) => ({ id: name, name, status: 'ok', isReadOnly: true })),
+      }) as unknown as RecordRow
+    const batch = [
+      row(1, 'run 1', 1),
+      row(2, 'answer: 2 calls', 1),
+      row(3, 'first ok', 1, ['first']),
+      row(4, 'second ok', 2, ['second']),
+    ]
+    const places = (rows: RecordRow[], bars: Partial<Bar>[] = []): number[] =>
+      listRunSteps({ rows, bars: bars as Bar[] }).map(({ place }) => place)
+    expect(places(batch)).toEqual([3])
+    expect(places([...batch, row(5, 'memory', 2), row(6, 'answer', 2), row(7, 'saved', 2)])).toEqual([3, 5])
+    const open = { id: 1, lane: 'tools', label: 'second', from: 2, to: null, fromSeq: 2, toSeq: null } as const
+    expect(places([...batch.slice(0, 3), row(4, 'progress', 1)], [open])).toEqual([3])
   })
 
   it('are merged where many look alike, unless they are opened, and none is lost', async () => {

@@ -6,6 +6,12 @@ import type { MomentCache } from './moment-cache.js'
 /** Matches where the parts of the page lie below one another, as in client.css. */
 export const small = matchMedia('(max-width: 1020px)')
 
+/** Where the parts of the page lie below one another, the one that is meant comes into sight: what the transcript has, or the steps. */
+export function showOnSmallScreen(part: '.side' | '.steps'): void {
+  if (small.matches)
+    document.querySelector(part)?.scrollIntoView({ block: part === '.side' ? 'start' : 'nearest' })
+}
+
 /** The moment of a record. The previous one stays while it is being loaded. */
 export function useMoment(
   moments: MomentCache,

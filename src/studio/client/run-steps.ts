@@ -8,7 +8,7 @@ export interface RunStep {
   /** Record indexes, `to` included. */
   from: number
   to: number
-  /** The record that shows it: the model's answer, else the last one. */
+  /** The record at which it is over: that of its last result, else the model's answer. While it is under way, its newest one. */
   place: number
   /** Milliseconds: of requests, of calls, waited for people or another attempt, and from record to record. */
   modelMs: number
@@ -81,6 +81,7 @@ function createStep(
   const [first, last] = [own[0], own.at(-1)]
   const before = rows[span.from - 1]
   const answer = own.findIndex(({ label }) => label.startsWith('answer'))
+  const settled = own.findLastIndex((row) => row.calls.length > 0)
   const calls = own.flatMap((row) => row.calls)
   const flags = [...new Set(own.flatMap((row) => row.flags))]
   const now = last?.at ?? 0
@@ -88,9 +89,13 @@ function createStep(
   const children = bars.flatMap(({ label, sessionId }) =>
     sessionId === undefined ? [] : [{ label, sessionId }],
   )
+  const open = bars.flatMap(({ lane, label, to }) =>
+    to === null && (lane === 'tools' || lane === 'children' || lane === 'waits') ? [label] : [],
+  )
+  const over = open.length > 0 ? -1 : Math.max(answer, settled)
   return {
     ...span,
-    place: span.from + (answer === -1 ? own.length - 1 : answer),
+    place: over === -1 ? span.to : span.from + over,
     modelMs: sum(['model']),
     toolMs: sum(['tools', 'children']),
     waitMs: sum(['waits']),
@@ -98,9 +103,7 @@ function createStep(
     tokens: Math.max(0, (last?.tokens ?? 0) - (before?.tokens ?? 0)),
     cost: own.reduce((sum, { paid }) => sum + paid, 0),
     calls,
-    open: bars.flatMap(({ lane, label, to }) =>
-      to === null && (lane === 'tools' || lane === 'children' || lane === 'waits') ? [label] : [],
-    ),
+    open,
     children,
     handedTo:
       own.findLast(({ label }) => label.startsWith(handedWords))?.label.slice(handedWords.length) ?? null,

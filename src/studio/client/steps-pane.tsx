@@ -2,6 +2,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { SessionView, SettledCall } from '../protocol.js'
 import { formatCount, formatDuration, formatMoney, formatShort } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
+import { showOnSmallScreen } from './run-hooks.js'
 import {
   createStepFilter,
   isFailed,
@@ -189,8 +190,9 @@ function Line({ line: { steps, isMerged }, isCurrent, longest, onPlace, onToggle
       class={`step${first.hasFailed ? ' failed' : ''}${isMerged ? ' merged' : ''}`}
       {...(isCurrent && { 'aria-current': 'step' as const })}
       onClick={() => {
-        if (isMerged) onToggle(toStepKey(first))
         onPlace(first.place)
+        if (isMerged) onToggle(toStepKey(first))
+        else showOnSmallScreen('.side')
       }}
       {...(isMerged && { 'aria-expanded': false })}
     >

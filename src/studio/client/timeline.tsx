@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Bar, MomentView, SessionView } from '../protocol.js'
 import { HoverCard } from './hover-card.js'
-import { useKeys } from './run-hooks.js'
+import { showOnSmallScreen, useKeys } from './run-hooks.js'
 import {
   type Axis,
   createRecordAxis,
@@ -171,6 +171,7 @@ function useDrag({
     }
     const bar = (target as Element).closest<HTMLElement>('[data-place]')
     goTo(bar ? Number(bar.dataset['place']) : axis.placeAt(now.from))
+    if (bar) showOnSmallScreen('.side')
   }
   const cancel = (): void => {
     drag.current = null

@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from 'preact/hooks'
 import type { RecordRow, SessionView } from '../protocol.js'
 import { formatCount, formatDuration, formatMoney, formatShort, getTone } from './format.js'
 import { Icon, type IconName } from './icons.js'
-import { small } from './run-hooks.js'
+import { showOnSmallScreen } from './run-hooks.js'
 import { isFailed, shareTime, type RunStep } from './run-steps.js'
 
 interface VerdictProps {
@@ -111,7 +111,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
   const cached = verdict.inputTokens > 0 ? Math.round((verdict.cachedTokens / verdict.inputTokens) * 100) : 0
   return (
     <div class="chips" role="group" aria-label="What it took">
-      <Chip name="time" icon="time" places={places.time} onPlace={onPlace} title="the longest steps">
+      <Chip name="time" icon="time" places={places.time} onPlace={onPlace} title="the longest steps" isInWords>
         <strong>{formatDuration(time.total)}</strong>{' '}
         <span class="shares" aria-hidden="true">
           <i class="share-model" style={{ width: `${toPercent(time.model)}%` }} />
@@ -120,7 +120,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
         </span>
         model {share(time.model)} · tools {share(time.tools)} · waits {share(time.waits)}
       </Chip>
-      <Chip name="steps" icon="steps" places={places.steps} onPlace={onPlace} title="the steps">
+      <Chip name="steps" icon="steps" places={places.steps} onPlace={onPlace} title="the steps" isInWords>
         <strong>{formatCount(sums.steps, 'step')}</strong>
       </Chip>
       <Chip name="tokens" places={places.tokens} onPlace={onPlace} title="the steps with most tokens">
@@ -226,12 +226,6 @@ interface ChipProps {
   isInWords?: boolean
   onPlace: (place: number) => void
   children: ComponentChildren
-}
-
-/** Where the parts of the page lie below one another, the one that is meant comes into sight. */
-function showOnSmallScreen(part: string): void {
-  if (small.matches)
-    document.querySelector(part)?.scrollIntoView({ block: part === '.side' ? 'start' : 'nearest' })
 }
 
 function Chip({ name, icon, places, title, isInWords = false, onPlace, children }: ChipProps) {

@@ -64,7 +64,22 @@ export function describeQuestions(): void {
         await expectSeen(page.locator('.chip-cost'), /^\$0\.\d+$/)
         await expectSeen(page.locator('.chip-time'), /^\d\d s\s*model 1\d % · tools 8\d % · waits 0 %$/)
         await click(page.locator('.chip-time'))
-        await expectSeen(page.locator('.step[aria-current]'), /query_sales[^]*\b(39|4\d) s/)
+        await expectSeen(page.locator('.call').last(), /^query_sales\s+ok · (38|39|4\d) s[^]*"sum": 49180/)
+        expect(await page.locator('.step[aria-current]').innerText()).toMatch(/query_sales[^]*\b(39|4\d) s/)
+      })
+
+      it('sees what came of a step that is clicked, or gone to by a key, and of a part of the timeline', async () => {
+        await open(width, 'report')
+        await click(page.locator('.step:has-text("query_returns")'))
+        await expectSeen(page.locator('.call').last(), /^query_returns\s+ok[^]*"sum": 970/)
+        expect(await page.locator('.panel .edit[aria-label*="query_returns had another result"]').count()).toBe(1)
+        await page.keyboard.press('j')
+        await expectSeen(page.locator('.call:has-text("query_sales")'), /^query_sales\s+ok[^]*"sum": 49180/)
+        await page.keyboard.press('k')
+        await page.locator('.call:has-text("query_sales")').waitFor({ state: 'detached' })
+        await page.evaluate(() => scrollTo(0, 0))
+        await click(page.locator('.stretch.region-WAITING_FOR_TOOL').last())
+        await expectSeen(page.locator('.call').last(), /^draw_chart/)
       })
 
       it('sees which result of a tool went wrong, and what it says', async () => {
