@@ -6,10 +6,13 @@ import { Icon } from './icons.js'
 export function RunHead({
   view,
   row,
+  step,
   onFork,
 }: {
   view: SessionView
   row: RecordRow
+  /** The number of the step that the record belongs to. */
+  step: number
   onFork: (() => void) | null
 }) {
   const { session, forks, rows } = view
@@ -27,7 +30,7 @@ export function RunHead({
             <StatePill state={view.verdict.state} isAsleep={rows.at(-1)?.wakeAt !== undefined} />
           )}
           <span>
-            {row.step > 0 ? `at step ${row.step}` : 'before the first step'}
+            {row.step > 0 ? `at step ${step}` : 'before the first step'}
             {row.run > 1 ? `, run ${row.run}` : ''}
           </span>
           {session.forkedFrom && (

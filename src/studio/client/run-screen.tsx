@@ -242,7 +242,12 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   }
   return (
     <main class="run">
-      <RunHead view={view} row={row} onFork={canAct ? () => setFork({ wanted: null }) : null} />
+      <RunHead
+        view={view}
+        row={row}
+        step={steps.findLast(({ from }) => from <= place)?.step ?? row.step}
+        onFork={canAct ? () => setFork({ wanted: null }) : null}
+      />
       <VerdictStrip
         view={view}
         steps={steps}

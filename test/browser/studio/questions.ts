@@ -82,6 +82,23 @@ export function describeQuestions(): void {
         await expectSeen(page.locator('.call').last(), /^draw_chart/)
       })
 
+      it('reads of the same step in the head as in the list, and every word of a result beside its pencil', async () => {
+        await open(width, 'rollout')
+        await click(page.locator('.chip-guards'))
+        const number = await page.locator('.step[aria-current] .step-number').innerText()
+        expect(await page.locator('.run-title p').innerText()).toContain(`at step ${number}`)
+        const result = page.locator('.block.result:has-text("Not executed.")').last()
+        const covered = await result.evaluate((block) => {
+          const pencil = block.querySelector('.edit')?.getBoundingClientRect() ?? new DOMRect()
+          const words = document.createRange()
+          words.selectNodeContents(block.querySelector('pre') ?? block)
+          return [...words.getClientRects()].filter(
+            ({ right, bottom }) => right > pencil.left && bottom > pencil.top,
+          ).length
+        })
+        expect(covered).toBe(0)
+      })
+
       it('sees which result of a tool went wrong, and what it says', async () => {
         await open(width, 'trips')
         await click(page.locator('.chip-failed'))
