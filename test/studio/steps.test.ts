@@ -72,7 +72,15 @@ describe('the steps of a run', () => {
       listRunSteps({ rows, bars: bars as Bar[] }).map(({ place }) => place)
     expect(places(batch)).toEqual([3])
     expect(places([...batch, row(5, 'memory', 2), row(6, 'answer', 2), row(7, 'saved', 2)])).toEqual([3, 5])
-    const open = { id: 1, lane: 'tools', label: 'second', from: 2, to: null, fromSeq: 2, toSeq: null } as const
+    const open = {
+      id: 1,
+      lane: 'tools',
+      label: 'second',
+      from: 2,
+      to: null,
+      fromSeq: 2,
+      toSeq: null,
+    } as const
     expect(places([...batch.slice(0, 3), row(4, 'progress', 1)], [open])).toEqual([3])
   })
 

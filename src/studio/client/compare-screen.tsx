@@ -3,6 +3,7 @@ import type { CompareChange, CompareStep, CompareView } from '../compare-view.js
 import type { ChartView, SessionView } from '../protocol.js'
 import { Sheet } from './chart-pane.js'
 import { LongText } from './json-tree.js'
+import { Said } from './message.js'
 import { WordDiff } from './word-diff.js'
 import { listStates } from './timeline-layout.js'
 import { Loading, Trouble, useLoaded } from './loading.js'
@@ -51,7 +52,7 @@ export function CompareScreen({ source, a, b }: { source: Source; a: string; b: 
       <p class="common">
         {view.commonRecords === 0
           ? 'They have no beginning in common.'
-          : `They have ${formatCount(view.commonRecords, 'record')} and ${formatCount(view.commonMessages, 'message')} in common${common > 0 ? `: ${formatCount(common, 'step')} alike` : ''}.`}
+          : `They have ${formatCount(view.commonRecords, 'record')} in common${view.change ? `, but for the ${changeTitles[view.change.kind].toLowerCase()}` : ''}${common > 0 ? `: ${formatCount(common, 'step')} alike` : ''}.`}
       </p>
       {common > 0 && (
         <details class="alike">
@@ -100,11 +101,11 @@ function SessionHead({ letter, view: { session, rows } }: { letter: string; view
 }
 
 const changeTitles: Record<CompareChange['kind'], string> = {
-  message: 'What the user said instead',
-  arguments: 'The arguments instead',
-  result: 'The result instead',
-  instructions: 'The instructions instead',
-  decision: 'What was decided instead',
+  message: 'Changed message',
+  arguments: 'Changed arguments',
+  result: 'Changed result',
+  instructions: 'Changed instructions',
+  decision: 'Changed decision',
 }
 
 function Change({ change: { kind, name, a, b } }: { change: CompareChange }) {
@@ -166,10 +167,15 @@ function Outcome({ view, isAtWork }: { view: CompareView; isAtWork: boolean }) {
       </table>
       <div class="answers">
         <h3>Last answer</h3>
-        <WordDiff a={a.answer} b={b.answer} />
+        <WordDiff a={dropMarks(a.answer)} b={dropMarks(b.answer)} />
       </div>
     </section>
   )
+}
+
+/** Where words are marked, the marks of Markdown for bold words and headings are none of them. */
+function dropMarks(text: string): string {
+  return text.replace(/\*\*(?=\S)(.+?)(?<=\S)\*\*/g, '$1').replace(/^#{1,6} /gm, '')
 }
 
 function formatChange(change: number, format: (value: number) => string): string {
@@ -251,7 +257,7 @@ function Side({ side, other, id }: { side: CompareStep | null; other: CompareSte
       )}
       {side.text !== '' && (
         <div class={`said${differs(side.text, other?.text)}`}>
-          <LongText text={side.text} />
+          <Said text={side.text} />
         </div>
       )}
       {side.calls.map((call, index) => {

@@ -109,7 +109,10 @@ export function Instructions({ told, onEdit }: { told: InstructionsView; onEdit:
 
 const firstChars = 6000
 
-function Said({ text, as }: { text: string; as: ShownAs }) {
+const asMarkdown: Pick<ShownAs, 'isRaw' | 'isFound'> = { isRaw: false, isFound: false }
+
+/** What was said, as Markdown: the beginning of a long text, until it is opened. */
+export function Said({ text, as = asMarkdown }: { text: string; as?: typeof asMarkdown }) {
   const [isOpen, open] = useState(false)
   if (as.isRaw) return <LongText text={text} first={as.isFound ? Infinity : firstChars} class="as-written" />
   const isCut = !isOpen && !as.isFound && text.length > firstChars

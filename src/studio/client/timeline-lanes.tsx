@@ -55,7 +55,7 @@ export function TimelineLanes(props: LanesProps) {
               title={state.replaceAll('.', ' › ')}
               data-place={from}
             >
-              {axis.edge(to) - axis.edge(from) > 0.045 ? getLastPart(state) : ''}
+              {axis.edge(to) - axis.edge(from) > 0.03 && <span>{getLastPart(state)}</span>}
             </div>
           ))}
           {axis.cuts.map(({ from, to, ms }) => (
@@ -106,7 +106,9 @@ export function TimelineLanes(props: LanesProps) {
                       ? { 'data-place': from, 'data-bar': bar.id }
                       : { title: formatMerged(merged) })}
                   >
-                    {right - left > 0.03 ? (merged === null ? formatBar(bar) : formatMerged(merged)) : ''}
+                    {right - left > 0.03 && (
+                      <span>{merged === null ? formatBar(bar) : formatMerged(merged)}</span>
+                    )}
                   </div>
                 ))}
               </div>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import type { RecordRow, SessionView } from '../protocol.js'
-import { formatCount, formatDuration, formatMoney, formatShort, getTone } from './format.js'
+import { formatCount, formatDuration, formatMoney, formatShort, getTone, showControls } from './format.js'
 import { Icon, type IconName } from './icons.js'
 import { showOnSmallScreen } from './run-hooks.js'
 import { isFailed, shareTime, type RunStep } from './run-steps.js'
@@ -111,7 +111,14 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
   const cached = verdict.inputTokens > 0 ? Math.round((verdict.cachedTokens / verdict.inputTokens) * 100) : 0
   return (
     <div class="chips" role="group" aria-label="What it took">
-      <Chip name="time" icon="time" places={places.time} onPlace={onPlace} title="the longest steps" isInWords>
+      <Chip
+        name="time"
+        icon="time"
+        places={places.time}
+        onPlace={onPlace}
+        title="the longest steps"
+        isInWords
+      >
         <strong>{formatDuration(time.total)}</strong>{' '}
         <span class="shares" aria-hidden="true">
           <i class="share-model" style={{ width: `${toPercent(time.model)}%` }} />
@@ -133,7 +140,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
         </strong>
         {!verdict.isCostWhole && ' (a part has no price)'}
       </Chip>
-      {failures > 0 && (
+      {failures.length > 0 && (
         <Chip
           name="failed"
           icon="error"
@@ -142,7 +149,10 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
           title="the failed calls"
           isInWords
         >
-          <strong>{formatCount(failures, 'failed call')}</strong>
+          <strong>
+            {formatCount(failures.length, 'failed call')}
+            {failures.length === 1 && `: ${showControls(failures[0]?.name ?? '')}`}
+          </strong>
         </Chip>
       )}
       {retries > 0 && (
@@ -196,7 +206,7 @@ function sumUp({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>, steps: readon
   return {
     time: shareTime({ rows, bars }),
     steps: steps.filter(({ tokens, calls }) => tokens > 0 || calls.length > 0).length,
-    failures: rows.reduce((sum, { calls }) => sum + calls.filter(isFailed).length, 0),
+    failures: rows.flatMap(({ calls }) => calls.filter(isFailed)),
     retries: retries.length,
     guards: counted.flatMap(([{ length }, word]) => (length > 0 ? [formatCount(length, word)] : [])),
     places: {

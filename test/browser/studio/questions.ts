@@ -72,7 +72,9 @@ export function describeQuestions(): void {
         await open(width, 'report')
         await click(page.locator('.step:has-text("query_returns")'))
         await expectSeen(page.locator('.call').last(), /^query_returns\s+ok[^]*"sum": 970/)
-        expect(await page.locator('.panel .edit[aria-label*="query_returns had another result"]').count()).toBe(1)
+        expect(
+          await page.locator('.panel .edit[aria-label*="query_returns had another result"]').count(),
+        ).toBe(1)
         await page.keyboard.press('j')
         await expectSeen(page.locator('.call:has-text("query_sales")'), /^query_sales\s+ok[^]*"sum": 49180/)
         await page.keyboard.press('k')
@@ -80,6 +82,19 @@ export function describeQuestions(): void {
         await page.evaluate(() => scrollTo(0, 0))
         await click(page.locator('.stretch.region-WAITING_FOR_TOOL').last())
         await expectSeen(page.locator('.call').last(), /^draw_chart/)
+      })
+
+      it('reads no label of the timeline that is cut in a letter, or of which a letter or two are left', async () => {
+        await open(width, 'report')
+        const labels = await page.locator(':is(.stretch, .bar) > span').evaluateAll((all) =>
+          all.map((one) => ({
+            width: one.getBoundingClientRect().width,
+            isCut: one.scrollWidth > one.clientWidth && getComputedStyle(one).textOverflow !== 'ellipsis',
+          })),
+        )
+        const seen = labels.filter((label) => label.width > 0)
+        expect(seen.length).toBeGreaterThan(0)
+        expect(seen.filter((label) => label.isCut || label.width < 44)).toEqual([])
       })
 
       it('reads of the same step in the head as in the list, and every word of a result beside its pencil', async () => {
@@ -101,6 +116,7 @@ export function describeQuestions(): void {
 
       it('sees which result of a tool went wrong, and what it says', async () => {
         await open(width, 'trips')
+        await expectSeen(page.locator('.chip-failed'), /^1 failed call: convert$/)
         await click(page.locator('.chip-failed'))
         const failed = page.locator('.call.error')
         await expectSeen(failed.locator('.result pre'), /There is no rate of CHF for 2026-11-21\./)
@@ -115,7 +131,12 @@ export function describeQuestions(): void {
         await click(page.locator('.fork [type=submit]'))
         await page.waitForSelector('.outcome[aria-busy=false]')
         await expectSeen(page.locator('.change'), /2940[^]*1999/)
-        await expectSeen(page.locator('.answers'), /Holm[^]*Nord/)
+        await expectSeen(page.locator('.answers'), /Take Holm: 2610[^]*Take Nord: 1999/)
+        expect(await page.locator('.change h2').innerText()).toMatch(/^Changed result\s*get_quote$/)
+        expect(await page.locator('.common').innerText()).toBe(
+          'They have 6 records in common, but for the changed result.',
+        )
+        expect(await page.locator('.pair .said strong').allTextContents()).toEqual(['Holm', 'Nord'])
       })
     })
   })

@@ -106,7 +106,7 @@ export function describeWhatIf(): void {
       await page.fill('.fork input[type=text]', 'Too dear.')
       await page.click('text=Reject and compare')
       await page.waitForSelector('.change')
-      expect(await page.locator('.change h2').textContent()).toBe('What was decided insteadpay')
+      expect(await page.locator('.change h2').textContent()).toBe('Changed decisionpay')
       expect(await page.locator('.change ins').last().textContent()).toContain('dear')
       await page.waitForSelector('.outcome[aria-busy=false]')
       // From the beginning: the call that was carried out waits for a person there.
@@ -115,7 +115,7 @@ export function describeWhatIf(): void {
       await page.locator('.message.instructions .edit').press('Enter')
       await page.fill('.fork textarea', 'You pay nobody.')
       await page.click('.fork [type=submit]')
-      await page.waitForSelector('.change h2:has-text("The instructions instead")')
+      await page.waitForSelector('.change h2:has-text("Changed instructions")')
       expect(await page.locator('.change ins').count()).toBeGreaterThan(0)
       await page.click('.compare-heads .letter-b a')
       await page.waitForSelector('.message.instructions:has-text("You pay nobody.")')
