@@ -59,7 +59,16 @@ describe('the steps of a run', () => {
   it('are shown where their last result came, else where the model answered, and under way where they are', () => {
     const row = (seq: number, label: string, step: number, calls: string[] = []): RecordRow =>
       ({
-        ...{ seq, label, step, run: 1, at: seq, tokens: 0, paid: 0, flags: [], to: [], state: 'RUNNING' },
+        seq,
+        label,
+        step,
+        run: 1,
+        at: seq,
+        tokens: 0,
+        paid: 0,
+        flags: [],
+        to: [],
+        state: 'RUNNING',
         calls: calls.map((name) => ({ id: name, name, status: 'ok', isReadOnly: true })),
       }) as unknown as RecordRow
     const batch = [
