@@ -3,7 +3,6 @@ import { createBudget } from '../../src/fleet/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { buildFleet, type Child, startChild } from '../stores/child.js'
 import { makeFolder, removeFolder } from '../stores/folder.js'
-import { longTest } from '../support/extent.js'
 
 jest.setTimeout(60_000)
 
@@ -62,7 +61,7 @@ const start = (text: string): Child => {
   return child
 }
 
-longTest(
+test(
   'four processes of 50 runs each, and one that was killed in its requests, never pay more than their budget',
   async () => {
     const doomed = start(script(false))
