@@ -61,30 +61,27 @@ const start = (text: string): Child => {
   return child
 }
 
-test(
-  'four processes of 50 runs each, and one that was killed in its requests, never pay more than their budget',
-  async () => {
-    const doomed = start(script(false))
-    let lost = 0
-    // It has 50 requests under way.
-    for (let n = 0; n < 50; n += 1) lost = ((await doomed.next()) as Said).paid
-    doomed.process.kill('SIGKILL')
-    await doomed.ended
-    const four = Array.from({ length: 4 }, () => start(script(true)))
-    const said = (await Promise.all(four.map((child) => child.next()))) as Said[]
-    const paid = lost + said.reduce((sum, one) => sum + one.paid, 0)
-    expect(paid).toBeLessThanOrEqual(usd)
-    expect(new Set(said.flatMap(({ ends }) => ends))).toContain('BUDGET_EXCEEDED shared_budget')
-    const store = fileStore({ dir })
-    const { spent, reserved, left } = await createBudget({ id: 'shared', usd, store }).status()
-    store.close()
-    expect(spent.usd).toBeGreaterThanOrEqual(paid - 1e-9)
-    expect(spent.usd).toBeLessThanOrEqual(usd)
-    expect(reserved.usd).toBe(0)
-    // No request fitted any more.
-    expect(left.usd).toBeLessThan(0.0025)
-  },
-)
+test('four processes of 50 runs each, and one that was killed in its requests, never pay more than their budget', async () => {
+  const doomed = start(script(false))
+  let lost = 0
+  // It has 50 requests under way.
+  for (let n = 0; n < 50; n += 1) lost = ((await doomed.next()) as Said).paid
+  doomed.process.kill('SIGKILL')
+  await doomed.ended
+  const four = Array.from({ length: 4 }, () => start(script(true)))
+  const said = (await Promise.all(four.map((child) => child.next()))) as Said[]
+  const paid = lost + said.reduce((sum, one) => sum + one.paid, 0)
+  expect(paid).toBeLessThanOrEqual(usd)
+  expect(new Set(said.flatMap(({ ends }) => ends))).toContain('BUDGET_EXCEEDED shared_budget')
+  const store = fileStore({ dir })
+  const { spent, reserved, left } = await createBudget({ id: 'shared', usd, store }).status()
+  store.close()
+  expect(spent.usd).toBeGreaterThanOrEqual(paid - 1e-9)
+  expect(spent.usd).toBeLessThanOrEqual(usd)
+  expect(reserved.usd).toBe(0)
+  // No request fitted any more.
+  expect(left.usd).toBeLessThan(0.0025)
+})
 
 test('a process that gives the same budget another limit is refused, and both limits are named', async () => {
   const child = start(script(true, 7))
