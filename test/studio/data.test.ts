@@ -394,6 +394,7 @@ test('thousands of sessions are listed, those that wait first, and read as there
   const feed = visitor.live()
   const unread = sessions.findLast(({ steps }) => steps === null)
   expect(unread).toBeDefined()
+  await feed.opened
   release?.()
   await feed.heard('session', ({ row }) => row.id === unread?.id && row.steps === 0)
   await close()
