@@ -99,15 +99,9 @@ export class Visitor {
 export class Feed {
   readonly messages: LiveMessage[] = []
   readonly #waiting = new Set<() => void>()
-  #open: () => void = () => undefined
-  /** The server has answered: what happens from here on is heard. */
-  readonly opened = new Promise<void>((resolve) => {
-    this.#open = resolve
-  })
 
   constructor(url: string, cookie: string) {
     const sent = request(url, { headers: { cookie }, agent: false }, (response) => {
-      this.#open()
       let text = ''
       response.setEncoding('utf8')
       response.on('data', (chunk: string) => {
