@@ -3,6 +3,7 @@ import { createAgent, type ModelProvider, memoryStore, patternShield } from '../
 import { chatHandler } from '../../src/ui/index.js'
 import { getUsedBytes, pieces } from '../support/kept-bytes.js'
 import { plainAnswer } from '../support/manual-model.js'
+import { sampledRows } from '../support/extent.js'
 
 const answer = `It begins. ${'All is well. '.repeat(20_000)}It ends.`
 
@@ -96,7 +97,7 @@ describe('a long answer that streams', () => {
     { page: 'agui', isRead: false, isShielded: false, times: 4 },
     { page: 'agui', isRead: false, isShielded: true, times: 6 },
   ] as const
-  it.each(pages)(
+  it.each(sampledRows<(typeof pages)[number]>(pages))(
     'is in memory $times times at most, over $page, read: $isRead, shields: $isShielded',
     async ({ page, times, ...how }) => {
       expect(await played(page, how)).toBeLessThan(times + 0.6)
