@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import { isRecord } from '../../../guards/lib/stored.js'
 import { readProperty } from '../../core/base/to-json.js'
 import type { ContentPart } from '../../../machines/agent/messages.js'
 import { countBase64Bytes, toContentPart } from '../../core/models/media.js'
@@ -42,7 +43,7 @@ const maxAppData = 65_536
 /** What the app gets of a result beside what the model reads; null where there is nothing, or too much. */
 export function readAppData({ _meta: meta, structuredContent }: JsonObject): JsonObject | null {
   // What the protocol itself puts there says nothing of the result.
-  const entries = isObject(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []
+  const entries = isRecord(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []
   const data: JsonObject = {
     ...(entries.length > 0 && { _meta: Object.fromEntries(entries) }),
     ...(structuredContent !== undefined && { structuredContent }),
@@ -60,8 +61,6 @@ function countJson(data: JsonObject): number {
 }
 
 const ofProtocol = 'io.modelcontextprotocol/'
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Null where there is nothing but words, and where there is more than a request can have. */
 function toToolContent(content: readonly Json[], head: readonly string[]): ToolContent | null {

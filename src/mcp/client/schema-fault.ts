@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../machines/agent/json.js'
+import { isRecord } from '../../../guards/lib/stored.js'
 import { decodePercent } from '../../core/base/decode-percent.js'
 
 /** Characters of a schema as JSON. */
@@ -12,11 +12,11 @@ const maxDepth = 100
  * every request of the agent. Completes a sentence that begins with the schema.
  */
 export function findSchemaFault(schema: unknown): string | undefined {
-  if (!isObject(schema) || schema.type !== 'object') return 'is not of type "object"'
+  if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
   if (isNestedDeeper(schema, maxDepth)) return `is nested more than ${maxDepth} levels deep`
   if (JSON.stringify(schema).length > maxSchema) return `is longer than ${maxSchema} characters`
   const { properties = {}, required = [] } = schema
-  if (!isObject(properties) || !Object.values(properties).every(isSchema)) {
+  if (!isRecord(properties) || !Object.values(properties).every(isSchema)) {
     return 'has properties that are not schemas'
   }
   if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
@@ -32,12 +32,12 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
 }
 
 /** Every `$ref` has to lead to something inside. */
-function findRefFault(schema: JsonObject): string | undefined {
+function findRefFault(schema: Record<string, unknown>): string | undefined {
   const queue: unknown[] = [schema]
   for (const value of queue) {
     if (typeof value !== 'object' || value === null) continue
     for (const key of ['$ref', '$dynamicRef']) {
-      const ref = (value as JsonObject)[key]
+      const ref = (value as Record<string, unknown>)[key]
       if (typeof ref !== 'string') continue
       if (!ref.startsWith('#')) return `refers to something outside itself ('${ref.slice(0, 100)}')`
       if (!isRefResolvable(schema, ref)) return `refers to '${ref.slice(0, 100)}', which it does not have`
@@ -48,21 +48,17 @@ function findRefFault(schema: JsonObject): string | undefined {
 }
 
 /** A JSON pointer is followed; an anchor (`#name`) is believed. */
-function isRefResolvable(schema: JsonObject, ref: string): boolean {
+function isRefResolvable(schema: Record<string, unknown>, ref: string): boolean {
   if (ref === '#' || !ref.startsWith('#/')) return true
   let value: unknown = schema
   for (const part of ref.slice(2).split('/')) {
     const key = decodePercent(part).replaceAll('~1', '/').replaceAll('~0', '~')
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
-    value = (value as JsonObject)[key]
+    value = (value as Record<string, unknown>)[key]
   }
   return true
 }
 
 function isSchema(value: unknown): boolean {
-  return typeof value === 'boolean' || isObject(value)
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return typeof value === 'boolean' || isRecord(value)
 }

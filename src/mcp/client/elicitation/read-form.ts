@@ -3,6 +3,7 @@ import type {
   ElicitationSchema,
   ElicitationValue,
 } from '../../../../machines/agent/run-result.js'
+import { isRecord } from '../../../../guards/lib/stored.js'
 import { findFault } from '../../../core/sessions/elicitation-answer.js'
 import { readProperty } from '../../../core/base/to-json.js'
 import { cutText, quoteText, stripInvisible } from '../plain-text.js'
@@ -22,7 +23,7 @@ const maxText = 1_000
  */
 export function readForm(given: unknown): ElicitationSchema {
   const properties = readProperty(given, 'properties')
-  if (readProperty(given, 'type') !== 'object' || !isObject(properties))
+  if (readProperty(given, 'type') !== 'object' || !isRecord(properties))
     throw new ElicitationFault('for what is no object of fields')
   const entries = Object.entries(properties)
   if (entries.length > maxFields) throw new ElicitationFault(`for more than ${maxFields} fields`)
@@ -107,5 +108,3 @@ function readChoices(
 
 const isShort = (value: unknown): boolean => typeof value === 'string' && value.length <= maxText
 const readText = (text: string): string => cutText(stripInvisible(text).trim(), maxText)
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
