@@ -1,5 +1,4 @@
 import type { Message } from '../../../machines/agent/messages.js'
-import type { RunResult } from '../../../machines/agent/run-result.js'
 import { describeError } from '../../core/base/describe-error.js'
 import { expectTrue } from '../check-assertions.js'
 import { formatPlural } from '../evaluate/report-words.js'
@@ -24,26 +23,29 @@ const atOnce = (name: string, title: string, areTwo: boolean): AgentCheckSpec =>
   title,
   async run(scene) {
     const first = scene.open(turns())
-    const processes = [first, areTwo ? scene.open(turns()) : first]
-    const texts = ['The first message.', 'The second message.']
-    const ends = await Promise.all(texts.map((text, at) => endOf(processes[at] as AgentProcess, text)))
-    const answered = texts.filter((_, at) => ends[at]?.isAnswered)
-    expectTrue(answered.length > 0, `neither was answered (${ends.map(({ end }) => end).join('; ')})`)
+    const second = areTwo ? scene.open(turns()) : first
+    const tries = await Promise.all([
+      trySaying(first, 'The first message.'),
+      trySaying(second, 'The second message.'),
+    ])
+    const answered = tries.filter(({ isAnswered }) => isAnswered)
+    expectTrue(answered.length > 0, `neither was answered (${tries.map(({ end }) => end).join('; ')})`)
     const before = scene.requests.length
     expectNormal(await first.say(scene.input))
     const said = textsOf(scene.requests[before]?.messages ?? [], 'user').join('\n')
-    const lost = answered.find((text) => !said.includes(text))
+    const lost = answered.find(({ text }) => !said.includes(text))?.text
     expectTrue(lost === undefined, `${JSON.stringify(lost)} was answered, and is not in the next request`)
     return answered.length === 2 ? 'both were answered' : 'one was answered, the other told no'
   },
 })
 
-async function endOf(process: AgentProcess, text: string): Promise<{ isAnswered: boolean; end: string }> {
+/** Says it, and tells what came of it: the session may be refused to this run. */
+async function trySaying(process: AgentProcess, text: string) {
   try {
-    const result: RunResult = await process.say(text)
-    return { isAnswered: isNormal(result), end: describeEnd(result) }
+    const result = await process.say(text)
+    return { text, isAnswered: isNormal(result), end: describeEnd(result) }
   } catch (error) {
-    return { isAnswered: false, end: describeError(error) }
+    return { text, isAnswered: false, end: describeError(error) }
   }
 }
 

@@ -22,7 +22,7 @@ function createScript(scene: AgentScene): Script {
   }
 }
 
-/** How often calls were executed that must not run twice. */
+/** The key of a call that was executed twice. */
 function findRepeated(executions: readonly Execution[]): string | undefined {
   const keys = executions.map(({ key }) => key)
   return keys.find((key, at) => keys.indexOf(key) !== at)
