@@ -3,13 +3,13 @@ import { StatewrightError } from '../core/base/errors.js'
 /** A failed check. */
 export class CheckFailure extends Error {}
 
-/** Whether what is found is what is wanted, compared as JSON; the order of keys means nothing. @throws Broken */
+/** Whether what is found is what is wanted, compared as JSON; the order of keys means nothing. @throws CheckFailure */
 export function expectSame(what: string, found: unknown, wanted: unknown): void {
   if (toOrderedJson(found) !== toOrderedJson(wanted))
     throw new CheckFailure(`${what} should be ${formatValue(wanted)}, but is ${formatValue(found)}`)
 }
 
-/** @throws Broken */
+/** @throws CheckFailure */
 export function expectTrue(isSo: boolean, otherwise: string): asserts isSo {
   if (!isSo) throw new CheckFailure(otherwise)
 }

@@ -65,7 +65,7 @@ export async function askProvider(
   return { response: normalizeResponse(answer), ...collected }
 }
 
-/** The failure that a request ends with, as the loop sees it. @throws Broken when it does not fail */
+/** The failure that a request ends with, as the loop sees it. @throws CheckFailure when it does not fail */
 export async function getFailure(
   scene: ProviderScene,
   request: Partial<ModelRequest> = {},

@@ -16,7 +16,7 @@ export interface CheckTime {
   readonly pass: (hundredths: number) => Promise<void>
   /** All but the last of them; on a clock of the store's own, half of them. */
   readonly passAlmost: (hundredths: number) => Promise<void>
-  /** On a clock of the store's own, which goes on meanwhile, two moments are the same when they are near. @throws Broken */
+  /** On a clock of the store's own, which goes on meanwhile, two moments are the same when they are near. @throws CheckFailure */
   readonly same: (what: string, found: number, wanted: number) => void
 }
 

@@ -68,7 +68,7 @@ type RefusalCode =
   | 'invalid_session'
   | 'invalid_option'
 
-/** The error that a call ends with, thrown or rejected. @throws Broken when it is another, or none */
+/** The error that a call ends with, thrown or rejected. @throws CheckFailure when it is another, or none */
 export async function expectRefusal(
   what: string,
   code: RefusalCode,
