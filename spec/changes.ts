@@ -97,7 +97,7 @@ export const changes: Record<string, Change> = {
   /** A process leaves a run: calls that it has not begun are to be started by another one. */
   leave: (run, { event: { unbegun } }) =>
     change(run, ({ id, done }: Call) => unbegun?.includes(id) && !done, { started: false }),
-  /** A call that ran as the process died runs again only where its tool may run twice, or goes on from a handle. */
+  /** A call that ran as the process died runs again only if its tool may run twice, or kept a handle; whose tool, a handoff leaves open. */
   goOnElsewhere: (run, { event, ask }) => {
     const { tools, config } = run.setup
     const after = event.tools ?? tools

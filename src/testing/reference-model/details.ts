@@ -50,7 +50,7 @@ const withCounts = (run: Run, change: Partial<Counts>): Run => ({
 /** What the table of spec/ leaves to others: budgets, clocks, caps of calls, and what shields and guards say. */
 export const details: Details = {
   answers: {
-    // After a handoff, a run has the tools of the agent that speaks.
+    // The tools of a run are followed here: after a handoff it has those of the agent that speaks.
     hasOtherTools: () => false,
     isAsleep: (run, { now }) => isAsleep(countsOf(run), now),
     isForLater: (_run, moment) => isForLater(moment),
