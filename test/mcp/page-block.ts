@@ -8,13 +8,11 @@ const page = fileURLToPath(new URL('../../docs/mcp.md', import.meta.url))
  * page has what was played from now on; give all of it then.
  */
 export function blockOf(name: string, played: readonly string[]): string[] {
-  const section = new RegExp(`(<!-- bench:${name} -->\n)[^]*?(\n?<!-- /bench:${name} -->)`)
+  const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`]
+  const section = new RegExp(`${begin}[^]*?${end}`)
   if (process.env['STATEWRIGHT_MCP_PAGE'] === 'write') {
-    const text = readFileSync(page, 'utf8')
-    writeFileSync(
-      page,
-      text.replace(section, (_, begin: string) => `${begin}${played.join('\n')}\n<!-- /bench:${name} -->`),
-    )
+    const written = readFileSync(page, 'utf8').replace(section, () => [begin, ...played, end].join('\n'))
+    writeFileSync(page, written)
   }
   const [block = ''] = section.exec(readFileSync(page, 'utf8')) ?? []
   return block.split('\n').slice(1, -1)
