@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { McpAuth } from '../../src/mcp/index.js'
+import { startServer } from './http-server.js'
 
 interface AuthServer {
   url: string
@@ -14,18 +14,12 @@ interface AuthServer {
   metadata: { resource: Record<string, unknown>; server: Record<string, unknown> }
 }
 
-const closing: (() => void)[] = []
-
-afterEach(() => {
-  for (const close of closing.splice(0)) close()
-})
-
 /** A server that lets no one in without a token, and the authorization server that gives tokens, at one address. */
 export async function authServer(): Promise<AuthServer> {
   const codes = new Map<string, { challenge: string; resource: string | null }>()
   const access = new Set<string>()
   const refresh = new Set<string>()
-  const server = createServer((message, response) => {
+  const { url } = await startServer((message, response) => {
     let body = ''
     message.on('data', (chunk) => (body += String(chunk)))
     message.on('end', () => {
@@ -37,16 +31,9 @@ export async function authServer(): Promise<AuthServer> {
       }
     })
   })
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  closing.push(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { origin } = new URL(url)
   const state: AuthServer = {
-    url: `${origin}/mcp`,
+    url,
     asked: [],
     calls: 0,
     expire: (all) => {

@@ -1,8 +1,7 @@
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import fc from 'fast-check'
 import { findHeaderFault } from '../../src/mcp/client/header-fault.js'
-import { httpServer, json } from './http-server.js'
+import { httpServer, json, startServer } from './http-server.js'
 import { failureOf, odd, open, use } from './support.js'
 
 const ok = { content: [{ type: 'text', text: 'ok' }] }
@@ -159,12 +158,6 @@ describe('findHeaderFault', () => {
 })
 
 describe('a server that has only a stream of events', () => {
-  const closing: (() => void)[] = []
-
-  afterEach(() => {
-    for (const close of closing.splice(0)) close()
-  })
-
   /** Of the revision 2024-11-05. `call` answers tools/call. */
   async function streamServer(
     call: (stream: ServerResponse, id: number) => void,
@@ -174,7 +167,7 @@ describe('a server that has only a stream of events', () => {
     const say = (to: ServerResponse | undefined, id: number, result: object): void => {
       to?.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`)
     }
-    const server = createServer((message, response) => {
+    const { url } = await startServer((message, response) => {
       if (message.method === 'GET' && message.url === '/sse') {
         streams += 1
         stream = response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -199,14 +192,7 @@ describe('a server that has only a stream of events', () => {
         else if (method === 'tools/call' && stream !== undefined) call(stream, id)
       })
     })
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve)
-    })
-    closing.push(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse`, streams: () => streams }
+    return { url: new URL('/sse', url).href, streams: () => streams }
   }
 
   it('is used all the same', async () => {

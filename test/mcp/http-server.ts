@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 interface Request {
@@ -22,13 +22,27 @@ afterEach(() => {
   for (const close of closing.splice(0)) close()
 })
 
+/** Listens at a port of its own until the test is over. */
+export async function startServer(listener: RequestListener): Promise<Pick<HttpServer, 'url' | 'close'>> {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const close = (): void => {
+    server.closeAllConnections()
+    server.close()
+  }
+  closing.push(close)
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, close }
+}
+
 /** A streamable HTTP server without any library. `call` answers tools/call; `before` may answer anything else first. */
 export async function httpServer(
   call: Answer,
   before?: (...args: Parameters<Answer>) => boolean,
 ): Promise<HttpServer> {
   const requests: HttpServer['requests'] = []
-  const server = createServer((message, response) => {
+  const served = await startServer((message, response) => {
     let body = ''
     message.on('data', (chunk) => (body += String(chunk)))
     message.on('end', () => {
@@ -41,15 +55,7 @@ export async function httpServer(
       else json(response, request, request.method === 'initialize' ? greeting(request) : { tools })
     })
   })
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  const close = (): void => {
-    server.closeAllConnections()
-    server.close()
-  }
-  closing.push(close)
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, requests, close }
+  return { ...served, requests }
 }
 
 export function json(response: ServerResponse, { id }: Request, result: object, headers = {}): void {

@@ -1,10 +1,9 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createRequestListener } from '@remix-run/node-fetch-server'
 import { createAgent, defineAgents, defineTool, memoryStore } from '../../src/index.js'
 import { mcpServer } from '../../src/mcp/server/index.js'
 import { played, stage } from '../support/play.js'
 import { call, text } from '../support/tools.js'
+import { startServer } from './http-server.js'
 import { lastResult, scriptedModel } from './server/support.js'
 import { failureOf, open, reference, use } from './support.js'
 import { taskForms, taskServer } from './task-server.js'
@@ -192,18 +191,9 @@ describe('the agents of a server of ours', () => {
     const model = scriptedModel((request) => lastResult(request) ?? [{ name: 'pay', arguments: '{}' }])
     const clerk = createAgent({ model, tools: [pay], store: memoryStore() })
     const handler = mcpServer({ agents: defineAgents({ clerk }), authorize: 'none', pollMs: 50 })
-    const server = createServer(createRequestListener((request) => handler(request)))
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve)
-    })
-    closing.push(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, paid }
+    const { url } = await startServer(createRequestListener((request) => handler(request)))
+    return { url, paid }
   }
-  const closing: (() => void)[] = []
-  afterEach(() => closing.splice(0).forEach((close) => close()))
 
   it('are called as tasks, which ask a person in one process and are answered from another', async () => {
     const { url, paid } = await office()

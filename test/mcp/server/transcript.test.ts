@@ -1,10 +1,9 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createRequestListener } from '@remix-run/node-fetch-server'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
 import { mcpServer } from '../../../src/mcp/server/index.js'
 import { tool } from '../../support/tools.js'
+import { startServer } from '../http-server.js'
 import { blockOf } from '../page-block.js'
 import { lastResult, scriptedModel } from './support.js'
 
@@ -54,10 +53,7 @@ test('docs/mcp.md shows what a client of the SDK and our server say: STATEWRIGHT
   const agents = defineAgents({ support: createAgent({ model, store: memoryStore(), tools: [refund] }) })
   const tools = { support: { description: 'Answers questions of customers.' } }
   const handler = mcpServer({ agents, tools, authorize: 'none' })
-  const server = createServer(createRequestListener((request) => handler(request)))
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
+  const { url } = await startServer(createRequestListener((request) => handler(request)))
   const transcript = new Transcript()
   const client = new Client(
     { name: 'shop', version: '1' },
@@ -66,15 +62,13 @@ test('docs/mcp.md shows what a client of the SDK and our server say: STATEWRIGHT
   client.setRequestHandler('elicitation/create', () =>
     Promise.resolve({ action: 'accept' as const, content: { confirm: true } }),
   )
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`)
-  await client.connect(new StreamableHTTPClientTransport(url, { fetch: transcript.fetch as typeof fetch }))
+  const options = { fetch: transcript.fetch as typeof fetch }
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), options))
   await client.listTools()
   const call = { name: 'support', arguments: { message: 'Refund order 17.', session: 'order-17' } }
   const { content } = await client.callTool(call)
   expect(content).toEqual([{ type: 'text', text: 'Refunded.' }])
   await client.close()
-  server.closeAllConnections()
-  server.close()
   const played = ['```text', ...transcript.lines, '```']
   expect(blockOf('transcript', played)).toEqual(played)
 })
