@@ -56,6 +56,14 @@ const between =
       },
     })
 
+const isUser = ({ role }: Message) => role === 'user'
+const forgetful = between({
+  request: (one) => ({ ...one, messages: one.messages.slice(one.messages.findLastIndex(isUser)) }),
+})
+const hidingTheEnd = between({
+  response: (one) => ({ ...one, finishReason: one.toolCalls.length > 0 ? 'tool_calls' : 'stop' }),
+})
+
 const check = (make: Parameters<typeof checkAgent>[0], options?: CheckAgentOptions) =>
   checkAgent(make, options)
 
@@ -119,20 +127,8 @@ describe('what is wrong with an agent is found:', () => {
       withConfig({ completion: { onMissingEnd: 'accept' } }),
       'truncation/unfinished-stream',
     ],
-    [
-      'a model wrapper that hides the reason of an end',
-      between({
-        response: (one) => ({ ...one, finishReason: one.toolCalls.length > 0 ? 'tool_calls' : 'stop' }),
-      }),
-      'truncation/whole-looking-call',
-    ],
-    [
-      'a model wrapper that hides half an answer',
-      between({
-        response: (one) => ({ ...one, finishReason: one.toolCalls.length > 0 ? 'tool_calls' : 'stop' }),
-      }),
-      'truncation/cut-text',
-    ],
+    ['a model wrapper that hides the reason of an end', hidingTheEnd, 'truncation/whole-looking-call'],
+    ['a model wrapper that hides half an answer', hidingTheEnd, 'truncation/cut-text'],
     [
       'a model wrapper that loses what the user says first',
       between({ request: (one) => ({ ...one, messages: one.messages.filter(isNoResult) }) }),
@@ -143,18 +139,10 @@ describe('what is wrong with an agent is found:', () => {
       between({ response: (one) => ({ ...one, text: one.text || '…' }) }),
       'faults/empty',
     ],
+    ['a model wrapper that forgets what was said before the last message', forgetful, 'concurrency/two-runs'],
     [
       'a model wrapper that forgets what was said before the last message',
-      between({
-        request: (one) => ({ ...one, messages: one.messages.slice(one.messages.findLastIndex(isUser)) }),
-      }),
-      'concurrency/two-runs',
-    ],
-    [
-      'a model wrapper that forgets what was said before the last message',
-      between({
-        request: (one) => ({ ...one, messages: one.messages.slice(one.messages.findLastIndex(isUser)) }),
-      }),
+      forgetful,
       'concurrency/two-processes',
     ],
     ['a model wrapper that sends the results of one run in another', mixing, 'concurrency/many-runs'],
@@ -188,7 +176,6 @@ function mixing(model: ModelProvider) {
   })(model)
 }
 
-const isUser = ({ role }: Message) => role === 'user'
 const isNoResult = ({ role }: Message) => role !== 'tool'
 const noUsage = { inputTokens: 0, outputTokens: 0, totalTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 }
 const silent: ModelProvider = {
