@@ -1,6 +1,7 @@
 // What the suite starts as a client: it lists the tools of a server and calls each of them.
-import { createAgent } from '../../../dist/src/index.js'
+import { createAgent, openaiChat } from '../../../dist/src/index.js'
 import { mcpTools } from '../../../dist/src/mcp/index.js'
+import { startRehearsal } from '../../../dist/src/rehearsal/index.js'
 
 const { MCP_CONFORMANCE_CONTEXT: context = '{}', MCP_CONFORMANCE_SCENARIO: scenario } = process.env
 const { toolCalls, client_id: clientId, client_secret: clientSecret } = JSON.parse(context)
@@ -44,28 +45,6 @@ async function callByHand(made) {
   }
 }
 
-/** A model that makes the calls, one after the other. */
-function playCalls(made) {
-  const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
-  const base = { reasoning: '', refusal: null, complete: true, usage, model: 'played-1' }
-  const left = made.map(({ tool, args }, i) => ({
-    id: `c${i}`,
-    type: 'function',
-    function: { name: tool.name, arguments: JSON.stringify(args) },
-  }))
-  const request = () => {
-    const toolCalls = left.splice(0, 1)
-    const isLast = toolCalls.length === 0
-    return Promise.resolve({
-      ...base,
-      text: isLast ? 'Done.' : '',
-      toolCalls,
-      finishReason: isLast ? 'stop' : 'tool_calls',
-    })
-  }
-  return { provider: 'played', model: 'played-1', request }
-}
-
 /** Takes what a form has in its fields. */
 function acceptDefaults({ schema = {} }) {
   const fields = Object.entries(schema.properties ?? {})
@@ -76,8 +55,12 @@ function acceptDefaults({ schema = {} }) {
   return { action: 'accept', content: Object.fromEntries(content) }
 }
 
+/** A model makes the calls, one after the other. */
 async function callInRun(made) {
-  const agent = createAgent({ model: playCalls(made), tools: [server] })
+  const turns = made.map(({ tool, args }) => ({ toolCalls: [{ name: tool.name, arguments: args }] }))
+  const rehearsal = await startRehearsal({ turns: [...turns, { text: 'Done.' }] })
+  const model = openaiChat({ model: 'played-1', baseURL: rehearsal.url, apiKey: 'none' })
+  const agent = createAgent({ model, tools: [server] })
   const run = agent.run('Call them.', { session: 's' })
   let result = await run.result
   while (result.state === 'WAITING_FOR_INPUT') {
@@ -86,6 +69,7 @@ async function callInRun(made) {
     result = await run.result
   }
   console.error(result)
+  await rehearsal.close()
 }
 
 const server = await mcpTools({ url: process.argv.at(-1), name: 'suite', auth, onWarning: console.error })
