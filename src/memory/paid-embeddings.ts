@@ -1,7 +1,8 @@
 import { readProperty } from '../core/base/to-json.js'
 import { BudgetError } from '../core/budgets/budget-error.js'
 import { addInputMargin, isUnpaid, learnInputCount } from '../core/budgets/request-cost.js'
-import type { BudgetReservation, SharedAmount, SharedBudget } from '../core/budgets/shared-budget.js'
+import { reserveInAll } from '../core/budgets/reserve-in-all.js'
+import type { SharedAmount, SharedBudget } from '../core/budgets/shared-budget.js'
 import { getProviderName } from '../core/models/openai/wire-provider.js'
 import { estimateTextTokens, sumTokens } from '../core/prices/estimate-tokens.js'
 import { createPriceBook, type PriceBook } from '../core/prices/price-book.js'
@@ -35,9 +36,15 @@ export async function payForEmbeddings<Answer extends CountedAnswer>(
   const model = describeModel(options)
   const name = `${model.provider}/${model.model}`
   const estimated = sumTokens(texts, estimateTextTokens)
-  const held = await reserveAll(budgets, model, addInputMargin(name, estimated), signal)
+  const most = addInputMargin(name, estimated)
+  const usd = budgets.some(({ needsPrice }) => needsPrice) ? await priceTokens(model, most) : 0
+  const getAmount = async (budget: SharedBudget) => {
+    if (budget.needsPrice && usd === null) throw unknownPriceError(budget, model)
+    return { usd, tokens: most }
+  }
+  const held = await reserveInAll(budgets, getAmount, signal)
   const settle = async (paid: SharedAmount): Promise<void> => {
-    await Promise.all(held.map((reservation) => reservation.settle(paid)))
+    await Promise.all(held.map(({ reservation }) => reservation.settle(paid)))
   }
   let answer: Answer
   try {
@@ -68,28 +75,6 @@ function describeModel({ client, model, inputPerMillion }: PaidModel): PricedMod
     prices: createPriceBook(
       inputPerMillion === undefined ? {} : { [model]: { inputPerMillion, outputPerMillion: 0 } },
     ),
-  }
-}
-
-/** In all of them, or in none; in the order of their ids, as runs do: two that wait for each other would wait for ever. */
-async function reserveAll(
-  budgets: readonly SharedBudget[],
-  model: PricedModel,
-  tokens: number,
-  signal: AbortSignal,
-): Promise<BudgetReservation[]> {
-  const usd = budgets.some(({ needsPrice }) => needsPrice) ? await priceTokens(model, tokens) : 0
-  const held: BudgetReservation[] = []
-  try {
-    for (const budget of budgets.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
-      if (budget.needsPrice && usd === null) throw unknownPriceError(budget, model)
-      // oxlint-disable-next-line no-await-in-loop -- in the order of their ids
-      held.push(await budget.reserve({ usd, tokens }, { signal }))
-    }
-    return held
-  } catch (error) {
-    await Promise.all(held.map((reservation) => reservation.settle({ usd: 0, tokens: 0 })))
-    throw error
   }
 }
 

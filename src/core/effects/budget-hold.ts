@@ -5,7 +5,8 @@ import type { CallAbort } from '../base/abort.js'
 import { describeError } from '../base/describe-error.js'
 import { BudgetError } from '../budgets/budget-error.js'
 import { addInputMargin, isUnpaid, learnInputCount } from '../budgets/request-cost.js'
-import type { BudgetReservation, SharedBudget } from '../budgets/shared-budget.js'
+import { type HeldAmount, reserveInAll } from '../budgets/reserve-in-all.js'
+import type { SharedBudget } from '../budgets/shared-budget.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { ModelRequest } from '../models/provider.js'
@@ -24,18 +25,11 @@ export interface HoldScope {
   abort: CallAbort
 }
 
-interface Held {
-  reservation: BudgetReservation
-  /** What was reserved; null: not known. */
-  usd: number | null
-  tokens: number
-}
-
 /** What one request holds of the shared budgets, for the model that is asked. It is settled once. */
 export class BudgetHold {
   readonly #scope: HoldScope
   #model: AskedModel
-  #held: Held[] = []
+  #held: HeldAmount[] = []
   /** Whether something may have been paid for. */
   #isAsked = false
   /** What models have used that were given up for another: that is settled. */
@@ -109,27 +103,23 @@ export class BudgetHold {
 
   async #take(): Promise<void> {
     const { parts, runtime, sessionId, request, abort } = this.#scope
-    let asked: SharedBudget | undefined
+    let asked = 'budgets'
     try {
       const budgets = listRunBudgets(parts, runtime, sessionId)
       const { inputTokens, outputCap } = findWorstCase(this.#model, request)
       const mostOutput = runtime.prices.maxOutputTokens(this.#model.model)
-      for (const budget of budgets) {
-        asked = budget
-        const outputTokens = outputCap ?? mostOutput ?? budget.reserveOutputTokens
-        const tokens = inputTokens + outputTokens
-        // oxlint-disable-next-line no-await-in-loop -- in the order of their ids
-        const usd = budget.needsPrice
+      const getAmount = async ({ id, needsPrice, reserveOutputTokens }: SharedBudget) => {
+        asked = id
+        const outputTokens = outputCap ?? mostOutput ?? reserveOutputTokens
+        const usd = needsPrice
           ? await priceWorstCase(runtime.prices, this.#model, inputTokens, outputTokens)
           : 0
-        // oxlint-disable-next-line no-await-in-loop -- in the order of their ids
-        const reservation = await budget.reserve({ usd, tokens }, { signal: abort.signal })
-        this.#held.push({ reservation, usd, tokens })
+        return { usd, tokens: inputTokens + outputTokens }
       }
+      this.#held = await reserveInAll(budgets, getAmount, abort.signal)
     } catch (error) {
-      await this.#settle({ usd: 0, tokens: 0 })
       abort.throwIfAborted()
-      throw toOverBudgetError(error, asked?.id ?? 'budgets', runtime.clock.now())
+      throw toOverBudgetError(error, asked, runtime.clock.now())
     }
   }
 

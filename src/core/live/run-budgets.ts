@@ -11,7 +11,7 @@ export function hasSharedBudgets(
   return budgets !== undefined || binding.budgets !== undefined || binding.budgetsAbove !== undefined
 }
 
-/** The shared budgets of a run, by id: of those above it, its agent's, and its own. */
+/** The shared budgets of a run, each once: of those above it, its agent's, and its own. */
 export function listRunBudgets(
   { budgets: ofAgent }: Pick<AgentParts, 'budgets'>,
   { binding }: Pick<AgentRuntime, 'binding'>,
@@ -27,6 +27,5 @@ export function listRunBudgets(
         : (given ?? [])
     for (const budget of list) if (!byId.has(budget.id)) byId.set(budget.id, budget)
   }
-  // All runs take theirs in one order: two that wait for each other would wait for ever.
-  return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+  return [...byId.values()]
 }
