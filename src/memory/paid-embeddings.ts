@@ -1,13 +1,15 @@
+import type { OpenAI } from 'openai'
 import { readProperty } from '../core/base/to-json.js'
 import { BudgetError } from '../core/budgets/budget-error.js'
 import { addInputMargin, isUnpaid, learnInputCount } from '../core/budgets/request-cost.js'
 import { reserveInAll } from '../core/budgets/reserve-in-all.js'
 import type { SharedAmount, SharedBudget } from '../core/budgets/shared-budget.js'
+import { getBaseURL } from '../core/models/openai/credentials.js'
 import { getProviderName } from '../core/models/openai/wire-provider.js'
 import { estimateTextTokens, sumTokens } from '../core/prices/estimate-tokens.js'
 import { createPriceBook, type PriceBook } from '../core/prices/price-book.js'
 
-/** Who is asked, and who pays: as in `EmbeddingOptions`. */
+/** Who is asked, and who pays: of `EmbeddingOptions`, whose file imports this one. */
 interface PaidModel {
   client: object
   model: string
@@ -68,9 +70,8 @@ interface PricedModel {
 }
 
 function describeModel({ client, model, inputPerMillion }: PaidModel): PricedModel {
-  const baseURL = readProperty(client, 'baseURL')
   return {
-    provider: typeof baseURL === 'string' && URL.canParse(baseURL) ? getProviderName(baseURL) : 'openai',
+    provider: getProviderName(getBaseURL({ model, client: client as OpenAI })),
     model,
     prices: createPriceBook(
       inputPerMillion === undefined ? {} : { [model]: { inputPerMillion, outputPerMillion: 0 } },
