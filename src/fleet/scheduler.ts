@@ -1,6 +1,5 @@
 import { expectArgument, optionsRule } from '../core/base/expect-argument.js'
 import { type Clock, systemClock } from '../core/base/clock.js'
-import { limitTime } from '../core/base/time-limit.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { agentsRule, getCommonStore } from '../core/drive/common-store.js'
@@ -16,6 +15,7 @@ import {
   type HostFunctions,
   type HostOptionsFor,
 } from '../core/drive/host-functions.js'
+import { limitStoreTime } from '../core/sessions/store/checked-store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionTimers, StoredTimer } from '../core/sessions/store/timers.js'
 import { createOccurrences } from './occurrences.js'
@@ -74,7 +74,7 @@ const mostAtOnce = 1000
 /** A firing that its process no longer attends to is taken up by another one after so long. */
 const attendedMs = 30_000
 const attendEveryMs = 10_000
-/** How long the store may take for one answer. */
+/** How long the store may take for one answer: one that is lost must not end all looking. */
 const answerMs = 30_000
 /** With `catchUp: 'none'`, a firing may be so late. */
 const graceMs = 60_000
@@ -108,28 +108,16 @@ export function createScheduler(agents: Agents, options: SchedulerOptions = {}):
   return new StoreScheduler(agents, options)
 }
 
-type UsedTimers = Pick<SessionTimers, 'listDue' | 'move'>
-
-/** Timers whose answers are waited for only so long: one that is lost must not end all looking. */
-function limitAnswers(timers: SessionTimers, clock: Clock): UsedTimers {
-  const ask = <Value>(what: string, work: () => Value | Promise<Value>): Promise<Value> =>
-    limitTime({ ms: answerMs, clock, late: () => lateError(what) }, (async () => work())())
-  return {
-    listDue: (options) => ask('listDue', () => timers.listDue(options)),
-    move: (step) => ask('move', () => timers.move(step)),
-  }
-}
-
 function lateError(what: string): StoreError {
   return new StoreError(
     'store_unavailable',
-    `The store did not answer timers.${what}() within ${answerMs} ms. See that it can be reached; the scheduler asks again.`,
+    `The store did not answer ${what}() within ${answerMs} ms. See that it can be reached; the scheduler asks again.`,
   )
 }
 
 class StoreScheduler implements Scheduler {
   readonly #agents: Agents
-  readonly #timers: UsedTimers
+  readonly #timers: SessionTimers
   readonly #clock: Clock
   readonly #pollMs: number
   readonly #concurrency: number
@@ -144,7 +132,7 @@ class StoreScheduler implements Scheduler {
   constructor(agents: Agents, options: SchedulerOptions) {
     const { pollMs = 1000, concurrency = 50, drainMs, clock = systemClock, onError = warn, run } = options
     this.#agents = agents
-    this.#timers = limitAnswers(getTimers(getCommonStore(agents)), clock)
+    this.#timers = getTimers(limitStoreTime(getCommonStore(agents), answerMs, clock, lateError))
     this.#clock = clock
     this.#pollMs = pollMs
     this.#concurrency = concurrency

@@ -40,9 +40,14 @@ export function getInnerStore(store: SessionStore): SessionStore {
 
 /**
  * The store, but what it does not answer within `timeoutMs` fails as `store_unavailable`: a promise that never settles
- * would keep even a cancelled run for ever. A store that answers at once costs nothing.
+ * would keep even a cancelled run for ever. A store that answers at once costs nothing. `late` makes the error.
  */
-export function limitStoreTime(store: SessionStore, timeoutMs: number, clock: Clock): SessionStore {
+export function limitStoreTime(
+  store: SessionStore,
+  timeoutMs: number,
+  clock: Clock,
+  late: (what: string, timeoutMs: number) => StoreError = storeTimeoutError,
+): SessionStore {
   if (timeoutMs === 0) return store
   const limited = <Value>(
     what: string,
@@ -50,7 +55,7 @@ export function limitStoreTime(store: SessionStore, timeoutMs: number, clock: Cl
     onLate?: (value: Value) => void,
   ): Value | Promise<Value> => {
     if (!(answer instanceof Promise)) return answer
-    return limitTime({ ms: timeoutMs, clock, late: () => storeTimeoutError(what, timeoutMs), onLate }, answer)
+    return limitTime({ ms: timeoutMs, clock, late: () => late(what, timeoutMs), onLate }, answer)
   }
   /** The caller has given up: the lease is released. */
   const giveBack = async (lease: Lease): Promise<void> => {
