@@ -110,7 +110,7 @@ export const planted = [
     patches: [
       {
         file: 'src/core/sessions/open-session.ts',
-        find: "if (run?.status !== 'active') return Math.max(at, clock.now())",
+        find: 'return since === null ? Math.max(at, clock.now()) : at + since',
         put: 'return clock.now()',
       },
     ],

@@ -1,3 +1,4 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
 import { isWorkState } from '../../../machines/agent/run-result.js'
 import { StatewrightError } from '../base/errors.js'
 import type { Clock } from '../base/clock.js'
@@ -64,14 +65,10 @@ function unexpectedStoreError(error: unknown, sessionId: string): StoreError {
   return new StoreError('store_unavailable', message, sessionId, { cause: error })
 }
 
-/** Clocks that differ by more milliseconds are not compared: one of them does not count from the epoch. */
-const maxSkewMs = 86_400_000
-
 /**
  * The time at which a run begins or goes on in this process: never before the last record. One that goes on takes the clock
  * of the process that left it. A host whose clock is wrong would otherwise take the deadline for past, or wait hours before
- * a retry. The clock of the store, which all hosts share, says how much time has passed since then; a store without a clock
- * leaves that to our own clock.
+ * a retry.
  */
 async function getResumeTime(
   store: SessionStore,
@@ -79,15 +76,31 @@ async function getResumeTime(
   { run, at }: FoldedSession,
   clock: Clock,
 ): Promise<number> {
-  if (run?.status !== 'active') return Math.max(at, clock.now())
-  const { state, attempt, wakeAt } = run.context
-  const isTimed = isWorkState(state) || attempt > 1 || wakeAt !== null
-  if (!isTimed) return Math.max(at, clock.now())
-  const inStore = lease.expiresAt - leaseMs
-  const listed = await store.get(lease.sessionId)
-  const isShared = [at - (listed?.updatedAt ?? NaN), clock.now() - inStore].every(
-    (skew) => Math.abs(skew) <= maxSkewMs,
-  )
-  const since = inStore - (listed?.updatedAt ?? 0)
-  return isShared ? at + Math.max(0, since) : Math.max(at, clock.now())
+  const waits = run?.status === 'active' && isTimed(run.context)
+  const since = waits ? await readTimeSince(store, lease, at, clock) : null
+  return since === null ? Math.max(at, clock.now()) : at + since
+}
+
+/** Whether anything of the run waits for a time. */
+function isTimed({ state, attempt, wakeAt }: AgentContext): boolean {
+  return isWorkState(state) || attempt > 1 || wakeAt !== null
+}
+
+/** Clocks that differ by more milliseconds are not compared: one of them does not count from the epoch. */
+const maxSkewMs = 86_400_000
+
+/**
+ * How much time has passed since the last record, which was made `at`, by the clock of the store, which all hosts share. Null for a
+ * store without a clock.
+ */
+async function readTimeSince(
+  store: SessionStore,
+  { sessionId, expiresAt }: Lease,
+  at: number,
+  clock: Clock,
+): Promise<number | null> {
+  const inStore = expiresAt - leaseMs
+  const { updatedAt = NaN } = (await store.get(sessionId)) ?? {}
+  const isShared = [at - updatedAt, clock.now() - inStore].every((skew) => Math.abs(skew) <= maxSkewMs)
+  return isShared ? Math.max(0, inStore - updatedAt) : null
 }
