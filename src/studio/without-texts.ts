@@ -19,7 +19,8 @@ export function withoutTexts({ chart, visits, session, moments }: ExportedSessio
   const tools = listToolNames(moments)
   const toName = (name: string): string => (tools.has(name) ? name : 'call')
   const packer = new MomentPacker()
-  for (const moment of unpackAll(moments)) packer.addMoment(bareMoment(moment, toName))
+  const toBare = once((message: ShownMessage) => bareMessage(message, toName))
+  for (const moment of unpackAll(moments)) packer.addMoment(bareMoment(moment, toBare))
   return { chart, visits, session: bareSession(session, toName), moments: packer.packed }
 }
 
@@ -28,6 +29,16 @@ function* unpackAll(packed: PackedMoments): Generator<MomentView> {
   for (const { seq } of packed.moments) {
     const moment = unpackMoment(packed, seq)
     if (moment) yield moment
+  }
+}
+
+/** A message is the same object in each moment that shows it: what is left of it is made once, and packed once. */
+function once<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
+  const known = new WeakMap<Given, Made>()
+  return (given) => {
+    const made = known.get(given) ?? make(given)
+    known.set(given, made)
+    return made
   }
 }
 
@@ -135,13 +146,13 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
 
 function bareMoment(
   { seq, transcript, record, context, guards, budget }: MomentView,
-  toName: ToName,
+  toBare: (message: ShownMessage) => ShownMessage,
 ): MomentView {
   const { type, event } = (record ?? {}) as { type?: unknown; event?: { type?: unknown } }
   const { state, reason, steps } = (context ?? {}) as Record<string, unknown>
   return {
     seq,
-    transcript: transcript.map((message) => bareMessage(message, toName)),
+    transcript: transcript.map(toBare),
     record: { type, ...(event && { event: { type: event.type } }) },
     context: { state, reason, steps },
     changed: [],
