@@ -1,7 +1,7 @@
 import { escapeXml } from '../diagram/state-card.js'
 import { createTimeAxis } from './client/timeline-axis.js'
-import { formatCount, formatDuration, formatMoney, formatShort } from './client/format.js'
-import { listSeenBars, placeBars } from './client/timeline-layout.js'
+import { formatDuration, formatMoney, formatShort, getTone } from './client/format.js'
+import { listSeenBars, listStates, placeBars } from './client/timeline-layout.js'
 import type { Bar, ExportedSession, SessionView } from './protocol.js'
 import { drawVisitedChart } from './visited-chart.js'
 
@@ -18,15 +18,8 @@ const accent = '#0969da'
 export function drawCard({ session: view, chart }: ExportedSession): string {
   const { session, verdict, rows } = view
   const known = new Map(chart.transitions.map((one) => [one.id, one]))
-  const visited = new Set(
-    rows.flatMap(({ to, taken }) => [
-      ...[
-        ...to,
-        ...taken.flatMap((id) => [known.get(id)?.source ?? '', known.get(id)?.target ?? '']),
-      ].flatMap(listPaths),
-      ...taken,
-    ]),
-  )
+  const visited = new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, known)]))
+  const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
   const title = wrapWords(session.title || session.name || session.id, 38, 2)
   const said = wrapWords(verdict.text, 68, 4)
   const saidTop = 96 + (title.length - 1) * 42
@@ -34,7 +27,7 @@ export function drawCard({ session: view, chart }: ExportedSession): string {
   const parts = [
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
     ...title.map((line, i) => drawWords(line, left, 76 + i * 42, { size: 34, isBold: true })),
-    `<rect x="${left}" y="${saidTop}" width="5" height="${said.length * 27 + 12}" fill="${toneOf(view)}"/>`,
+    `<rect x="${left}" y="${saidTop}" width="5" height="${said.length * 27 + 12}" fill="${toneColours[tone]}"/>`,
     ...said.map((line, i) => drawWords(line, left + 20, saidTop + 26 + i * 27, { size: 19, colour: quiet })),
     ...drawNumbers(view, numbersTop),
     ...drawWaterfall(view, numbersTop + 56),
@@ -45,16 +38,16 @@ export function drawCard({ session: view, chart }: ExportedSession): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${name}">\n${parts.join('\n')}\n</svg>\n`
 }
 
-/** Without signs that cannot be seen, such as those that turn the direction, and those that XML does not take. */
-const toPlain = (text: string): string => escapeXml(text.replaceAll(/[\p{Cf}\p{Cc}\p{Cs}\uFFFE\uFFFF]/gu, ''))
+/** Without signs that cannot be seen, such as those that turn the direction. */
+const toPlain = (text: string): string => escapeXml(text.replaceAll(/[\p{Cf}\p{Cc}]/gu, ''))
 
-const listPaths = (path: string): string[] =>
-  path.split('.').map((_, i, parts) => parts.slice(0, i + 1).join('.'))
-
-function toneOf({ verdict: { state }, session }: SessionView): string {
-  if (session.standing === 'damaged' || state === 'ERROR' || state === 'BLOCKED') return '#cf222e'
-  if (state === 'COMPLETED') return '#1a7f37'
-  return state === 'WAITING_FOR_INPUT' || state === 'PAUSED' ? '#8250df' : '#9a6700'
+const toneColours: Record<ReturnType<typeof getTone>, string> = {
+  good: '#1a7f37',
+  limit: '#9a6700',
+  bad: '#cf222e',
+  wait: '#8250df',
+  off: '#9a6700',
+  busy: '#9a6700',
 }
 
 function drawNumbers({ rows, verdict }: SessionView, top: number): string[] {
@@ -66,15 +59,8 @@ function drawNumbers({ rows, verdict }: SessionView, top: number): string[] {
     [String(steps), steps === 1 ? 'step' : 'steps'],
     [formatShort(last?.tokens ?? 0), 'tokens'],
     [`${verdict.isCostWhole ? '' : '≥ '}${formatMoney(verdict.cost)}`, 'cost'],
-    ...(failed > 0
-      ? [
-          [String(failed), `${formatCount(failed, 'call')} without success`.replace(/^\S+ /, '')] as [
-            string,
-            string,
-          ],
-        ]
-      : []),
   ]
+  if (failed > 0) numbers.push([String(failed), `${failed === 1 ? 'call' : 'calls'} without success`])
   return numbers.flatMap(([value, name], i) => [
     drawWords(value, left + i * 132, top, { size: 24, isBold: true }),
     drawWords(name, left + i * 132, top + 22, { size: 14, colour: quiet }),
