@@ -1,3 +1,4 @@
+import { cutToWidth, measureText, wrapPieces } from '../diagram/measure-text.js'
 import { escapeXml } from '../diagram/state-card.js'
 import { createTimeAxis } from './client/timeline-axis.js'
 import { formatDuration, formatMoney, formatShort, getTone } from './client/format.js'
@@ -20,8 +21,9 @@ export function drawCard({ session: view, chart }: ExportedSession): string {
   const known = new Map(chart.transitions.map((one) => [one.id, one]))
   const visited = new Set(rows.flatMap((row) => [...row.taken, ...listStates(row, known)]))
   const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
-  const title = wrapWords(session.title || session.name || session.id, 38, 2)
-  const said = wrapWords(verdict.text, 68, 4)
+  // Bold letters are as wide as larger ones.
+  const title = wrapText(session.title || session.name || session.id, plotWidth, 36, 2)
+  const said = wrapText(verdict.text, plotWidth - 20, 19, 4)
   const saidTop = 96 + (title.length - 1) * 42
   const numbersTop = saidTop + said.length * 27 + 12 + 62
   const parts = [
@@ -34,12 +36,12 @@ export function drawCard({ session: view, chart }: ExportedSession): string {
     ...drawChart(drawVisitedChart(chart, visited)),
     drawWords('statewright', left, height - 26, { size: 15, colour: quiet }),
   ]
-  const name = toPlain(title.join(' '))
+  const name = escapeXml(title.join(' '))
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${name}">\n${parts.join('\n')}\n</svg>\n`
 }
 
 /** Without signs that cannot be seen, such as those that turn the direction. */
-const toPlain = (text: string): string => escapeXml(text.replaceAll(/[\p{Cf}\p{Cc}]/gu, ''))
+const dropUnseen = (text: string): string => text.replaceAll(/[\p{Cf}\p{Cc}]/gu, '')
 
 const toneColours: Record<ReturnType<typeof getTone>, string> = {
   good: '#1a7f37',
@@ -102,7 +104,7 @@ function drawWaterfall({ rows, bars, gaps }: SessionView, from: number): string[
       const fill = bar.status === 'failed' ? '#f2a7ab' : lane.colour
       parts.push(
         `<rect x="${round(x)}" y="${y}" width="${round(long)}" height="${high}" rx="3" fill="${fill}"/>`,
-        ...(long > bar.label.length * 6.6 + 8 && high > 12
+        ...(long > measureText(bar.label, 11.5) + 8 && high > 12
           ? [drawWords(bar.label, x + 5, y + high / 2 + 4, { size: 11.5, colour: ink })]
           : []),
       )
@@ -131,24 +133,29 @@ function drawChart(svg: string): string[] {
 
 const round = (value: number): number => Math.round(value * 1_000) / 1_000
 
-/** Lines of at most so many characters; the last one ends in an ellipsis where there is more. */
-function wrapWords(text: string, room: number, most: number): string[] {
-  const lines: string[] = []
-  for (const word of text
-    .split(/\s+/)
-    .filter(Boolean)
-    .flatMap((one) => cutWord(one, room))) {
-    const last = lines.at(-1)
-    if (last !== undefined && last.length + word.length < room) lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
-  }
+/** Lines of at most so many pixels; the last one ends in an ellipsis where there is more. */
+function wrapText(text: string, room: number, size: number, most: number): string[] {
+  const words = text.split(/\s+/).flatMap((word) => cutWord(dropUnseen(word), room, size))
+  const lines = wrapPieces(words, ' ', room, size)
   if (lines.length <= most) return lines.length === 0 ? [''] : lines
-  const shown = lines.slice(0, most)
-  return [...shown.slice(0, -1), `${(shown.at(-1) ?? '').slice(0, room - 1)}…`]
+  return [...lines.slice(0, most - 1), cutToWidth(lines.slice(most - 1, most + 1).join(' '), room, size)]
 }
 
-const cutWord = (word: string, room: number): string[] =>
-  Array.from({ length: Math.ceil(word.length / room) }, (_, i) => word.slice(i * room, (i + 1) * room))
+/** A word in pieces that each have room in a line. */
+function cutWord(word: string, room: number, size: number): string[] {
+  const pieces: string[] = []
+  let used = room
+  for (const letter of word) {
+    const width = measureText(letter, size)
+    used += width
+    if (used > room) {
+      pieces.push('')
+      used = width
+    }
+    pieces[pieces.length - 1] += letter
+  }
+  return pieces
+}
 
 function drawWords(
   text: string,
@@ -156,5 +163,5 @@ function drawWords(
   y: number,
   { size, colour = ink, isBold = false }: { size: number; colour?: string; isBold?: boolean },
 ): string {
-  return `<text x="${round(x)}" y="${round(y)}" fill="${colour}" ${font} font-size="${size}"${isBold ? ' font-weight="bold"' : ''}>${toPlain(text)}</text>`
+  return `<text x="${round(x)}" y="${round(y)}" fill="${colour}" ${font} font-size="${size}"${isBold ? ' font-weight="bold"' : ''}>${escapeXml(dropUnseen(text))}</text>`
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { defineShield, memoryStore, type SessionStore } from '../../src/index.js'
 import { createSessionData, exportSession, type ShareOptions } from '../../src/studio/export-session.js'
+import { measureText } from '../../src/diagram/measure-text.js'
 import { drawCard } from '../../src/studio/session-card.js'
 import { withoutTexts } from '../../src/studio/without-texts.js'
 import { paths } from '../../src/studio/routes.js'
@@ -62,6 +63,27 @@ test('a card is a picture whatever a title holds, and has room for all lanes', a
     }),
   )
 })
+
+test.each(['W', '長', 'wide words '])(
+  'a card of a title of many %j ends its lines before the chart',
+  async (part) => {
+    const store = memoryStore()
+    const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
+    await agent.run('Go.', { session: 's' }).result
+    await close()
+    const { session: view, ...data } = await createSessionData(store, 's')
+    const session = { ...view.session, title: part.repeat(200) }
+    const verdict = { ...view.verdict, text: part.repeat(400) }
+    const card = drawCard({ ...data, session: { ...view, session, verdict } })
+    const lines = [
+      ...card.matchAll(/<text x="(44|64)" [^>]*font-size="(34|19)"( font-weight="bold")?>([^<]*)</g),
+    ]
+    expect(lines).toHaveLength(6)
+    for (const [, x, size, bold, line = ''] of lines)
+      expect(Number(x) + measureText(line, Number(size), bold !== undefined)).toBeLessThan(760)
+    expect(lines.filter(([, , , , line]) => line?.endsWith('…'))).toHaveLength(2)
+  },
+)
 
 test.each(forms)('without texts, a %s has nothing that anybody said', async (form) => {
   const store = memoryStore()
