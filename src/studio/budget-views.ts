@@ -1,5 +1,5 @@
 import { systemClock } from '../core/base/clock.js'
-import { waitOn } from '../core/base/time-limit.js'
+import { limitTime } from '../core/base/time-limit.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { listStoredBudgets } from '../fleet/stored-budgets.js'
 
@@ -30,9 +30,7 @@ export class BudgetViews {
   async read(): Promise<BudgetView[]> {
     if (!this.#store.openBudgets) return []
     this.#reading ??= this.#refresh().finally(() => (this.#reading = null))
-    const late = new AbortController()
-    await Promise.race([this.#reading, waitOn(systemClock, patienceMs, late.signal)])
-    late.abort()
+    await limitTime({ ms: patienceMs }, this.#reading).catch(() => undefined)
     return this.#known
   }
 
