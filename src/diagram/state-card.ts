@@ -130,7 +130,7 @@ function toRelativeName(id: string, { id: from }: ChartState): string {
 }
 
 /** A small label of its own, with a dashed border. */
-export function drawPill(content: string, color: string): string {
+function drawPill(content: string, color: string): string {
   return drawTable(
     { border: 1, style: 'rounded,dashed', color },
     `<tr>${drawCell(toColored(color, content))}</tr>`,
@@ -138,7 +138,7 @@ export function drawPill(content: string, color: string): string {
 }
 
 /** Between the columns; some fonts are wider than the one that Graphviz measures. */
-export const gap = '&#160;&#160;'
+const gap = '&#160;&#160;'
 
 type Attributes = Readonly<Record<string, string | number>>
 
@@ -162,7 +162,7 @@ function toColored(color: string, content: string): string {
 }
 
 /** By the font's name: Graphviz sets `<b>` on another baseline. */
-export function toBold(content: string): string {
+function toBold(content: string): string {
   return content === '' ? '' : `<font face="Helvetica-Bold">${content}</font>`
 }
 
