@@ -111,14 +111,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
   const cached = verdict.inputTokens > 0 ? Math.round((verdict.cachedTokens / verdict.inputTokens) * 100) : 0
   return (
     <div class="chips" role="group" aria-label="What it took">
-      <Chip
-        name="time"
-        icon="time"
-        places={places.time}
-        onPlace={onPlace}
-        title="the longest steps"
-        isInWords
-      >
+      <Chip name="time" icon="time" places={places.time} onPlace={onPlace} title="the longest steps">
         <strong>{formatDuration(time.total)}</strong>{' '}
         <span class="shares" aria-hidden="true">
           <i class="share-model" style={{ width: `${toPercent(time.model)}%` }} />
@@ -127,13 +120,19 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
         </span>
         model {share(time.model)} · tools {share(time.tools)} · waits {share(time.waits)}
       </Chip>
-      <Chip name="steps" icon="steps" places={places.steps} onPlace={onPlace} title="the steps" isInWords>
+      <Chip name="steps" icon="steps" places={places.steps} onPlace={onPlace} title="the steps">
         <strong>{formatCount(sums.steps, 'step')}</strong>
       </Chip>
-      <Chip name="tokens" places={places.tokens} onPlace={onPlace} title="the steps with most tokens">
+      <Chip
+        name="tokens"
+        places={places.tokens}
+        onPlace={onPlace}
+        title="the steps with most tokens"
+        isInSteps
+      >
         <strong>{formatShort(rows.at(-1)?.tokens ?? 0)}</strong> tokens, {cached} % cached
       </Chip>
-      <Chip name="cost" places={places.cost} onPlace={onPlace} title="the dearest steps">
+      <Chip name="cost" places={places.cost} onPlace={onPlace} title="the dearest steps" isInSteps>
         <strong>
           {verdict.isCostWhole ? '' : '≥ '}
           {formatMoney(verdict.cost)}
@@ -141,14 +140,7 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
         {!verdict.isCostWhole && ' (a part has no price)'}
       </Chip>
       {failures.length > 0 && (
-        <Chip
-          name="failed"
-          icon="error"
-          places={places.failed}
-          onPlace={onPlace}
-          title="the failed calls"
-          isInWords
-        >
+        <Chip name="failed" icon="error" places={places.failed} onPlace={onPlace} title="the failed calls">
           <strong>
             {formatCount(failures.length, 'failed call')}
             {failures.length === 1 && `: ${showControls(failures[0]?.name ?? '')}`}
@@ -162,20 +154,12 @@ function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | '
           places={places.retries}
           onPlace={onPlace}
           title="the failed requests"
-          isInWords
         >
           <strong>{formatCount(retries, 'retry', 'retries')}</strong>
         </Chip>
       )}
       {guards.length > 0 && (
-        <Chip
-          name="guards"
-          icon="block"
-          places={places.guards}
-          onPlace={onPlace}
-          title="what guards did"
-          isInWords
-        >
+        <Chip name="guards" icon="block" places={places.guards} onPlace={onPlace} title="what guards did">
           <strong>Guards</strong> {guards.join(', ')}
         </Chip>
       )}
@@ -232,20 +216,20 @@ interface ChipProps {
   /** The records that it leads to, in this order. */
   places: readonly number[]
   title: string
-  /** Whether the transcript has what is looked for; else the steps have it. */
-  isInWords?: boolean
+  /** Whether the list of steps has what is looked for, such as tokens; else the transcript has it. */
+  isInSteps?: boolean
   onPlace: (place: number) => void
   children: ComponentChildren
 }
 
-function Chip({ name, icon, places, title, isInWords = false, onPlace, children }: ChipProps) {
+function Chip({ name, icon, places, title, isInSteps = false, onPlace, children }: ChipProps) {
   const at = useRef(-1)
   const go = (): void => {
     at.current = (at.current + 1) % places.length
     const place = places[at.current]
     if (place === undefined) return
     onPlace(place)
-    showOnSmallScreen(isInWords ? '.side' : '.steps')
+    showOnSmallScreen(isInSteps ? '.steps' : '.side')
   }
   return (
     <button
