@@ -1,3 +1,4 @@
+import { escapeXml } from '../diagram/state-card.js'
 import type { ChartTransition, ChartView } from './protocol.js'
 
 /**
@@ -272,12 +273,4 @@ function unescapeXml(text: string): string {
     .replaceAll('&gt;', '>')
     .replaceAll('&lt;', '<')
     .replaceAll('&amp;', '&')
-}
-
-function escapeXml(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
 }
