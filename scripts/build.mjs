@@ -157,7 +157,7 @@ const page = {
   legalComments: 'none',
   drop: ['console'],
 }
-// What the studio shows in a browser. What only some look at is a part of its own, which the page loads then.
+// What the studio shows in a browser. What most visits do not need is a part of its own, which the page loads when it is opened.
 await build({
   ...page,
   entryPoints: [

@@ -29,7 +29,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((each) => each.close()))
 })
 
-/** A page of that host with the app in it, and what went wrong in it that nobody caught. */
+/** A page of that host with the app in it, and what went wrong in it without being caught. */
 async function openPage(host = '127.0.0.1'): Promise<{ page: Page; faults: string[]; requests: string[] }> {
   const page = await browser.newPage()
   open.push(page)
@@ -196,7 +196,7 @@ describe('what a page downloads', () => {
     expect(later.slice(0, sent).filter((path) => path.startsWith('GET /genai-catalog-'))).toHaveLength(0)
   })
 
-  it('has no prices in it where nobody asks for costs', async () => {
+  it('has no prices in it where the agent asks for no costs', async () => {
     const rehearsal = await rehearse({ turns: [{ text: 'Hi.' }] })
     const { page, requests } = await openPage()
     expect(await ask(page, rehearsal.url, null)).toBeNull()

@@ -191,7 +191,7 @@ describe("a stored session in Stately's editor", () => {
     expect([...hosts]).toEqual(['127.0.0.1'])
   })
 
-  it('has no text of anybody in it, unless it is asked for; and never a secret', async () => {
+  it('has no text of a session in it, unless it is asked for; and never a secret', async () => {
     const { agent, url, store } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const args = ['--session', 'work', '--store', url, '--editor', editor.url]
@@ -209,7 +209,7 @@ describe("a stored session in Stately's editor", () => {
     expect(whole).not.toContain('a1B2')
   })
 
-  it('goes on while somebody writes to it, and to the session that is written to next', async () => {
+  it('goes on while a run writes to it, and to the session that is written to next', async () => {
     const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page } = await openPage(await stately('--live', '--store', url, '--editor', editor.url))
@@ -253,7 +253,7 @@ describe("a stored session in Stately's editor", () => {
     expect(faults).toEqual([])
   })
 
-  it('listens to nobody but the frame', async () => {
+  it('listens to the frame alone', async () => {
     const { agent, url } = await reader()
     await agent.run('What is it?', { session: 'work' }).result
     const { page } = await openPage(

@@ -148,7 +148,7 @@ test('a fork with an edit is a new session, and the other keeps every byte', asy
   const { session, rows, bars, gaps } = await visitor.get<SessionView>(paths.session(sessionId))
   expect(session).toMatchObject({ forkedFrom: { sessionId: 's', seq: 4 }, title: 'Pay the other invoice.' })
   expect(rows[0]?.flags).toEqual(['fork'])
-  // Between the fork and its resumption nobody worked on it.
+  // Between the fork and its resumption no process worked on it.
   const resumed = rows.find(({ flags }) => flags.includes('resume'))
   expect(gaps).toEqual([{ from: rows[1]?.at, to: resumed?.at }])
   expect(bars.map(({ lane, status }) => [lane, status])).toEqual([['model', 'ok']])
@@ -318,7 +318,7 @@ test('a run of this process shows its text as it comes, without secrets, and can
   await close()
 })
 
-test('a run that somebody else holds is told, and heard where it is', async () => {
+test('a run that another process holds is told, and heard where it is', async () => {
   const store = memoryStore()
   let release = (): void => undefined
   const held = new Promise<void>((resolve) => {

@@ -179,7 +179,7 @@ test('the end of a long session is there before the rest of it, and says the sam
   expect((await visitor.raw(paths.end('nobody'))).status).toBe(404)
 })
 
-test('what is listed first is read ahead, unless the studio is closed or somebody opens it', async () => {
+test('what is listed first is read ahead, unless the studio is closed or a page opens it', async () => {
   const store = storeWithLong()
   const library = new SessionLibrary(store, () => false)
   const rows = await library.listPage({})
@@ -190,7 +190,7 @@ test('what is listed first is read ahead, unless the studio is closed or somebod
   expect(await isPart()).toBe(true)
   await new Prefetcher(library).prefetch(rows)
   expect(await isPart()).toBe(false)
-  // Who opens it meanwhile has it read but once, and all of it.
+  // A page that opens it meanwhile has it read but once, and all of it.
   const other = new SessionLibrary(store, () => false)
   const [, fold] = await Promise.all([new Prefetcher(other).prefetch(rows), other.readFold('long')])
   expect(fold.head).toBe(store.read('long').length)

@@ -173,7 +173,7 @@ describe('a run in the inspector', () => {
 })
 
 longTest(
-  'statewright run --inspect starts when somebody looks, shows the run to its end, and leaves',
+  'statewright run --inspect starts when a page connects, shows the run to its end, and leaves',
   async () => {
     const events: StatelyInspectionEvent[] = []
     const stderr = new PassThrough()
@@ -234,7 +234,7 @@ describe('the page and its socket', () => {
     expect(refused).toBe(true)
   })
 
-  it('are closed to whoever has no token', async () => {
+  it('are closed to a page without the token', async () => {
     const { url, socketUrl } = await opened()
     for (const path of ['/', '/?token=', '/?token=wrong', `/other${new URL(url).search}`]) {
       expect((await fetch(new URL(path, url))).status).toBe(403)
@@ -249,7 +249,7 @@ describe('the page and its socket', () => {
     expect(await outcome(socketUrl, new URL(url).origin)).toBe('open')
   })
 
-  it('show the inspector in a frame, and tell their address to nobody', async () => {
+  it('show the inspector in a frame, and tell no server their address', async () => {
     const { url, socketUrl } = await opened()
     const page = await fetch(url)
     expect(page.headers.get('referrer-policy')).toBe('no-referrer')

@@ -2,7 +2,7 @@ import { memoryStore } from '../../src/index.js'
 import { startStudio } from '../../src/studio/index.js'
 import { eventful, fillStore, rehearsedAgent } from './rehearsed.js'
 
-/** `npm run studio`: the studio over a session of every kind, and one that begins when somebody presses Enter. */
+/** `npm run studio`: the studio over a session of every kind, and one that begins when you press Enter. */
 const store = memoryStore()
 const { agent } = await fillStore(store)
 const studio = await startStudio({

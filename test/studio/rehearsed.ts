@@ -9,7 +9,7 @@ import {
 } from '../../src/index.js'
 import { startRehearsal, type Turn } from '../../src/rehearsal/index.js'
 
-/** Sessions of every kind that a studio has to show, played by a rehearsal: for its tests, and for whoever looks at it. */
+/** Sessions of every kind that a studio has to show, played by a rehearsal: for its tests, and to look at. */
 export interface Rehearsed {
   agent: Agent
   /** What the tool that pays was called with. */
@@ -125,7 +125,7 @@ export async function fillStore(store: SessionStore): Promise<Rehearsed> {
   return rehearsedAgent(store, [{ text: 'It is done.' }])
 }
 
-/** A log with a record that somebody has changed. */
+/** A log with a record that was changed by hand. */
 export async function damage(store: SessionStore, session: string): Promise<void> {
   const records = await store.read('short')
   const broken = records.map((record) =>

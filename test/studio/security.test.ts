@@ -128,7 +128,7 @@ test('the token is exchanged once, for a cookie that no script reads and no othe
   await close()
 })
 
-test('a cookie of the same name that another server of this machine has set locks nobody out', async () => {
+test('a cookie of the same name that another server of this machine has set locks no browser out', async () => {
   const { visitor, close } = await waiting()
   const [name = ''] = visitor.cookie.split('=')
   for (const cookie of [`${name}=theirs; ${visitor.cookie}`, `${visitor.cookie}; ${name}=theirs`]) {

@@ -85,7 +85,7 @@ test.each(['W', '長', 'wide words '])(
   },
 )
 
-test.each(forms)('without texts, a %s has nothing that anybody said', async (form) => {
+test.each(forms)('without texts, a %s has nothing that people, models or tools said', async (form) => {
   const store = memoryStore()
   const turns = [
     { text: 'Zebra one.', toolCalls: [{ name: 'look_up', arguments: { what: 'zebra two' } }] },

@@ -1,7 +1,7 @@
 import type { ComponentType } from 'preact'
 import { Loading, Trouble, useLoaded } from './loading.js'
 
-/** Loads a part of the page's code, which only some look at. */
+/** Loads a part of the page's code that most visits do not need. */
 export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
   try {
     return await load()

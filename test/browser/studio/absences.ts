@@ -6,7 +6,7 @@ export function describeAbsences(): void {
     openPageForEach()
 
     it('is there at its end first, and whole in a moment', async () => {
-      // A studio that has read nothing yet, and whose whole log keeps somebody waiting.
+      // A studio that has read nothing yet, and whose whole log takes long.
       const studio = await startStudio({ store: stage.store })
       try {
         await page.goto(studio.url)
@@ -71,7 +71,7 @@ export function describeAbsences(): void {
         await page.goto(`${page.url().replace(/#.*/, '')}#/session/stuck`)
         await page.waitForSelector('.panel .message')
         expect(await page.locator('.actions button, .edit, .run-head button').count()).toBe(0)
-        // It would ask again and again when nobody listens any more.
+        // The page would ask the closed studio again and again.
         await page.goto('about:blank')
         forgive('asked elsewhere')
       } finally {

@@ -7,7 +7,7 @@ export function describeEveryScreen(): void {
   describe('what is downloaded', () => {
     openPageForEach()
 
-    it('is at most 60 kB, compressed, and what only some look at comes when they do', async () => {
+    it('is at most 60 kB, compressed, and loads the share dialog when it is opened', async () => {
       const files = new Map<string, Promise<Buffer>>()
       page.on('response', (response) => {
         const name = /[\w-]+\.(?:js|css)$/.exec(response.url())?.[0]

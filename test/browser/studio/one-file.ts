@@ -10,7 +10,7 @@ export function describeOneFile(): void {
   describe('a session as one file', () => {
     openPageForEach()
 
-    it('is walked as in the studio, asks nobody for anything, and offers nothing to do', async () => {
+    it('is walked as in the studio, makes no requests, and offers nothing to do', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'statewright-file-'))
       try {
         const file = join(folder, 'stuck.html')

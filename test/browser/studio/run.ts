@@ -218,7 +218,7 @@ export function describeRun(): void {
       expect(await page.locator('.live').textContent()).toBe('End')
       await page.click('.live')
       expect((await shown()).active).toEqual(['COMPLETED'])
-      // What waits for somebody is what is seen first.
+      // What waits for a person is what is seen first.
       await page.evaluate(() => scrollTo(0, 0))
       await open('expenses')
       expect(await isSeen('.pending .primary')).toBe(true)

@@ -10,18 +10,16 @@ import { paths } from '../../../src/studio/routes.js'
 import { browser, origin, stage } from './visit.js'
 
 export function describeStrangers(): void {
-  describe('somebody else', () => {
+  describe('another page or browser', () => {
     let strangers: Server
     let context: BrowserContext
-    /** Cookies that somebody else's page has got. */
+    /** Cookies that the other page has got. */
     const sent: (string | undefined)[] = []
 
     beforeAll(async () => {
       strangers = createServer((request, response) => {
         if (request.url === '/') sent.push(request.headers.cookie)
-        response
-          .setHeader('content-type', 'text/html')
-          .end('<!doctype html><title>A page of somebody else</title>')
+        response.setHeader('content-type', 'text/html').end('<!doctype html><title>Another page</title>')
       })
       await new Promise<void>((resolve) => strangers.listen(0, '127.0.0.1', resolve))
     })
@@ -34,7 +32,7 @@ export function describeStrangers(): void {
 
     afterEach(() => context.close())
 
-    /** A browser that has opened the studio, and then a page of somebody else's, which even knows where the studio is. */
+    /** A browser that has opened the studio, and then another page, which even knows where the studio is. */
     async function elsewhere(host: string) {
       const page = await context.newPage()
       await page.goto(stage.url)
@@ -103,7 +101,7 @@ export function describeStrangers(): void {
       expect(await page.frames()[1]?.locator('#app').count()).toBe(0)
     })
 
-    it('a name that somebody lets point to this machine is not the studio', async () => {
+    it('another name of this machine is not the studio', async () => {
       const page = await context.newPage()
       const { port, search } = new URL(stage.url)
       const response = await page.goto(`http://rebound.example:${port}/${search}`)
@@ -141,7 +139,7 @@ export function describeStrangers(): void {
       await other.close()
     })
 
-    it('an exported session is one file that shows it, runs nothing of it, and asks nobody', async () => {
+    it('an exported session is one file that shows it, runs nothing of it, and makes no requests', async () => {
       const folder = await mkdtemp(join(tmpdir(), 'statewright-export-'))
       const file = join(folder, 'session.html')
       await writeFile(file, await exportSession(stage.store, 'html'))

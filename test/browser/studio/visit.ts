@@ -40,7 +40,7 @@ export function openPageForEach(): void {
 
   afterEach(async () => {
     await context.close()
-    // No error, no breach of the policy, no request to anybody else.
+    // No error, no breach of the policy, no request to another server.
     expect(faults.filter((fault) => !fault.includes('favicon'))).toEqual([])
   })
 }
