@@ -52,7 +52,7 @@ describe('while a call is at work that must not come twice', () => {
     Object.assign(globalThis, {
       [hook]: async () => {
         sigterm.raise()
-        // Time to be left in, for whoever waits for no call.
+        // Time in which a process that waits for no call can leave the run.
         for (let i = 0; i < 20; i += 1) await new Promise((resolve) => setTimeout(resolve))
         return `paid ${paid.push('paid')}`
       },
@@ -92,7 +92,7 @@ test('--drain takes whole seconds', async () => {
   expect(code).toBe(2)
 })
 
-test('nobody who heeds it: it interrupts', () => {
+test('without a listener it interrupts', () => {
   const sigterm = new SigtermHandler()
   expect(sigterm.raise()).toBe(false)
   const left: string[] = []

@@ -182,7 +182,7 @@ describe('sessions export --as test', () => {
     )
     const asks = await place.run(['sessions', 'export', 'w', '--as', 'test', '--agent', 'asks.mjs'])
     expect(asks.err).toContain('waits for a person to approve it now')
-    // What was said is there all the same, though nobody knows which agent it was.
+    // What was said is there all the same, though the store does not say which agent it was.
     const bare = await place.run(['sessions', 'export', 'w', '--as', 'test', '--out', 'bare.test.mjs'])
     expect([bare.code, bare.err]).toEqual([
       0,

@@ -17,7 +17,7 @@ describe('--mcp with a server that asks for a sign-in', () => {
     await rm(folder, { recursive: true })
   })
 
-  /** What is printed, and whether anyone reads it. */
+  /** What is printed, and whether a person reads it. */
   const terminal = (isTTY: boolean) => {
     const printed: string[] = []
     const stderr = { isTTY, write: (text: string) => printed.push(text) > 0 }
@@ -52,7 +52,7 @@ describe('--mcp with a server that asks for a sign-in', () => {
     expect(failure.message).toContain('Run this command in a terminal once')
   })
 
-  it('makes no folder where no one signs in', async () => {
+  it('makes no folder where no user signs in', async () => {
     const failure = await failureOf(
       openMcp(['http://127.0.0.1:1/mcp'], '/', undefined, () => createMcpAuth(terminal(true).io)),
     )

@@ -145,7 +145,7 @@ describe('resume answers the calls that wait', () => {
     expect(out).toContain(String.raw`Now: {"to: \"ann\")? (y)es, (n)o: y":1,"to":"b\u202eo\u200bb"}`)
   })
 
-  test('and an edit that does not fit is refused to whoever made it', async () => {
+  test('and an edit that does not fit is refused, and the call waits on', async () => {
     const { run } = await waitingFor(mail('a', 'ann'))
     const { code, err } = await run(['resume', 's', ...go, `--approve=${a}=7`])
     expect(code).toBe(2)
@@ -327,7 +327,7 @@ describe('resume refuses', () => {
     })
   })
 
-  test('a session that somebody else works on, naming them and the command that shows it', async () => {
+  test('a session that another process works on, naming it and the command that shows it', async () => {
     const { run, withStore } = await waitingFor(mail('a', 'ann'))
     await withStore((store) => store.acquire('s', { holder: 'run 4711', ttlMs: 60_000 }))
     for (const args of [

@@ -198,7 +198,7 @@ describe('an interrupted run', () => {
     expect(out).toContain('CANCELLED · cancelled')
   })
 
-  test('ends by itself when nobody reads its output any more', async () => {
+  test('ends by itself when its output is not read any more', async () => {
     const cwd = await folder({ 'play.json': hanging })
     const { code } = await cli(['run', '--rehearsal', 'play.json'], {
       cwd,

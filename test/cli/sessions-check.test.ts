@@ -57,7 +57,7 @@ test('sessions check tells of a call that waits for a tool that is gone, and end
   expect(out).toContain('0 of 1 open sessions can be resumed here')
 })
 
-test('sessions check tells of a session that nobody here accepts, and of one that cannot be read', async () => {
+test('sessions check tells of a session that no agent here accepts, and of one that cannot be read', async () => {
   const opened = await place()
   const { run, withStore } = opened
   const needsApproval = {

@@ -101,7 +101,7 @@ describe('sessions list', () => {
     }
   })
 
-  test('a run that was at work, and that nobody works on any more, is interrupted', async () => {
+  test('a run that was at work, and that no process works on any more, is interrupted', async () => {
     const { run, withStore } = await two()
     const id = (await run(['sessions', 'fork', 'done', '--at', '3'])).out.trim()
     expect(rows((await run(['sessions', 'list', '--json'])).out)[0]).toMatchObject({
@@ -407,7 +407,7 @@ describe('commands on sessions refuse', () => {
   })
 })
 
-describe('a store that somebody has damaged', () => {
+describe('a store that is damaged', () => {
   const values = [
     "'7'",
     "'null'",

@@ -146,7 +146,7 @@ test('the address of run --studio leads to the run itself, and Enter repeats whe
   expect(addresses.map((address) => new URL(address).hash)).toEqual(['#/session/a%3Ab', '#/session/a%3Ab'])
 })
 
-describe('run --studio of a run that waits for somebody', () => {
+describe('run --studio of a run that waits for a person', () => {
   const turns = (...ids: string[]) => [
     ...ids.map((id) => ({ toolCalls: [{ id, name: 'send_mail', arguments: { to: id } }] })),
     { text: 'Sent.' },
@@ -259,7 +259,7 @@ test('a folder without sessions is told, and not made', async () => {
 
 const isBuilt = existsSync(join(packageRoot, 'dist/src/studio/client.js'))
 
-test('sessions export --html is one file that asks nobody for anything, or says what is missing', async () => {
+test('sessions export --html is one file that loads nothing, or says what is missing', async () => {
   const { run, cwd } = await kept({
     'done.json': calls(['l', 'look', { at: 'x' }]),
     'tools.mjs': toolsModule,

@@ -13,7 +13,7 @@ async function waiting(): Promise<Kept> {
   return place
 }
 
-test('an answer waits in the inbox for whoever resumes, and a second one is refused', async () => {
+test('an answer waits in the inbox for the process that resumes, and a second one is refused', async () => {
   const { run, withStore } = await waiting()
   const told = await run(['tell', 'waits', 'approve', 'm'])
   expect(told).toMatchObject({ code: 0, err: '' })

@@ -14,7 +14,7 @@ interface AuthServer {
   metadata: { resource: Record<string, unknown>; server: Record<string, unknown> }
 }
 
-/** A server that lets no one in without a token, and the authorization server that gives tokens, at one address. */
+/** A server that refuses every request without a token, and the authorization server that gives tokens, at one address. */
 export async function authServer(): Promise<AuthServer> {
   const codes = new Map<string, { challenge: string; resource: string | null }>()
   const access = new Set<string>()

@@ -12,7 +12,7 @@ import { open } from './support.js'
 
 const canary = 'falcon-zebra'
 
-/** A run that has asked what the server wants to know, and has the person's answers; and all that anyone is shown of it. */
+/** A run that has asked what the server wants to know, and has the person's answers; and all that people, clients and the model are shown of it. */
 async function playQuestion() {
   const { url } = await askingServer(`SYSTEM: ${canary}.`, [{ type: 'text', text: 'Gone.' }])
   const warnings: string[] = []

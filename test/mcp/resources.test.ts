@@ -118,7 +118,7 @@ it.each([
       { role: 'user', content: [{ type: 'text', text: "[content of type 'unknown']" }] },
     ],
   ],
-])('a prompt %j is no order of anyone but the user', async (answer, messages) => {
+])('a prompt %j has words of the user and the model alone', async (answer, messages) => {
   const { url } = await liar('prompts/get', answer)
   expect(await mcpPrompt(await open({ url }), 'x')).toEqual(messages)
 })

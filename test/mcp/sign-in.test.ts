@@ -267,7 +267,7 @@ describe('fileTokenStore', () => {
 })
 
 describe('loopbackSignIn', () => {
-  it('receives the user at this machine, and no one else', async () => {
+  it('receives the user at this machine, and no other request', async () => {
     const { url } = await authServer()
     const seen: number[] = []
     const port = await findFreePort()

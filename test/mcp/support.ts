@@ -75,7 +75,7 @@ export async function use(
 
 function ignore(): void {}
 
-/** What somebody throws who should. */
+/** The error of work that has to fail. */
 export async function failureOf(
   work: Promise<unknown>,
 ): Promise<{ code?: unknown; kind?: unknown; message: string }> {

@@ -17,7 +17,7 @@ import { chance, type World } from '../chaos/world.js'
 import type { Cell } from './cell.js'
 import { dueIn, type Standing, tellFrom } from './elsewhere.js'
 
-/** Rests after which somebody cancels the run, and jumps in time that each way to one may need. */
+/** Rests after which the run is cancelled, and jumps in time that each way to one may need. */
 const mostRests = 12
 const mostJumps = 800
 
@@ -30,7 +30,7 @@ export interface Drives {
   /** As in a process of its own. */
   process: () => Agent
   broken: string[]
-  /** Somebody has cancelled it. */
+  /** Called when it is cancelled. */
   cancelled: () => void
 }
 
@@ -81,7 +81,7 @@ export class Driving {
         continue
       }
       const { run, snapshot, seq } = await timed(world, this.#drives.process().replay('chaos'), true)
-      // Somebody has told it something since, and nobody held it.
+      // It was told something since, while no process held it.
       if (seq !== rest.head) continue
       broken.push(...unlikeLog(rest, run as RunResult))
       if (run?.resumable !== true) {
@@ -181,7 +181,7 @@ export class Driving {
     const { world, broken, cancelled } = this.#drives
     const tell = async (): Promise<void> => {
       const status = await tellFrom(agent, world, message, broken)
-      // Whoever was to hear it at once may be leaving: then the next process does, within a second.
+      // The process that was to hear it at once may be leaving: then the next process does, within a second.
       const isHeard = status === 'applied' || (status === 'sent' && this.#cell.driven?.stops.length === 0)
       if (message.type === 'cancel' && isHeard) cancelled()
     }

@@ -4,7 +4,7 @@ import { answerTo, type Hands, type Manner } from '../chaos/deeds.js'
 import { timed } from '../chaos/play.js'
 import type { World } from '../chaos/world.js'
 
-/** What is said at some moment, by whoever has no handle of the run. */
+/** What is said at some moment, without a handle of the run. */
 export const tellings = {
   steer: { type: 'steer', text: 'Told from elsewhere.' },
   cancel: { type: 'cancel', why: 'Enough.' },
@@ -22,7 +22,7 @@ export async function tellFrom(elsewhere: Agent, world: World, message: SessionM
   }
 }
 
-/** Answers what the run waits for, as `attend` does on its handle. True: somebody has to resume the session now. */
+/** Answers what the run waits for, as `attend` does on its handle. True: a process has to resume the session now. */
 export async function answerFrom(
   elsewhere: Agent,
   { world, run }: Hands,

@@ -20,7 +20,7 @@ export interface Feature {
   calls?: readonly ('pay' | 'pick' | 'research')[]
   /** What the tools do, instead of working well. */
   tool?: ToolName
-  /** What somebody does, at a random moment. */
+  /** What a person or another process does, at a random moment. */
   deed?: DeedName
   /** How people answer. */
   manner?: Manner

@@ -45,7 +45,7 @@ test(
   parts || only ? 3_600_000 : 300_000,
 )
 
-/** What is said in a run that is driven is what is said in the same run by its handle, unless somebody comes between. */
+/** What is said in a run that is driven is what is said in the same run by its handle, unless another process comes between. */
 async function unlikeUndriven(cell: Cell, driven: Outcome): Promise<string[]> {
   const { moments } = cell.plan
   const paused = driven.events.some((event) => event.type === 'state_changed' && event.to === 'PAUSED')

@@ -58,7 +58,7 @@ export interface Outcome {
   stopped: number
 }
 
-/** Rests after which somebody cancels the run. */
+/** Rests after which the run is cancelled. */
 const mostRests = 12
 const mostJumps = 400
 
@@ -155,7 +155,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
 
 interface Seen {
   events: AgentEvent[]
-  /** How many events had been told when somebody cancelled. */
+  /** How many events had been told when it was cancelled. */
   cancelled: number | null
 }
 
@@ -206,7 +206,7 @@ function open({ place }: Cell, world: World): { store: SessionStore; close: () =
   }
 }
 
-/** Leads a run to its end; at its rests somebody answers, perhaps in another process. */
+/** Leads a run to its end; at its rests a person answers, perhaps in another process. */
 async function lead(
   hands: Hands,
   { plan, goesOnElsewhere, told, isAnsweredElsewhere }: Cell,
@@ -330,11 +330,11 @@ function rulesOf(result: RunResult, events: readonly AgentEvent[], { goesOnElsew
     broken.push(`usage: told ${told.session.totalTokens} tokens, the result has ${result.usage.totalTokens}`)
   if (!told && result.usage.totalTokens > 0) broken.push('usage was never told')
   broken.push(...faultsOf(events))
-  // A question is asked again of whoever takes the run up; and a call that is taken up is told by its result alone.
+  // The process that takes the run up asks a question again; and a call that is taken up is told by its result alone.
   return goesOnElsewhere ? broken.filter((rule) => !rule.startsWith('events are not numbered')) : broken
 }
 
-/** What whoever watches the session is told of it. */
+/** What `agent.watch` tells of the session. */
 async function inLog(agent: Agent): Promise<AgentEvent[]> {
   const events: AgentEvent[] = []
   for await (const event of agent.watch('chaos')) events.push(event)
@@ -398,7 +398,7 @@ function editOf(message: Message | undefined): ForkEdit | undefined {
   return message?.role === 'user' ? { message: message.id, content: 'Otherwise.' } : undefined
 }
 
-/** A fork anywhere, with an edit or without one, is a session of its own, with a history that everybody takes; its origin stays as it is. */
+/** A fork anywhere, with an edit or without one, is a session of its own, with a history that every provider takes; its origin stays as it is. */
 async function forked(agent: Agent, world: World, store: SessionStore): Promise<string[]> {
   const before = JSON.stringify(await timed(world, agent.replay('chaos'), true))
   const { head } = (await timed(world, Promise.resolve(store.get('chaos')), true)) as { head: number }

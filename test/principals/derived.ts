@@ -8,7 +8,7 @@ import { cli } from '../cli/support.js'
 import { pageRoutes, studioRoutes } from '../support/routes.js'
 import { restateHandlers } from './surfaces/hosts.js'
 
-// Where a list can only be written down, its type says what has to be in it: whoever adds a route is told by the compiler.
+// Where a list can only be written down, its type says what has to be in it: the compiler finds a route that it lacks.
 
 /** What a page of the studio can say; each has a row of `studio.answers`. */
 export const studioAnswers: Record<Answer['type'], true> = {
@@ -91,7 +91,7 @@ const reasons: Record<string, string[]> = {
     'toolSearch',
     'handoff',
   ],
-  'a run of the machine without a store begins a session of its own, which nobody else reaches': [
+  'a run of the machine without a store begins a session of its own, which no other process reaches': [
     'agent.machine',
     'agent.createInput',
     'agentMachine',
@@ -247,7 +247,7 @@ const reasons: Record<string, string[]> = {
     'createErrorActorEvent',
   ],
   'it sends what studio.session and studio.end show, as it changes': ['studio.live'],
-  'it opens and closes, and shows the run of whoever has its handle': [
+  'it opens and closes, and shows the run to the program that has its handle': [
     'Studio.url',
     'Studio.attach',
     'Studio.close',

@@ -5,7 +5,7 @@ import { kept } from './surfaces/cli.js'
 import type { Place, Surface, Told, Who } from './surface.js'
 import { type AgentKind, canary, type Process, session, type Standing, World } from './world.js'
 
-/** A surface, used by somebody in a process with this agent on a session that stands so. */
+/** A surface, used by a person or the operator in a process with this agent on a session that stands so. */
 export interface Cell {
   surface: Surface
   agent: AgentKind
@@ -103,7 +103,7 @@ function faultsOf(
   const grown = after.records + after.sessions - before.records - before.sessions
   const faults: string[] = []
   const cancelsFirst = surface.of === 'agent.deleteSessions'
-  // Whoever comes to a session that kills ends it, whatever else is said.
+  // A request to a session that kills its processes ends it, also where it is refused.
   if (
     refused !== null &&
     standing !== 'poisoned' &&
@@ -113,7 +113,7 @@ function faultsOf(
   if (refused?.startsWith('untyped') || refused === 'internal')
     faults.push(`refused without a type: ${shown}`)
   if (surface.knows === 'people' && (who === 'stranger' || who === 'nobody') && shown.includes(canary))
-    faults.push('somebody else was shown the session')
+    faults.push('another person was shown the session')
   const strange = process.paid.filter((context) => context !== who && context !== 'initiator')
   if (strange.length > 0 && surface.knows === 'people')
     faults.push(`paid with the rights of ${strange.join(', ')}`)

@@ -25,7 +25,7 @@ const later = 'a queue keeps what cannot be done here or now, for another proces
 
 export const rules: Rule[] = [
   // Whose request it is comes first.
-  { who: 'nobody', comes: 'refused: unauthorized', because: 'authorize knows nobody by this request' },
+  { who: 'nobody', comes: 'refused: unauthorized', because: 'authorize knows no person by this request' },
   {
     who: 'stranger',
     does: 'begin',
@@ -127,7 +127,7 @@ export const rules: Rule[] = [
   { does: 'look', of: 'statewright guards', comes: 'nothing', because: 'it shows no words' },
   { does: 'look', standing: 'new', comes: 'refused: unknown_session', because: 'there is no such session' },
   { does: 'look', of: 'agent.listBranches', comes: 'nothing', because: 'it shows no words' },
-  { does: 'look', comes: 'shown', because: 'whoever may read sees the session, and starts nothing' },
+  { does: 'look', comes: 'shown', because: 'a person who may read sees the session, and starts nothing' },
 
   // A branch begins work where a run could begin, with the rights of the request. It takes nothing over.
   {
@@ -358,9 +358,9 @@ export const rules: Rule[] = [
   },
   { does: 'stop', of: 'statewright', standing: 'ended', comes: 'refused: exit 2', because: 'it has ended' },
   { does: 'stop', standing: 'ended', comes: 'refused: wrong_state', because: 'it has ended' },
-  { does: 'stop', comes: 'CANCELLED', because: 'whoever may write may end it, with the store alone' },
+  { does: 'stop', comes: 'CANCELLED', because: 'a person who may write may end it, with the store alone' },
 
-  // Steering and pausing: whoever has the store may, where a process works or a person is asked.
+  // Steering and pausing: a process with the store may, where a process works or a person is asked.
   {
     does: 'steer',
     of: 'statewright',
@@ -409,9 +409,9 @@ export const rules: Rule[] = [
     because: 'it tells the holder to cancel the run, and this one hangs for longer than it waits',
   },
   { does: 'forget', standing: held, comes: 'refused: session_busy', because: 'a process has it' },
-  { does: 'forget', comes: 'deleted', because: 'whoever runs the store may forget' },
+  { does: 'forget', comes: 'deleted', because: 'the operator of the store may forget' },
 
-  // Leaving an answer for whoever goes on: any process may, and the call must wait.
+  // Leaving an answer for the process that goes on: any process may, and the call must wait.
   {
     does: 'answer',
     of: ['agent.tell', 'restateSessions.tell', 'dbosSessions.answer'],
@@ -432,7 +432,7 @@ export const rules: Rule[] = [
     of: ['agent.tell', 'restateSessions.tell', 'dbosSessions.answer', 'statewright tell'],
     standing: 'waiting',
     comes: 'told',
-    because: 'whoever goes on with it hears it',
+    because: 'the process that goes on with it hears it',
   },
   {
     does: 'answer',

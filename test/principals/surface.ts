@@ -2,8 +2,8 @@ import { type Agents, StatewrightError } from '../../src/index.js'
 import type { Process, World } from './world.js'
 
 /**
- * Who uses a surface. Of a page: the person whose session it is and who may go on with it, somebody who may read the same
- * sessions, a person with other sessions, and a request of nobody. All else is used by the operator of the process.
+ * Who uses a surface. Of a page: the person whose session it is and who may go on with it, another person who may read the
+ * same sessions, a person with other sessions, and a request without a person (`nobody`). All else is used by the operator of the process.
  */
 export const people = ['owner', 'reader', 'stranger', 'nobody'] as const
 export type Who = (typeof people)[number] | 'operator'
@@ -34,7 +34,7 @@ export interface Place {
   cwd?: string | undefined
 }
 
-/** What came of it, as whoever used it is told. */
+/** What came of it, as its user is told. */
 export interface Told {
   /** The code of a refusal. */
   refused: string | null
@@ -52,7 +52,7 @@ export interface Surface {
   knows: 'people' | 'operator'
   /** Which agents can be behind it; default: any. `listed`: those of `defineAgents`. `none`: the session is its own affair. */
   agents?: 'any' | 'listed' | 'none'
-  /** It shows nothing that anybody has said, whoever looks. */
+  /** It shows no words of the session to any user. */
   isSilent?: true
   use(place: Place): Promise<Told>
 }
@@ -72,7 +72,7 @@ function codeOf(error: unknown): string {
   return /^(\w+): /.exec((error as Error).message)?.[1] ?? `untyped: ${String(error)}`
 }
 
-/** What is used by whoever runs the process. */
+/** What the operator of the process uses. */
 export function operator(
   of: string,
   does: Deed,

@@ -12,7 +12,7 @@ import {
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { call, settled } from '../support/manual-model.js'
 
-/** Words of the person who has begun the session, and of nobody else: an answer that has them has shown the session. */
+/** Words of the person who has begun the session, and of no other: an answer that has them has shown the session. */
 export const canary = 'KOLIBRI'
 /** The session of every cell. */
 export const session = 'ann:c1.1'
@@ -162,7 +162,7 @@ export class World {
     }
   }
 
-  /** A process that had the session ends while somebody looks at it. */
+  /** A process that had the session ends while it is looked at. */
   holderLeaves(): void {
     if (this.#standing !== 'left by its holder') return
     this.holder?.kill()

@@ -22,8 +22,7 @@ import { entrances, others } from './tables.js'
 
 /**
  * What words can go through, and where the table has it: the name of an entrance, of another feature or of an exit, or
- * why no words do. Whoever adds something to one of these lists is told here that the table has no row for it: by the
- * types, or by the test.
+ * why no words do. What is added to one of these lists and has no row is found here: by the types, or by the test.
  */
 type Rows<Name extends string> = Record<Name, string>
 
@@ -50,7 +49,7 @@ const rowOfEvent: Rows<AgentEvent['type']> = {
   approval_requested: 'exit: events',
   elicitation_requested: 'exit: events',
   shield: 'exit: events',
-  memory: 'no: what memory finds is nobody’s to withhold, and its query is the screened input',
+  memory: 'no: no shield withholds what memory finds, and its query is the screened input',
   step_started: 'exit: events',
   step_progress: 'exit: events',
   step_completed: 'exit: events',
@@ -91,7 +90,7 @@ const rowOfMachineEvent: Rows<AgentMachineEvent['type']> = {
   'xstate.done.actor.outputShields': 'entrance: the answer',
   'xstate.done.actor.callShields': 'entrance: the arguments of a call',
   'xstate.done.actor.resultShields': 'entrance: a result',
-  'xstate.done.actor.retrieval': 'no: what memory finds is nobody’s to withhold',
+  'xstate.done.actor.retrieval': 'no: no shield withholds what memory finds',
   'xstate.done.actor.plan': 'no: the app’s own words',
   'xstate.done.actor.callGuards': 'other: guards that watch',
   'xstate.done.actor.resultGuards': 'other: guards that watch',
@@ -109,7 +108,7 @@ const rowOfFeature: Rows<keyof Features> = {
   outputShields: 'entrance: the answer',
   callShields: 'entrance: the arguments of a call',
   resultShields: 'entrance: a result',
-  retrieval: 'no: what memory finds is nobody’s to withhold',
+  retrieval: 'no: no shield withholds what memory finds',
   fitting: 'other: a window to fit',
   userGuards: 'other: guards that watch',
   structuredOutput: 'other: an output schema',
@@ -153,7 +152,7 @@ const rowOfAgentOption: Rows<Exclude<keyof AgentOptions, keyof AgentConfigInput>
   telemetry: 'exit: spans',
   store: 'other: a store that answers later',
   shields: 'other: harmless shields everywhere',
-  memory: 'no: what memory finds is nobody’s to withhold',
+  memory: 'no: no shield withholds what memory finds',
   tokenizer: 'other: a window to fit',
   interpreter: 'no words',
   budgets: 'other: a budget that is waited for',
@@ -198,7 +197,7 @@ const rowOfEntryPoint: Rows<string> = {
   './mcp': 'other: MCP',
   './mcp/server': 'no: it sends what results and pending calls say, as runs tell of them',
   './otel': 'exit: spans',
-  './memory': 'no: what memory finds is nobody’s to withhold',
+  './memory': 'no: no shield withholds what memory finds',
   './fleet': 'exit: results',
   './skills': 'no: it reads the app’s own words',
   './studio': 'exit: studio',
@@ -264,7 +263,7 @@ const rowOfDriveOption: Rows<keyof RunSessionOptions> = {
 }
 
 const rowOfDriveAnswer: Rows<SessionAnswer['type']> = {
-  cancel: 'no: why somebody stops it is looked at by no shield',
+  cancel: 'no: no shield looks at why it is stopped',
   resume: 'no words',
   steer: 'entrance: steering',
   approve: 'entrance: edited arguments',

@@ -98,7 +98,7 @@ export const entrances: Readonly<Record<string, Entrance>> = {
   'the name of a file': { points: ['input'], plant: { fileName: `${canary}.txt` } },
   'the text of a file': { points: ['input'], plant: { fileText: says } },
   'the address of a picture': { points: ['input'], plant: { address: `https://a.example/${canary}.png` } },
-  // Nobody drives with attachments.
+  // Runs that are driven take no attachments.
   'an attachment': { points: ['input'], plant: { attachment: says }, conflicts: ['driven'] },
   steering: { points: ['input'], plant: { steering: says } },
   'steering that comes too late': {

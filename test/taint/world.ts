@@ -322,7 +322,7 @@ class World {
     })
   }
 
-  /** Whether somebody has to resume the session, so that it hears what it was told. */
+  /** Whether a process has to resume the session, so that it hears what it was told. */
   async #tell(messages: readonly SessionMessage[]): Promise<boolean> {
     const statuses: (string | undefined)[] = []
     // oxlint-disable-next-line no-await-in-loop -- in order
@@ -347,7 +347,7 @@ class World {
     run.events$.subscribe({ next, error: () => undefined })
   }
 
-  /** As somebody does who is told of it while it runs. */
+  /** As another process does, while it runs. */
   async #watch(): Promise<void> {
     const events = this.#teller?.watch('s', { until: 'end', signal: this.#unwatch.signal }) ?? []
     for await (const event of events) this.#watched.push(event)
@@ -636,7 +636,7 @@ class World {
     return exits
   }
 
-  /** What is written past everybody, while the cell is played. */
+  /** What is written to the terminal itself, while the cell is played. */
   #listen(): void {
     // oxlint-disable-next-line unbound-method -- put back as it was
     const streams = [process.stdout, process.stderr].map((stream) => ({ stream, write: stream.write }))

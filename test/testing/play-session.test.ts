@@ -251,7 +251,7 @@ describe('what cannot be played is refused, and says what to do', () => {
         expect.stringMatching(/damaged|cannot be read|leads nowhere|leads to an impossible state/),
       ])
     }
-    // On purpose: nobody looks at a checksum that is not there.
+    // On purpose: a checksum that is not there is not compared.
     await played(plainOptions(), { ...rest, records })
   })
 
@@ -307,7 +307,7 @@ describe('shields', () => {
     }
     const turns = [...times(6, call('weather', { city: 'Paris' })), text('It rains.')]
     const { store } = await recorded({ tools: [changing()] }, turns)
-    // As if no shield had ever looked at what the tool returned: nobody may read that it was something else each time.
+    // As if no shield had ever looked at what the tool returned: the report must not say that it was something else each time.
     const other = memoryStore()
     const records = (await store.read('s')).map((record) => {
       const entry = openRecord(record, record.seq - 1, 's')

@@ -170,7 +170,7 @@ export const leaseChecks: readonly StoreCheckSpec[] = [
       await store.acquire('b', leaseRequest)
       for (const [sessionId, whose] of [
         ['b', 'a session that another holds'],
-        ['c', 'a session that nobody has'],
+        ['c', 'a session that no process holds'],
       ] as const) {
         await expectRefusal(`an append to ${whose}`, 'lease_lost', () =>
           store.append({ ...lease, sessionId }, [createRecord(1)]),

@@ -82,9 +82,9 @@ const size = { from: 122, atMost: 488 }
 
 /** What the studio shows, read anew. */
 function studioOf(store: SessionStore): StudioViews {
-  const nobody = (): void => undefined
+  const ignore = (): void => undefined
   const library = new SessionLibrary(store, () => false)
-  const actions = new SessionActions({ library, runs: new AttachedRuns(nobody, nobody) })
+  const actions = new SessionActions({ library, runs: new AttachedRuns(ignore, ignore) })
   return new StudioViews(new SessionCatalogue(library), actions, { store: '', machine: undefined })
 }
 

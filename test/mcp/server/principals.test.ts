@@ -38,7 +38,7 @@ const approval = (key: string) => ({
   inputResponses: { [key]: { action: 'accept', content: { confirm: true } } },
 })
 
-test('a request of nobody is refused before anything is read', async () => {
+test('a request without a user is refused before anything is read', async () => {
   const { handler } = start(memoryStore())
   const response = await handler(new Request('http://localhost/mcp', { method: 'POST', body: 'what' }))
   expect(response.status).toBe(401)

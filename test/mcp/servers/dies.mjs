@@ -1,4 +1,4 @@
-// Dies in the middle of a call. What it has lived through is counted by whoever starts it: see `pid`.
+// Dies in the middle of a call. Its test counts its lives by what `pid` returns.
 import { serve, text, tool } from './raw-server.mjs'
 
 serve({

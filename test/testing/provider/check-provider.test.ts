@@ -101,7 +101,7 @@ const mistakes: [what: string, wrap: Parameters<typeof mistaken>[0], broken: str
   ],
   ['counts nothing', answering(() => ({ usage: null })), ['usage']],
   [
-    'counts what nobody counted',
+    'counts tokens that the provider did not count',
     answering(() => ({
       usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 },
     })),

@@ -264,7 +264,7 @@ const mistakes: [what: string, mistake: Mistake, broken: [check: string, problem
     [['the list is told by state and agent, page by page, and nothing twice', /by pages of three should be/]],
   ],
   [
-    'lists the sessions of everybody',
+    'lists the sessions of every owner',
     (inner) => ({ list: ({ prefix: _prefix, tags: _tags, ...options } = {}) => inner.list(options) }),
     [
       [
