@@ -8,13 +8,13 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const report = join(mkdtempSync(join(tmpdir(), 'statewright-ci-')), 'tests.json')
-/** Whole, where a user's `npm test` takes a sample. */
-const testRun = ['npm', 'test', '--', '--ci', '--json', `--outputFile=${report}`]
+// Each suite plays all of its tests, where a user's `npm test` takes a sample.
+process.env.STATEWRIGHT_TESTS = 'all'
 /** What computes, in several processes or in one: each takes what the other lane leaves of the cores. The longest first. */
 const busy = [
   'test:mutation',
   'test:pairs',
-  testRun,
+  ['npm', 'test', '--', '--ci', '--json', `--outputFile=${report}`],
   'test:taint',
   'test:simulation',
   'test:chat',
@@ -54,17 +54,13 @@ const waiting = [
 
 const failed = []
 
-function runStep([command, ...args], variables = {}) {
+function runStep([command, ...args]) {
   const name = [command, ...args].join(' ')
   const begun = Date.now()
   console.log(`.. ${name}`)
   return new Promise((resolve) => {
     const output = []
-    const child = spawn(command, args, {
-      cwd: root,
-      env: { ...process.env, ...variables },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => output.push(data))
     child.once('error', (error) => output.push(Buffer.from(`${error.message}\n`)))
     child.once('close', (code) => {
@@ -79,14 +75,13 @@ function runStep([command, ...args], variables = {}) {
 /** Its own steps, and then those that the other lane has left. */
 async function runLane(own, other) {
   for (let step = own.shift() ?? other.shift(); step; step = own.shift() ?? other.shift()) {
-    const command = typeof step === 'string' ? ['npm', 'run', '--silent', step] : step
-    const variables = { STATEWRIGHT_BUILT: 'yes', ...(step === testRun && { STATEWRIGHT_TESTS: 'all' }) }
     // oxlint-disable-next-line no-await-in-loop -- one after the other is what a lane is
-    await runStep(command, variables)
+    await runStep(typeof step === 'string' ? ['npm', 'run', '--silent', step] : step)
   }
 }
 
 await runStep(['npm', 'run', '--silent', 'build'])
+process.env.STATEWRIGHT_BUILT = 'yes'
 await Promise.all([runLane(busy, waiting), runLane(waiting, busy)])
 
 for (const name of failed) console.log(`FAILED: ${name}`)
