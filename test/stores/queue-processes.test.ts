@@ -1,6 +1,6 @@
 import { createAgent, runSession } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
-import { longTest, runsAll } from '../support/extent.js'
+import { longTest } from '../support/extent.js'
 import { ManualModel } from '../support/manual-model.js'
 import { buildAgents, type Child, startChild } from './child.js'
 import { makeFolder, removeFolder } from './folder.js'
@@ -8,7 +8,7 @@ import { makeFolder, removeFolder } from './folder.js'
 const built = buildAgents()
 afterAll(built.remove)
 
-const size = Number(process.env['STATEWRIGHT_QUEUE'] ?? (runsAll ? 1000 : 10))
+const size = Number(process.env['STATEWRIGHT_QUEUE'] ?? 1000)
 
 const ms = (time: number): Promise<void> =>
   new Promise((resolve) => {
