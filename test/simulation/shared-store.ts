@@ -123,15 +123,16 @@ export class SharedStore {
     return { answer, words }
   }
 
-  /** Nobody but people wakes a run before its time: neither by the time of its log, nor by true time. */
+  /** No scheduler wakes a run before its time, neither by the time of its log nor by true time. People may. */
   #checkSleep(session: string, records: readonly LogRecord[], summary: SessionSummary | undefined): void {
-    const world = this.#world
-    const sleeper = this.#sleepers.get(session)
     // A sub-agent is woken with the run that it works for.
     if (session.includes(':')) return
+    const world = this.#world
+    const sleeper = this.#sleepers.get(session)
     for (const { data, at } of records) {
+      if (!sleeper) break
       const { event } = JSON.parse(data) as { event?: { type: string; inbox?: number } }
-      if (!sleeper || event?.type !== 'RESUME' || event.inbox !== undefined) continue
+      if (event?.type !== 'RESUME' || event.inbox !== undefined) continue
       const slept = world.time - sleeper.since
       if (at < sleeper.wakeAt)
         world.break(`${session} is woken at ${at}, and sleeps until ${sleeper.wakeAt}.`)
