@@ -110,7 +110,7 @@ export class People {
         world.after(0, life, () => void agent.replay(session).then(resolve, reject))
       })
       if (run?.state === 'PAUSED') {
-        // Whoever sleeps is mostly let sleep.
+        // People let most runs that sleep go on sleeping.
         if (run.wakeAt !== undefined && (world.isCalm || world.draw('people') < 0.8)) return
         if (world.isCalm || world.draw('people') < 0.7) await this.tell(desk, session, { type: 'resume' })
       } else if (run?.state === 'WAITING_FOR_INPUT') {

@@ -120,7 +120,7 @@ export function createPlan(seed: number): Plan {
   return next() < 0.15 ? addNaps(plan, next) : plan
 }
 
-/** Clocks differ by a minute then, and jump by two: a date is a date of the clock of whoever has set it. */
+/** Clocks differ by a minute then, and jump by two: the date of a sleep is of the clock of the process that set it. */
 function addNaps(plan: Plan, next: () => number): Plan {
   const below = (most: number): number => Math.floor(next() * most)
   const toSeconds = (ms: number): number => Math.round(ms / 60)
