@@ -39,7 +39,8 @@ export async function look(dir) {
   }
 }
 
-function effectsIn(dir) {
+/** What the tools have done, in the order in which they did it. */
+export function effectsIn(dir) {
   if (!existsSync(effectsFile(dir))) return []
   return readFileSync(effectsFile(dir), 'utf8')
     .split('\n')

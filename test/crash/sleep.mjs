@@ -1,7 +1,7 @@
 // Sessions that sleep, and sessions that wait for a shared budget, in several processes whose clocks jump and differ, and which die
 // around what they ask their store: each session is woken once each time, not before its time, and ends.
 // Usage: npm run build && node test/crash/sleep.mjs [SESSIONS] [KILLS] [SEED] (default: 24 sessions, 12 kills)
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { runSession } from 'statewright'
 import { fileStore } from 'statewright/stores/file'
 import { checkSessionLog } from 'statewright/testing'
-import { effectsFile } from './agent.mjs'
 import { startCrew } from './crew.mjs'
+import { effectsIn } from './look.mjs'
 import { between, randomOf } from './random.mjs'
 import { createSkewedClock } from './skewed-clock.mjs'
 import { createSleepers } from './sleepers.mjs'
@@ -27,7 +27,7 @@ const sleepMs = 2.5 * minuteMs
 const [windowMs, budgetTokens] = [2 * minuteMs, 700]
 const points = ['append', 'append', 'set', 'move', 'acquire', 'release']
 
-/** Where a process dies; the last ones do not. */
+/** Where the process of this number dies; undefined: it lives, since so many before it die. */
 function faultOf(seed, number, kills) {
   if (number > kills) return undefined
   const random = randomOf(seed, `fault ${number}`)
@@ -101,12 +101,7 @@ export async function playSleep({ sessions, kills, seed }) {
   while (!isOver() && Date.now() < until) await wait(100)
   await crew.stop()
   const passedMs = Date.now() - startedAt
-  const effects = existsSync(effectsFile(dir))
-    ? readFileSync(effectsFile(dir), 'utf8')
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line))
-    : []
+  const effects = effectsIn(dir)
   const looks = []
   // oxlint-disable-next-line no-await-in-loop -- one after the other
   for (const id of ids) looks.push(await look(agent, store, id, effects))
