@@ -1,22 +1,12 @@
 // Runs the suite of the AI SDK's provider packages: those of the development dependencies, and the newest ones in a folder
 // of their own, because they ask for a newer Node than the rest. Where these cannot be installed, it says so and goes on
 // without them; in CI it fails.
-import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { installPackages } from './install-packages.mjs'
 import { runSuite } from './suite.mjs'
 
 const folder = fileURLToPath(new URL('../test/ai-sdk/newest', import.meta.url))
-
-function installNewest() {
-  if (existsSync(`${folder}/node_modules/@ai-sdk/anthropic`)) return true
-  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error']
-  return (
-    spawnSync('npm', ['ci', ...flags], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
-  )
-}
-
-const hasNewest = installNewest()
+const hasNewest = installPackages(folder, '@ai-sdk/anthropic')
 if (!hasNewest) {
   const isCI = process.env.CI === 'true'
   const what = isCI ? 'failed' : 'skipped'

@@ -1,9 +1,8 @@
 // Runs the suite of real browsers against Debian's chromium. Where there is none and none can be installed, it says so
 // and succeeds; in CI it fails. `npm run test:browser -- FILE` runs one file, `-- -t NAME` the tests whose name has these words.
-import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { needChromium } from './chromium.mjs'
+import { installPackages } from './install-packages.mjs'
 import { runSuite } from './suite.mjs'
 
 const CHROMIUM = needChromium('Browser tests')
@@ -11,11 +10,7 @@ const args = process.argv.slice(2)
 const chat = fileURLToPath(new URL('../examples/chat-react', import.meta.url))
 const wantsChat =
   !args.some((arg) => arg.endsWith('.test.ts')) || args.some((arg) => arg.includes('chat-react'))
-if (wantsChat && !existsSync(`${chat}/node_modules/vite`)) {
-  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--silent']
-  const { status } = spawnSync('npm', ['ci', ...flags], { cwd: chat, stdio: ['ignore', 'ignore', 'inherit'] })
-  if (status !== 0)
-    console.log('The test of chat-react is skipped: npm ci in examples/chat-react did not succeed.')
-}
+if (wantsChat && !installPackages(chat, 'vite'))
+  console.log('The test of chat-react is skipped: npm ci in examples/chat-react did not succeed.')
 const files = args.some((arg) => /^test\/browser\/|\.test\.ts$/.test(arg)) ? [] : ['test/browser']
 runSuite([...files, ...args], { STATEWRIGHT_SUITE: 'browser', CHROMIUM })

@@ -1,28 +1,18 @@
 // Lets pages of AG-UI and of the AI SDK follow every generated path of the machine. The client of `ai` 7 is in a folder of
 // its own, because it asks for a newer Node than the rest: where it cannot be installed, this says so and goes on without
 // it; in CI it fails.
-import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { installPackages } from './install-packages.mjs'
 import { jestStatus } from './suite.mjs'
 
 const folder = fileURLToPath(new URL('../test/ui/newest', import.meta.url))
-
-function installNewest() {
-  if (existsSync(`${folder}/node_modules/ai`)) return true
-  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error']
-  return (
-    spawnSync('npm', ['ci', ...flags], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
-  )
-}
-
 const given = process.argv.slice(2)
 const variables = { STATEWRIGHT_SUITE: 'chat' }
 let status = jestStatus(
   ['--runInBand', 'test/agui/paths.test.ts', 'test/ui/paths.test.ts', ...given],
   variables,
 )
-if (installNewest()) {
+if (installPackages(folder, 'ai')) {
   status ||= jestStatus(['--runInBand', 'test/ui', ...given], { ...variables, AI_NEWEST: 'installed' })
 } else {
   const isCI = process.env.CI === 'true'

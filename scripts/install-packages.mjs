@@ -1,0 +1,10 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+
+/** Installs what the lock of a folder names, unless this package of it is there. False: it could not. */
+export function installPackages(folder, wanted) {
+  if (existsSync(`${folder}/node_modules/${wanted}`)) return true
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error']
+  const options = { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] }
+  return spawnSync('npm', ['ci', ...flags], options).status === 0
+}
