@@ -18,6 +18,15 @@ const noPeople = {
   approvals: 'a hook decides over a call while the run works; no run rests until a person has answered',
 }
 const noBudget = { tokenBudget: 'no budget of tokens is documented' }
+const lacksOfPi = {
+  ...noIdle,
+  ...noBudget,
+  ...noDeadline,
+  ...noPeople,
+  ...noSubAgents,
+  ...noResume,
+  ...noBranches,
+}
 
 export const facts = {
   ai: {
@@ -97,25 +106,8 @@ export const facts = {
     way: '`maxRetries: 2`; `finishTurn`, which ends a run, in loops',
     page: 'https://github.com/earendil-works/pi/tree/main/packages/agent',
     lacks: {
-      defaults: {
-        ...noIdle,
-        ...noBudget,
-        ...noDeadline,
-        ...noPeople,
-        ...noSubAgents,
-        ...noResume,
-        ...noBranches,
-        retries: 'retries are an option (`maxRetries`)',
-      },
-      documented: {
-        ...noIdle,
-        ...noBudget,
-        ...noDeadline,
-        ...noPeople,
-        ...noSubAgents,
-        ...noResume,
-        ...noBranches,
-      },
+      defaults: { ...lacksOfPi, retries: 'retries are an option (`maxRetries`)' },
+      documented: lacksOfPi,
     },
   },
   statewright: {
