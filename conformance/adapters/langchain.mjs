@@ -51,8 +51,9 @@ function converse(given, from) {
     let interrupts = []
     try {
       const timeout = limits.deadlineMs && { timeout: limits.deadlineMs }
-      const given = { ...(isDocumented && at), ...timeout, signal, streamMode: ['messages', 'values'] }
-      for await (const [mode, value] of await agent.stream(input, given)) if (mode === 'values') state = value
+      const config = { ...(isDocumented && at), ...timeout, signal, streamMode: ['messages', 'values'] }
+      for await (const [mode, value] of await agent.stream(input, config))
+        if (mode === 'values') state = value
     } catch (thrown) {
       error = thrown
     }

@@ -41,8 +41,8 @@ export function openStored({ baseURL, folder, tools, writing }) {
     try {
       let result = await agent.invoke(input)
       while (result.stopReason === 'checkpoint') {
-        write('checkpoint', JSON.stringify(result.checkpoint.toJSON()))
         const checkpoint = result.checkpoint.toJSON()
+        write('checkpoint', JSON.stringify(checkpoint))
         // oxlint-disable-next-line no-await-in-loop -- one cycle after the other
         result = await agent.invoke({ checkpointResume: { checkpoint } })
       }
