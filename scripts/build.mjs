@@ -157,7 +157,7 @@ const page = {
   legalComments: 'none',
   drop: ['console'],
 }
-// What the studio shows in a browser. What most visits do not need is a part of its own, which the page loads when it is opened.
+// What the studio shows in a browser. The comparison and the share menu are files of their own, which the page loads when they open.
 await build({
   ...page,
   entryPoints: [

@@ -2,7 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** For what runs without jest: most of it is thrown away at once. In jest, tests measure what is kept in memory, which the flag blurs. */
+/**
+ * For suites that run without jest, which allocate much and keep little: a larger young heap is collected less often. Jest goes without
+ * it, because its tests measure what is kept in memory, and the flag blurs that.
+ */
 export const heapFlags = ['--max-semi-space-size=64']
 
 /** Runs jest as `npm test` does, on these files and with these variables, and ends with its exit code. */

@@ -10,7 +10,7 @@ import { launchChromium } from './chromium.js'
 jest.setTimeout(60_000)
 
 const example = fileURLToPath(new URL('../../examples/chat-react/', import.meta.url))
-// It has packages of its own, which `npm run chat:react` installs.
+// It has packages of its own, which `npm run test:browser` and `npm run chat:react` install.
 const isInstalled = existsSync(`${example}node_modules/vite`)
 
 ;(isInstalled ? it : it.skip)(

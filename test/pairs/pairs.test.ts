@@ -56,7 +56,7 @@ async function unlikeUndriven(cell: Cell, driven: Outcome): Promise<string[]> {
   return [...broken, ...unlike('driven it', [driven.ended, driven.said], [ended, said])]
 }
 
-/** All of them, or a third of some in which each feature is in one; each by its number, which its cell is drawn by. */
+/** All of them, or a sample: of one half of the features each third, with one of the other half. Each by its number, which its cell is drawn by. */
 function duePairs(): [number, [FeatureName, FeatureName]][] {
   const all = [...pairsOf(featureNames).entries()]
   if (parts) return all.filter(([i]) => i % parts === part)

@@ -14,5 +14,5 @@ export const sampledRows = <Row>(rows: readonly Row[]): readonly Row[] =>
 export const sampledKinds = <Kinds extends readonly unknown[]>(kinds: Kinds): Kinds =>
   runsAll ? kinds : (kinds.slice(-1) as unknown as Kinds)
 
-/** A test that takes seconds and cannot be sampled: only the build runs it. */
+/** A test that takes seconds and cannot be sampled: only the build runs it, so that no other test may need what it leaves. */
 export const longTest = runsAll ? test : test.skip
