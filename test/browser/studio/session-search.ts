@@ -1,6 +1,7 @@
 import { openPageForEach, page } from './visit.js'
 
-const titles = () => page.locator('.session-title').allInnerTexts()
+// A row out of sight is not laid out, and has no inner text.
+const titles = () => page.locator('.session-title').allTextContents()
 const waitForTitles = (count: number) =>
   page.waitForFunction((count) => document.querySelectorAll('.session-title').length === count, count)
 
@@ -47,7 +48,7 @@ export function describeSessionSearch(): void {
       const before = (await titles()).length
       await page.locator('.sub-agents').first().click()
       await waitForTitles(before + 1)
-      expect(await page.locator('.session-list .session-list .session-sub').innerText()).toContain(
+      expect(await page.locator('.session-list .session-list .session-sub').textContent()).toContain(
         'sub-agent of',
       )
     })
