@@ -61,20 +61,33 @@ async function look(agent, store, id, effects) {
   return { problems: problems.map((problem) => `${id}: ${problem}`), woken: woken.length, paid, putOff }
 }
 
+/** Lets each come to its first rest; the processes do what follows. Time begins when all rest, however slow the machine is. */
+async function beginSessions(ids, shared) {
+  const clock = {
+    now: () => baseAt,
+    elapsed: () => 0,
+    setTimeout: (fire, ms) => setTimeout(fire, ms),
+    clearTimeout: (id) => clearTimeout(id),
+  }
+  const store = fileStore({ dir: shared.dir, now: clock.now })
+  const agents = createSleepers({ ...shared, store, clock })
+  await Promise.all(
+    ids.map((session) => runSession(agents, { session, agent: session.split('-')[0], input: 'Go.' })),
+  )
+  store.close()
+}
+
 /** Plays the sessions to their end. Returns what is wrong, and what was measured. */
 export async function playSleep({ sessions, kills, seed }) {
   const dir = mkdtempSync(join(tmpdir(), 'statewright-sleep-'))
+  const shared = { dir, sleepMs, budgetTokens, windowMs }
+  const ids = Array.from({ length: sessions }, (_, i) => `${i % 3 === 2 ? 'payer' : 'sleeper'}-${i}`)
+  await beginSessions(ids, shared)
   const startedAt = Date.now()
   const pace = { speed, startedAt, baseAt }
   const clock = createSkewedClock({ ...pace, seed, skewMs: 0 })
   const store = fileStore({ dir, now: () => clock.now() })
-  const shared = { dir, sleepMs, budgetTokens, windowMs }
   const agents = createSleepers({ ...shared, store, clock })
-  const ids = Array.from({ length: sessions }, (_, i) => `${i % 3 === 2 ? 'payer' : 'sleeper'}-${i}`)
-  // Each comes to its first rest here; the processes do what follows.
-  await Promise.all(
-    ids.map((session) => runSession(agents, { session, agent: session.split('-')[0], input: 'Go.' })),
-  )
   const errors = []
   const crew = startCrew({
     program,
@@ -96,7 +109,7 @@ export async function playSleep({ sessions, kills, seed }) {
   const readTimers = () => store.timers.list({ prefix: '', limit: 1 })
   const isOver = () =>
     readTimers().length === 0 && ids.every((id) => store.get(id)?.summary.state === 'COMPLETED')
-  const until = Date.now() + 120_000
+  const until = Date.now() + 600_000
   // oxlint-disable-next-line no-await-in-loop -- one look after the other
   while (!isOver() && Date.now() < until) await wait(100)
   await crew.stop()
