@@ -66,7 +66,7 @@ async function beginSessions(ids, shared) {
   const clock = {
     now: () => baseAt,
     elapsed: () => 0,
-    setTimeout: (fire, ms) => setTimeout(fire, ms),
+    setTimeout: (fire, ms) => setTimeout(() => fire(), ms),
     clearTimeout: (id) => clearTimeout(id),
   }
   const store = fileStore({ dir: shared.dir, now: clock.now })

@@ -17,7 +17,7 @@ const logs = readdirSync(folder).flatMap((file) => {
 
 /** What a value may be replaced by, as JSON has it. */
 const wrong = fc.oneof(
-  fc.constantFrom(null, 0, -1, 1e300, '', 'x', true, [], {}, [null], [[]], { type: 'x' }),
+  fc.constantFrom(null, 0, -1, 1e300, '', 'x', true, [], {}, [null], [[]], { type: 'x' }, { toString: '' }),
   fc.jsonValue(),
 )
 
@@ -64,12 +64,12 @@ test('a log that says what none can say is told as that: nothing but an error of
         store.append(lease, records)
         store.release(lease)
         const agent = createAgent({ model: new ManualModel(), store, clock })
-        const told = async (work: () => Promise<unknown>) => {
+        const told = async (work: () => Promise<unknown>, others: readonly string[] = []) => {
           try {
             await work()
           } catch (error) {
             if (!(error instanceof StatewrightError)) throw error
-            expect(['corrupt_log', 'newer_log', 'unknown_state']).toContain(error.code)
+            expect(['corrupt_log', 'newer_log', 'unknown_state', ...others]).toContain(error.code)
             refused++
           }
         }
@@ -79,7 +79,8 @@ test('a log that says what none can say is told as that: nothing but an error of
           run.cancel()
           await run.result
         })
-        await told(() => agent.fork('s'))
+        // A call may be said to wait for a sub-agent that has no session.
+        await told(() => agent.fork('s'), ['nothing_to_resume'])
         expect(store.get('s')?.holder).toBeNull()
       },
     ),
@@ -88,16 +89,24 @@ test('a log that says what none can say is told as that: nothing but an error of
   expect(refused).toBeGreaterThan(sampled(10))
 })
 
-test('a section of the configuration that is null is told as damage', async () => {
+test.each([
+  ['a section of the configuration that is null', (start: object) => withIn(start, 'context', null)],
+  ['a version that is no number', (start: object) => ({ ...start, version: { toString: '' } })],
+  ['a tool that has no traits', (start: object) => withIn(start, 'tools', { pay: null })],
+])('%s is told as damage', async (_what, change) => {
   const store = memoryStore()
   const lease = store.acquire('s', { holder: 'the test', ttlMs: 1_000 })
-  const nulled = (value: unknown) =>
-    JSON.parse(JSON.stringify(value, (key, inner: unknown) => (key === 'context' ? null : inner))) as unknown
+  const records = logs[0] ?? []
   store.append(
     lease,
-    (logs[0] ?? []).map((record) => (record.type === 'start' ? forged(record, nulled) : record)),
+    records.map((one) => (one.type === 'start' ? forged(one, (value) => change(value as object)) : one)),
   )
   store.release(lease)
   const resumed = createAgent({ model: new ManualModel(), store }).resume('s')
   await expect(resumed).rejects.toMatchObject({ code: 'corrupt_log' })
 })
+
+/** The same with another value wherever this key stands. */
+function withIn(value: object, key: string, by: unknown): object {
+  return JSON.parse(JSON.stringify(value, (at, inner: unknown) => (at === key ? by : inner))) as object
+}

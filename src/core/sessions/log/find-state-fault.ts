@@ -97,6 +97,8 @@ function isToolCall(value: unknown): boolean {
   return typeof name === 'string' && typeof text === 'string'
 }
 
+const isTraitsByName = (value: unknown): boolean => isRecord(value) && Object.values(value).every(isRecord)
+
 const callKind = fields(
   {
     id: anyText(),
@@ -155,6 +157,7 @@ const contextKind = fields(
     ...sessionFields,
     config: kindLike(defaultConfig, { canBeOff: false }),
     features: kindLike(noFeatures),
+    tools: predicate(isTraitsByName, 'the traits of tools by their names'),
     usage: fields({ run: storedUsage, session: storedUsage }, 'an object', 'open'),
     calls: list(callKind, 'a list'),
     wakeAt: nullable(number(-8.64e15, 8.64e15, 'a time')),

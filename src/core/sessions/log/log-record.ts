@@ -42,7 +42,9 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
   } catch (error) {
     throw damagedLogError(sessionId, after, `record ${seq} is not JSON`, error)
   }
-  const version = ('version' in entry ? entry.version : undefined) ?? logVersion
+  const version: unknown = 'version' in entry ? entry.version : logVersion
+  if (typeof version !== 'number')
+    throw damagedLogError(sessionId, after, `record ${seq} names no log version`)
   if (version > branchLogVersion) {
     throw new StoreError(
       'newer_log',
