@@ -4,15 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { launch } from 'chrome-launcher'
-import lighthouse from 'lighthouse'
 import type { Browser } from 'playwright-core'
 import { serveSite } from '../serve.ts'
 import { checkLinks } from '../src/check-links.ts'
 import { rewriteLinks } from '../src/content/links.ts'
 import { entryPoints, root, site } from '../src/content/package.ts'
 import { readPages } from '../src/content/pages.ts'
-import { chromiumPath, findBarriers, findOverflow, launchChromium, looks, openContext } from './browser.ts'
+import { findBarriers, findOverflow, launchChromium, looks, openContext } from './browser.ts'
 
 /** One page of each kind. */
 const kinds = {
@@ -219,39 +217,4 @@ describe('links', () => {
     assert.deepEqual(broken, ['a/#gone, from index.html', '/b/, from index.html', '/c.svg, from index.html'])
     assert.equal(checked, 5)
   })
-})
-
-describe('Lighthouse', () => {
-  const pages = {
-    '': 95,
-    'docs/runs/': 95,
-    'docs/conformance/': 95,
-    'api/statewright/functions/createAgent/': 95,
-    // A phone of four times fewer cycles starts the whole loop.
-    'playground/': 85,
-  }
-  for (const [path, least] of Object.entries(pages)) {
-    it(`/${path} is accessible to all, and fast`, async () => {
-      const chrome = await launch({
-        chromePath: chromiumPath,
-        chromeFlags: ['--headless', '--no-sandbox', '--disable-gpu', '--no-proxy-server'],
-      })
-      const best = { accessibility: 0, performance: 0, 'best-practices': 0, seo: 0 }
-      // A busy machine makes a page slower, and never faster.
-      for (let tries = 0; tries < 3 && best.performance < least; tries++) {
-        const { lhr } =
-          (await lighthouse(served.url + path, {
-            port: chrome.port,
-            onlyCategories: Object.keys(best),
-            logLevel: 'error',
-          })) ?? {}
-        for (const key of Object.keys(best) as (keyof typeof best)[])
-          best[key] = Math.max(best[key], Math.round((lhr?.categories[key]?.score ?? 0) * 100))
-      }
-      chrome.kill()
-      const { performance, ...others } = best
-      assert.deepEqual(others, { accessibility: 100, 'best-practices': 100, seo: 100 })
-      assert.ok(performance >= least, `performance ${performance}`)
-    })
-  }
 })
