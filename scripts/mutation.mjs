@@ -1,15 +1,16 @@
 // Proves that the generated suite bites: breaks the agent machine in some hundred ways and shows which generated path
 // or invariant notices each. Fails when one survives that is not known to change nothing. Takes a few minutes; with a
 // pattern, only mutants whose names match it are tried: node scripts/mutation.mjs 'fittingContext|RESUMED'
-// --write renews test/mutation/killers.json, which says what caught each mutant, so that the next run tries it first. It also
-// searches all runs for what catches a mutant that is known to change nothing, and all paths for one whose log the
-// rules of the loop in spec/ refuse.
+// --write renews test/mutation/killers.json, which says what caught each mutant, so that the next run tries it first: without it
+// a mutant takes up to twenty seconds. --whole searches all runs for what catches a mutant that is known to change nothing, and
+// all paths for one whose log the rules of the loop in spec/ refuse; it takes half an hour.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { heapFlags } from './suite.mjs'
 
@@ -30,8 +31,11 @@ await build({
 })
 
 const killers = `${root}test/mutation/killers.json`
-const isWriting = process.argv.includes('--write')
-const pattern = process.argv.slice(2).find((argument) => argument !== '--write') ?? ''
+const { values, positionals } = parseArgs({
+  options: { write: { type: 'boolean' }, whole: { type: 'boolean' } },
+  allowPositionals: true,
+})
+const [pattern = ''] = positionals
 const shards = Math.min(4, availableParallelism())
 const lines = []
 const codes = await Promise.all(Array.from({ length: shards }, (_, shard) => run(shard)))
@@ -65,7 +69,7 @@ section(
   ({ name }) => name,
 )
 if (survivors.length + stale.length + excused.filter(isUnlawful).length > 0) process.exitCode = 1
-if (isWriting && pattern === '') writeFileSync(killers, `${JSON.stringify(listKillers(), null, 2)}\n`)
+if (values.write && pattern === '') writeFileSync(killers, `${JSON.stringify(listKillers(), null, 2)}\n`)
 
 function listKillers() {
   const found = caught.map(({ name, killer, unlawful }) => [name, { ...killer, unlawful }])
@@ -75,7 +79,7 @@ function listKillers() {
 async function run(shard) {
   const child = spawn(
     process.execPath,
-    [...heapFlags, bundle, `${shard}`, `${shards}`, killers, isWriting ? 'whole' : 'short', pattern],
+    [...heapFlags, bundle, `${shard}`, `${shards}`, killers, values.whole ? 'whole' : 'short', pattern],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },
