@@ -46,15 +46,19 @@ export function checkSessionLog(
     if ('version' in content && content.version < 2) isFirstVersion = true
     entries.push({ ...complete(content), seq: record.seq, at: record.at, type: content.type })
   }
-  const violation = judgeEntries(entries, !isFirstVersion)
-  if (violation) return violation
-  const end = readEnd(records, sessionId)
-  return end ? judgeEntries([...entries, end], !isFirstVersion) : null
-}
-
-/** The first versions of logs have no marks of what is withheld. */
-function judgeEntries(entries: LogEntry[], marks: boolean): LogViolation | null {
-  return judgeLog(entries, details) ?? checkFacts(entries, { marks })
+  // The first versions of logs have no marks of what is withheld.
+  const marks = !isFirstVersion
+  let facts: LogViolation | null = null
+  /** The state that the log leads to is read where the log itself is sound. */
+  function* listEntries(): Iterable<LogEntry> {
+    yield* entries
+    facts = checkFacts(entries, { marks })
+    const end = facts ? null : readEnd(records, sessionId)
+    if (!end) return
+    yield end
+    facts = checkFacts([...entries, end], { marks })
+  }
+  return judgeLog(listEntries(), details) ?? facts
 }
 
 const recordsRule = listRule('the records of a session, as store.read() returns them')

@@ -88,5 +88,6 @@ function narrow(runs: Run[], onwards: (run: Run) => Run[]): Run[] {
     }
   })
   if (left.length === 0 && last) throw last
+  if (left.length < 2) return left
   return [...new Map(left.map((run) => [JSON.stringify({ ...run, setup: null }), run])).values()]
 }
