@@ -6,7 +6,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { createAgent, memoryStore, openaiChat } from '../../dist/src/index.js'
 import { startRehearsal } from '../../dist/src/rehearsal/index.js'
 import { serveSite } from '../serve.ts'
-import { lineOf, markPath, readJson } from '../src/playground/json-places.ts'
+import { markPath, readJson } from '../src/playground/json-places.ts'
 import { LinkError, readLink, writeLink } from '../src/playground/share-link.ts'
 import { findBarriers, findOverflow, launchChromium, looks, openContext } from './browser.ts'
 
@@ -28,8 +28,11 @@ let page: Page
 let faults: string[]
 let origins: Set<string>
 
-async function openPlayground(
-  look: (typeof looks)[number] = { width: 1440, colorScheme: 'light' },
+const wide = { width: 1440, colorScheme: 'light' } as const
+
+/** Opens the page, and turns to nothing in it. */
+async function openPage(
+  look: (typeof looks)[number] = wide,
   hash = '',
   motion: 'reduce' | 'no-preference' = 'reduce',
 ): Promise<void> {
@@ -44,8 +47,14 @@ async function openPlayground(
   })
   await page.goto(`${served.url}playground/${hash}`)
   await button('Play').waitFor()
+}
+
+/** Opens the page, and turns to it: all that it loads then is there. */
+async function openPlayground(...how: Parameters<typeof openPage>): Promise<void> {
+  await openPage(...how)
+  await button('Play').hover()
   // What is loaded later moves what is below it: a click would miss.
-  await page.locator('.picture svg').waitFor()
+  await page.locator('.picture svg[aria-label^="The chart. Active"]').waitFor()
   await page.locator('.cm-content').nth(1).waitFor()
 }
 
@@ -82,6 +91,71 @@ describe('the playground', () => {
       assert.deepEqual([...origins], [new URL(served.url).origin])
     })
   }
+
+  it('has its chart and its texts before it loads anything, and plays at the first click', async () => {
+    for (const look of looks) {
+      await openPage(look)
+      await page.locator('.picture [data-state="COMPLETED"]').first().waitFor()
+      assert.match(await editor('The model answers, turn by turn (JSON)').inputValue(), /"turns"/)
+      assert.equal(await page.locator('.cm-editor').count(), 0)
+      const field = page.getByRole('region', { name: 'The chart', exact: true })
+      const before = await field.boundingBox()
+      await button('Play').click()
+      await rests('COMPLETED')
+      await page.locator('.picture [data-state="COMPLETED"].active').waitFor()
+      assert.equal((await field.boundingBox())?.height, before?.height)
+    }
+  })
+
+  it('loads what plays for those who come by the keyboard, too', async () => {
+    await openPage()
+    await button('Play').focus()
+    await page.locator('.cm-content').nth(1).waitFor()
+  })
+
+  it('keeps what is typed before its editors are there, and the place of the cursor', async () => {
+    await openPage()
+    let give = (): void => {}
+    const given = new Promise<void>((resolve) => (give = resolve))
+    await page.route(/\/editor[^/]*\.js/, async (route) => {
+      await given
+      await route.continue()
+    })
+    const field = editor('Settings of the agent (JSON)')
+    await field.fill('{ "limits": {} }')
+    await field.press('Home')
+    await page.keyboard.type('AB')
+    give()
+    await page.locator('.cm-content').nth(1).waitFor()
+    await page.locator('.cm-focused').waitFor()
+    await page.keyboard.type('CD')
+    await page.locator('.cm-focused', { hasText: 'ABCD{ "limits": {} }' }).waitFor()
+    await page
+      .getByText(/^Line 1: This is no JSON here/)
+      .first()
+      .waitFor()
+  })
+
+  it('says that the loop could not be loaded', async () => {
+    await openPage()
+    await page.route(/\/loop[^/]*\.js/, (route) => route.abort())
+    await button('Play').click()
+    await page.getByRole('status').getByText('The loop could not be loaded.').waitFor()
+    assert.equal(await button('Play').isEnabled(), true)
+  })
+
+  it('shows the Markdown of an answer, and no HTML of it', async () => {
+    const text =
+      '**Rent** is the largest:\n\n- `offsite`\n- <b>laptops</b>\n\n| a | b |\n| - | - |\n| 1 | 2 |'
+    await write('The model answers, turn by turn (JSON)', JSON.stringify({ turns: [{ text }] }))
+    await button('Play').click()
+    await rests('COMPLETED')
+    const answer = page.locator('.transcript > .assistant')
+    assert.equal(await answer.locator('strong').innerText(), 'Rent')
+    assert.equal(await answer.locator('li').nth(1).innerText(), '<b>laptops</b>')
+    assert.equal(await answer.locator('td').count(), 2)
+    assert.deepEqual(await findBarriers(page), [])
+  })
 
   it('goes back to any record, on the chart and in the transcript', async () => {
     await button('Play').click()
@@ -121,7 +195,7 @@ describe('the playground', () => {
   for (const when of ['at rest', 'while a run plays']) {
     it(`keeps each letter that is typed without a pause ${when}, in both editors, and still answers`, async () => {
       if (when !== 'at rest') {
-        await openPlayground({ width: 1440, colorScheme: 'light' }, '', 'no-preference')
+        await openPlayground(wide, '', 'no-preference')
         await button('Play').click()
         await rests('asking')
       }
@@ -194,7 +268,11 @@ describe('the playground', () => {
   })
 
   it('says after which example a script was changed, and leaves the editor where it is', async () => {
-    const top = async () => (await page.locator('.cm-editor').first().boundingBox())?.y
+    const top = () =>
+      page
+        .locator('.cm-editor')
+        .first()
+        .evaluate((editor) => editor.getBoundingClientRect().top + scrollY)
     const before = await top()
     await page.locator('.cm-content').first().locator('.cm-line').nth(3).click()
     await page.keyboard.type('PEEK')
@@ -228,6 +306,32 @@ describe('the playground', () => {
         .count(),
       0,
     )
+  })
+
+  it('goes on before a what-if began when what was said before it is changed in it', async () => {
+    await choose('Example', 'A person has to agree')
+    await button('Play').click()
+    await button('Approve').waitFor()
+    const change = async (what: string, words: string): Promise<void> => {
+      await page.getByRole('button', { name: `What if… ${what} were different` }).click()
+      await page.getByRole('textbox', { name: `What if ${what} were` }).fill(words)
+      await button('Run from here').click()
+      await page.locator('.transcript', { hasText: words }).waitFor()
+      await button('Approve').waitFor()
+    }
+    const transcript = () => page.locator('.transcript').innerText()
+    await change('the result of read_file', 'It is due in May.')
+    await change('the result of read_file', 'It is due in June.')
+    assert.doesNotMatch(await transcript(), /May/)
+    await change('what you said', 'Pay nothing.')
+    assert.doesNotMatch(await transcript(), /June/)
+    await page
+      .getByRole('status')
+      .getByText(/^It goes on in Run \d+, before “What if \d+” began: what was changed there is gone\.$/)
+      .waitFor()
+    await button('Approve').click()
+    await rests('COMPLETED')
+    assert.match(await transcript(), /Paid 3851\.7 EUR/)
   })
 
   it('cancels a model that never answers', async () => {
@@ -373,7 +477,7 @@ describe('places in JSON', () => {
     const marked = (path: string) => text.slice(markPath(text, path, '').from, markPath(text, path, '').to)
     assert.equal(marked('turns[1].status'), '"status": "x"')
     assert.equal(marked('turns[0].gone'), '{')
-    assert.equal(lineOf(text, markPath(text, 'turns[1].status', '').from), 4)
+    assert.equal(markPath(text, 'turns[1].status', '').line, 4)
   })
 
   it('are known for every text that is no JSON, and lie in it', () => {

@@ -25,6 +25,7 @@ const kinds = {
   'an interface': 'api/statewright/interfaces/Run/',
   'the changelog': 'changelog/',
   'a folder': 'files/examples/chat-plain/',
+  'the playground, before anyone turns to it': 'playground/',
   'a page that is not there': 'nothing/',
 }
 

@@ -3,7 +3,6 @@ import { agentMachine } from '../../../src/index.js'
 import { type ChartState, toChart } from '../../../src/diagram/chart.js'
 import { Picture } from '../../../src/studio/client/picture.js'
 import type { ChartTransition, RecordRow } from '../../../src/studio/protocol.js'
-import overview from '../../../visualizations/agent.overview.svg?raw'
 
 function listStates(state: ChartState): ChartState[] {
   return [state, ...state.states.flatMap(listStates)]
@@ -30,14 +29,19 @@ const transitions = new Map<string, ChartTransition>(
 
 const noMark = (): '' => ''
 
+interface ChartProps {
+  row: RecordRow | null
+  /** Milliseconds that the token walks. */
+  ms: number
+  /** The picture, as SVG. */
+  svg: string
+}
+
 /** The chart with the states that are active after a record, and the way that led there. */
-export function Chart({ row, ms }: { row: RecordRow | null; ms: number }) {
+export function Chart({ row, ms, svg }: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
-  const picture = useMemo(() => new Picture(overview), [])
-  useLayoutEffect(() => {
-    box.current?.replaceChildren(picture.svg)
-    followTheme()
-  }, [picture])
+  const picture = useMemo(() => new Picture(svg), [])
+  useLayoutEffect(() => box.current?.replaceChildren(picture.svg), [picture])
   useLayoutEffect(() => {
     const active = row?.to ?? []
     picture.highlight({ active, taken: row?.taken ?? [], markOf: noMark })
@@ -54,12 +58,4 @@ export function Chart({ row, ms }: { row: RecordRow | null; ms: number }) {
     })
   }, [picture, row])
   return <div class="picture" ref={box} tabIndex={0} role="region" aria-label="The chart" />
-}
-
-/** Pictures follow the system's theme; this page has a switch of its own. */
-function followTheme(): void {
-  const [light = '', dark = ''] = Array.from(overview.matchAll(/:root (\{[^}]*\})/g), ([, rules]) => rules)
-  const sheet = new CSSStyleSheet()
-  sheet.replaceSync(`:root[data-theme='light'] ${light} :root[data-theme='dark'] ${dark}`)
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]
 }

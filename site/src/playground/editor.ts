@@ -21,6 +21,8 @@ export interface Editor {
   /** Replaces the text. What the reader writes is in the editor already: only what comes from elsewhere is loaded. */
   loadText(text: string): void
   setMarks(marks: readonly Mark[]): void
+  /** Goes on where the reader was in the field that it replaces. */
+  select(from: number, to: number): void
 }
 
 const isLoaded = Annotation.define<true>()
@@ -66,6 +68,10 @@ export function createEditor({ parent, label, text, schema, onChange }: EditorOp
         }),
       )
       view.dispatch(setDiagnostics(view.state, diagnostics))
+    },
+    select(from, to) {
+      view.dispatch({ selection: { anchor: from, head: to } })
+      view.focus()
     },
   }
 }

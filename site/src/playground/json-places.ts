@@ -4,6 +4,8 @@ import { findNodeAtLocation, type ParseError, parseTree, printParseErrorCode } f
 export interface Mark {
   from: number
   to: number
+  /** The line of its beginning. */
+  line: number
   message: string
 }
 
@@ -11,13 +13,14 @@ export interface Mark {
 export function readJson(text: string): { value: unknown; marks: Mark[] } {
   const errors: ParseError[] = []
   parseTree(text, errors, { allowTrailingComma: false, disallowComments: true })
-  const marks = errors.map(({ error, offset, length }) => ({
-    from: Math.min(offset, text.length),
-    to: Math.min(offset + Math.max(length, 1), text.length),
-    message: `This is no JSON here: ${spaced(printParseErrorCode(error))}.`,
-  }))
-  if (text.trim() === '')
-    return { value: undefined, marks: [{ from: 0, to: 0, message: 'The text is empty.' }] }
+  const marks = errors.map(({ error, offset, length }) =>
+    createMark(
+      text,
+      [offset, offset + Math.max(length, 1)],
+      `This is no JSON here: ${spaced(printParseErrorCode(error))}.`,
+    ),
+  )
+  if (text.trim() === '') return { value: undefined, marks: [createMark(text, [0, 0], 'The text is empty.')] }
   return { value: marks.length === 0 ? JSON.parse(text) : undefined, marks }
 }
 
@@ -34,13 +37,14 @@ export function markPath(text: string, path: string, message: string): Mark {
     // Of a property, its name is marked, too; of a list or an object, its beginning.
     const from = node.parent?.type === 'property' ? node.parent.offset : node.offset
     const isLarge = node.type === 'object' || node.type === 'array'
-    return { from, to: isLarge ? node.offset + 1 : node.offset + node.length, message }
+    return createMark(text, [from, isLarge ? node.offset + 1 : node.offset + node.length], message)
   }
-  return { from: 0, to: Math.min(1, text.length), message }
+  return createMark(text, [0, 1], message)
 }
 
-export function lineOf(text: string, offset: number): number {
-  return text.slice(0, offset).split('\n').length
+function createMark(text: string, [begin, end]: readonly [number, number], message: string): Mark {
+  const from = Math.min(begin, text.length)
+  return { from, to: Math.min(end, text.length), line: text.slice(0, from).split('\n').length, message }
 }
 
 function spaced(code: string): string {

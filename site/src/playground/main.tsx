@@ -1,13 +1,11 @@
 import { render } from 'preact'
-import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import type { Chart } from './chart.tsx'
 import { type Draft, examples } from './examples.ts'
-import { checkDraft, type Endpoint, type ForkEdit, Play } from './play.ts'
-import { lineOf } from './json-places.ts'
-import { readLog } from './read-log.ts'
+import type * as loopModule from './loop.ts'
+import type { Endpoint, Faults, ForkEdit, Play } from './play.ts'
 import { ScriptPane } from './script-pane.tsx'
 import { LinkError, readLink, writeLink } from './share-link.ts'
-import { Guards, Records, Transcript } from './transcript.tsx'
 
 const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches
 const pace = isStill ? { answer: 0, piece: 0 } : { answer: 450, piece: 25 }
@@ -16,9 +14,23 @@ const walkMs = isStill ? 0 : 320
 const [firstExample] = examples
 const scriptGoesOn = 'The script goes on as it is written, whatever the tool said.'
 
+type Loop = typeof loopModule
+
+const noFaults: Faults = { script: [], settings: [] }
+
 let plays = 0
 
-function Playground({ shared, problem }: { shared: Draft | null; problem: string }) {
+interface PlaygroundProps {
+  /** The element that it is rendered in. */
+  root: Element
+  /** The chart as the page has brought it. */
+  still: Element | null
+  shared: Draft | null
+  /** What is wrong with the link. */
+  problem: string
+}
+
+function Playground({ root, still, shared, problem }: PlaygroundProps) {
   const [draft, setDraft] = useState<Draft>(shared ?? (firstExample as Draft))
   const [endpoint, setEndpoint] = useState<Endpoint | null>(null)
   const [sessions, setSessions] = useState<Play[]>([])
@@ -28,7 +40,10 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
   const [tab, setTab] = useState<'transcript' | 'records' | 'guards' | 'output'>('transcript')
   const [note, setNote] = useState(problem)
   const [, redraw] = useReducer((count: number) => count + 1, 0)
-  const { faults, prepared } = useMemo(() => checkDraft(draft), [draft])
+  const [isStarting, setStarting] = useState(false)
+  const { loop, load } = useLoop(root, shared !== null)
+  const checked = useMemo(() => loop?.checkDraft(draft), [loop, draft])
+  const faults = checked?.faults ?? noFaults
 
   const play = sessions[chosen] ?? null
   const rows = play?.fold.rows ?? []
@@ -43,10 +58,13 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
     setPicked(null)
     setNote('')
   }
-  const start = (): void => {
-    if (prepared === null) return
-    plays += 1
+  const start = async (): Promise<void> => {
+    setStarting(true)
     try {
+      const { Play, checkDraft } = await load()
+      const { prepared } = checkDraft(draft)
+      if (prepared === null) return
+      plays += 1
       const next = new Play(`Run ${plays}`, `run-${plays}`, { ...prepared, endpoint, pace, start: 0 }, () =>
         redraw(0),
       )
@@ -54,6 +72,8 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
       next.start(draft.input)
     } catch (error) {
       setNote(error instanceof Error ? error.message : String(error))
+    } finally {
+      setStarting(false)
     }
   }
   const share = async (): Promise<void> => {
@@ -73,7 +93,7 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
     plays += 1
     try {
       const next = await play.fork(place, change, `What if ${plays}`)
-      if (next.isScripted && 'call' in change) next.hint = scriptGoesOn
+      if (next.isScripted && 'call' in change) next.hint = `${next.hint} ${scriptGoesOn}`.trim()
       open(next)
     } catch (error) {
       setNote(error instanceof Error ? error.message : String(error))
@@ -81,11 +101,12 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
   }
   /** Why Play waits. */
   const mistake = [
-    ...faults.script.map(({ from }) => `line ${lineOf(draft.script, from)} of what the model answers`),
-    ...faults.settings.map(({ from }) => `line ${lineOf(draft.settings, from)} of the settings`),
+    ...faults.script.map(({ line }) => `line ${line} of what the model answers`),
+    ...faults.settings.map(({ line }) => `line ${line} of the settings`),
   ][0]
   const look = async (text: string): Promise<void> => {
     try {
+      const { Play, readLog } = await load()
       const records = readLog(text)
       plays += 1
       const next = new Play(`Log ${plays}`, `log-${plays}`, null, () => redraw(0))
@@ -100,7 +121,12 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
   return (
     <div class="playground">
       <div class="bar">
-        <button type="button" class="main" disabled={prepared === null || play?.isRunning} onClick={start}>
+        <button
+          type="button"
+          class="main"
+          disabled={checked?.prepared === null || isStarting || play?.isRunning}
+          onClick={() => void start()}
+        >
           Play
         </button>
         <button type="button" disabled={!play?.isRunning} onClick={() => play?.cancel()}>
@@ -111,13 +137,18 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
         </button>
         <LogField onLog={(text) => void look(text)} />
         <p class="note" role="status">
-          {mistake ? `Play waits: ${mistake} is to be corrected.` : note || play?.problem || play?.hint}
+          {isStarting && loop === null
+            ? 'The loop is being loaded.'
+            : mistake
+              ? `Play waits: ${mistake} is to be corrected.`
+              : note || play?.problem || play?.hint}
         </p>
       </div>
       <ScriptPane
         draft={draft}
         faults={faults}
         endpoint={endpoint}
+        loop={loop}
         onDraft={(change) => setDraft((before) => ({ ...before, ...change }))}
         onEndpoint={setEndpoint}
       />
@@ -143,7 +174,7 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
           <strong>{row === null ? 'The loop: nothing runs yet' : row.label}</strong>
           <span>{row?.to.join(', ').replaceAll('.', ' › ')}</span>
         </p>
-        <LoadedChart row={row} ms={walkMs} />
+        <LoadedChart row={row} ms={walkMs} still={still} isNeeded={loop !== null} />
         <label class="slider">
           {rows.length === 0
             ? 'Each step of a run is a record. Drag to go back to any of them.'
@@ -170,14 +201,19 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
           ))}
         </div>
         <div class="shown" tabIndex={0} role="region" aria-label={tab}>
-          {tab === 'transcript' && (
-            <Transcript
-              view={view}
-              onEdit={play?.isOurs && !play.isRunning ? (change) => void edit(change) : undefined}
-            />
+          {(loop === null || rows.length === 0) && tab !== 'output' && <p class="empty">{emptyTabs[tab]}</p>}
+          {loop !== null && rows.length > 0 && (
+            <>
+              {tab === 'transcript' && (
+                <loop.Transcript
+                  view={view}
+                  onEdit={play?.isOurs && !play.isRunning ? (change) => void edit(change) : undefined}
+                />
+              )}
+              {tab === 'records' && <loop.Records rows={rows} place={place} onPlace={setPicked} />}
+              {tab === 'guards' && <loop.Guards view={view} />}
+            </>
           )}
-          {tab === 'records' && <Records rows={rows} place={place} onPlace={setPicked} />}
-          {tab === 'guards' && <Guards view={view} />}
           {tab === 'output' && (
             <pre class="output">
               {play?.output || 'Press Play: what the command line would print comes here.'}
@@ -189,13 +225,76 @@ function Playground({ shared, problem }: { shared: Draft | null; problem: string
   )
 }
 
-/** The chart, once it has been loaded. */
-function LoadedChart(props: Parameters<typeof Chart>[0]) {
-  const [loaded, setLoaded] = useState<{ Chart: typeof Chart } | null>(null)
+/** What is shown before anything has been played. */
+const emptyTabs = {
+  transcript:
+    'Press Play: the conversation comes here. Then change what you said or what a tool returned, and see what would have happened: “What if…”',
+  records: 'There are no records yet.',
+  guards: 'No guard counts yet.',
+}
+
+/** The loop, which is loaded when the reader turns to the playground: by pointing at it, by a key, or by a link that has a script. */
+function useLoop(root: Element, isWanted: boolean): { loop: Loop | null; load: () => Promise<Loop> } {
+  const [loop, setLoop] = useState<Loop | null>(null)
+  const loading = useRef<Promise<Loop> | null>(null)
+  const load = (): Promise<Loop> => {
+    loading.current ??= import('./loop.ts').then(
+      (loaded) => {
+        setLoop(loaded)
+        return loaded
+      },
+      () => {
+        loading.current = null
+        throw new Error('The loop could not be loaded. Look at your connection, and load this page again.')
+      },
+    )
+    return loading.current
+  }
   useEffect(() => {
-    void import('./chart.tsx').then((chart) => setTimeout(() => setLoaded(chart)))
+    // What cannot be loaded is told when the reader wants to play.
+    const turn = (): void => void load().catch(() => {})
+    if (isWanted) return turn()
+    const ways = ['pointerover', 'pointerdown', 'focusin']
+    for (const way of ways) root.addEventListener(way, turn, { passive: true })
+    return () => {
+      for (const way of ways) root.removeEventListener(way, turn)
+    }
   }, [])
-  return loaded === null ? <div class="picture" /> : <loaded.Chart {...props} />
+  return { loop, load }
+}
+
+type LoadedChartProps = Omit<Parameters<typeof Chart>[0], 'svg'> & {
+  still: Element | null
+  /** Whether something may be lit in it: until then it stays as the page has brought it. */
+  isNeeded: boolean
+}
+
+/** The chart, which can be lit once what lights it has been loaded. */
+function LoadedChart({ still, isNeeded, ...props }: LoadedChartProps) {
+  const [loaded, setLoaded] = useState<{ Chart: typeof Chart } | null>(null)
+  const box = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    if (still) box.current?.replaceChildren(still)
+  }, [])
+  const svg = useMemo(() => (still === null ? '' : readPicture(still)), [])
+  useEffect(() => {
+    if (!isNeeded) return
+    import('./chart.tsx').then(
+      (chart) => setTimeout(() => setLoaded(chart)),
+      // Where it cannot be loaded, the chart stays unlit.
+      () => {},
+    )
+  }, [isNeeded])
+  if (loaded === null)
+    return <div class="picture" ref={box} tabIndex={0} role="region" aria-label="The chart" />
+  return <loaded.Chart key="lit" {...props} svg={svg} />
+}
+
+/** The picture as it was before the page cut its edges off. */
+function readPicture(still: Element): string {
+  const whole = still.cloneNode(true) as Element
+  whole.setAttribute('viewBox', still.getAttribute('data-whole') ?? '')
+  return new XMLSerializer().serializeToString(whole)
 }
 
 /** What a run that rests waits for. */
@@ -269,8 +368,9 @@ async function open(): Promise<void> {
   } catch (error) {
     problem = error instanceof Error ? error.message : String(error)
   }
+  const still = root.querySelector('svg')
   root.replaceChildren()
-  render(<Playground shared={shared} problem={problem} />, root)
+  render(<Playground root={root} still={still} shared={shared} problem={problem} />, root)
 }
 
 addEventListener('hashchange', () => location.reload())

@@ -13,7 +13,7 @@ import {
 import { parseScenario, type Scenario } from '../../../src/rehearsal/scenario.js'
 import { RehearsalError } from '../../../src/rehearsal/errors.js'
 import { listRunSteps } from '../../../src/studio/client/run-steps.js'
-import { findEditPlace } from '../../../src/studio/client/what-if.js'
+import { findEditPlace, forkableStates } from '../../../src/studio/client/what-if.js'
 import { createMomentView } from '../../../src/studio/moment-view.js'
 import type { MomentView } from '../../../src/studio/protocol.js'
 import { SessionFold } from '../../../src/studio/session-fold.js'
@@ -106,6 +106,8 @@ export class Play {
   readonly #options: PlayOptions | null
   readonly #agent: Agent | null
   readonly #changed: () => void
+  /** The session that it is a what-if of, and the record of that one from which it goes on. */
+  #origin: { play: Play; seq: number } | null = null
   #run: Run | null = null
   #id: string
   #reading: Promise<void> = Promise.resolve()
@@ -161,10 +163,17 @@ export class Play {
   async fork(seen: number, edit: ForkEdit, title: string): Promise<Play> {
     if (this.#agent === null || this.#options === null)
       throw new Error('A log that was pasted is only looked at.')
-    const seq = await this.#findEditRecord(seen, edit)
+    const place = await this.#findEditPlace(seen, edit)
+    if (place && place.play !== this) {
+      const forked = await place.play.fork(place.seq, edit, title)
+      forked.hint = `It goes on in ${place.play.title}, before “${this.title}” began: what was changed there is gone.`
+      return forked
+    }
+    const seq = place?.seq ?? seen
     const id = await this.#agent.fork(this.#id, seq, { edit })
     const used = this.fold.rows.filter((row) => row.seq <= seq && isOutcome(this.fold, row.seq)).length
     const forked = new Play(title, id, { ...this.#options, start: this.#options.start + used }, this.#changed)
+    forked.#origin = { play: this, seq }
     await forked.#read()
     forked.resume()
     return forked
@@ -189,19 +198,33 @@ export class Play {
     })
   }
 
-  /** The record at which a fork takes the edit: what came after it is played anew. */
-  async #findEditRecord(seen: number, edit: ForkEdit): Promise<number> {
+  /**
+   * The session and the record at which a fork takes the edit. A what-if has no records of what was before it: what is edited there is played anew from
+   * where it was said. Null: it is not there at record `seen`.
+   */
+  async #findEditPlace(seen: number, edit: ForkEdit): Promise<{ play: Play; seq: number } | null> {
+    const { play, seq } = this.#origin ?? { play: null, seq: 0 }
+    const earlier = play && (await play.#findEditPlace(seq, edit))
+    if (earlier && (earlier.play !== play || earlier.seq < seq)) return earlier
+    const own = await this.#findEditRecord(seen, edit)
+    return own === null ? null : { play: this, seq: own }
+  }
+
+  /** The record of this session at which a fork takes the edit: what came after it is played anew. */
+  async #findEditRecord(seen: number, edit: ForkEdit): Promise<number | null> {
     const { rows } = this.fold
     const load = async (at: number): Promise<MomentView | null> => this.view(rows[at]?.seq ?? 0)
     const message = this.view(seen)?.transcript.find(({ id, calls }) =>
       'message' in edit ? id === edit.message : calls.some((call) => call.id === edit.call),
     )
-    if (message === undefined) return seen
+    if (message === undefined) return null
     const wanted = 'message' in edit ? { message: edit.message, text: edit.content } : edit
     const place = rows.findIndex(({ seq }) => seq === seen)
     const steps = listRunSteps({ rows, bars: [...this.fold.bars] })
     const at = await findEditPlace({ edit: wanted, message }, { rows, steps, place, load })
-    return rows[at]?.seq ?? seen
+    // The first record of a what-if has what was said before it, and no run to go on with.
+    const found = rows.slice(at).find(({ state }) => forkableStates.has(state))
+    return (found ?? rows[at])?.seq ?? seen
   }
 
   async #follow(begin: () => Run | Promise<Run>): Promise<void> {

@@ -1,24 +1,25 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Editor } from './editor.ts'
 import { type Draft, type Example, examples, guardPresets } from './examples.ts'
-import { lineOf, type Mark } from './json-places.ts'
+import type { Mark } from './json-places.ts'
+import type * as loopModule from './loop.ts'
 import type { Endpoint, Faults } from './play.ts'
-import { scriptSchema, settingsSchema } from './schemas.ts'
-import { tools } from './tools.ts'
+
+type Loop = typeof loopModule
 
 interface ScriptPaneProps {
   draft: Draft
   faults: Faults
   endpoint: Endpoint | null
+  /** Null until it has been loaded. */
+  loop: Loop | null
   /** Hears which texts change; the others stay as they are by then. */
   onDraft: (change: Partial<Draft>) => void
   onEndpoint: (endpoint: Endpoint | null) => void
 }
 
-const toolNames = tools.map(({ name }) => name)
-
 /** What is played: the words of a person, the script of the model, and the settings of the agent. */
-export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: ScriptPaneProps) {
+export function ScriptPane({ draft, faults, endpoint, loop, onDraft, onEndpoint }: ScriptPaneProps) {
   const { input, script, settings } = draft
   /** How often an example or guards were chosen. */
   const [loads, setLoads] = useState(0)
@@ -35,80 +36,83 @@ export function ScriptPane({ draft, faults, endpoint, onDraft, onEndpoint }: Scr
   const isPreset = guardPresets.findIndex((one) => one.settings === settings)
   return (
     <section class="script" aria-label="The script">
-      <label>
-        Example
-        <select
-          value={isExample}
-          onChange={({ currentTarget }) => {
-            const chosen = examples[Number(currentTarget.value)]
-            if (chosen) load({ input: chosen.input, script: chosen.script, settings: chosen.settings })
-          }}
-        >
-          {isExample < 0 && <option value={-1}>Your own</option>}
-          {examples.map(({ name }, at) => (
-            <option key={name} value={at}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
-      {last.current && (
-        <p class="hint swap">
-          {/* It keeps its room when it no longer holds: the editor below must not jump at the first letter. */}
-          <span class={isExample < 0 ? 'gone' : ''}>{last.current.watch}</span>
-          {isExample < 0 && <span>Your own, after “{last.current.name}”.</span>}
+      <div class="part">
+        <label>
+          Example
+          <select
+            value={isExample}
+            onChange={({ currentTarget }) => {
+              const chosen = examples[Number(currentTarget.value)]
+              if (chosen) load({ input: chosen.input, script: chosen.script, settings: chosen.settings })
+            }}
+          >
+            {isExample < 0 && <option value={-1}>Your own</option>}
+            {examples.map(({ name }, at) => (
+              <option key={name} value={at}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        {last.current && (
+          <p class="hint swap">
+            {/* It keeps its room when it no longer holds: the editor below must not jump at the first letter. */}
+            <span class={isExample < 0 ? 'gone' : ''}>{last.current.watch}</span>
+            {isExample < 0 && <span>Your own, after “{last.current.name}”.</span>}
+          </p>
+        )}
+        <label>
+          You say
+          <textarea
+            rows={2}
+            value={input}
+            onInput={({ currentTarget }) => onDraft({ input: currentTarget.value })}
+          />
+        </label>
+        {endpoint === null ? (
+          <JsonField
+            label="The model answers, turn by turn (JSON)"
+            text={script}
+            loads={loads}
+            marks={faults.script}
+            schema={loop?.scriptSchema}
+            onText={(text) => onDraft({ script: text })}
+          />
+        ) : (
+          <p class="hint">An endpoint of yours answers. The script waits.</p>
+        )}
+        <p class="hint">
+          The model can call list_files, read_file, calculate and pay, which needs your approval.
         </p>
-      )}
-      <label>
-        You say
-        <textarea
-          rows={2}
-          value={input}
-          onInput={({ currentTarget }) => onDraft({ input: currentTarget.value })}
-        />
-      </label>
-      {endpoint === null ? (
+      </div>
+      <div class="part">
+        <label>
+          Guards to try
+          <select
+            value={isPreset}
+            onChange={({ currentTarget }) => {
+              const chosen = guardPresets[Number(currentTarget.value)]
+              if (chosen) load({ settings: chosen.settings })
+            }}
+          >
+            {isPreset < 0 && <option value={-1}>As below</option>}
+            {guardPresets.map(({ name }, at) => (
+              <option key={name} value={at}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
         <JsonField
-          label="The model answers, turn by turn (JSON)"
-          text={script}
+          label="Settings of the agent (JSON)"
+          text={settings}
           loads={loads}
-          marks={faults.script}
-          schema={scriptSchema}
-          onText={(text) => onDraft({ script: text })}
+          marks={faults.settings}
+          schema={loop?.settingsSchema}
+          onText={(text) => onDraft({ settings: text })}
         />
-      ) : (
-        <p class="hint">An endpoint of yours answers. The script waits.</p>
-      )}
-      <p class="hint">
-        The model can call {toolNames.slice(0, -1).join(', ')} and {toolNames.at(-1)}, which needs your
-        approval.
-      </p>
-      <label>
-        Guards to try
-        <select
-          value={isPreset}
-          onChange={({ currentTarget }) => {
-            const chosen = guardPresets[Number(currentTarget.value)]
-            if (chosen) load({ settings: chosen.settings })
-          }}
-        >
-          {isPreset < 0 && <option value={-1}>As below</option>}
-          {guardPresets.map(({ name }, at) => (
-            <option key={name} value={at}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
-      <JsonField
-        label="Settings of the agent (JSON)"
-        text={settings}
-        loads={loads}
-        marks={faults.settings}
-        schema={settingsSchema}
-        onText={(text) => onDraft({ settings: text })}
-      />
-      <EndpointFields endpoint={endpoint} onEndpoint={onEndpoint} />
+        <EndpointFields endpoint={endpoint} onEndpoint={onEndpoint} />
+      </div>
     </section>
   )
 }
@@ -119,49 +123,65 @@ interface JsonFieldProps {
   /** Another number says that the text comes from elsewhere than this field. */
   loads: number
   marks: readonly Mark[]
-  schema: object
+  /** Undefined until the loop has been loaded: a plain field holds the text. */
+  schema: object | undefined
   onText: (text: string) => void
 }
 
 function JsonField({ label, text, loads, marks, schema, onText }: JsonFieldProps) {
   const box = useRef<HTMLDivElement>(null)
-  const editor = useRef<Editor | null>(null)
-  const listener = useRef(onText)
-  listener.current = onText
-  const latest = useRef({ text, marks })
-  latest.current = { text, marks }
+  const plain = useRef<HTMLTextAreaElement>(null)
+  const [editor, setEditor] = useState<Editor | null>(null)
+  const latest = useRef({ text, marks, onText })
+  latest.current = { text, marks, onText }
   useEffect(() => {
-    // The page is there before its editors are, and listens to the reader between one and the next.
+    if (schema === undefined) return
+    // The page listens to the reader between one editor and the next.
     const load = async (): Promise<void> => {
       const { createEditor } = await import('./editor.ts')
       await new Promise((resolve) => setTimeout(resolve))
-      if (box.current === null || editor.current) return
-      box.current.replaceChildren()
-      editor.current = createEditor({
+      if (box.current === null || box.current.hasChildNodes()) return
+      const field = plain.current
+      const created = createEditor({
         parent: box.current,
         label,
-        text: latest.current.text,
+        text: field?.value ?? latest.current.text,
         schema,
-        onChange: (next) => listener.current(next),
+        onChange: (next) => latest.current.onText(next),
       })
-      editor.current.setMarks(latest.current.marks)
+      created.setMarks(latest.current.marks)
+      if (field !== null && document.activeElement === field)
+        created.select(field.selectionStart, field.selectionEnd)
+      setEditor(created)
     }
-    void load()
-  }, [])
+    // Where it cannot be loaded, the plain field stays.
+    load().catch(() => {})
+  }, [schema])
   // The editor owns its text. What it has said comes back here as `text`, and may be older than what was typed since: written into the editor, it
   // would be said again, and so on for ever.
-  useLayoutEffect(() => editor.current?.loadText(text), [loads])
-  useLayoutEffect(() => editor.current?.setMarks(marks), [marks])
+  useLayoutEffect(() => editor?.loadText(text), [loads])
+  useLayoutEffect(() => editor?.setMarks(marks), [editor, marks])
   return (
     <div class="field">
       <span class="name">{label}</span>
-      <div class="editor" ref={box}>
-        <pre class="unread">{text}</pre>
+      <div class="editor">
+        {editor === null && (
+          <textarea
+            ref={plain}
+            class="plain"
+            aria-label={label}
+            spellcheck={false}
+            rows={text.split('\n').length}
+            value={text}
+            onInput={({ currentTarget }) => onText(currentTarget.value)}
+          />
+        )}
+        <div ref={box} />
       </div>
       <ul class="faults" aria-live="polite">
-        {marks.map(({ from, message }) => (
+        {marks.map(({ from, line, message }) => (
           <li key={`${from}${message}`}>
-            Line {lineOf(text, from)}: {message}
+            Line {line}: {message}
           </li>
         ))}
       </ul>

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Markdown } from '../../../src/studio/client/markdown.js'
 import type { MomentView, RecordRow } from '../../../src/studio/protocol.js'
 import type { ForkEdit } from './play.ts'
 
@@ -10,13 +11,7 @@ interface TranscriptProps {
 
 /** The conversation at a moment, with what may be changed in it. */
 export function Transcript({ view, onEdit }: TranscriptProps) {
-  if (view === null || view.transcript.length === 0)
-    return (
-      <p class="empty">
-        Press Play: the conversation comes here. Then change what you said or what a tool returned, and see
-        what would have happened: “What if…”
-      </p>
-    )
+  if (view === null || view.transcript.length === 0) return <p class="empty">Nothing has been said yet.</p>
   return (
     <ol class="transcript">
       {view.transcript.map(({ id, role, text, reasoning, calls, marks }) => (
@@ -30,7 +25,7 @@ export function Transcript({ view, onEdit }: TranscriptProps) {
             ))}
           </span>
           {reasoning !== '' && <p class="reasoning">{reasoning}</p>}
-          {text !== '' && <p class="said">{text}</p>}
+          {text !== '' && (role === 'assistant' ? <Markdown text={text} /> : <p class="said">{text}</p>)}
           {role === 'user' && onEdit && (
             <WhatIf name="what you said" text={text} onRun={(content) => onEdit({ message: id, content })} />
           )}
@@ -104,7 +99,6 @@ export function Records({
   place: number
   onPlace: (seq: number) => void
 }) {
-  if (rows.length === 0) return <p class="empty">There are no records yet.</p>
   return (
     <ol class="records">
       {rows.map(({ seq, label, to, flags }) => (

@@ -1,0 +1,16 @@
+import overview from '../../../visualizations/agent.overview.svg?raw'
+
+const themes = /:root (\{[^}]*\})\s*@media \(prefers-color-scheme: dark\) \{\s*:root (\{[^}]*\})\s*\}/
+const frame = /width="(\d+)" height="(\d+)" viewBox="([^"]*)"/
+
+/**
+ * The chart as an element of the page: it is there before anything is loaded. Pictures follow the system's theme, and the page has a switch of its
+ * own. Its heading is cut off, as `Picture` does: the page has one.
+ */
+export function drawStillChart(): string {
+  const [, width = 0, height = 0, whole = ''] = frame.exec(overview) ?? []
+  if (whole === '' || !themes.test(overview)) throw new Error('The picture of the chart has another form.')
+  return overview
+    .replace(themes, ":root[data-theme='light'] $1 :root[data-theme='dark'] $2")
+    .replace(frame, `viewBox="8 52 ${Number(width) - 16} ${Number(height) - 56}" data-whole="${whole}"`)
+}
