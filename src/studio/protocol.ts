@@ -152,6 +152,8 @@ export interface VerdictView {
   reason: string | null
   /** What stopped the run and the key that allows more, or what it waits for; empty before the first run. */
   text: string
+  /** The first line of the answer of a run that has completed, as plain text; empty otherwise. */
+  answer: string
   /** The record that decided it; 0 without records. */
   seq: number
   inputTokens: number

@@ -23,7 +23,8 @@ export function drawCard({ session: view, chart }: ExportedSession): string {
   const tone = session.standing === 'damaged' ? 'bad' : getTone(verdict.state)
   // Bold letters are as wide as larger ones.
   const title = wrapText(session.title || session.name || session.id, plotWidth, 36, 2)
-  const said = wrapText(verdict.text, plotWidth - 20, 19, 4)
+  const answer = verdict.answer === '' ? '' : ` “${verdict.answer}”`
+  const said = wrapText(verdict.text + answer, plotWidth - 20, 19, 4)
   const saidTop = 96 + (title.length - 1) * 42
   const numbersTop = saidTop + said.length * 27 + 12 + 62
   const parts = [

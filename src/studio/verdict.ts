@@ -31,6 +31,7 @@ export function createVerdict({ now, rows }: { now: Moment; rows: readonly Recor
     state: context === null ? null : (context.state ?? 'RUNNING'),
     reason: context?.reason ?? null,
     text: context === null ? '' : toShownText(formatVerdict(context, rows), 1_000),
+    answer: context?.state === 'COMPLETED' ? toPlainLine(toShownText(context.output)) : '',
     seq: findDecision(rows),
     inputTokens: usage.inputTokens,
     cachedTokens: usage.cachedInputTokens,
@@ -85,6 +86,24 @@ const completedWords: Record<string, string> = {
     'The answer was cut at the output limit, and taken as it is. To allow more: sampling.maxTokens.',
   refusal: 'The model refused to answer.',
   content_filter: 'The provider filtered the answer.',
+}
+
+const answerLength = 200
+
+/** The first line that says something, without its Markdown; of a text that begins with a bracket alone, as JSON does, more of it. */
+export function toPlainLine(text: string): string {
+  const lines = text.slice(0, answerLength * 10).split('\n')
+  const first = lines.findIndex((line) => /[\p{L}\p{N}]/u.test(line))
+  const begins = lines.findIndex((line) => line.trim() !== '')
+  const isJson = /^[[{]$/.test(lines[begins]?.trim() ?? '')
+  const line = isJson ? lines.slice(begins).join(' ') : (lines[first] ?? '')
+  return shorten(
+    line
+      .replace(/^\s*(?:#{1,6}|>|[-*+])\s+/, '')
+      .replaceAll(/\*\*|`/g, '')
+      .replaceAll(/!?\[([^\]]*)\]\([^)]*\)/g, '$1'),
+    answerLength,
+  )
 }
 
 function formatWork({ state, calls, steps }: AgentContext): string {

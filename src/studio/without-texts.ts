@@ -64,6 +64,7 @@ function bareSession(
     isPart,
     verdict: {
       ...verdict,
+      answer: '',
       text:
         state === null
           ? ''

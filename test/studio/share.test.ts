@@ -111,6 +111,15 @@ test.each(forms)('without texts, a %s has nothing that people, models or tools s
   for (const words of kept) expect(bare.includes(words)).toBe(true)
 })
 
+test.each(forms)('without texts, a %s has no word of the answer that ended it', async (form) => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Zebra.' }])
+  await agent.run('Go.', { session: 's' }).result
+  await close()
+  expect(await share(store, 's', { form })).toContain('Zebra')
+  expect(await share(store, 's', { form, texts: false })).not.toContain('Zebra')
+})
+
 test('without texts, no label names an agent, a skill, a session or a shared budget', async () => {
   const store = memoryStore()
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Yes.' }])
@@ -170,9 +179,10 @@ test('the command line writes a card, and says which forms can be without texts'
   const whole = await run(['sessions', 'export', 's', '--card'])
   expect(whole).toMatchObject({ code: 0 })
   expect(whole.out).toContain('Which colour?')
+  expect(whole.out).toContain('“Blue.”')
   const bare = await run(['sessions', 'export', 's', '--as', 'card', '--without-texts'])
   expect(bare.out).toMatch(/^<svg /)
-  expect(bare.out).not.toContain('colour')
+  expect(bare.out).not.toMatch(/colour|Blue/)
   const wrong = await run(['sessions', 'export', 's', '--markdown', '--without-texts'])
   expect(wrong).toMatchObject({ code: 2 })
   expect(wrong.err).toContain('--without-texts goes with --html or --card.')

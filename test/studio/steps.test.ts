@@ -9,6 +9,7 @@ import {
 } from '../../src/studio/client/run-steps.js'
 import type { Bar, RecordRow, SessionView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
+import { toPlainLine } from '../../src/studio/verdict.js'
 import { eventful, playLong, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
 
@@ -158,6 +159,36 @@ describe('the verdict', () => {
     const { verdict, rows } = await viewOf([{ text: 'Done.' }])
     expect(verdict.text).toBe('The model ended its turn with an answer.')
     expect(verdict.seq).toBe(rows.length)
+  })
+
+  it('has the first line of what was answered, of a run that completed alone', async () => {
+    const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
+    const text = `## October brought **48,210 EUR**, see \`${key}\`\n\nThe details follow.`
+    expect((await viewOf([{ text }])).verdict.answer).toBe('October brought 48,210 EUR, see [redacted]')
+    expect((await viewOf(eventful)).verdict.answer).toBe('')
+    expect((await viewOf(circling, { limits: { maxSteps: 2 } })).verdict.answer).toBe('')
+  })
+
+  it.each([
+    ['', ''],
+    ['---\n\n- [Lisbon](https://example.com/a) *then* `home`\n- Porto', 'Lisbon *then* home'],
+    ['\n{\n  "sum": 48210\n}', '{ "sum": 48210 }'],
+    ['> \u202eevil\u001b[31m words', 'evil[31m words'],
+    ['[1, 2]', '[1, 2]'],
+  ])('of an answer %j the line %j', (text, line) => {
+    expect(toPlainLine(text)).toBe(line)
+  })
+
+  it('has one short line of any answer', () => {
+    const text = fc.string({ unit: fc.constantFrom('*', '`', '[', '](', ')', '{', '\n', '\r', '\u202e', 'ä', ' ', '# ') })
+    fc.assert(
+      fc.property(text, (words) => {
+        const line = toPlainLine(words)
+        expect(line).not.toMatch(/[\n\r\u202e]/)
+        expect(Array.from(line).length).toBeLessThanOrEqual(200)
+      }),
+    )
+    expect(toPlainLine('ä'.repeat(900))).toHaveLength(200)
   })
 
   it('names the limit that ended it', async () => {

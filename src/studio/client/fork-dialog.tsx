@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ForkEdit, ForkRequest } from '../protocol.js'
 import { formatJson } from './format.js'
+import { Icon } from './icons.js'
 import type { WhatIf } from './what-if.js'
 import { parseJsonOr } from '../../core/base/parse-json.js'
 
@@ -57,7 +58,12 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
         <h2 id="fork-title">{title}</h2>
         <p>A new session begins at record {seq}. This one is left as it is.</p>
         <p class="effect">{describeEffect(asksFirst)}</p>
-        {wanted !== null && (
+        {wanted === null ? (
+          <p>
+            Nothing else is changed. To change one result, its arguments, a message, the instructions or what a person decided, close
+            this and take the pencil <Icon name="edit" /> at it in the transcript.
+          </p>
+        ) : (
           <label>
             {label}
             <textarea
@@ -155,25 +161,25 @@ function describeWanted(wanted: WhatIf): Words {
   if ('decided' in wanted)
     return {
       title: `What if ${wanted.call.name} were decided anew?`,
-      label: 'Arguments',
+      label: 'Arguments to approve it with',
       before: formatJson(wanted.call.arguments),
     }
   const { edit } = wanted
   if ('message' in edit)
     return {
       title: 'What if the user had said something else?',
-      label: 'The user says instead',
+      label: 'In the fork, the user says this instead',
       before: edit.text,
     }
   if ('arguments' in edit)
     return {
       title: 'What if the call had other arguments?',
-      label: 'Arguments instead',
+      label: 'In the fork, the call is made with this instead',
       before: formatValue(edit.arguments),
     }
   return {
     title: 'What if the call had another result?',
-    label: 'Result instead',
+    label: 'In the fork, the model reads this instead, as if the tool had returned it. The tool does not run for it.',
     before: formatValue(edit.result),
   }
 }

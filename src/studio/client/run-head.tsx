@@ -50,7 +50,11 @@ export function RunHead({
         <span class="now-path">{formatStatePath(row.to)}</span>
       </div>
       {onFork && (
-        <button type="button" onClick={onFork}>
+        <button
+          type="button"
+          title="To change one result, message, instruction or approval, take the pencil at it"
+          onClick={onFork}
+        >
           <Icon name="fork" /> Fork from here
         </button>
       )}

@@ -96,14 +96,14 @@ export function TimelineLanes(props: LanesProps) {
                 <span class="lane-name">{lanes[lane]}</span>
               )}
               <div class="track" aria-hidden="true">
-                {listSeenBars(placed, axis).map(({ bar, from, line, left, right, merged }) => (
+                {listSeenBars(placed, axis).map(({ bar, to, line, left, right, merged }) => (
                   <div
                     key={bar.id}
                     class={`bar ${bar.status} line-${line}`}
                     style={toSpan(left, right)}
-                    // A click on several leads to the record at the pointer.
+                    // A click leads to what came of it, as a click on a step does; on several, to the record at the pointer.
                     {...(merged === null
-                      ? { 'data-place': from, 'data-bar': bar.id }
+                      ? { 'data-place': to, 'data-bar': bar.id }
                       : { title: formatMerged(merged) })}
                   >
                     {right - left > 0.03 && (
@@ -267,7 +267,7 @@ function ChildLanes({ placed, axis, load }: ChildrenProps) {
   return (
     <>
       {placed.map((one) => {
-        const { bar, from } = one
+        const { bar, to } = one
         const [left, right] = axis.span(one)
         const inner = views.get(bar.sessionId ?? '')?.bars ?? []
         const end = bar.to ?? Math.max(bar.from, ...inner.map((own) => own.to ?? own.from))
@@ -291,7 +291,7 @@ function ChildLanes({ placed, axis, load }: ChildrenProps) {
                       width: `${(at(own.to ?? end) - at(own.from)) * 100}%`,
                     }}
                     title={`${bar.label}: ${own.label}, ${own.status}${own.to === null ? '' : `, ${formatDuration(own.to - own.from)}`}`}
-                    data-place={from}
+                    data-place={to}
                   />
                 ))}
             </div>

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
-import type { RecordRow, SessionView } from '../protocol.js'
+import type { RecordRow, SessionView, VerdictView } from '../protocol.js'
 import { formatCount, formatDuration, formatMoney, formatShort, getTone, showControls } from './format.js'
 import { Icon, type IconName } from './icons.js'
 import { showOnSmallScreen } from './run-hooks.js'
-import { isFailed, shareTime, type RunStep } from './run-steps.js'
+import { isFailed, shareTime, type RunStep, type TimeShares } from './run-steps.js'
 
 interface VerdictProps {
   view: SessionView
@@ -34,7 +34,9 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
     <section class={`verdict tone-${tone}`} aria-label="Verdict">
       <div class="verdict-line">
         <Icon name={isAsleep ? 'time' : (iconsByState[verdict.state ?? ''] ?? icons[tone])} size={20} />
-        <p class="verdict-text">{markKeys(describeStanding(view))}</p>
+        <p class="verdict-text">
+          {markKeys(describeStanding(view))} {verdict.answer !== '' && <q>{verdict.answer}</q>}
+        </p>
         <div class="verdict-buttons">
           {decided !== -1 && (
             <button
@@ -104,71 +106,21 @@ function markKeys(text: string) {
 function Chips({ view, steps, onPlace }: Pick<VerdictProps, 'view' | 'steps' | 'onPlace'>) {
   const { rows, bars, verdict } = view
   // The slider moves often, and changes none of it.
-  const sums = useMemo(() => sumUp({ rows, bars }, steps), [rows, bars, steps])
-  const { time, places, failures, retries, guards } = sums
-  const toPercent = (ms: number): number => (time.total > 0 ? Math.round((ms / time.total) * 100) : 0)
-  const share = (ms: number): string => `${toPercent(ms)} %`
-  const cached = verdict.inputTokens > 0 ? Math.round((verdict.cachedTokens / verdict.inputTokens) * 100) : 0
+  const chips = useMemo(() => listChips({ rows, bars, verdict }, steps), [rows, bars, verdict, steps])
   return (
     <div class="chips" role="group" aria-label="What it took">
-      <Chip name="time" icon="time" places={places.time} onPlace={onPlace} title="the longest steps">
-        <strong>{formatDuration(time.total)}</strong>{' '}
-        <span class="shares" aria-hidden="true">
-          <i class="share-model" style={{ width: `${toPercent(time.model)}%` }} />
-          <i class="share-tools" style={{ width: `${toPercent(time.tools)}%` }} />
-          <i class="share-waits" style={{ width: `${toPercent(time.waits)}%` }} />
-        </span>
-        model {share(time.model)} · tools {share(time.tools)} · waits {share(time.waits)}
-      </Chip>
-      <Chip name="steps" icon="steps" places={places.steps} onPlace={onPlace} title="the steps">
-        <strong>{formatCount(sums.steps, 'step')}</strong>
-      </Chip>
-      <Chip
-        name="tokens"
-        places={places.tokens}
-        onPlace={onPlace}
-        title="the steps with most tokens"
-        isInSteps
-      >
-        <strong>{formatShort(rows.at(-1)?.tokens ?? 0)}</strong> tokens, {cached} % cached
-      </Chip>
-      <Chip name="cost" places={places.cost} onPlace={onPlace} title="the dearest steps" isInSteps>
-        <strong>
-          {verdict.isCostWhole ? '' : '≥ '}
-          {formatMoney(verdict.cost)}
-        </strong>
-        {!verdict.isCostWhole && ' (a part has no price)'}
-      </Chip>
-      {failures.length > 0 && (
-        <Chip name="failed" icon="error" places={places.failed} onPlace={onPlace} title="the failed calls">
-          <strong>
-            {formatCount(failures.length, 'failed call')}
-            {failures.length === 1 && `: ${showControls(failures[0]?.name ?? '')}`}
-          </strong>
-        </Chip>
-      )}
-      {retries > 0 && (
-        <Chip
-          name="retries"
-          icon="retry"
-          places={places.retries}
-          onPlace={onPlace}
-          title="the failed requests"
-        >
-          <strong>{formatCount(retries, 'retry', 'retries')}</strong>
-        </Chip>
-      )}
-      {guards.length > 0 && (
-        <Chip name="guards" icon="block" places={places.guards} onPlace={onPlace} title="what guards did">
-          <strong>Guards</strong> {guards.join(', ')}
-        </Chip>
-      )}
+      {chips.map((chip) => (
+        <Chip key={chip.name} {...chip} onPlace={onPlace} />
+      ))}
     </div>
   )
 }
 
 /** What the session took, and the records that each part leads to. */
-function sumUp({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>, steps: readonly RunStep[]) {
+function listChips(
+  { rows, bars, verdict }: Pick<SessionView, 'rows' | 'bars' | 'verdict'>,
+  steps: readonly RunStep[],
+): Omit<ChipProps, 'onPlace'>[] {
   const by = (measure: (step: RunStep) => number): number[] =>
     steps
       .filter((step) => measure(step) > 0)
@@ -176,39 +128,122 @@ function sumUp({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>, steps: readon
       .map(({ place }) => place)
   const placesWith = (isMeant: (row: RecordRow) => boolean): number[] =>
     rows.flatMap((row, place) => (isMeant(row) ? [place] : []))
-  const [halts, blocks, nudges] = [
-    placesWith(isOf('halt')),
-    placesWith(isOf('block')),
-    placesWith(isOf('nudge')),
-  ]
-  const retries = placesWith(isOf('retry'))
-  const counted: [places: readonly number[], word: string][] = [
-    [halts, 'halt'],
-    [blocks, 'refusal'],
-    [nudges, 'nudge'],
-  ]
-  return {
-    time: shareTime({ rows, bars }),
-    steps: steps.filter(({ tokens, calls }) => tokens > 0 || calls.length > 0).length,
-    failures: rows.flatMap(({ calls }) => calls.filter(isFailed)),
-    retries: retries.length,
-    guards: counted.flatMap(([{ length }, word]) => (length > 0 ? [formatCount(length, word)] : [])),
-    places: {
-      time: by(({ ms }) => ms),
-      steps: steps.map(({ place }) => place),
-      tokens: by(({ tokens }) => tokens),
-      cost: by(({ cost }) => cost),
-      failed: placesWith(({ calls }) => calls.some(isFailed)),
-      retries,
-      guards: [...halts, ...blocks, ...nudges],
+  const flagged = (flag: RecordRow['flags'][number]): number[] =>
+    placesWith(({ flags }) => flags.includes(flag))
+  const failures = rows.flatMap(({ calls }) => calls.filter(isFailed))
+  const retries = flagged('retry')
+  const guards = (
+    [
+      ['halt', 'halt'],
+      ['block', 'refusal'],
+      ['nudge', 'nudge'],
+    ] as const
+  ).map(([flag, word]) => ({ places: flagged(flag), word }))
+  const acted = guards.flatMap(({ places: { length }, word }) => (length > 0 ? [formatCount(length, word)] : []))
+  const took = steps.filter(({ tokens, calls }) => tokens > 0 || calls.length > 0)
+  return [
+    {
+      name: 'time',
+      icon: 'time',
+      title: 'the longest steps',
+      places: by(({ ms }) => ms),
+      children: <Times shares={shareTime({ rows, bars })} />,
     },
-  }
+    {
+      name: 'steps',
+      icon: 'steps',
+      title: 'the steps',
+      places: steps.map(({ place }) => place),
+      children: <strong>{formatCount(took.length, 'step')}</strong>,
+    },
+    {
+      name: 'tokens',
+      title: 'the steps with most tokens',
+      places: by(({ tokens }) => tokens),
+      isInSteps: true,
+      children: <Tokens total={rows.at(-1)?.tokens ?? 0} verdict={verdict} />,
+    },
+    {
+      name: 'cost',
+      icon: 'budget',
+      title: 'the dearest steps',
+      places: by(({ cost }) => cost),
+      isInSteps: true,
+      children: <Cost verdict={verdict} />,
+    },
+    ...[
+      {
+        name: 'failed',
+        icon: 'error' as const,
+        title: 'the failed calls',
+        places: placesWith(({ calls }) => calls.some(isFailed)),
+        children: (
+          <strong>
+            {formatCount(failures.length, 'failed call')}
+            {failures.length === 1 && `: ${showControls(failures[0]?.name ?? '')}`}
+          </strong>
+        ),
+      },
+      {
+        name: 'retries',
+        icon: 'retry' as const,
+        title: 'the failed requests',
+        places: retries,
+        children: <strong>{formatCount(retries.length, 'retry', 'retries')}</strong>,
+      },
+      {
+        name: 'guards',
+        icon: 'block' as const,
+        title: 'what guards did',
+        places: guards.flatMap(({ places }) => places),
+        children: (
+          <>
+            <strong>Guards</strong> {acted.join(', ')}
+          </>
+        ),
+      },
+    ].filter(({ places }) => places.length > 0),
+  ]
 }
 
-const isOf =
-  (flag: RecordRow['flags'][number]) =>
-  ({ flags }: RecordRow): boolean =>
-    flags.includes(flag)
+function Times({ shares: { total, model, tools, waits } }: { shares: TimeShares }) {
+  const toPercent = (ms: number): number => (total > 0 ? Math.round((ms / total) * 100) : 0)
+  const parts = Object.entries({ model, tools, waits })
+  return (
+    <>
+      <strong>{formatDuration(total)}</strong>{' '}
+      <span class="shares" aria-hidden="true">
+        {parts.map(([name, ms]) => (
+          <i key={name} class={`share-${name}`} style={{ width: `${toPercent(ms)}%` }} />
+        ))}
+      </span>
+      {parts.map(([name, ms]) => `${name} ${toPercent(ms)} %`).join(' · ')}
+    </>
+  )
+}
+
+function Tokens({ total, verdict: { inputTokens, cachedTokens } }: { total: number; verdict: VerdictView }) {
+  const cached = inputTokens > 0 ? Math.round((cachedTokens / inputTokens) * 100) : 0
+  return (
+    <>
+      <strong>{formatShort(total)}</strong> tokens, {cached} % cached
+    </>
+  )
+}
+
+/** Of a cost of which a part has no price, the rest is the least that it was. */
+function Cost({ verdict: { cost, isCostWhole } }: { verdict: VerdictView }) {
+  if (cost === 0 && !isCostWhole) return <>cost not known: no prices</>
+  return (
+    <>
+      <strong>
+        {isCostWhole ? '' : '≥ '}
+        {formatMoney(cost)}
+      </strong>{' '}
+      cost{isCostWhole ? '' : ', a part has no price'}
+    </>
+  )
+}
 
 interface ChipProps {
   name: string

@@ -49,7 +49,37 @@ export function describeQuestions(): void {
       expect(clicks).toBeLessThanOrEqual(mostClicks)
     }
 
+    it('sees what came of a call, and of a request, whose bar on the timeline is clicked', async () => {
+      await open(1280, 'report')
+      await click(page.locator('.lane-tools .bar:has-text("query_sales")'))
+      await expectSeen(page.locator('.call').last(), /^query_sales\s+ok[^]*"sum": 49180/)
+      await click(page.locator('.lane-model .bar').last())
+      await expectSeen(page.locator('.message.newest'), /October brought 48,210 EUR/)
+    })
+
+    it('reads the whole title of each session in a narrow list', async () => {
+      page = await browser.newPage({ viewport: { width: 400, height: 800 } })
+      await page.goto(stage.studio.url)
+      await page.waitForSelector('.session-title')
+      const cut = await page
+        .locator('.session-title')
+        .evaluateAll((all) =>
+          all
+            .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)
+            .map(({ textContent }) => textContent),
+        )
+      expect(cut).toEqual([])
+    })
+
     describe.each([1280, 400])('%i pixels wide', (width) => {
+      it('sees what it has answered', async () => {
+        await open(width, 'report')
+        await expectSeen(
+          page.locator('.verdict-text'),
+          /^The model ended its turn with an answer\.\s*.?October brought 48,210 EUR, 6 % more than September\..?$/,
+        )
+      })
+
       it('sees why a session stopped, and what allows more', async () => {
         await open(width, 'rollout')
         await expectSeen(
@@ -61,7 +91,7 @@ export function describeQuestions(): void {
 
       it('sees what it cost, and where the time went', async () => {
         await open(width, 'report')
-        await expectSeen(page.locator('.chip-cost'), /^\$0\.\d+$/)
+        await expectSeen(page.locator('.chip-cost'), /^\$0\.\d+ cost$/)
         await expectSeen(page.locator('.chip-time'), /^\d\d s\s*model 1\d % · tools 8\d % · waits 0 %$/)
         await click(page.locator('.chip-time'))
         await expectSeen(page.locator('.call').last(), /^query_sales\s+ok · (38|39|4\d) s[^]*"sum": 49180/)

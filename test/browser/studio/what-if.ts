@@ -92,6 +92,15 @@ export function describeWhatIf(): void {
       expect(await store.read('s')).toEqual(log)
     })
 
+    it('says at a fork in which nothing is changed where to change one thing', async () => {
+      await page.click('text=Fork from here')
+      await page.waitForSelector('.fork')
+      expect(await page.locator('.fork').textContent()).toMatch(
+        /one result, .*a message, the instructions or what a person decided, close this and take the pencil/,
+      )
+      expect(await page.locator('.fork .icon-edit').count()).toBe(1)
+    })
+
     it('lets a person decide anew, with other instructions, in forks of their own, and asks before it acts', async () => {
       await page.goto(`${page.url().replace(/#.*/, '')}#/session/paid`)
       const decided = page.locator('.decision')
