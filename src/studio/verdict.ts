@@ -90,17 +90,20 @@ const completedWords: Record<string, string> = {
 
 const answerLength = 200
 
-/** The first line that says something, without its Markdown; of a text that begins with a bracket alone, as JSON does, more of it. */
+/**
+ * The first line that says something, without its Markdown: a heading only where nothing else is said. Of a text that begins
+ * with a bracket alone, as JSON does, more than its line.
+ */
 export function toPlainLine(text: string): string {
-  const lines = text.slice(0, answerLength * 10).split('\n')
-  const first = lines.findIndex((line) => /[\p{L}\p{N}]/u.test(line))
-  const begins = lines.findIndex((line) => line.trim() !== '')
-  const isJson = /^[[{]$/.test(lines[begins]?.trim() ?? '')
-  const line = isJson ? lines.slice(begins).join(' ') : (lines[first] ?? '')
+  const beginning = text.slice(0, answerLength * 10).trim()
+  const lines = beginning.split('\n').filter((line) => /[\p{L}\p{N}]/u.test(line))
+  const said = lines.find((line) => !line.startsWith('#')) ?? lines[0] ?? ''
+  const line = /^[[{]\s*\n/.test(beginning) ? beginning : said
   return shorten(
     line
       .replace(/^\s*(?:#{1,6}|>|[-*+])\s+/, '')
       .replaceAll(/\*\*|`/g, '')
+      .replaceAll(/\*(?=\S)([^*]*)\*/g, '$1')
       .replaceAll(/!?\[([^\]]*)\]\([^)]*\)/g, '$1'),
     answerLength,
   )

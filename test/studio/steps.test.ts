@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { memoryStore } from '../../src/index.js'
+import { formatMoney } from '../../src/studio/client/format.js'
 import {
   createStepFilter,
   listRunSteps,
@@ -141,6 +142,14 @@ describe('the steps of a run', () => {
   })
 })
 
+it.each([
+  [0, '$0'],
+  [0.00001, '<$0.0001'],
+  [0.0004, '$0.0004'],
+])('a cost of %d USD is %s: none is nothing that is not', (cost, shown) => {
+  expect(formatMoney(cost)).toBe(shown)
+})
+
 describe('the verdict', () => {
   it('says what a guard stopped, with the key that allows more, at the record of the halt', async () => {
     const { verdict, rows } = await viewOf(circling)
@@ -163,7 +172,7 @@ describe('the verdict', () => {
 
   it('has the first line of what was answered, of a run that completed alone', async () => {
     const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
-    const text = `## October brought **48,210 EUR**, see \`${key}\`\n\nThe details follow.`
+    const text = `## The sales\n\nOctober brought **48,210 EUR**, see \`${key}\`\n\nThe details follow.`
     expect((await viewOf([{ text }])).verdict.answer).toBe('October brought 48,210 EUR, see [redacted]')
     expect((await viewOf(eventful)).verdict.answer).toBe('')
     expect((await viewOf(circling, { limits: { maxSteps: 2 } })).verdict.answer).toBe('')
@@ -171,7 +180,8 @@ describe('the verdict', () => {
 
   it.each([
     ['', ''],
-    ['---\n\n- [Lisbon](https://example.com/a) *then* `home`\n- Porto', 'Lisbon *then* home'],
+    ['---\n\n- [Lisbon](https://example.com/a) *then* `home`\n- Porto', 'Lisbon then home'],
+    ['# Done', 'Done'],
     ['\n{\n  "sum": 48210\n}', '{ "sum": 48210 }'],
     ['> \u202eevil\u001b[31m words', 'evil[31m words'],
     ['[1, 2]', '[1, 2]'],
@@ -180,7 +190,9 @@ describe('the verdict', () => {
   })
 
   it('has one short line of any answer', () => {
-    const text = fc.string({ unit: fc.constantFrom('*', '`', '[', '](', ')', '{', '\n', '\r', '\u202e', 'ä', ' ', '# ') })
+    const text = fc.string({
+      unit: fc.constantFrom('*', '`', '[', '](', ')', '{', '\n', '\r', '\u202e', 'ä', ' ', '# '),
+    })
     fc.assert(
       fc.property(text, (words) => {
         const line = toPlainLine(words)

@@ -60,8 +60,9 @@ export function ForkDialog({ seq, wanted, canRun, describeEffect, onFork, onClos
         <p class="effect">{describeEffect(asksFirst)}</p>
         {wanted === null ? (
           <p>
-            Nothing else is changed. To change one result, its arguments, a message, the instructions or what a person decided, close
-            this and take the pencil <Icon name="edit" /> at it in the transcript.
+            In it, nothing is changed. To change one result, its arguments, a message, the instructions or
+            what a person decided, close this and take the pencil <Icon name="edit" /> at it in the
+            transcript.
           </p>
         ) : (
           <label>
@@ -179,7 +180,8 @@ function describeWanted(wanted: WhatIf): Words {
     }
   return {
     title: 'What if the call had another result?',
-    label: 'In the fork, the model reads this instead, as if the tool had returned it. The tool does not run for it.',
+    label:
+      'In the fork, the model reads this instead, as if the tool had returned it. The tool does not run for it.',
     before: formatValue(edit.result),
   }
 }

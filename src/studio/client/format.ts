@@ -21,6 +21,7 @@ export function formatShort(value: number): string {
 export function formatMoney(value: number | null): string {
   if (value === null) return '—'
   if (value === 0) return '$0'
+  if (value < 0.00005) return '<$0.0001'
   if (value < 0.01) return `$${value.toFixed(4)}`
   return `$${value.toFixed(value < 10 ? 3 : 2)}`
 }

@@ -96,10 +96,10 @@ function describeStanding({ verdict, session }: SessionView): string {
   return `Its process ended while it was at work, and none goes on with it. ${verdict.text}`
 }
 
-/** Keys of the configuration as code: `guardrails.progress.stale.haltAt`. */
+/** Keys of the configuration and calls as code: `guardrails.progress.stale.haltAt`, `agent.fork('s', 2)`. */
 function markKeys(text: string) {
   return text
-    .split(/(\b[a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+\b)/)
+    .split(/(\b[a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+\b(?:\([^()]*\))?)/)
     .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))
 }
 
@@ -139,7 +139,9 @@ function listChips(
       ['nudge', 'nudge'],
     ] as const
   ).map(([flag, word]) => ({ places: flagged(flag), word }))
-  const acted = guards.flatMap(({ places: { length }, word }) => (length > 0 ? [formatCount(length, word)] : []))
+  const acted = guards.flatMap(({ places: { length }, word }) =>
+    length > 0 ? [formatCount(length, word)] : [],
+  )
   const took = steps.filter(({ tokens, calls }) => tokens > 0 || calls.length > 0)
   return [
     {

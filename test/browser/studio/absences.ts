@@ -59,6 +59,7 @@ export function describeAbsences(): void {
       await row.locator('a').click()
       // What stands before the damage can still be walked.
       expect(await page.locator('.verdict-text').textContent()).toMatch(/^Damaged: .*record/)
+      expect(await page.locator('.verdict-text code').allTextContents()).toEqual(["agent.fork('damaged', 2)"])
       expect(await page.locator('.run-title .pill').textContent()).toBe('damaged')
       expect((await shown()).value).toContain('Record 2 of 2')
     })
