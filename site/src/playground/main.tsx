@@ -144,14 +144,6 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
               : note || play?.problem || play?.hint}
         </p>
       </div>
-      <ScriptPane
-        draft={draft}
-        faults={faults}
-        endpoint={endpoint}
-        loop={loop}
-        onDraft={(change) => setDraft((before) => ({ ...before, ...change }))}
-        onEndpoint={setEndpoint}
-      />
       <section class="stage" aria-label="The run on the chart">
         {sessions.length > 1 && (
           <div class="segments" role="group" aria-label="Sessions">
@@ -221,6 +213,14 @@ function Playground({ root, still, shared, problem }: PlaygroundProps) {
           )}
         </div>
       </section>
+      <ScriptPane
+        draft={draft}
+        faults={faults}
+        endpoint={endpoint}
+        loop={loop}
+        onDraft={(change) => setDraft((before) => ({ ...before, ...change }))}
+        onEndpoint={setEndpoint}
+      />
     </div>
   )
 }
