@@ -57,6 +57,14 @@ async function make() {
 
   await shoot('sessions', { hash: '#/', until: '.session' })
   await shoot('run', { hash: '#/session/expenses', until: '.pending', height: 900 })
+  await shoot('share', {
+    hash: '#/session/paid',
+    until: '.verdict',
+    act: async (page) => {
+      await page.getByRole('button', { name: 'Share', exact: true }).click()
+      await page.waitForSelector('dialog.share')
+    },
+  })
   await shoot('compare', { hash: '#/compare/expenses/paid', until: '.compare-chart svg' })
   await shoot('chart', { hash: '#/chart/RUNNING.asking.requesting', until: '.about h1', scheme: 'dark' })
   const file = new URL('node_modules/.exported.html', root)

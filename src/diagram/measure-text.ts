@@ -42,8 +42,13 @@ export function wrapWords(text: string, width: number, size: number): string[] {
 /** The text, or as much of its beginning as there is room for. */
 export function cutToWidth(text: string, width: number, size: number, isBold = false): string {
   if (measureText(text, size, isBold) <= width) return text
-  const characters = Array.from(text)
-  while (characters.length > 0 && measureText(`${characters.join('')}…`, size, isBold) > width)
-    characters.pop()
-  return `${characters.join('')}…`
+  const room = width - measureText('…', size, isBold)
+  let cut = ''
+  let used = 0
+  for (const character of text) {
+    used += measureText(character, size, isBold)
+    if (used > room) break
+    cut += character
+  }
+  return `${cut}…`
 }

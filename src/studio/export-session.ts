@@ -7,6 +7,7 @@ import { SessionLibrary } from './session-library.js'
 import { createExportedPage, readClient } from './studio-page.js'
 import type { ExportedSession, ShareForm } from './protocol.js'
 import { drawCard } from './session-card.js'
+import { drawFilm } from './session-film.js'
 import { StudioViews } from './studio-views.js'
 import { withoutTexts } from './without-texts.js'
 
@@ -17,11 +18,11 @@ export interface ShareOptions {
 }
 
 /**
- * Exports a session as one HTML file, which is the studio's page with the data of this session and makes no requests, or as a
- * picture. Secrets are scrubbed, as in the studio.
+ * Exports a session as one HTML file, which is the studio's page with the data of this session and makes no requests, as a
+ * picture or as a film. Secrets are scrubbed, as in the studio.
  *
  * @throws {StoreError} `unknown_session`, …
- * @throws {StatewrightError} `no_page` where the package was not built
+ * @throws {StatewrightError} `no_page` where the package was not built, `no_film` where there is nothing to show
  */
 export async function exportSession(
   store: SessionStore,
@@ -31,13 +32,14 @@ export async function exportSession(
   return renderShared(await createSessionData(store, id), options)
 }
 
-/** @throws {StatewrightError} `no_page` where the package was not built */
+/** @throws {StatewrightError} `no_page` where the package was not built, `no_film` where there is nothing to show */
 export async function renderShared(
   data: ExportedSession,
   { form, texts = true }: ShareOptions,
 ): Promise<string> {
   const shared = texts ? data : withoutTexts(data)
   if (form === 'card') return drawCard(shared)
+  if (form === 'film') return drawFilm(shared)
   const client = await readClient()
   if (client === null)
     throw new StatewrightError('no_page', 'The page of the studio was not built: npm run build.')

@@ -16,7 +16,7 @@ export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './sho
  * GET  /api/sessions/ID/moments/SEQ     → MomentView
  * GET  /api/sessions/ID/moments?from=&to= → PackedMoments, read with `unpackMoment`; at most 256 of them
  * GET  /api/compare?a=ID&b=ID           → CompareView
- * GET  /api/sessions/ID/share?form=&texts= → SharedView: `form` is page or card
+ * GET  /api/sessions/ID/share?form=&texts= → SharedView: `form` is page, card or film
  * GET  /api/live?session=ID&after=SEQ   → server-sent events, each a LiveMessage: of the list, and of this session after SEQ
  * POST /api/sessions/ID/answers         Answer → Done
  * POST /api/sessions/ID/fork            ForkRequest → Done
@@ -286,8 +286,8 @@ export interface SharedView {
   content: string
 }
 
-/** `page`: one HTML file. `card`: a picture, as SVG. */
-export type ShareForm = 'page' | 'card'
+/** `page`: one HTML file. `card`: a picture, as SVG. `film`: an SVG that moves. */
+export type ShareForm = 'page' | 'card' | 'film'
 
 export type Answer =
   | { type: 'approve'; callId: string; fingerprint: string; arguments?: unknown }

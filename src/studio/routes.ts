@@ -107,7 +107,7 @@ function parseSessionRoute(
   if (seq !== undefined) return null
   if (part === 'end') return { method: 'GET', to: part, id }
   if (part === 'share') {
-    const form = (['page', 'card'] as const).find((one) => one === given.get('form'))
+    const form = (['page', 'card', 'film'] as const).find((one) => one === given.get('form'))
     return form === undefined
       ? null
       : { method: 'GET', to: part, id, form, texts: given.get('texts') !== '0' }

@@ -266,7 +266,7 @@ function readWords({ sheets }: ChartView): ReadonlyMap<string, string> {
   )
 }
 
-function unescapeXml(text: string): string {
+export function unescapeXml(text: string): string {
   return text
     .replaceAll('&#10;', '\n')
     .replaceAll('&quot;', '"')

@@ -196,7 +196,7 @@ describe('sessions export --as test', () => {
     const place = await demo()
     const wrong: [string[], string][] = [
       [['--runner', 'jest'], 'goes with --as test'],
-      [['--as', 'poem'], 'must be json, markdown, html, card, test'],
+      [['--as', 'poem'], 'must be json, markdown, html, card, film, test'],
       [['--as', 'test', '--runner', 'mocha'], 'must be jest, vitest, node'],
       [['--as', 'test', '--html'], 'exclude each other'],
       [['--as', 'test', '--agent', 'a.mjs', '-i', 'Be.'], 'exclude each other'],

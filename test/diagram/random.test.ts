@@ -9,6 +9,7 @@ import { toMermaid } from '../../src/diagram/mermaid.js'
 import { toOverview } from '../../src/diagram/overview.js'
 import { toScxml } from '../../src/diagram/scxml.js'
 import { toOverviewSvg, toSvg } from '../../src/diagram/svg.js'
+import { elementsOf } from './elements.js'
 import { randomConfig } from './random-config.js'
 import { sampled } from '../support/extent.js'
 
@@ -25,27 +26,6 @@ const check = (
   )
 
 const transitionsOf = (states: readonly ChartState[]) => states.flatMap(({ transitions }) => transitions)
-
-/** The elements of an XML document; throws where one is not closed, or an attribute is no attribute. */
-function elementsOf(xml: string): string[] {
-  const open: string[] = []
-  const names: string[] = []
-  const rest = xml.replaceAll(
-    /<!--[^]*?-->|<\?[^]*?\?>|<!DOCTYPE[^>]*>|<(\/?)([\w:-]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>/g,
-    (_all, closing?: string, name?: string, _attributes?: string, empty?: string) => {
-      if (name === undefined) return ''
-      if (closing) expect(open.pop()).toBe(name)
-      else {
-        names.push(name)
-        if (!empty) open.push(name)
-      }
-      return ''
-    },
-  )
-  expect(open).toEqual([])
-  expect(rest).not.toMatch(/[<>]/)
-  return names
-}
 
 test('JSON makes the same machine again', () =>
   check((machine, chart) => {

@@ -10,11 +10,11 @@ import { kept } from '../cli/kept.js'
 import { eventful, rehearsedAgent } from './rehearsed.js'
 import { visit } from './visitor.js'
 
-const forms = ['page', 'card'] as const
+const forms = ['page', 'card', 'film'] as const
 
 /** What is shared. Of a page, what it shows: its program is not always built. */
 async function share(store: SessionStore, id: string, options: ShareOptions): Promise<string> {
-  if (options.form === 'card') return exportSession(store, id, options)
+  if (options.form !== 'page') return exportSession(store, id, options)
   const data = await createSessionData(store, id)
   return JSON.stringify(options.texts === false ? withoutTexts(data) : data)
 }
@@ -32,7 +32,7 @@ test('a card says what was asked, how it went and what it cost, and nothing of i
   for (const words of ['WAITING_FOR_INPUT', 'request', 'steps', 'tokens', 'cost'])
     expect(content).toContain(words)
   expect(content).not.toMatch(/<script|<style|<image|<foreignObject|href=|\son\w+=|\u202e/)
-  expect((await visitor.raw(`${paths.session('s')}/share?form=film`)).status).toBe(404)
+  expect((await visitor.raw(`${paths.session('s')}/share?form=poem`)).status).toBe(404)
   expect((await visitor.raw(paths.share('nobody', { form: 'card', texts: true }))).status).toBe(404)
 })
 
@@ -107,7 +107,11 @@ test.each(forms)('without texts, a %s has nothing that people, models or tools s
   expect(/zebra/i.test(whole)).toBe(true)
   const bare = await share(store, 'zebra-12', { form, texts: false })
   expect(/.{0,40}zebra.{0,20}/i.exec(bare)).toBeNull()
-  const kept = form === 'page' ? ['"look_up"', '"pay"'] : ['Waiting for input']
+  const kept = {
+    page: ['"look_up"', '"pay"'],
+    card: ['Waiting for input'],
+    film: ['>look_up ', '>rejected pay<'],
+  }[form]
   for (const words of kept) expect(bare.includes(words)).toBe(true)
 })
 
@@ -185,5 +189,5 @@ test('the command line writes a card, and says which forms can be without texts'
   expect(bare.out).not.toMatch(/colour|Blue/)
   const wrong = await run(['sessions', 'export', 's', '--markdown', '--without-texts'])
   expect(wrong).toMatchObject({ code: 2 })
-  expect(wrong.err).toContain('--without-texts goes with --html or --card.')
+  expect(wrong.err).toContain('--without-texts goes with --html, --card or --film.')
 })

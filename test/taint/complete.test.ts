@@ -327,6 +327,7 @@ const exits = [
   'spans',
   'records',
   'studio',
+  'film',
   'chat',
   'watched',
   'inbox',

@@ -35,7 +35,7 @@ import { type Rehearsal, startRehearsal, type Turn } from '../../src/rehearsal/i
 import { fileStore } from '../../src/stores/file/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import type { SessionStore } from '../../src/core/sessions/store/store.js'
-import { createSessionData } from '../../src/studio/export-session.js'
+import { createSessionData, renderShared } from '../../src/studio/export-session.js'
 import { AGUIEventFold as AGUIFold } from '../../src/agui/agui-fold.js'
 import { toAGUIMessages } from '../../src/agui/index.js'
 import { AnswerFold } from '../../src/ui/answer-fold.js'
@@ -203,11 +203,11 @@ class World {
       driven: this.#engines?.returned,
       ...(await this.#ofStore(options.store as SessionStore)),
     }
-    if (this.#has('forks and replays of every record'))
-      Object.assign(exits, {
-        rewound: await this.#rewound(agent, replayed.seq),
-        studio: await createSessionData(options.store as SessionStore, 's'),
-      })
+    if (this.#has('forks and replays of every record')) {
+      const studio = await createSessionData(options.store as SessionStore, 's')
+      const rewound = await this.#rewound(agent, replayed.seq)
+      Object.assign(exits, { rewound, studio, film: await renderShared(studio, { form: 'film' }) })
+    }
     if (this.#folder) Object.assign(exits, await this.#ofCommands(replayed.seq))
     return exits
   }

@@ -28,8 +28,9 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
       kind === 'png'
         ? await drawPng(content)
         : new Blob([content], { type: kind === 'svg' ? 'image/svg+xml' : 'text/html' })
-    saveFile(blob, `${name}.${kind}`)
-    return `Saved ${name}.${kind}. Look through it before you send it to another person.`
+    const file = `${name}${form === 'film' ? '-film' : ''}.${kind}`
+    saveFile(blob, file)
+    return `Saved ${file}. Look through it before you send it to another person.`
   }
   const copy = async (text: string): Promise<string> => {
     await navigator.clipboard.writeText(text)
@@ -50,6 +51,9 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
           </button>
           <button type="button" onClick={() => attempt(() => download('card', 'png'))}>
             Picture (PNG)
+          </button>
+          <button type="button" onClick={() => attempt(() => download('film', 'svg'))}>
+            Film (SVG)
           </button>
         </div>
         <label class="check">

@@ -16,6 +16,9 @@ export function describeShare(): void {
         return readFile(await download.path())
       }
       expect((await save('Picture (SVG)')).toString()).toContain('What was the largest expense')
+      const film = (await save('Film (SVG)')).toString()
+      expect(film).toContain('What was the largest expense')
+      expect(film).toContain('@keyframes')
       const png = await save('Picture (PNG)')
       expect(png.subarray(1, 4).toString()).toBe('PNG')
       expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([2400, 1260])

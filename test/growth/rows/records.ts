@@ -16,6 +16,7 @@ import { StudioViews } from '../../../src/studio/studio-views.js'
 import { chatHandler } from '../../../src/ui/index.js'
 import { ReplayBuffer } from '../../../src/web/replay-buffer.js'
 import { createSessionData } from '../../../src/studio/export-session.js'
+import { drawFilm } from '../../../src/studio/session-film.js'
 import {
   replaySession,
   checkSessionLog,
@@ -333,5 +334,19 @@ export const recordRows: readonly Row[] = [
     atMost: 400,
     prepare: kept,
     run: ({ store }) => createSessionData(store, 's'),
+  }),
+  row({
+    name: 'a film of a session of many records',
+    covers: [],
+    from: 1_000,
+    atMost: 16_000,
+    prepare: async (n) => {
+      const data = await createSessionData((await kept(25)).store, 's')
+      const { rows } = data.session
+      // Turns that differ, so that the search for repeats finds none.
+      const many = Array.from({ length: n }, (_, i) => ({ ...(rows[i % rows.length] ?? {}), label: `${i}` }))
+      return { ...data, session: { ...data.session, rows: many as typeof rows } }
+    },
+    run: drawFilm,
   }),
 ]

@@ -56,6 +56,9 @@ export const studioSurfaces: Surface[] = [
   surface('moment', 'look', () => ({ path: paths.moment(session, 2) })),
   surface('moments', 'look', () => ({ path: paths.moments(session, 1, 2) })),
   surface('share', 'look', () => ({ path: paths.share(session, { form: 'card', texts: true }) })),
+  surface('share', 'look', () => ({ path: paths.share(session, { form: 'film', texts: true }) }), {
+    as: 'film',
+  }),
   surface('compare', 'look', () => ({ path: paths.compare(session, session) })),
   answer('answer', ({ question }) => ({ type: 'approve', ...question }), 'approve'),
   answer('answer', ({ question }) => ({ type: 'reject', ...question }), 'reject'),

@@ -25,10 +25,11 @@ const options = {
   card: {
     about: 'a picture (SVG) of what was asked, the way on the chart, the times, the verdict and the cost',
   },
-  'without-texts': { about: 'html and card: states, times, costs and names of tools alone' },
+  film: { about: 'a film (SVG that moves) of the way on the chart, with the transcript and the verdict' },
+  'without-texts': { about: 'html, card and film: states, times, costs and names of tools alone' },
   as: {
     value: 'FORM',
-    about: 'json (the default), markdown, html, card, or test: a test that replays it without a model',
+    about: 'json (the default), markdown, html, card, film, or test: a test that replays it without a model',
   },
   out: { short: 'o', value: 'FILE', about: 'write to a file instead of stdout' },
   force: { short: 'f', about: 'replace an existing file' },
@@ -51,7 +52,8 @@ const options = {
 
 export const exportCommand: Command = {
   name: 'sessions export',
-  about: 'Exports a session as JSON (for restoreSession), Markdown, an HTML page, a picture or a test.',
+  about:
+    'Exports a session as JSON (for restoreSession), Markdown, an HTML page, a picture, a film or a test.',
   positional: 'ID',
   options,
   notes: [
@@ -59,6 +61,7 @@ export const exportCommand: Command = {
       '  statewright sessions export 6f1c… --out session.json\n' +
       '  statewright sessions export 6f1c… --html --out session.html\n' +
       '  statewright sessions export 6f1c… --card --without-texts --out session.svg\n' +
+      '  statewright sessions export 6f1c… --film --out session.svg\n' +
       '  statewright sessions export 6f1c… --markdown | less\n' +
       '  statewright sessions export 6f1c… --as test --agent ./agent.mjs --out test/refund.test.mjs',
   ],
@@ -80,9 +83,9 @@ export const exportCommand: Command = {
     await withSessionStore(text('store'), io, async (store) => {
       const { id: found, summary } = await findSession(store, id)
       const content =
-        form === 'html' || form === 'card'
+        form === 'html' || isPicture(form)
           ? await share(store, found, {
-              form: form === 'card' ? 'card' : 'page',
+              form: form === 'html' ? 'page' : form,
               texts: !has('without-texts'),
             })
           : await formatSession(store, found, form === 'markdown' ? (summary?.title ?? '') : undefined)
@@ -95,17 +98,17 @@ export const exportCommand: Command = {
 
 type ExportOptions = ParsedOptions<keyof typeof options>
 
-const forms = ['json', 'markdown', 'html', 'card', 'test'] as const
+const forms = ['json', 'markdown', 'html', 'card', 'film', 'test'] as const
+const isPicture = (form: (typeof forms)[number]): form is 'card' | 'film' =>
+  form === 'card' || form === 'film'
 const testOnlyOptions = ['runner', 'update', 'agent', 'tools', 'config', 'instructions'] as const
 
 /** @throws {CliError} for contradictory forms and options */
 function parseForm({ has, text }: ExportOptions): (typeof forms)[number] {
   const asked = [
-    ...(has('html') ? ['html'] : []),
-    ...(has('markdown') ? ['markdown'] : []),
-    ...(has('card') ? ['card'] : []),
-    text('as') ?? [],
-  ].flat()
+    ...(['html', 'markdown', 'card', 'film'] as const).filter((name) => has(name)),
+    ...[text('as') ?? []].flat(),
+  ]
   const form = forms.find((name) => name === (asked[0] ?? 'json'))
   if (form === undefined) throw badUsageError(`--as must be ${forms.join(', ')} (is '${asked[0]}').`, '--as')
   if (asked.some((name) => name !== form))
@@ -113,8 +116,8 @@ function parseForm({ has, text }: ExportOptions): (typeof forms)[number] {
       `${asked.map((name) => `--${name}`).join(' and ')} exclude each other: choose one form.`,
     )
   const stray = form === 'test' ? undefined : testOnlyOptions.find((name) => has(name))
-  if (has('without-texts') && form !== 'html' && form !== 'card')
-    throw badUsageError('--without-texts goes with --html or --card.', '--without-texts')
+  if (has('without-texts') && form !== 'html' && !isPicture(form))
+    throw badUsageError('--without-texts goes with --html, --card or --film.', '--without-texts')
   if (stray !== undefined) throw badUsageError(`--${stray} goes with --as test.`, `--${stray}`)
   return form
 }

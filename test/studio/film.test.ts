@@ -1,0 +1,253 @@
+import fc from 'fast-check'
+import { systemClock } from '../../src/core/base/clock.js'
+import { forkSession } from '../../src/core/sessions/fork-session.js'
+import { memoryStore } from '../../src/index.js'
+import { createSessionData, exportSession } from '../../src/studio/export-session.js'
+import { listScenes } from '../../src/studio/film-scenes.js'
+import { paths } from '../../src/studio/routes.js'
+import { drawFilm } from '../../src/studio/session-film.js'
+import type { ExportedSession, RecordRow, SharedView } from '../../src/studio/protocol.js'
+import { kept } from '../cli/kept.js'
+import { elementsOf } from '../diagram/elements.js'
+import { sampled } from '../support/extent.js'
+import { damage, eventful, rehearsedAgent } from './rehearsed.js'
+import { visit } from './visitor.js'
+
+/** A session of all kinds of records that waits for an approval. */
+async function played(): Promise<{ store: ReturnType<typeof memoryStore>; data: ExportedSession }> {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, eventful)
+  await agent.run('Pay <script>alert(1)</script> \u202ethe "invoice" & go.', { session: 's' }).result
+  await close()
+  return { store, data: await createSessionData(store, 's') }
+}
+
+/** What an inert film of texts, boxes and lines has. */
+const elements = new Set(['svg', 'style', 'rect', 'text', 'g', 'path', 'circle'])
+const words = 'fill font-family font-size font-weight aria-label role data-state data-transition'
+const lines = 'd x y r rx width height viewBox stroke stroke-width opacity transform xmlns class style'
+const attributes = new Set(`${words} ${lines}`.split(' '))
+
+/** Nothing of a film runs, links or asks for anything; texts are in no style sheet. */
+function expectInert(film: string): void {
+  expect(elementsOf(film).filter((name) => !elements.has(name))).toEqual([])
+  const tags = [...film.matchAll(/<[a-z][^>]*>/g)].flatMap(([tag]) => [
+    ...tag.matchAll(/ ([^\s"=]+)="([^"]*)"/g),
+  ])
+  expect(tags.filter(([, name = '']) => !attributes.has(name))).toEqual([])
+  const styles = [
+    ...tags.flatMap(([, name, value = '']) => (name === 'style' ? [value] : [])),
+    ...Array.from(film.matchAll(/<style>([^<]*)<\/style>/g), ([, style = '']) => style),
+  ]
+  for (const style of styles) {
+    expect(style).toMatch(/^[\s\w.:;,%@(){}#"=[\]-]*$/)
+    expect(style).not.toMatch(/url\(|@import/)
+  }
+  expect(film).not.toMatch(/[\0-\x08\x0b-\x1f\x7f-\x9f\p{Cf}\p{Cs}\uFFFE\uFFFF]/u)
+}
+
+test('a film shows the states of a run one after the other, what was said, and the verdict at its end', async () => {
+  const { store } = await played()
+  const visitor = await visit({ store })
+  const { content: film } = await visitor.get<SharedView>(paths.share('s', { form: 'film', texts: true }))
+  expectInert(film)
+  expect(film).toContain('Pay &lt;script&gt;alert(1)&lt;/script&gt; the')
+  const told = [...film.matchAll(/<text [^>]*font-size="16">([^<]*)</g)].map(([, path]) => path)
+  expect(told).toEqual(
+    expect.arrayContaining([
+      'RUNNING › asking › requesting',
+      'RUNNING › asking › backingOff',
+      'WAITING_FOR_TOOL › executing',
+      'WAITING_FOR_INPUT › approval',
+    ]),
+  )
+  expect(film).toContain('First I look it up.')
+  // Where nothing may move, the end is there and what came before is not.
+  expect(film).toContain('@media (prefers-reduced-motion: reduce){.f{animation:none}}')
+  const parts = film.split('<g class="f"')
+  const partOf = (words: string) => parts.find((part) => part.includes(words))
+  expect(partOf('It waits for your approval of pay.')).toMatch(/^ opacity="1"/)
+  expect(partOf('RUNNING › asking › backingOff')).toMatch(/^ opacity="0"/)
+  expect(film).toContain('@media (prefers-color-scheme: dark)')
+})
+
+test('a film is inert whatever titles, labels, tools, texts and verdicts hold', async () => {
+  const { data } = await played()
+  const { session: view, moments } = data
+  const hostile = fc.oneof(
+    fc.array(fc.integer({ min: 0, max: 0xffff })).map((codes) => String.fromCharCode(...codes)),
+    fc
+      .array(
+        fc.constantFrom(
+          '</text><script>alert(1)</script>',
+          '</style><svg onload=alert(1)>',
+          '"><image href="javascript:alert(1)"/>',
+          '\u202e',
+          '\u2066',
+          '\u0000',
+          '\u001b[2J',
+          ']]>',
+          '<!--',
+          '&#x3c;',
+          '} * { background: u\u200brl(//x) }',
+          '長'.repeat(90),
+          ' ',
+        ),
+      )
+      .map((parts) => parts.join('')),
+  )
+  fc.assert(
+    fc.property(hostile, hostile, hostile, (title, said, label) => {
+      const parts = moments.parts.map((part) =>
+        typeof part === 'object' && part !== null && 'role' in part && 'calls' in part
+          ? {
+              ...part,
+              text: said,
+              calls: [{ name: label, arguments: said, result: title, status: said }],
+            }
+          : part,
+      )
+      const film = drawFilm({
+        ...data,
+        moments: { ...moments, parts },
+        session: {
+          ...view,
+          session: { ...view.session, title },
+          verdict: { ...view.verdict, text: said },
+          rows: view.rows.map((row) => ({ ...row, label })),
+        },
+      })
+      expectInert(film)
+    }),
+    { numRuns: sampled(50) },
+  )
+})
+
+/** Records of a few kinds in any order, as the shapes of logs differ without end. */
+const rowsOf = (kinds: readonly number[], stay: number): RecordRow[] =>
+  kinds.map((kind, i) => ({
+    seq: i + 1,
+    at: 1_000 + i * stay,
+    type: 'event',
+    label: `kind ${kind}`,
+    from: [],
+    to: kind === 0 ? [] : [`STATE_${kind}`],
+    taken: [`to ${kind}`],
+    state: '',
+    step: 1,
+    run: 1,
+    tokens: i,
+    cost: null,
+    paid: 0,
+    flags: [],
+    started: [],
+    calls: [],
+  }))
+
+test('a film has at most 48 scenes and lasts a minute, and tells of every record how it is shown', () => {
+  const kinds = fc.oneof(
+    fc.array(fc.nat(4), { maxLength: 300 }),
+    // Turns of a loop, over and over.
+    fc
+      .tuple(fc.array(fc.nat(9), { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: 40 }))
+      .map(([turn, times]) => Array.from({ length: times }, () => turn).flat()),
+  )
+  fc.assert(
+    fc.property(kinds, fc.nat(9_000), (given, stay) => {
+      const rows = rowsOf(given, stay)
+      const shown = rows.filter(({ to }) => to.length > 0)
+      const scenes = listScenes(rows)
+      expect(scenes.length).toBeLessThanOrEqual(48)
+      expect(scenes.reduce((sum, { count, skipped }) => sum + count + skipped, 0)).toBe(shown.length)
+      expect(scenes.reduce((sum, { seconds }) => sum + seconds, 0)).toBeLessThan(60.001)
+      for (const { seconds } of scenes) expect(seconds).toBeGreaterThanOrEqual(0.6)
+      const seqs = scenes.map(({ row }) => row.seq)
+      expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
+      expect(seqs.at(-1)).toBe(shown.at(-1)?.seq)
+    }),
+  )
+})
+
+test('of a session of 5,000 records a film shows a turn of the loop once, and is at most 300 kB', async () => {
+  const { data } = await played()
+  const { session: view } = data
+  const rows = rowsOf(Array.from({ length: 1_250 }, () => [1, 2, 3, 3]).flat(), 40)
+  expect(listScenes(rows).map(({ count, row }) => [row.seq, count])).toEqual([
+    [4_997, 1_250],
+    [4_998, 1_250],
+    [5_000, 2_500],
+  ])
+  // Nothing repeats itself: the middle is left out.
+  const states = data.chart.states.map(({ path }) => path)
+  const transitions = data.chart.transitions.map(({ id }) => id)
+  const long = rowsOf(
+    Array.from({ length: 5_000 }, (_, i) => i + 1),
+    40,
+  ).map((row) => ({
+    ...row,
+    label: `${row.label} ${'长'.repeat(80)}`,
+    to: [states[row.seq % states.length] ?? ''],
+    taken: transitions.slice(row.seq % 100, (row.seq % 100) + 5),
+  }))
+  const seqs = data.moments.moments
+  const text = 'Words without end. '.repeat(2_000)
+  const parts = data.moments.parts.map((part) =>
+    typeof part === 'object' && part !== null && 'role' in part ? { ...part, text } : part,
+  )
+  const moments = long.map(({ seq }) => ({ ...(seqs[seq % seqs.length] ?? fail()), seq }))
+  const film = drawFilm({ ...data, moments: { parts, moments }, session: { ...view, rows: long } })
+  expect(film).toContain('after 4,952 records that the film leaves out')
+  expect(film.length).toBeLessThan(300_000)
+})
+
+function fail(): never {
+  throw new Error('The session has no moments.')
+}
+
+describe('sessions export --film', () => {
+  test('writes a film, without texts where that is asked for', async () => {
+    const { run, withStore } = await kept()
+    await withStore(async (store) => {
+      const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, of course.' }])
+      await agent.run('Which colour?', { session: 's' }).result
+      await close()
+    })
+    const whole = await run(['sessions', 'export', 's', '--film'])
+    expect(whole).toMatchObject({ code: 0 })
+    for (const words of ['Which colour?', 'Blue, of course.', 'COMPLETED', 'The model ended its turn'])
+      expect(whole.out).toContain(words)
+    expectInert(whole.out)
+    const bare = await run(['sessions', 'export', 's', '--as', 'film', '--without-texts'])
+    expect(bare.out).toMatch(/^<svg /)
+    expect(bare.out).not.toMatch(/colour\?|Blue/)
+  })
+
+  test('says why there is no film', async () => {
+    const { run, withStore } = await kept()
+    const forked = await withStore(async (store) => {
+      const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue, mostly.' }])
+      await agent.run('Which colour?', { session: 'short' }).result
+      await close()
+      await damage(store, 'damaged')
+      return forkSession(store, 'short', 1, systemClock)
+    })
+    const refused = async (...args: string[]): Promise<string> => {
+      const { code, out, err } = await run(['sessions', 'export', ...args, '--film'])
+      expect([code, out]).toEqual([2, ''])
+      return err
+    }
+    expect(await refused(forked)).toContain('This session has no run yet')
+    expect(await refused('damaged')).toMatch(/A film needs a whole log\. .*record 3 is damaged/)
+    expect(await refused('damaged', '--without-texts')).toContain('The log of this session is damaged.')
+    expect(await refused('shart')).toContain("Did you mean 'short'?")
+    expect(await refused('short', '--card')).toContain('--card and --film exclude each other')
+    expect(await refused('short', '--as', 'test')).toContain('exclude each other')
+    expect(await refused('short', '--runner', 'jest')).toContain('--runner goes with --as test.')
+  })
+
+  test('an export of a session that nobody knows is refused with its code', async () => {
+    await expect(exportSession(memoryStore(), 'nobody', { form: 'film' })).rejects.toMatchObject({
+      code: 'unknown_session',
+    })
+  })
+})
