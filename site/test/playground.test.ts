@@ -356,6 +356,20 @@ describe('the playground', () => {
       .getByRole('status')
       .getByText(/This link is damaged/)
       .waitFor()
+    await openPlayground(undefined, `#s=${'A'.repeat(40_000)}`)
+    await page.getByRole('status').getByText('This link is too long to be one of the playground.').waitFor()
+    // Of a link with a script, the mistakes are told before anyone turns to it.
+    const script = '{\n  "turns": ['
+    await openPage(undefined, `#${await writeLink({ input: 'Hi.', script, settings: '{}' })}`)
+    await page
+      .getByText(/^Line 2: This is no JSON here/)
+      .first()
+      .waitFor()
+    await page
+      .getByRole('status')
+      .getByText('Play waits: line 2 of what the model answers is to be corrected.')
+      .waitFor()
+    assert.equal(await button('Play').isDisabled(), true)
   })
 
   it('shows a log that is pasted, and what is none is refused with its line', async () => {

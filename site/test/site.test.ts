@@ -50,18 +50,19 @@ describe('each kind of page', () => {
         const page = await context.newPage()
         const hosts = new Set<string>()
         const faults: string[] = []
-        let scripts = 0
+        const bodies: Promise<Buffer>[] = []
         page.on('pageerror', (error) => faults.push(error.message))
         page.on('request', (request) => {
           if (!request.url().startsWith('data:')) hosts.add(new URL(request.url()).origin)
         })
-        page.on('response', async (response) => {
-          if (response.request().resourceType() !== 'script') return
-          scripts += gzipSync(await response.body()).length
+        page.on('response', (response) => {
+          if (response.request().resourceType() === 'script') bodies.push(response.body())
         })
         await page.goto(served.url + path, { waitUntil: 'networkidle' })
         assert.deepEqual([...hosts], [new URL(served.url).origin])
         assert.deepEqual(faults, [])
+        const sizes = (await Promise.all(bodies)).map((body) => gzipSync(body).length)
+        const scripts = sizes.reduce((sum, size) => sum + size, 0)
         assert.ok(scripts <= 100_000, `${scripts} bytes of script`)
         assert.deepEqual([look, await findBarriers(page)], [look, []])
         assert.deepEqual([look, await findOverflow(page)], [look, 0])
