@@ -13,13 +13,18 @@ import type { JournalEntry } from '../core/sessions/journal.js'
 import { createOpening, createSnapshot, toStartInput } from '../core/sessions/log/create-records.js'
 import { sealRecord } from '../core/sessions/log/log-record.js'
 import type { RecordContent } from '../core/sessions/log/record-content.js'
+import { getInnerStore } from '../core/sessions/store/checked-store.js'
+import { type DigestTable, openDigests } from '../core/sessions/store/log-digests.js'
 import { memoryStore } from '../core/sessions/store/memory-store.js'
 import type { Lease, SessionStore } from '../core/sessions/store/store.js'
 import { toMessages } from '../core/sessions/user-input.js'
 import type { AttachableRun } from './attached-runs.js'
 
 /** The part of a store that is shown. */
-export type ReadableStore = Pick<SessionStore, 'list' | 'get' | 'read'>
+export interface ReadableStore extends Pick<SessionStore, 'list' | 'get' | 'read'> {
+  /** Where what was read in logs is kept; null: nowhere. */
+  openDigests?: () => Promise<DigestTable | null>
+}
 
 /** How many embedded actors that have ended are kept, the last ones. */
 const maxEnded = 100
@@ -74,6 +79,7 @@ export class EmbeddedActors {
       list: async (options) => [...(await store.list(options)), ...this.#logs.list(options)],
       get: (id) => (this.has(id) ? this.#logs.get(id) : store.get(id)),
       read: (id, range) => (this.has(id) ? this.#logs.read(id, range) : store.read(id, range)),
+      openDigests: () => openDigests(getInnerStore(store)),
     }
   }
 

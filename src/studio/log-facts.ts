@@ -1,12 +1,13 @@
 import { createTranscript } from './shown-values.js'
 import type { SessionFold } from './session-fold.js'
+import { normalizeText } from './session-query.js'
 
 /** How much of what was said is searched, in characters: the beginning and the end have a half each. */
 const maxChars = 8_000
 
 /** What a log tells that the store does not list. */
 export interface LogFacts {
-  /** What users and the model said, as the studio shows it: without what shields withhold, secrets scrubbed. */
+  /** What users and the model said, as the studio shows it, without what shields withhold, secrets scrubbed; as `normalizeText` returns it. */
   text: string
   tools: readonly string[]
   models: readonly string[]
@@ -24,7 +25,7 @@ export function listLogFacts({ now, notes, rows, models, guards }: SessionFold):
     .join('\n')
   const half = maxChars / 2
   return {
-    text: said.length > maxChars ? `${said.slice(0, half)}\n${said.slice(-half)}` : said,
+    text: normalizeText(said.length > maxChars ? `${said.slice(0, half)}\n${said.slice(-half)}` : said),
     // What a compaction has left out of the transcript was called, too; what waits has not been settled.
     tools: [...new Set([...transcript, ...rows].flatMap(({ calls }) => calls.map(({ name }) => name)))],
     models: [...models],

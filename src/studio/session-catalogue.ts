@@ -1,5 +1,6 @@
 import { UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/event-loop.js'
+import { type Facet, FacetCounts } from './facet-counts.js'
 import type { LogFacts } from './log-facts.js'
 import type { DayView, SessionRow, SessionsView } from './protocol.js'
 import type { ListRequest } from './routes.js'
@@ -7,7 +8,6 @@ import { type SessionLibrary, toReadKey } from './session-library.js'
 import {
   type Findable,
   normalizeText,
-  type QueryKey,
   readQuery,
   type SessionQuery,
   type SessionSort,
@@ -29,13 +29,13 @@ const [readingStretchMs, tellingMs] = [40, 1_000]
 const [firstPageSize, pageSize] = [500, 2_000]
 /** The most sessions in one response. */
 const maxRows = 500
-const maxFacets = 50
 const maxDays = 30
 
 interface Entry extends Findable {
   row: SessionRow
-  /** What its log was read at for searching; null: not yet. */
-  readKey: string | null
+  facets: readonly Facet[]
+  /** Whether its log is to be read for searching. */
+  isUnread: boolean
 }
 
 /** What has changed in a list. `isMore`: so much that the list is to be asked for anew. */
@@ -57,7 +57,8 @@ export class SessionCatalogue {
   onChange: (change: CatalogueChange) => void = () => undefined
   readonly #entries = new Map<string, Entry>()
   readonly #childCounts = new Map<string, number>()
-  #sorted: Entry[] | null = null
+  readonly #facets = new FacetCounts()
+  readonly #orders = new Map<SessionSort, { entries: Entry[]; isSorted: boolean }>()
   #newest = 0
   #sweptAt = -Infinity
   #isWhole = false
@@ -79,7 +80,7 @@ export class SessionCatalogue {
   /** How many are still to be read; while the store has not been listed whole, at least one. */
   get unread(): number {
     let count = this.#isWhole ? 0 : 1
-    for (const entry of this.#entries.values()) if (isUnread(entry)) count += 1
+    for (const { isUnread } of this.#entries.values()) if (isUnread) count += 1
     return count
   }
 
@@ -184,18 +185,35 @@ export class SessionCatalogue {
     const isSame = before !== undefined && JSON.stringify(before.row) === JSON.stringify(row)
     if (isSame && !isRead) return false
     if (before === undefined && row.parent !== null) this.#countChild(row.parent, 1)
-    this.#entries.set(row.id, createEntry(row, this.library.findFacts(row.id)))
-    this.#sorted = null
+    const findable = createFindable(row, this.library.findFacts(row.id))
+    const now = { ...findable, facets: this.#facets.add(findable.terms) }
+    if (before !== undefined) this.#facets.remove(before.facets)
+    if (before === undefined) this.#entries.set(row.id, now)
+    else Object.assign(before, now)
+    for (const order of this.#orders.values()) {
+      if (before === undefined) order.entries.push(now)
+      order.isSorted = false
+    }
     return !isSame
+  }
+
+  /** All sessions in an order. Where few have changed since they were sorted, to sort them again costs little. */
+  #sort(by: SessionSort): readonly Entry[] {
+    const order = this.#orders.get(by) ?? { entries: [...this.#entries.values()], isSorted: false }
+    this.#orders.set(by, order)
+    if (!order.isSorted) order.entries.sort(comparators[by])
+    order.isSorted = true
+    return order.entries
   }
 
   #remove(id: string): void {
     const entry = this.#entries.get(id)
     if (!entry) return
     this.#entries.delete(id)
+    this.#facets.remove(entry.facets)
     this.library.forget(id)
     if (entry.row.parent !== null) this.#countChild(entry.row.parent, -1)
-    this.#sorted = null
+    this.#orders.clear()
   }
 
   #countChild(parent: string, by: number): void {
@@ -207,7 +225,9 @@ export class SessionCatalogue {
 
   /** Reads the logs of sessions that were not read yet, the last written first, for as long as `rest` allows. */
   async readLogs(rest: () => Promise<boolean>): Promise<void> {
-    const due = [...this.#entries.values()].filter(isUnread).sort((a, b) => b.updatedAt - a.updatedAt)
+    const due = [...this.#entries.values()]
+      .filter(({ isUnread }) => isUnread)
+      .sort((a, b) => b.updatedAt - a.updatedAt)
     const isSmall = this.#entries.size <= maxListed
     // A long log waits for requests, too, and is read to its end.
     const goOn = async (): Promise<boolean> => {
@@ -219,7 +239,7 @@ export class SessionCatalogue {
     for (const { row } of due) {
       if (performance.now() > until) {
         // oxlint-disable-next-line no-await-in-loop -- requests come first
-        if (!(await rest())) return
+        if (!(await rest())) break
         until = performance.now() + readingStretchMs
       }
       // oxlint-disable-next-line no-await-in-loop -- one after the other, in the background
@@ -231,7 +251,9 @@ export class SessionCatalogue {
       toldAt = performance.now()
       this.onChange({ changed: [], gone: [], isMore: true })
     }
-    if (due.length > 0) this.onChange({ changed: [], gone: [], isMore: true })
+    if (due.length === 0) return
+    await this.library.flushKept()
+    this.onChange({ changed: [], gone: [], isMore: true })
   }
 
   /** @throws {UsageError} `invalid_option` for a query or an order that there is not */
@@ -242,24 +264,22 @@ export class SessionCatalogue {
       const what = `The order must be one of ${sessionSorts.join(', ')}; '${sort.slice(0, 50)}' is none.`
       throw new UsageError('invalid_option', what, 'sort')
     }
-    this.#sorted ??= [...this.#entries.values()].sort((a, b) => compareStanding(a.row, b.row))
     const counts: Found['counts'] = {}
     const found: Entry[] = []
-    for (const entry of this.#sorted) {
+    for (const entry of this.#sort(order)) {
       if (!this.#isShown(entry, query) || !query.matches(entry)) continue
       const { standing } = entry.row
       counts[standing] = (counts[standing] ?? 0) + 1
       if (query.hasStanding(entry)) found.push(entry)
     }
-    const whole = order === 'standing' ? found : found.sort(comparators[order])
     return {
-      sessions: whole.slice(offset, offset + Math.min(limit, maxRows)).map(({ row }) => row),
-      total: whole.length,
+      sessions: found.slice(offset, offset + Math.min(limit, maxRows)).map(({ row }) => row),
+      total: found.length,
       counts,
       known: this.known,
       unread: this.unread,
-      facets: countFacets(whole),
-      days: countDays(whole),
+      facets: this.#facets.count(found),
+      days: countDays(found),
     }
   }
 
@@ -271,19 +291,16 @@ export class SessionCatalogue {
   }
 }
 
-/** A session that a process writes to is read when it rests, or when it has never been. */
-const isUnread = ({ row, readKey }: Entry): boolean =>
-  readKey === null || (row.holder === null && readKey !== toReadKey(row.records, row.createdAt))
-
-function createEntry(row: SessionRow, facts: (LogFacts & { key: string }) | null): Entry {
+function createFindable(row: SessionRow, facts: (LogFacts & { key: string }) | null): Omit<Entry, 'facets'> {
   const lower = (values: readonly (string | null)[]): string[] =>
     values.flatMap((value) => (value === null ? [] : [value.toLowerCase()]))
   const tags = Object.entries(row.tags)
   const words = [row.id, row.name ?? '', row.title, ...tags.flat(), row.state ?? '', row.reason ?? '']
   return {
     row,
-    readKey: facts?.key ?? null,
-    text: normalizeText([...words, facts?.text ?? ''].join('\n')),
+    // One that a process writes to is read when it rests, or when it has never been.
+    isUnread: !facts || (row.holder === null && facts.key !== toReadKey(row.records, row.createdAt)),
+    texts: [normalizeText(words.join('\n')), ...(facts ? [facts.text] : [])],
     terms: {
       state: lower([row.state]),
       reason: lower([row.reason]),
@@ -303,7 +320,8 @@ function createEntry(row: SessionRow, facts: (LogFacts & { key: string }) | null
   }
 }
 
-const comparators: Record<Exclude<SessionSort, 'standing'>, (a: Entry, b: Entry) => number> = {
+const comparators: Record<SessionSort, (a: Entry, b: Entry) => number> = {
+  standing: (a, b) => compareStanding(a.row, b.row),
   updated: (a, b) => b.updatedAt - a.updatedAt,
   created: (a, b) => b.row.createdAt - a.row.createdAt,
   cost: (a, b) => (b.cost ?? -1) - (a.cost ?? -1) || b.updatedAt - a.updatedAt,
@@ -317,19 +335,6 @@ function compareStanding(a: SessionRow, b: SessionRow): number {
   return (
     sessionStandings.indexOf(a.standing) - sessionStandings.indexOf(b.standing) || b.updatedAt - a.updatedAt
   )
-}
-
-const facetKeys: readonly QueryKey[] = ['state', 'reason', 'tool', 'guard', 'model', 'agent', 'tag']
-
-function countFacets(found: readonly Entry[]): Found['facets'] {
-  const facets: Found['facets'] = {}
-  for (const key of facetKeys) {
-    const counts = new Map<string, number>()
-    for (const { terms } of found)
-      for (const term of terms[key] ?? []) counts.set(term, (counts.get(term) ?? 0) + 1)
-    if (counts.size > 0) facets[key] = [...counts].sort((a, b) => b[1] - a[1]).slice(0, maxFacets)
-  }
-  return facets
 }
 
 const failedStates = new Set(['ERROR', 'BLOCKED', 'TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'])

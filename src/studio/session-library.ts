@@ -13,6 +13,7 @@ import { openRecord } from '../core/sessions/log/log-record.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ReadableStore } from './embedded-actors.js'
 import { type Origin, SessionFold } from './session-fold.js'
+import { KeptDigests, type LogSummary, type ReadLog } from './kept-digests.js'
 import { listLogFacts, type LogFacts, noFacts } from './log-facts.js'
 import type { SessionRow } from './protocol.js'
 import { toShownText } from './shown-values.js'
@@ -21,13 +22,7 @@ import { findWakeTime } from './verdict.js'
 /** How many folded logs are kept, the last used. */
 const maxFolds = 24
 
-/** The part of a row that comes from the log. */
-type LogSummary = Pick<
-  SessionRow,
-  'state' | 'reason' | 'wakeAt' | 'title' | 'steps' | 'tokens' | 'cost' | 'problem' | 'forkedFrom'
->
-
-/** The sessions of a store for display. Never writes. */
+/** The sessions of a store for display. Writes nothing but what it has read in logs, beside them. */
 export class SessionLibrary {
   readonly #store: ReadableStore
   readonly #isAttached: (id: string) => boolean
@@ -37,20 +32,41 @@ export class SessionLibrary {
   /** Log summaries, with the head that they are for. */
   readonly #summaries = new Map<string, { key: string; told: LogSummary }>()
   readonly #facts = new Map<string, LogFacts & { key: string }>()
+  readonly #kept: KeptDigests
   /** The ends of logs that are being read: whole logs wait for them. */
   readonly #pendingEnds = new Set<Promise<boolean>>()
 
   constructor(store: ReadableStore, isAttached: (id: string) => boolean) {
     this.#store = store
     this.#isAttached = isAttached
+    this.#kept = new KeptDigests(async () => (await store.openDigests?.()) ?? null)
   }
 
-  /** A part of the list of the store, the last written first, as far as it is known without reading logs. */
+  /** A part of the list of the store, the last written first, as far as it is known without reading logs, now or once. */
   async listPage(options: ListOptions): Promise<SessionRow[]> {
     const listed = await this.#store.list({ ...options, children: true })
     // Embedded actors come from another store.
     const sorted = listed.toSorted((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
-    return sorted.slice(0, options.limit).map((entry) => this.#toRow(entry))
+    const page = sorted.slice(0, options.limit)
+    await this.#findKept(page)
+    return page.map((entry) => this.#toRow(entry))
+  }
+
+  /** Takes over what was once read in the logs that are new here. */
+  async #findKept(page: readonly ListedSession[]): Promise<void> {
+    const isKnown = ({ id, head, createdAt }: ListedSession): boolean =>
+      this.#facts.get(id)?.key === toReadKey(head, createdAt)
+    const places = page.filter((entry) => entry.holder === null && !isKnown(entry))
+    const found = await this.#kept.find(places)
+    for (const { id, head, createdAt } of places) {
+      const log = found.get(id)
+      if (log) this.#learn(id, toReadKey(head, createdAt), log)
+    }
+  }
+
+  #learn(id: string, key: string, { facts, told }: ReadLog): void {
+    this.#facts.set(id, { ...facts, key })
+    this.#summaries.set(id, { key, told })
   }
 
   /** The known forks of a session. */
@@ -86,10 +102,23 @@ export class SessionLibrary {
   async readFacts(id: string, rest?: () => Promise<boolean>): Promise<SessionRow | null> {
     const row = await this.findRow(id)
     if (row === null) return null
+    const { records: head, createdAt, holder } = row
+    const key = toReadKey(head, createdAt)
     const fold = await this.readForCounting(id, rest)
     const facts = fold ? listLogFacts(fold) : noFacts
-    this.#facts.set(id, { ...facts, key: toReadKey(row.records, row.createdAt) })
-    return this.readRow(id, fold?.head === row.records ? fold : undefined)
+    if (fold?.head !== head) {
+      this.#facts.set(id, { ...facts, key })
+      return this.readRow(id)
+    }
+    const log = { facts, told: summarizeFold(fold) }
+    this.#learn(id, key, log)
+    if (holder === null) await this.#kept.keep({ id, head, createdAt }, log)
+    return this.findRow(id)
+  }
+
+  /** Writes what is to be kept of the logs that were read, which are written many at once. */
+  flushKept(): Promise<void> {
+    return this.#kept.flush()
   }
 
   /** Forgets a session that is gone. */

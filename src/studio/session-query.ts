@@ -24,8 +24,8 @@ export type QueryKey = (typeof queryKeys)[number]
 
 /** What a query looks at. */
 export interface Findable {
-  /** Everything that plain words are looked for in, as `normalizeText` returns it. */
-  text: string
+  /** Everything that plain words are looked for in, each as `normalizeText` returns it. */
+  texts: readonly string[]
   /** Values by key, in lower case. */
   terms: Partial<Record<QueryKey, readonly string[]>>
   /** USD; null where it is not known. */
@@ -90,7 +90,7 @@ function readWord(word: string): Word {
   const comparison = readComparison(word)
   if (comparison !== null) return { test: (session) => comparison.fits(session[comparison.measure]) }
   const wanted = normalizeText(word.replaceAll('"', ' ')).trim()
-  return { test: ({ text }) => text.includes(wanted) }
+  return { test: ({ texts }) => texts.some((text) => text.includes(wanted)) }
 }
 
 function createTermTest(key: QueryKey, value: string): Word['test'] {

@@ -206,7 +206,7 @@ it('is told what it cannot read: too long, no date, no order', async () => {
 })
 
 const findable = (text: string): Findable => ({
-  text: normalizeText(text),
+  texts: [normalizeText(text)],
   terms: { tool: [text.toLowerCase()] },
   cost: null,
   tokens: 0,

@@ -6,6 +6,7 @@ import type { StoredTimer } from '../../core/sessions/store/timers.js'
 import type { InboxMessage, UnreadInbox } from '../../core/sessions/store/inbox.js'
 import { closeDatabase, emptyWriteAheadLog } from './database.js'
 import { prepareBudgetStatements } from './budget-statements.js'
+import { prepareDigestStatements } from './file-digests.js'
 import { listSessions } from './list-sessions.js'
 import { headSql, type SessionRow, sessionColumns, readSessionRow, updatedAtSql } from './session-row.js'
 import { selectBytes, selectInteger, decodeText, type Prepare } from './sql-values.js'
@@ -76,6 +77,7 @@ export function prepareStatements(database: Database.Database) {
     list: (listing: Listing): SessionRow[] => listSessions(one, listing),
     inbox: prepareInboxStatements(one),
     budgets: prepareBudgetStatements(one, (sql) => void database.exec(sql)),
+    digests: prepareDigestStatements(one, (sql) => void database.exec(sql)),
     timers: prepareTimerStatements(one),
     take({ sessionId, token, holder, expiresAt }: Lease, process: string) {
       take.run([sessionId, token, holder, process, expiresAt])

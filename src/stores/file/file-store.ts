@@ -20,11 +20,13 @@ import {
 } from '../../core/sessions/store/store-refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { Lease, ListedSession, SyncSessionStore } from '../../core/sessions/store/store.js'
+import { type DigestTable, offerDigests } from '../../core/sessions/store/log-digests.js'
 import { withTitle } from '../../core/sessions/store/session-title.js'
 import { parseSummary } from '../../core/sessions/store/summary-text.js'
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { openDatabase } from './database.js'
 import { createFileBudgets } from './file-budgets.js'
+import { createFileDigests } from './file-digests.js'
 import { systemClock } from '../../core/base/clock.js'
 import { toFileStoreError } from './sqlite-error.js'
 import type { LeaseRow, SessionRow } from './session-row.js'
@@ -61,6 +63,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
   let open: Statements | null = translateErrors(file, () => prepareStatements(openDatabase(file, sync)))
 
   let budgets: BudgetStore | undefined
+  let digests: DigestTable | undefined
 
   const use = <Value>(work: (sql: Statements) => Value): Value => {
     // Statements would work on after the database is closed.
@@ -83,7 +86,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
       }
     })
 
-  return {
+  const store: SyncSessionStore = {
     acquire(id, options) {
       const sessionId = checkSessionId(id)
       const holder = describeHolder(options.holder)
@@ -234,6 +237,7 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
         }),
     },
   }
+  return offerDigests(store, () => (digests ??= createFileDigests(write, use)))
 }
 
 const beforeAllTimers = { at: Number.MIN_SAFE_INTEGER, id: '' }

@@ -24,7 +24,7 @@ export interface SessionRow extends LeaseRow {
 const createWrittenAtSql = (seq: string) =>
   `coalesce((SELECT written_at FROM records WHERE session_id = id AND seq = ${seq}), 0)`
 export const headSql = 'coalesce((SELECT max(seq) FROM records WHERE session_id = id), 0)'
-const createdAtSql = createWrittenAtSql('1')
+export const createdAtSql = createWrittenAtSql('1')
 export const updatedAtSql = `max(summed_up_at, ${createWrittenAtSql(headSql)})`
 
 export const sessionColumns = [

@@ -23,6 +23,7 @@ import {
 } from '../../core/sessions/store/store-refusals.js'
 import { StoreError } from '../../core/sessions/store/store-error.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
+import { offerDigests } from '../../core/sessions/store/log-digests.js'
 import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { type PendingAppend, AppendGroups } from './append-groups.js'
 import { isStatementRefused, describePlace, toPostgresError } from './postgres-error.js'
@@ -41,6 +42,7 @@ import {
   type NewsRow,
 } from './postgres-rows.js'
 import { openPostgresBudgets } from './postgres-budgets.js'
+import { openPostgresDigests } from './postgres-digests.js'
 import { prepareSchema } from './postgres-schema.js'
 import { createStatements } from './postgres-statements.js'
 import { createPostgresTimers } from './postgres-timers.js'
@@ -286,7 +288,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
     timers: createPostgresTimers(query, schema, time),
   }
-  return store
+  return offerDigests(store, () => openPostgresDigests(query, schema))
 }
 
 async function makePool(connectionString: string): Promise<pg.Pool> {

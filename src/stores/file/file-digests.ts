@@ -1,0 +1,64 @@
+import type { DigestTable, LogDigest } from '../../core/sessions/store/log-digests.js'
+import { createdAtSql, headSql } from './session-row.js'
+import { decodeText, type Prepare, selectBytes, selectInteger } from './sql-values.js'
+
+/** Made when digests are first asked for. A trigger, so that an older Statewright deletes them with their sessions, too. */
+const digestTableSql = `
+  CREATE TABLE IF NOT EXISTS log.digests (
+    session_id TEXT PRIMARY KEY,
+    head INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    data TEXT NOT NULL
+  ) STRICT;
+  CREATE TRIGGER IF NOT EXISTS log.session_deleted AFTER DELETE ON sessions BEGIN
+    DELETE FROM digests WHERE session_id = OLD.id;
+  END;
+`
+
+const columns = [
+  selectBytes('session_id'),
+  ...['head', 'created_at'].map(selectInteger),
+  selectBytes('data'),
+].join(', ')
+
+/** The SQL of the digests, prepared once; `create` has been called before. */
+export function prepareDigestStatements(one: Prepare, execute: (sql: string) => void) {
+  const prepare = () => ({
+    read: one(`SELECT ${columns} FROM digests WHERE session_id IN (SELECT value FROM json_each(?))`).raw(),
+    put: one(`
+      INSERT INTO digests (session_id, head, created_at, data)
+      SELECT ?1, ?2, ?3, ?4 FROM sessions WHERE id = ?1 AND ${headSql} = ?2 AND ${createdAtSql} = ?3
+      ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`),
+  })
+  let prepared: ReturnType<typeof prepare> | undefined
+  return {
+    create() {
+      execute(digestTableSql)
+    },
+    get sql() {
+      return (prepared ??= prepare())
+    },
+  }
+}
+
+type Ask = <Value>(work: (sql: { digests: ReturnType<typeof prepareDigestStatements> }) => Value) => Value
+
+/** The digests in the file of a store. `write` is one transaction, `use` one look. */
+export function createFileDigests(write: Ask, use: Ask): DigestTable {
+  write((sql) => sql.digests.create())
+  return {
+    read: (sessionIds) =>
+      use(({ digests: { sql } }) => sql.read.all([JSON.stringify(sessionIds)]).map(readDigest)),
+
+    put: (digests) =>
+      write(({ digests: { sql } }) => {
+        for (const { sessionId, head, createdAt, data } of digests)
+          sql.put.run([sessionId, head, createdAt, data])
+      }),
+  }
+}
+
+function readDigest(row: unknown): LogDigest {
+  const [sessionId, head, createdAt, data] = row as [Buffer, number, number, Buffer]
+  return { sessionId: decodeText(sessionId), head, createdAt, data: decodeText(data) }
+}

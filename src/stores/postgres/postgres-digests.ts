@@ -1,0 +1,62 @@
+import type { DigestTable } from '../../core/sessions/store/log-digests.js'
+import type { Query } from './postgres-budgets.js'
+
+interface DigestRow {
+  session_id: string
+  head: string
+  created_at: string
+  data: string
+}
+
+/** The digests in a database. */
+export async function openPostgresDigests(query: Query, schema: string): Promise<DigestTable> {
+  const digests = `"${schema}".digests`
+  // A user without the right to create needs it no more once they are there.
+  const there = await query(
+    `SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'digests'`,
+    [schema],
+  )
+  if (there.length === 0) await query(createTableSql(schema), [])
+  return {
+    async read(sessionIds) {
+      const rows = await query<DigestRow>(
+        `SELECT session_id, head, created_at, data FROM ${digests} WHERE session_id = ANY($1::text[])`,
+        [sessionIds],
+      )
+      return rows.map(({ session_id, head, created_at, data }) => ({
+        sessionId: session_id,
+        head: Number(head),
+        createdAt: Number(created_at),
+        data,
+      }))
+    },
+
+    async put(all) {
+      // A session that is deleted meanwhile waits until this has ended, and takes its digest with it.
+      await query(
+        `INSERT INTO ${digests} (session_id, head, created_at, data)
+        SELECT s.id, s.head, s.created_at, g.data
+        FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS g (id, head, created_at, data)
+        JOIN "${schema}".sessions s ON s.id = g.id AND s.head = g.head AND s.created_at = g.created_at
+        ORDER BY s.id FOR KEY SHARE OF s
+        ON CONFLICT (session_id) DO UPDATE SET head = excluded.head, created_at = excluded.created_at, data = excluded.data`,
+        [
+          all.map(({ sessionId }) => sessionId),
+          all.map(({ head }) => head),
+          all.map(({ createdAt }) => createdAt),
+          all.map(({ data }) => data),
+        ],
+      )
+    },
+  }
+}
+
+/** Made when digests are first asked for. Two that begin at once: the second waits, and finds everything made. */
+const createTableSql = (schema: string): string => `
+  SELECT pg_advisory_xact_lock(hashtext('statewright'), hashtext('${schema}'));
+  CREATE TABLE IF NOT EXISTS "${schema}".digests (
+    session_id text COLLATE "C" PRIMARY KEY REFERENCES "${schema}".sessions ON DELETE CASCADE,
+    head bigint NOT NULL,
+    created_at bigint NOT NULL,
+    data text NOT NULL
+  );`
