@@ -15,12 +15,12 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const tests = join(root, 'test/')
 const folder = join(root, '.tests')
 /** Fewer load the sources more often. More would leave a worker with the last bundle while the others have nothing to do. */
-const filesPerBundle = 56
+const filesPerBundle = 60
 /**
- * Bundled, these would mock or stop the clock for their neighbours as well, or load the sources a second time. A comment
- * "in a file of its own" in a test file says the same of it.
+ * Bundled, these would mock or stop the clock for their neighbours as well. A comment "in a file of its own" in a test file says the
+ * same of it.
  */
-const needsOwnWorld = /unstable_mockModule|useFakeTimers|process\.cwd\(\), 'src\/|[Ii]n a file of its own/
+const needsOwnWorld = /unstable_mockModule|useFakeTimers|[Ii]n a file of its own/
 const plainOptions =
   /^(?:-[fo]|--(?:changed|collect|config|coverage|detect|find|last|list|only|project|run|shard|watch).*)$/
 const optionsWithValue = /^(?:-[tw]|--(?:testNamePattern|maxWorkers|outputFile|reporters|testTimeout))$/
@@ -74,8 +74,9 @@ const isApart = await Promise.all(
 const apart = files.filter((_, i) => isApart[i])
 const together = files.filter((_, i) => !isApart[i])
 const bundles = new Map()
-for (let at = 0; at < together.length; at += filesPerBundle) {
-  const list = together.slice(at, at + filesPerBundle)
+const size = Math.ceil(together.length / Math.ceil(together.length / filesPerBundle))
+for (let at = 0; at < together.length; at += size) {
+  const list = together.slice(at, at + size)
   const [first, last] = [list[0], list.at(-1)].map((file) => file.slice(tests.length).split('/')[0])
   bundles.set(`${bundles.size + 1}-${first === last ? first : `${first}-to-${last}`}`, list)
 }
@@ -138,10 +139,27 @@ await build({
   logLevel: 'warning',
   plugins: [plugin],
 })
+
+/** What the tests start in processes of their own: built once here, and not by each of them (test/stores/child.ts). */
+const children = join(folder, 'children')
+await build({
+  entryPoints: readdirSync(join(tests, 'stores/children')).map((file) =>
+    join(tests, 'stores/children', file),
+  ),
+  outdir: children,
+  outExtension: { '.js': '.mjs' },
+  bundle: true,
+  splitting: true,
+  platform: 'node',
+  format: 'esm',
+  packages: 'external',
+  logLevel: 'warning',
+})
+
 const bundled = {
   ...config,
   rootDir: root,
   roots: ['<rootDir>/test', '<rootDir>/.tests'],
   testMatch: ['<rootDir>/.tests/*.test.js', ...apart],
 }
-runSuite(['--config', JSON.stringify(bundled), ...args])
+runSuite(['--config', JSON.stringify(bundled), ...args], { STATEWRIGHT_CHILDREN: children })

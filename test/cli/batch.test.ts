@@ -10,7 +10,6 @@ import { cli, removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
-const source = JSON.stringify(join(process.cwd(), 'src/index.ts'))
 const hook = 'statewrightBatch'
 
 /** What the model is asked, and what it does on top of its answer. */
@@ -31,7 +30,7 @@ afterAll(() => {
 
 /** It repeats what was said; at a line that asks to pay, it calls a tool that a person approves. */
 const agentModule = `
-  import { createAgent, defineTool, ModelError } from ${source}
+  import { createAgent, defineTool, ModelError } from 'statewright'
   const usage = { inputTokens: 100, outputTokens: 10, totalTokens: 110, cachedInputTokens: 0, reasoningTokens: 0 }
   const rest = { text: '', reasoning: '', refusal: null, complete: true, usage, model: 'played', toolCalls: [], finishReason: 'stop' }
   const model = {

@@ -5,7 +5,6 @@ import { type Scenario, startRehearsal, type Rehearsal } from '../../src/rehears
 import { kept, withProgram } from './kept.js'
 import { type CliCall, removeFolders } from './support.js'
 
-// In a file of its own: the programs in its folders import src, whose agents a bundle's own copy does not know.
 let rehearsals: Rehearsal[] = []
 
 afterEach(async () => {
@@ -20,8 +19,6 @@ const cases = [
 ]
   .map((one) => JSON.stringify(one))
   .join('\n')
-
-const source = (path: string) => JSON.stringify(join(process.cwd(), 'src', path))
 
 const scorers = `
   export const score = {
@@ -40,9 +37,7 @@ async function place(
   const rehearsal = await startRehearsal({ scenario: { turns, onExhausted: 'repeatLast' } })
   rehearsals.push(rehearsal)
   const agent = `
-    import { createAgent } from ${source('core/agent/agent.ts')}
-    import { defineTool } from ${source('core/tools/define-tool.ts')}
-    import { openaiChat } from ${source('core/models/openai/openai-chat.ts')}
+    import { createAgent, defineTool, openaiChat } from 'statewright'
     const model = openaiChat({ model: 'm', baseURL: '${rehearsal.url}', apiKey: 'none' })
     export default ({ store }) => createAgent({ model, store, tools: ${tools}, prices: { m: { inputPerMillion: 1, outputPerMillion: 1 } } })`
   const wrong = { 'none.mjs': 'export const exact = 1', 'text.mjs': `export const score = 'exact'` }

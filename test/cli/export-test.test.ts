@@ -2,14 +2,14 @@ import { cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as testing from '../../src/testing/index.js'
+import { provideEntries } from '../support/entries.js'
 import { type Kept, kept } from './kept.js'
 import { cli, removeFolders } from './support.js'
 
-jest.unstable_mockModule('statewright', () => core, { virtual: true })
-jest.unstable_mockModule('statewright/testing', () => testing, { virtual: true })
+// In a file of its own: a bundle has the sources' addresses in place of the words import.meta.url, and these tests write those words.
+provideEntries({ statewright: core, 'statewright/testing': testing })
 
 afterEach(removeFolders)
 
@@ -26,11 +26,9 @@ async function runTests({ cwd }: Kept, file: string): Promise<string[]> {
   return found.map(([name]) => name)
 }
 
-const source = (path: string) => JSON.stringify(join(process.cwd(), 'src', path))
-
 /** An agent in a module, as a program of one's own has it. */
 const agentModule = (instructions: string, result = 'Rain.') => `
-  import { createAgent, defineTool, openaiChat } from ${source('index.ts')}
+  import { createAgent, defineTool, openaiChat } from 'statewright'
   const weather = defineTool({
     name: 'weather', description: 'Tells the weather.', input: { type: 'object' }, execute: () => '${result}',
   })
@@ -59,7 +57,7 @@ async function weather(): Promise<Kept> {
   const place = await kept({
     'rain.json': { turns: [{ toolCalls: [{ name: 'weather', arguments: {} }] }, { text: 'It rains.' }] },
     'tools.mjs': `
-      import { defineTool } from ${source('core/tools/define-tool.ts')}
+      import { defineTool } from 'statewright'
       export default [
         defineTool({ name: 'weather', description: 'Tells the weather.', input: { type: 'object' }, execute: () => 'Rain.' }),
       ]`,

@@ -1,11 +1,18 @@
-import { fingerprintCall } from '../../guards/lib/fingerprint.js'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fingerprintCall } from '../../guards/lib/fingerprint.js'
+import * as core from '../../src/index.js'
 import { createAgent, openaiChat } from '../../src/index.js'
 import type { AgentOptions } from '../../src/core/agent/agent-options.js'
 import { type Scenario, startRehearsal } from '../../src/rehearsal/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import type { SyncSessionStore } from '../../src/core/sessions/store/store.js'
+import { provideEntries } from '../support/entries.js'
 import { cli, type CliCall, folder } from './support.js'
+
+// For the programs in those folders.
+provideEntries({ statewright: core })
 
 /** Sessions in a folder of the test's own, as several commands share them. */
 export interface Kept {
@@ -32,6 +39,30 @@ export async function kept(files: Record<string, unknown> = {}): Promise<Kept> {
   }
 }
 
+const played = new Map<string, Promise<string>>()
+
+afterAll(async () => {
+  for (const template of played.values()) {
+    // oxlint-disable-next-line no-await-in-loop -- few
+    await rm(await template, { recursive: true, force: true })
+  }
+})
+
+/** What `play` leaves in its folder: it is played once in a test file, and each test has a copy of its own. */
+export async function copyOf(name: string, play: () => Promise<Kept>): Promise<Kept> {
+  const template = played.get(name) ?? playInto(play)
+  played.set(name, template)
+  const place = await kept()
+  await cp(await template, place.cwd, { recursive: true })
+  return place
+}
+
+async function playInto(play: () => Promise<Kept>): Promise<string> {
+  const [{ cwd }, template] = await Promise.all([play(), mkdtemp(join(tmpdir(), 'statewright-played-'))])
+  await cp(cwd, template, { recursive: true })
+  return template
+}
+
 /** A program that uses the library and the same store; `use` gets its agent. */
 export async function withProgram(
   { withStore }: Kept,
@@ -50,11 +81,9 @@ export async function withProgram(
   }
 }
 
-const source = JSON.stringify(join(process.cwd(), 'src/core/tools/define-tool.ts'))
-
 /** A module of tools: one that needs approval, one that the client carries out, one that just answers. */
 export const toolsModule = `
-  import { defineTool } from ${source}
+  import { defineTool } from 'statewright'
   const input = { type: 'object' }
   export default [
     defineTool({ name: 'send_mail', description: 'Sends mail.', input, needsApproval: true,

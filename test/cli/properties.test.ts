@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { jest } from '@jest/globals'
 import * as testing from '../../src/testing/index.js'
+import { provideEntries } from '../support/entries.js'
 import { cli, folder, removeFolders } from './support.js'
 
 const { checkStory } = testing
-jest.unstable_mockModule('statewright/testing', () => ({ ...testing }), { virtual: true })
+provideEntries({ 'statewright/testing': testing })
 
 afterEach(removeFolders)
 

@@ -4,7 +4,7 @@ import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { systemClock } from '../../src/core/base/clock.js'
 import { forkSession } from '../../src/core/sessions/fork-session.js'
-import { asAsked, calls, type Kept, kept, says, toolsModule, withProgram } from './kept.js'
+import { asAsked, calls, copyOf, type Kept, kept, says, toolsModule, withProgram } from './kept.js'
 import { tool } from '../support/tools.js'
 import { removeFolders } from './support.js'
 
@@ -18,7 +18,10 @@ const end = { 'end.json': says('All done.'), 'tools.mjs': toolsModule }
 const go = ['--rehearsal=end.json', '--tools', 'tools.mjs']
 
 /** A session 's' whose run waits for these calls. */
-async function waitingFor(...asked: Parameters<typeof calls>): Promise<Kept> {
+const waitingFor = (...asked: Parameters<typeof calls>): Promise<Kept> =>
+  copyOf(JSON.stringify(asked), () => playUntilAsked(asked))
+
+async function playUntilAsked(asked: Parameters<typeof calls>): Promise<Kept> {
   const place = await kept({ ...end, 'play.json': calls(...asked) })
   const { code } = await place.run([
     'run',

@@ -1,9 +1,11 @@
-import { join } from 'node:path'
+import * as core from '../../src/index.js'
 import { largestExpense } from '../../src/rehearsal/index.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { RunResult } from '../../machines/agent/run-result.js'
+import { provideEntries } from '../support/entries.js'
 import { cli, folder, removeFolders } from './support.js'
 
+provideEntries({ statewright: core })
 afterEach(removeFolders)
 
 /** The demo without its pauses. */
@@ -19,9 +21,8 @@ const demo = {
     return retryAfter === undefined ? rest : { ...rest, retryAfterMs: 0 }
   }),
 }
-const defineTool = join(process.cwd(), 'src/core/tools/define-tool.ts')
 const sendMail = `
-  import { defineTool } from ${JSON.stringify(defineTool)}
+  import { defineTool } from 'statewright'
   export default [defineTool({
     name: 'send_mail', description: 'Sends mail.', input: { type: 'object' }, needsApproval: true,
     execute: (input) => 'sent to ' + input.to,

@@ -1,14 +1,13 @@
-import { join } from 'node:path'
 import { sealRecord } from '../../src/core/sessions/log/log-record.js'
 import type { LogRecord, SyncSessionStore } from '../../src/core/sessions/store/store.js'
 import { defineAgents, defineTool } from '../../src/index.js'
-import { calls, kept, toolsModule, withProgram } from './kept.js'
+import { calls, copyOf, kept, type Kept, toolsModule, withProgram } from './kept.js'
 import { removeFolders } from './support.js'
 
 afterEach(removeFolders)
 
 const agentsModule = (version: string, tools: string) => `
-import { createAgent, defineAgents, openaiChat } from ${JSON.stringify(join(process.cwd(), 'src/index.ts'))}
+import { createAgent, defineAgents, openaiChat } from 'statewright'
 import tools from './tools.mjs'
 const model = openaiChat({ model: 'm', baseURL: 'http://127.0.0.1:1', apiKey: 'none' })
 export default ({ store }) =>
@@ -16,7 +15,10 @@ export default ({ store }) =>
 `
 
 /** A session that waits for an approval, begun by no named agent, and one that has ended. */
-async function place(version = '2', tools = 'tools') {
+const place = (version = '2', tools = 'tools'): Promise<Kept> =>
+  copyOf(`${version} ${tools}`, () => play(version, tools))
+
+async function play(version: string, tools: string): Promise<Kept> {
   const opened = await kept({
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
     'done.json': calls(['l', 'look', { at: 'the sky' }]),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import Database from 'libsql'
 import { restoreSession } from '../../src/index.js'
 import type { StoredSession } from '../../src/core/sessions/session.js'
-import { calls, type Kept, kept, toolsModule } from './kept.js'
+import { calls, copyOf, type Kept, kept, toolsModule } from './kept.js'
 import { faults } from '../support/record-faults.js'
 import { removeFolders } from './support.js'
 import { longTest } from '../support/extent.js'
@@ -19,7 +19,10 @@ const rows = (out: string) =>
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
 /** One session 'done' that has ended, and after it one 'waits' that waits for an approval. */
-async function two(): Promise<Kept> {
+const two = (): Promise<Kept> => copyOf('two', playTwo)
+
+/** Them, written just now. */
+async function playTwo(): Promise<Kept> {
   const place = await kept({
     'done.json': calls(['l', 'look', { at: 'the sky' }]),
     'waits.json': calls(['m', 'send_mail', { to: 'ann' }]),
@@ -34,7 +37,7 @@ async function two(): Promise<Kept> {
 
 describe('sessions list', () => {
   test('is a table, the session that was written last first', async () => {
-    const { run } = await two()
+    const { run } = await playTwo()
     const { code, out, err } = await run(['sessions', 'list'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
     const [head, ...lines] = out.trimEnd().split('\n')
@@ -141,7 +144,7 @@ describe('sessions list', () => {
 
 describe('sessions show', () => {
   test('is the conversation, its calls and results on a line each, the totals, and where it stands', async () => {
-    const { run } = await two()
+    const { run } = await playTwo()
     const { code, out } = await run(['sessions', 'show', 'done'])
     expect(code).toBe(0)
     expect(out).toMatch(

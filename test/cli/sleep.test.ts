@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { kept, says } from './kept.js'
 import { removeFolders } from './support.js'
 
@@ -8,7 +7,7 @@ const date = '2999-05-04T08:30:00Z'
 
 /** Tools that let the run sleep for a thousand years. */
 const tools = `
-import { defineTool, sleepUntil } from ${JSON.stringify(join(process.cwd(), 'src/index.ts'))}
+import { defineTool, sleepUntil } from 'statewright'
 export default [defineTool({
   name: 'nap',
   description: 'Sleeps.',

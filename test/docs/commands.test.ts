@@ -7,9 +7,10 @@ import * as core from '../../src/index.js'
 import { type Rehearsal, type Scenario, startRehearsal } from '../../src/rehearsal/index.js'
 import { cli, removeFolders } from '../cli/support.js'
 import { root, snippets } from './snippets.js'
+import { provideEntries } from '../support/entries.js'
 
 jest.setTimeout(120_000)
-jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
+provideEntries({ statewright: core })
 
 const filesystem = `${process.execPath} ${root}node_modules/@modelcontextprotocol/server-filesystem/dist/index.js`
 

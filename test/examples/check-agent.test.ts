@@ -1,12 +1,12 @@
-import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as testing from '../../src/testing/index.js'
+import { loadExample, provideEntries } from '../support/entries.js'
 
 test('examples/check-agent.mjs finds what is careless, and nothing in the other agent', async () => {
-  jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
-  jest.unstable_mockModule('statewright/testing', () => ({ ...testing }), { virtual: true })
-  const example = '../../examples/check-agent.mjs'
-  const { checkBoth } = (await import(example)) as { checkBoth: (options: object) => Promise<string[]> }
+  provideEntries({ statewright: core, 'statewright/testing': testing })
+  const { checkBoth } = await loadExample<{ checkBoth: (options: object) => Promise<string[]> }>(
+    'check-agent.mjs',
+  )
   const [careless, careful] = await checkBoth({ only: ['truncation', 'approvals'] })
   expect(careless).toContain(
     '✗ unfinished-stream: A call is not executed when the stream closes without an end',

@@ -1,15 +1,13 @@
 import { readFileSync } from 'node:fs'
-import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as rehearsing from '../../src/rehearsal/index.js'
 import * as testing from '../../src/testing/index.js'
 import type { EvaluationReport } from '../../src/testing/index.js'
 import { splitShellWords } from '../../src/cli/shell-words.js'
 import { cli, removeFolders } from '../cli/support.js'
+import { loadExample, provideEntries } from '../support/entries.js'
 
-const modules = { statewright: core, 'statewright/rehearsal': rehearsing, 'statewright/testing': testing }
-for (const [name, module] of Object.entries(modules))
-  jest.unstable_mockModule(name, () => ({ ...module }), { virtual: true })
+provideEntries({ statewright: core, 'statewright/rehearsal': rehearsing, 'statewright/testing': testing })
 
 const page = readFileSync('docs/evaluations.md', 'utf8')
 /** The command as the page has it. */
@@ -19,8 +17,8 @@ const [, table = ''] = /```text\n( +mean.*?)```/s.exec(page) ?? []
 
 afterAll(async () => {
   await removeFolders()
-  const played = '../../examples/evaluation/rehearsal.mjs'
-  await ((await import(played)) as { rehearsal: rehearsing.Rehearsal }).rehearsal.close()
+  const { rehearsal } = await loadExample<{ rehearsal: rehearsing.Rehearsal }>('evaluation/rehearsal.mjs')
+  await rehearsal.close()
 })
 
 describe('examples/evaluation', () => {

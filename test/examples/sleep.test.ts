@@ -1,14 +1,11 @@
-import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as fleet from '../../src/fleet/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
+import { loadExample, provideEntries } from '../support/entries.js'
 
 test('examples/sleep.mjs sleeps twice, is woken by a scheduler, and ends', async () => {
-  jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
-  jest.unstable_mockModule('statewright/fleet', () => ({ ...fleet }), { virtual: true })
-  jest.unstable_mockModule('statewright/rehearsal', () => ({ ...rehearsal }), { virtual: true })
-  const example = '../../examples/sleep.mjs'
-  const { sleepy } = (await import(example)) as { sleepy: () => Promise<string[]> }
+  provideEntries({ statewright: core, 'statewright/fleet': fleet, 'statewright/rehearsal': rehearsal })
+  const { sleepy } = await loadExample<{ sleepy: () => Promise<string[]> }>('sleep.mjs')
   expect(await sleepy()).toEqual([
     'PAUSED sleeping',
     'PAUSED sleeping',

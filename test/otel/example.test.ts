@@ -1,15 +1,13 @@
-import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as otel from '../../src/otel/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
+import { loadExample, provideEntries } from '../support/entries.js'
 
+// In a file of its own: the example sets the tracer of its program.
 describe('examples/otel.mjs', () => {
   it('shows the attempts of a run, its calls with the spans below them, and the stretch after an approval', async () => {
-    jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
-    jest.unstable_mockModule('statewright/otel', () => ({ ...otel }), { virtual: true })
-    jest.unstable_mockModule('statewright/rehearsal', () => ({ ...rehearsal }), { virtual: true })
-    const example = '../../examples/otel.mjs'
-    const { spansOfARun } = (await import(example)) as { spansOfARun: () => Promise<string[]> }
+    provideEntries({ statewright: core, 'statewright/otel': otel, 'statewright/rehearsal': rehearsal })
+    const { spansOfARun } = await loadExample<{ spansOfARun: () => Promise<string[]> }>('otel.mjs')
     expect(await spansOfARun()).toEqual([
       'invoke_agent support · WAITING_FOR_INPUT',
       '  chat gpt-5-mini · server_error',

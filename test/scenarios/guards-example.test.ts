@@ -1,6 +1,6 @@
-import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
+import { loadExample, provideEntries } from '../support/entries.js'
 
 interface Guarded {
   log: string[]
@@ -11,10 +11,8 @@ interface Guarded {
 
 describe('examples/guards.mjs', () => {
   it('refuses a file outside its folder, and pauses at a payment that the policy does not allow', async () => {
-    jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
-    jest.unstable_mockModule('statewright/rehearsal', () => ({ ...rehearsal }), { virtual: true })
-    const example = '../../examples/guards.mjs'
-    const { guarded } = (await import(example)) as { guarded: () => Promise<Guarded> }
+    provideEntries({ statewright: core, 'statewright/rehearsal': rehearsal })
+    const { guarded } = await loadExample<{ guarded: () => Promise<Guarded> }>('guards.mjs')
     expect(await guarded()).toEqual({
       log: [
         'block: writes-inside: write_file({"path":"../.bashrc","text":"alias ls=rm"})',

@@ -1,7 +1,7 @@
-import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
 import { longTest } from '../support/extent.js'
+import { loadExample, provideEntries } from '../support/entries.js'
 
 interface Row {
   guards: string
@@ -14,10 +14,8 @@ interface Row {
 
 describe('examples/runaway.mjs', () => {
   longTest('shows what a model that repeats itself costs under each configuration', async () => {
-    jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
-    jest.unstable_mockModule('statewright/rehearsal', () => ({ ...rehearsal }), { virtual: true })
-    const example = '../../examples/runaway.mjs'
-    const { runaway } = (await import(example)) as { runaway: () => Promise<Row[]> }
+    provideEntries({ statewright: core, 'statewright/rehearsal': rehearsal })
+    const { runaway } = await loadExample<{ runaway: () => Promise<Row[]> }>('runaway.mjs')
     const rows = await runaway()
     expect(
       rows.map(({ guards, requests, searches, state, reason }) => [

@@ -1,4 +1,3 @@
-import { jest } from '@jest/globals'
 import * as core from '../../src/index.js'
 import * as rehearsal from '../../src/rehearsal/index.js'
 import type { Tool } from '../../src/index.js'
@@ -6,6 +5,7 @@ import type { Turn, TurnFunction } from '../../src/rehearsal/index.js'
 import { type Stage, stage, textOf } from '../support/play.js'
 import { call, calls, text, times, tool } from '../support/tools.js'
 import { ask, asked, pair, priced, research } from '../support/sub-agents.js'
+import { loadExample, provideEntries } from '../support/entries.js'
 
 describe('a sub-agent', () => {
   it('is a tool: its task is a user message, its answer the result', async () => {
@@ -252,10 +252,8 @@ describe('what happens in a sub-agent', () => {
 
 describe('examples/delegation.mjs', () => {
   it('delegates, asks, and counts it all', async () => {
-    jest.unstable_mockModule('statewright', () => ({ ...core }), { virtual: true })
-    jest.unstable_mockModule('statewright/rehearsal', () => ({ ...rehearsal }), { virtual: true })
-    const example = '../../examples/delegation.mjs'
-    const { delegation } = (await import(example)) as { delegation: () => Promise<string[]> }
+    provideEntries({ statewright: core, 'statewright/rehearsal': rehearsal })
+    const { delegation } = await loadExample<{ delegation: () => Promise<string[]> }>('delegation.mjs')
     expect(await delegation()).toEqual([
       'lead calls research',
       ...times(3, '  research calls read_note'),

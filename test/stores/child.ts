@@ -7,43 +7,38 @@ import { buildSync } from 'esbuild'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The file store as a module that another Node process can import. `remove` it in the end. */
-export function buildFileStore(): { url: string; remove: () => void } {
-  return buildModule('file-store', `export { fileStore } from './src/stores/file/index.js'`)
+interface Built {
+  url: string
+  /** When nothing needs it any more. */
+  remove: () => void
 }
+
+/** The file store as a module that another Node process can import. */
+export const buildFileStore = (): Built => buildModule('file-store')
 
 /** The same with all that agents are made of. */
-export function buildAgents(): { url: string; remove: () => void } {
-  const exported = ['./src/stores/file/index.js', './src/index.js']
-  return buildModule('agents', exported.map((path) => `export * from '${path}'`).join('\n'))
-}
+export const buildAgents = (): Built => buildModule('agents')
 
 /** The same, and budgets. */
-export function buildFleet(): { url: string; remove: () => void } {
-  const exported = ['./src/stores/file/index.js', './src/index.js']
-  const fleet = `export { createBudget } from './src/fleet/index.js'`
-  return buildModule('fleet', [...exported.map((path) => `export * from '${path}'`), fleet].join('\n'))
-}
+export const buildFleet = (): Built => buildModule('fleet')
 
 /** All that a process needs to serve agents to MCP clients. */
-export function buildServing(): { url: string; remove: () => void } {
-  const exported = ['./src/stores/file/index.js', './src/index.js', './src/mcp/server/index.js']
-  return buildModule('serving', exported.map((path) => `export * from '${path}'`).join('\n'))
-}
+export const buildServing = (): Built => buildModule('serving')
 
 /** All that a process needs for agents with tools of MCP servers, and a model that calls one. */
-export function buildMcpAgents(): { url: string; remove: () => void } {
-  const exported = ['./src/stores/file/index.js', './src/index.js', './src/mcp/index.js']
-  const model = `export { createOneCallModel } from './test/support/manual-model.js'`
-  return buildModule('mcp-agents', [...exported.map((path) => `export * from '${path}'`), model].join('\n'))
-}
+export const buildMcpAgents = (): Built => buildModule('mcp-agents')
 
-function buildModule(name: string, contents: string): { url: string; remove: () => void } {
+/** `npm test` has built all of them at once, in this folder. */
+const ready = process.env['STATEWRIGHT_CHILDREN']
+
+function buildModule(name: string): Built {
+  if (ready !== undefined)
+    return { url: pathToFileURL(join(ready, `${name}.mjs`)).href, remove: () => undefined }
   const folder = join(root, 'node_modules/.cache')
   mkdirSync(folder, { recursive: true })
   const outfile = join(folder, `statewright-${name}-${randomUUID()}.mjs`)
   buildSync({
-    stdin: { contents, resolveDir: root, loader: 'ts' },
+    entryPoints: [join(root, `test/stores/children/${name}.ts`)],
     outfile,
     bundle: true,
     packages: 'external',

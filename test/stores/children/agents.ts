@@ -1,0 +1,2 @@
+export * from '../../../src/stores/file/index.js'
+export * from '../../../src/index.js'

@@ -1,0 +1,1 @@
+export { fileStore } from '../../../src/stores/file/index.js'

@@ -1,0 +1,2 @@
+export * from './agents.js'
+export { createBudget } from '../../../src/fleet/index.js'

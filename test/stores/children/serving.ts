@@ -1,0 +1,2 @@
+export * from './agents.js'
+export * from '../../../src/mcp/server/index.js'
