@@ -3,9 +3,10 @@ import { anyPlan, type Plan } from './plan.js'
 import { play } from './play.js'
 import { hosted } from './hosted.js'
 import { Tally } from './tally.js'
+import { sampled } from '../support/extent.js'
 
 /** `npm run test:chaos` plays thousands; here is a sample. */
-const { CHAOS_RUNS: runs = '20', CHAOS_SEED: seed = '1', CHAOS_PATH: path = '' } = process.env
+const { CHAOS_RUNS: runs = String(sampled(20)), CHAOS_SEED: seed = '1', CHAOS_PATH: path = '' } = process.env
 const numRuns = Number(runs)
 const isWhole = numRuns >= 1_000
 /** The whole takes as long as it may; a machine that is slow plays less of it. */

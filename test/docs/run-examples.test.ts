@@ -27,7 +27,7 @@ import * as ui from '../../src/ui/index.js'
 import * as uiClient from '../../src/ui/client/index.js'
 import { examples, importsOfAll, moduleOf } from '../types/doc-examples.js'
 import { root } from './snippets.js'
-import { sampledRows } from '../support/extent.js'
+import { runsAll, sampledRows } from '../support/extent.js'
 
 jest.setTimeout(60_000)
 
@@ -205,28 +205,34 @@ test('each reason not to run one names one', () => {
   expect(reasons.filter(([piece]) => !all.some(({ code }) => code.includes(piece)))).toEqual([])
 })
 
-test.each(sampledRows(runnable))('the example $place runs', async (example) => {
-  const { place, code } = example
-  const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
-  // Somebody else may have that port.
-  const program = moduleOf(example, imports, world).replaceAll(/\bport: \d+/g, 'port: 0')
-  const said: string[] = []
-  const shows = (expected: string, ...what: unknown[]): void => {
-    said.push(expected)
-    expect(format(...what)).toMatch(asPattern(expected))
-  }
-  Object.assign(stage, { shows })
-  await writeFile(
-    file,
-    program.replaceAll(shown, (_, told, text: string) => `shows(${quoted(text)}, ${told})`),
-  )
-  const isAboutStored =
-    /\.(resume|replay|fork|readSession|rename|forget|branch|listBranches|selectBranch)\(|recordSession|\brecording\b/.test(
-      code,
+/** They check a whole agent for seconds, as test/testing/check-agent does: the build alone plays them. */
+const isLong = ({ code }: (typeof all)[number]) => code.includes('checkAgent(')
+
+test.each(runsAll ? runnable : sampledRows(runnable.filter((example) => !isLong(example))))(
+  'the example $place runs',
+  async (example) => {
+    const { place, code } = example
+    const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
+    // Somebody else may have that port.
+    const program = moduleOf(example, imports, world).replaceAll(/\bport: \d+/g, 'port: 0')
+    const said: string[] = []
+    const shows = (expected: string, ...what: unknown[]): void => {
+      said.push(expected)
+      expect(format(...what)).toMatch(asPattern(expected))
+    }
+    Object.assign(stage, { shows })
+    await writeFile(
+      file,
+      program.replaceAll(shown, (_, told, text: string) => `shows(${quoted(text)}, ${told})`),
     )
-  Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
-  // What a provider or a tool throws is for the loop to catch.
-  if (/^throw /m.test(code)) await expect(import(file)).rejects.toThrow()
-  else await import(file)
-  expect(said).toEqual(Array.from(code.matchAll(shown), ([, , text]) => text))
-})
+    const isAboutStored =
+      /\.(resume|replay|fork|readSession|rename|forget|branch|listBranches|selectBranch)\(|recordSession|\brecording\b/.test(
+        code,
+      )
+    Object.assign(stage, { store: isAboutStored ? await storeWithAnn() : undefined })
+    // What a provider or a tool throws is for the loop to catch.
+    if (/^throw /m.test(code)) await expect(import(file)).rejects.toThrow()
+    else await import(file)
+    expect(said).toEqual(Array.from(code.matchAll(shown), ([, , text]) => text))
+  },
+)

@@ -1,29 +1,42 @@
 import { StateMachine } from 'xstate'
 import { agentMachine } from '../../machines/agent.machine.js'
-import { agentSpace, checkProperties } from '../../src/testing/index.js'
+import { agentSpace, checkProperties, type PropertyReport } from '../../src/testing/index.js'
+import { sampledKinds } from '../support/extent.js'
 import { agentProperties, undisturbedProperties, withoutDisturbances } from './agent-properties.js'
 
-/** `npm run test:graph` explores from every input, and tries each fault; `npm test` some inputs with one step, and each third fault. */
+/** `npm run test:graph` explores from every input, and tries each fault; `npm test` one input with one step, `.ci/run` four, and each third fault. */
 const isWhole = process.env.STATEWRIGHT_GRAPH === 'all'
 const sample = {
-  only: ['with every shield', 'with sub-agents', 'interactive', 'watching repetition, halting at once'],
+  only: sampledKinds([
+    'with every shield',
+    'with sub-agents',
+    'watching repetition, halting at once',
+    'interactive',
+  ]),
   maxSteps: 1,
 }
-const space = agentSpace(isWhole ? {} : sample)
+const properties = { ...agentProperties, ...undisturbedProperties }
+type Name = keyof typeof properties
+let reports: Record<Name, PropertyReport>
 
-const reports = {
-  ...checkProperties(agentMachine, agentProperties, space),
-  ...checkProperties(agentMachine, undisturbedProperties, withoutDisturbances(space)),
-}
+// Not where tests are only listed.
+beforeAll(() => {
+  const space = agentSpace(isWhole ? {} : sample)
+  reports = {
+    ...checkProperties(agentMachine, agentProperties, space),
+    ...checkProperties(agentMachine, undisturbedProperties, withoutDisturbances(space)),
+  }
+})
 
-test.each(Object.entries(reports))('%s', (_, { holds, message, begun, bounded }) => {
+test.each(Object.keys(properties) as Name[])('%s', (name) => {
+  const { holds, message, begun, bounded } = reports[name]
   if (holds !== true) throw new Error(message)
   expect(bounded).toBeNull()
   expect(begun).toBeGreaterThan(0)
 })
 
 /** The chart with one fault, which the property must see. `only`: inputs in which it shows. */
-const mutants: Record<keyof typeof reports, { machine: typeof agentMachine; only: string; story: RegExp }> = {
+const mutants: Record<Name, { machine: typeof agentMachine; only: string; story: RegExp }> = {
   'every approval that is asked for is given, refused, or ended with the run, if people answer': {
     machine: agentMachine.provide({ guards: { awaitsApproval: () => false, isLastApproval: () => false } }),
     only: 'interactive',
@@ -71,7 +84,7 @@ const faults = Object.entries(mutants).filter((_, i) => isWhole || i % 3 === 0)
 test.each(faults)('a machine with a fault breaks: %s', (name, { machine, only, story }) => {
   const small = agentSpace({ only: [only], maxSteps: 1 })
   const isUndisturbed = name in undisturbedProperties
-  const property = { ...agentProperties, ...undisturbedProperties }[name as keyof typeof reports]
+  const property = properties[name as Name]
   const checked = checkProperties(machine, { property }, isUndisturbed ? withoutDisturbances(small) : small)
   const { property: report } = checked
   expect(report.holds).toBe(false)

@@ -8,11 +8,14 @@ import { details } from '../../src/testing/reference-model/details.js'
 import type { LogEntry } from '../../src/testing/reference-model/judge-log.js'
 import { rows } from '../../src/testing/reference-model/walk-table.js'
 import type { StoredCase } from '../fixtures/sessions/stored-case.js'
+import { sampledKinds } from '../support/extent.js'
 import { judgeWhole as judgeLog } from './judge-whole.js'
 import { writePathLog } from './path-log.js'
 
 const root = new URL('../../', import.meta.url)
-const space = agentSpace({ only: ['with every shield', 'interactive', 'asking about interrupted calls'] })
+const space = agentSpace({
+  only: sampledKinds(['with every shield', 'asking about interrupted calls', 'interactive']),
+})
 const { paths } = generatePaths(agentMachine, { ...space, coverage: 'transitions' })
 
 function logOf(path: (typeof paths)[number], isSnappedOften = false): LogEntry[] {

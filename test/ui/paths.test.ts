@@ -8,15 +8,17 @@ import { AnswerFold } from '../../src/ui/answer-fold.js'
 import { toUIMessages, type UIMessageChunk } from '../../src/ui/index.js'
 import { isTurnOpening, type Turn, toTurn } from '../../src/web/chat-turn.js'
 import { generatedPaths } from '../agui/paths.js'
+import { sampledKinds } from '../support/extent.js'
 import { followPath } from '../support/follow-path.js'
 import { messageOf, protocol } from './client.js'
 import { partsOf } from './parts.js'
 
-// All of them: npm run test:chat.
+// All of them: npm run test:chat. `.ci/run` takes two inputs, and `npm test` one.
+const sample = sampledKinds(['with result shields', 'interactive'])
 const paths =
   process.env.STATEWRIGHT_SUITE === 'chat'
     ? generatedPaths()
-    : generatedPaths('with result shields', 'interactive').filter((_, i) => i % 6 === 3)
+    : generatedPaths(...sample).filter((_, i) => i % 6 === 3)
 
 /**
  * The live agent goes a path, and a page follows it from rest to rest. What the client makes of what it is told at each

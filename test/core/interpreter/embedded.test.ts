@@ -7,10 +7,11 @@ import {
   createMachine,
 } from 'xstate'
 import { createTableTransition } from '../../../src/core/interpreter/table-transition.js'
+import { sampled } from '../../support/extent.js'
 import { createRandom, EventPool, inputs } from './random-walk.js'
 import { createIdleAgent, findDifference } from './side-by-side.js'
 
-const runs = process.env.STATEWRIGHT_INTERPRETER === 'all' ? 1_500 : 80
+const runs = process.env.STATEWRIGHT_INTERPRETER === 'all' ? 1_500 : sampled(80)
 const names = Object.keys(inputs)
 
 /** One machine for both, so that states and snapshots can be compared; its `transition` is exchanged between the runs. */
