@@ -60,6 +60,11 @@ export class Picture {
   readonly isNarrow: boolean
   readonly #states = new Map<string, Element[]>()
   readonly #ways = new Map<Element, string[]>()
+  /** The classes that an element is drawn with, and those that it was given. */
+  readonly #lit = new Map<Element, { own: string; lit: string }>()
+  /** Points of the picture, which do not move: asking the browser for them makes it lay out the page. */
+  readonly #spots = new Map<string, Point>()
+  readonly #lines = new Map<string, readonly Point[]>()
   readonly #layer: Element
   readonly #trail: SVGPathElement
   readonly #token: SVGElement
@@ -118,29 +123,25 @@ export class Picture {
     const around = new Set(active.flatMap(listAncestors))
     const inner = new Set(active.map((path) => this.#findDrawnPath(path)))
     for (const [id, elements] of this.#states) {
-      for (const element of elements) {
-        const { classList } = element
-        classList.toggle('around', around.has(id))
-        classList.toggle('active', inner.has(id))
-        setMark(classList, markOf(id))
-      }
+      const lit = `${around.has(id) ? 'around ' : ''}${inner.has(id) ? 'active ' : ''}${markOf(id)}`
+      for (const element of elements) this.#light(element, lit)
     }
     const now = new Set(taken)
-    for (const [{ classList }, ids] of this.#ways) {
-      classList.toggle(
-        'taken',
-        ids.some((id) => now.has(id)),
-      )
-      setMark(
-        classList,
-        ids
-          .map(markOf)
-          .reduce(
-            (one, other) => (marks.indexOf(other as Mark) > marks.indexOf(one as Mark) ? other : one),
-            '',
-          ),
-      )
+    for (const [element, ids] of this.#ways) {
+      const mark = ids
+        .map(markOf)
+        .reduce((one, other) => (marks.indexOf(other as Mark) > marks.indexOf(one as Mark) ? other : one), '')
+      this.#light(element, `${ids.some((id) => now.has(id)) ? 'taken ' : ''}${mark}`)
     }
+  }
+
+  /** Writes to the page only what has changed: a step through the records changes few of the elements. */
+  #light(element: Element, lit: string): void {
+    const known = this.#lit.get(element)
+    if (known?.lit === lit) return
+    const own = known?.own ?? element.getAttribute('class') ?? ''
+    this.#lit.set(element, { own, lit })
+    element.setAttribute('class', `${own} ${lit}`.trim())
   }
 
   /** Moves the token to the active state along the taken transitions. */
@@ -183,18 +184,28 @@ export class Picture {
   }
 
   #locate(path: string | undefined): Point | null {
-    const element = path === undefined ? undefined : this.#states.get(this.#findDrawnPath(path))?.[0]
+    const drawn = path === undefined ? '' : this.#findDrawnPath(path)
+    const known = this.#spots.get(drawn)
+    if (known) return known
+    const element = this.#states.get(drawn)?.[0]
     const shape = element?.querySelector<SVGGraphicsElement>('rect, path, polygon')
     if (!element || !shape) return null
     const { x, y, width, height } = shape.getBBox()
-    return element.classList.contains('chip') ? [x + width - 15, y + height / 2] : [x + width - 18, y + 18]
+    const spot: Point = element.classList.contains('chip')
+      ? [x + width - 15, y + height / 2]
+      : [x + width - 18, y + 18]
+    // A picture that is not shown has no sizes yet.
+    if (width > 0) this.#spots.set(drawn, spot)
+    return spot
   }
 
-  #listPointsAlong(id: string, transitions: ReadonlyMap<string, ChartTransition>): (Point | null)[] {
-    const points: (Point | null)[] = []
+  /** Points along the line of a transition; none where it has no line. */
+  #followLine(id: string): readonly Point[] {
+    const known = this.#lines.get(id)
+    if (known) return known
+    const points: Point[] = []
     for (const [element, ids] of this.#ways) {
-      if (!ids.includes(id) || !element.classList.contains('way') || element.classList.contains('told'))
-        continue
+      if (!ids.includes(id) || !element.matches('.way:not(.told)')) continue
       const line = element.querySelector<SVGPathElement>('path')
       if (!line) continue
       const length = line.getTotalLength()
@@ -204,16 +215,18 @@ export class Picture {
       }
       break
     }
+    this.#lines.set(id, points)
+    return points
+  }
+
+  #listPointsAlong(id: string, transitions: ReadonlyMap<string, ChartTransition>): (Point | null)[] {
+    const points: (Point | null)[] = [...this.#followLine(id)]
     const target = transitions.get(id)?.target
     const element = typeof target === 'string' ? this.#states.get(target)?.[0] : undefined
     if (target && element && (!this.isOverview || element.classList.contains('chip')))
       points.push(this.#locate(target))
     return points
   }
-}
-
-function setMark(classList: DOMTokenList, mark: Mark | ''): void {
-  for (const other of marks) classList.toggle(other, other === mark)
 }
 
 const adopted = new Set<string>()

@@ -20,20 +20,28 @@ export function useMoment(
   round: number,
 ): MomentView | Error | null {
   const seq = row?.seq ?? 0
-  const known = moments.findMoment(seq)
-  const [state, setState] = useState<MomentView | Error | null>(null)
+  const shown = useRef<MomentView | Error | null>(null)
+  shown.current = moments.findMoment(seq) ?? shown.current
+  const wanted = useRef(seq)
+  wanted.current = seq
+  const [, draw] = useState({})
   useEffect(() => {
     if (seq === 0) return undefined
     let isOver = false
-    moments.loadMoment(seq, last).then(
-      (moment) => isOver || setState(moment),
-      (error: unknown) => isOver || setState(error instanceof Error ? error : new Error(String(error))),
-    )
+    const show = (moment: MomentView | Error | null): void => {
+      // One that was there at once is drawn already. Effects come late: the next key may have been before them.
+      if (isOver || seq !== wanted.current || moment === shown.current) return
+      shown.current = moment
+      draw({})
+    }
+    moments
+      .loadMoment(seq, last)
+      .then(show, (error: unknown) => show(error instanceof Error ? error : new Error(String(error))))
     return () => {
       isOver = true
     }
   }, [moments, seq, last, round])
-  return known ?? state
+  return shown.current
 }
 
 /** Subscribes to live messages. `after`: the last record that the page has; null: not known yet. */

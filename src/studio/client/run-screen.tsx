@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { useWrittenAddress } from './address.js'
 import { Actions } from './actions.js'
@@ -124,16 +124,13 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   )
 
   /** Goes to a record: the token walks to the next one, and jumps to any other. */
-  const go = useCallback(
-    (to: number) => {
-      const at = Math.max(0, Math.min(last, to))
-      setMs(at === place + 1 ? stepMs : 0)
-      setPlace(at)
-      setLive(false)
-      setPlaying(false)
-    },
-    [place, last],
-  )
+  const go = useLatest((to: number) => {
+    const at = Math.max(0, Math.min(last, to))
+    setMs(at === place + 1 ? stepMs : 0)
+    setPlace(at)
+    setLive(false)
+    setPlaying(false)
+  })
 
   useLive(source, id, isPart ? null : (rows[last]?.seq ?? 0), {
     hear: (message) => {
@@ -230,8 +227,6 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       () => setFork({ wanted }),
     )
   })
-  if (!row) return null
-  const forkRow = rows.find(({ seq }) => seq === fork?.seq) ?? row
   const answer = async (given: Answer): Promise<void> => {
     await source.answer(id, given)
     setLive(true)
@@ -240,14 +235,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     const { ShareDialog: Dialog } = await loadPart(() => import('./share-dialog.js'))
     setSharing({ Dialog })
   }
-  return (
-    <main class="run">
-      <RunHead
-        view={view}
-        row={row}
-        step={steps.findLast(({ from }) => from <= place)?.step ?? row.step}
-        onFork={canAct ? () => setFork({ wanted: null }) : null}
-      />
+  const verdict = useMemo(
+    () => (
       <VerdictStrip
         view={view}
         steps={steps}
@@ -256,6 +245,20 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
         onResume={canAct && mayResume(view) ? () => answer({ type: 'resume' }) : null}
         onPlace={go}
       />
+    ),
+    [view, steps, canAct],
+  )
+  if (!row) return null
+  const forkRow = rows.find(({ seq }) => seq === fork?.seq) ?? row
+  return (
+    <main class="run">
+      <RunHead
+        view={view}
+        row={row}
+        step={steps.findLast(({ from }) => from <= place)?.step ?? row.step}
+        onFork={canAct ? () => setFork({ wanted: null }) : null}
+      />
+      {verdict}
       <StepsPane
         steps={steps}
         words={stepWords}

@@ -1,8 +1,8 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { SessionView, SettledCall } from '../protocol.js'
 import { formatCount, formatDuration, formatMoney, formatShort } from './format.js'
 import { flagWords, Icon, sortFlags } from './icons.js'
-import { showOnSmallScreen } from './run-hooks.js'
+import { showOnSmallScreen, useLatest } from './run-hooks.js'
 import {
   createStepFilter,
   isFailed,
@@ -41,29 +41,34 @@ export function StepsPane({ steps, words, place, parent, load, onWords, onPlace 
   const current = lines.findLastIndex((line) => line.kind === 'steps' && line.line.steps[0].from <= place)
   const box = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
-  const [height, setHeight] = useState(600)
+  /** 0 while it is not known. */
+  const [seen, setSeen] = useState(0)
+  const height = seen || 600
   useLayoutEffect(() => {
     const frame = box.current
     if (!frame) return undefined
-    const seen = new ResizeObserver(() => setHeight(frame.clientHeight))
-    seen.observe(frame)
-    return () => seen.disconnect()
+    const observer = new ResizeObserver(() => setSeen(frame.clientHeight))
+    observer.observe(frame)
+    return () => observer.disconnect()
   }, [])
-  useEffect(() => {
+  // What the events have told is enough: asking the box makes the browser lay out the page once more.
+  useLayoutEffect(() => {
     const frame = box.current
-    if (!frame || current === -1) return
     const at = current * lineHeight
-    if (at < frame.scrollTop || at + lineHeight > frame.scrollTop + frame.clientHeight)
-      frame.scrollTop = Math.max(0, at - frame.clientHeight / 2)
-  }, [current])
+    if (!frame || current === -1 || (at >= top && at + lineHeight <= top + height)) return
+    const next = Math.max(0, at - height / 2)
+    frame.scrollTop = next
+    setTop(next)
+  }, [current, seen > 0])
   const from = Math.max(0, Math.floor(top / lineHeight) - linesAround)
   const to = Math.min(lines.length, Math.ceil((top + height) / lineHeight) + linesAround)
-  const toggle = (key: string): void =>
+  const toggle = useLatest((key: string): void =>
     setOpened((before) => {
       const next = new Set(before)
       if (!next.delete(key)) next.add(key)
       return next
-    })
+    }),
+  )
   const toggleChild = (id: string): void => {
     if (shownChildren.has(id)) {
       setShownChildren((before) => new Map([...before].filter(([one]) => one !== id)))
@@ -181,7 +186,13 @@ interface LineProps {
   onToggle: (key: string) => void
 }
 
-function Line({ line: { steps, isMerged }, isCurrent, longest, onPlace, onToggle }: LineProps) {
+/** Drawn again when it changes itself: of all lines, a step through the records changes two. */
+function Line(props: LineProps) {
+  const { line, isCurrent, longest } = props
+  return useMemo(() => renderLine(props), [line, isCurrent, longest])
+}
+
+function renderLine({ line: { steps, isMerged }, isCurrent, longest, onPlace, onToggle }: LineProps) {
   const [first] = steps
   const last = steps.at(-1) ?? first
   return (

@@ -6,7 +6,7 @@ import { Markdown } from './markdown.js'
 import { formatCount } from './format.js'
 import type { WhatIf } from './what-if.js'
 
-const shownMessages = 60
+const shownMessages = 40
 /** Pixels at the top that the search covers. */
 const barHeight = 70
 
@@ -32,7 +32,8 @@ export function Transcript(props: TranscriptProps) {
   const [chosen, setChosen] = useState<string | null>(null)
   const box = useRef<HTMLDivElement>(null)
   const last = messages.at(-1)
-  useEffect(() => {
+  // Before it is painted: else each record is painted twice.
+  useLayoutEffect(() => {
     const panel = box.current?.closest('.panel')
     if (!panel || words !== '') return
     panel.scrollTop = panel.scrollHeight
@@ -47,7 +48,8 @@ export function Transcript(props: TranscriptProps) {
   const current = found.findIndex(({ id }) => id === chosen)
   // What is found is shown, however far up it is.
   const oldest = found[0] === undefined ? messages.length : messages.indexOf(found[0])
-  const hidden = Math.min(Math.max(0, messages.length - limit), oldest)
+  const over = Math.max(0, messages.length - limit)
+  const hidden = Math.min(over - (over % 20), oldest)
   useLayoutEffect(() => {
     paintFound(box.current, words)
   })

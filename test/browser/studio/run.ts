@@ -79,6 +79,58 @@ export function describeRun(): void {
       }
     })
 
+    it('draws a record once, and asks the browser for nothing of the chart that it knows', async () => {
+      const [start, records] = [150, 5]
+      // At a record, so that the whole session is read at once, and not its end first.
+      await open('long', start)
+      const step = async (seq: number) => {
+        await page.keyboard.press('ArrowLeft')
+        await page.waitForFunction(
+          (seq) => document.querySelector('.json-root .json-leaf')?.textContent === `seq${seq}`,
+          seq,
+        )
+      }
+      // The tab with the record as it was written says whose moment is there.
+      await page.keyboard.press('2')
+      for (let at = 1; at <= records; at += 1) await step(start - at)
+      await page.keyboard.press('1')
+      await page.waitForSelector('.panel .message')
+      const before = { drawn: 0, measured: 0 }
+      await page.evaluate((counts) => {
+        Object.assign(globalThis, { counts })
+        const count = (of: object, name: string, kind: 'drawn' | 'measured'): void => {
+          const own = Reflect.get(of, name) as (...args: unknown[]) => unknown
+          Reflect.set(of, name, function (this: unknown, ...args: unknown[]) {
+            counts[kind] += 1
+            return own.apply(this, args)
+          })
+        }
+        // The transcript removes old marks of its search each time that it is drawn.
+        count(HighlightRegistry.prototype, 'delete', 'drawn')
+        count(SVGGraphicsElement.prototype, 'getBBox', 'measured')
+        count(SVGGeometryElement.prototype, 'getPointAtLength', 'measured')
+        count(SVGGeometryElement.prototype, 'getTotalLength', 'measured')
+      }, before)
+      for (let at = records - 1; at >= 0; at -= 1) {
+        await page.keyboard.press('ArrowRight')
+        await page.waitForFunction(
+          (seq) =>
+            document
+              .querySelector('.slider input')
+              ?.getAttribute('aria-valuetext')
+              ?.startsWith(`Record ${seq} `),
+          start - at,
+        )
+      }
+      const { drawn, measured } = await page.evaluate(
+        () => Reflect.get(globalThis, 'counts') as typeof before,
+      )
+      expect(measured).toBe(0)
+      expect(drawn).toBeGreaterThanOrEqual(records)
+      // Twice as many, if each were drawn again once its moment is there. Some are for what else may happen to the page.
+      expect(drawn).toBeLessThan(records * 1.5)
+    })
+
     it('lets the token walk to where the machine goes, and jump where less motion is asked for', async () => {
       await open('expenses')
       const token = () => page.evaluate(() => document.querySelector('.token')?.getAttribute('transform'))
