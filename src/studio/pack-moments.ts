@@ -3,13 +3,18 @@ import type { MomentView, PackedMoments } from './protocol.js'
 /** Lists of a moment whose items repeat in many moments, such as messages: each item is sent once. */
 const listNames = ['transcript', 'guards', 'budget', 'pending', 'actions'] as const
 
-/** Packs many moments: repeated parts, such as messages, are stored once. */
+/** After so many moments a list is whole again, so that one moment is unpacked without all that come before it. */
+const wholeEvery = 64
+
+/** Packs many moments: repeated parts, such as messages, are stored once, and of a list what the moment before does not have. */
 export class MomentPacker {
   readonly #parts: unknown[] = []
   readonly #places = new Map<string, number>()
   /** Parts by object identity. */
   readonly #known = new WeakMap<object, number>()
   readonly #moments: PackedMoments['moments'] = []
+  /** The lists of the last moment, by their place in `listNames`. */
+  #lists: number[][] = []
 
   addMoment(moment: MomentView): void {
     const { seq, record, context, changed, instructions } = moment
@@ -22,7 +27,18 @@ export class MomentPacker {
       context: isMap
         ? Object.fromEntries(Object.entries(context).map(([key, value]) => [key, this.#placePart(value)]))
         : this.#placePart(context),
-      lists: listNames.map((name) => moment[name].map((item) => this.#placePart(item))),
+      lists: this.#packLists(listNames.map((name) => moment[name].map((item) => this.#placePart(item)))),
+    })
+  }
+
+  #packLists(lists: number[][]): number[][] {
+    const before = this.#moments.length % wholeEvery === 0 ? [] : this.#lists
+    this.#lists = lists
+    return lists.map((places, i) => {
+      const other = before[i] ?? []
+      let kept = 0
+      while (kept < places.length && places[kept] === other[kept]) kept += 1
+      return [kept, ...places.slice(kept)]
     })
   }
 
@@ -48,10 +64,11 @@ export class MomentPacker {
 
 /** Unpacks one moment; null when it is not in the pack. */
 export function unpackMoment({ parts, moments }: PackedMoments, seq: number): MomentView | null {
-  const moment = moments.find((one) => one.seq === seq)
+  const at = moments.findIndex((one) => one.seq === seq)
+  const moment = moments[at]
   if (!moment) return null
   const { record, context, changed, instructions } = moment
-  const named = moment.lists.map((places, i) => [listNames[i], places.map((place) => parts[place])])
+  const named = listNames.map((name, i) => [name, unpackList(moments, at, i).map((place) => parts[place])])
   return {
     seq,
     changed,
@@ -63,4 +80,18 @@ export function unpackMoment({ parts, moments }: PackedMoments, seq: number): Mo
         : Object.fromEntries(Object.entries(context).map(([key, place]) => [key, parts[place]])),
     ...Object.fromEntries(named),
   } as MomentView
+}
+
+/** The list of a moment, put together from its end: what it has itself, and what it keeps of the moments before. */
+function unpackList(moments: PackedMoments['moments'], at: number, index: number): number[] {
+  const pieces: number[][] = []
+  let end = Infinity
+  for (let i = at; end > 0; i -= 1) {
+    const packed = moments[i]?.lists[index] ?? []
+    const kept = packed[0] ?? 0
+    if (kept >= end) continue
+    pieces.unshift(packed.slice(1, 1 + end - kept))
+    end = kept
+  }
+  return pieces.flat()
 }

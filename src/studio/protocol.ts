@@ -268,6 +268,7 @@ export interface PackedMoments {
     record: number
     instructions: number
     context: number | Record<string, number>
+    /** Each begins with how many items it keeps of the list of the moment before; the others follow. */
     lists: number[][]
   }[]
 }

@@ -1,6 +1,8 @@
+import fc from 'fast-check'
 import { MomentPacker, unpackMoment } from '../../src/studio/pack-moments.js'
 import type { MomentView } from '../../src/studio/protocol.js'
 import { paths, type Route, parseRoute } from '../../src/studio/routes.js'
+import { sampled } from '../support/extent.js'
 
 describe('the addresses of the studio', () => {
   const id = 'ann:2026-05@home'
@@ -80,4 +82,55 @@ it('what several moments have in common is sent once', () => {
   expect(sent.split('maxSteps')).toHaveLength(2)
   expect([unpackMoment(packed, 3), unpackMoment(packed, 4)]).toEqual([moment(3), moment(4)])
   expect(unpackMoment(packed, 5)).toBeNull()
+})
+
+describe('the lists of many moments', () => {
+  const bare = (seq: number, texts: readonly string[]): MomentView => ({
+    seq,
+    transcript: texts.map((text) => ({
+      role: 'user',
+      id: text,
+      at: 1,
+      text,
+      media: [],
+      reasoning: '',
+      calls: [],
+      marks: [],
+    })),
+    instructions: null,
+    record: { seq },
+    context: null,
+    changed: [],
+    guards: [],
+    budget: [],
+    pending: [],
+    actions: [],
+  })
+  const packAll = (moments: readonly MomentView[]) => {
+    const packer = new MomentPacker()
+    for (const moment of moments) packer.addMoment(moment)
+    return JSON.parse(JSON.stringify(packer.packed)) as typeof packer.packed
+  }
+
+  it('come out as they went in, whatever comes, goes and changes between two records', () => {
+    const transcript = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 6 })
+    fc.assert(
+      fc.property(fc.array(transcript, { minLength: 1, maxLength: 150 }), (transcripts) => {
+        const moments = transcripts.map((texts, i) => bare(i + 1, texts))
+        const packed = packAll(moments)
+        expect(moments.map(({ seq }) => unpackMoment(packed, seq))).toEqual(moments)
+      }),
+      { numRuns: sampled(100) },
+    )
+  })
+
+  it('are sent as what each record adds', () => {
+    const texts = Array.from({ length: 1_128 }, (_, i) => `message ${i}`)
+    const moments = Array.from({ length: 128 }, (_, i) => bare(i + 1, texts.slice(0, 1_000 + i)))
+    const packed = packAll(moments)
+    expect(unpackMoment(packed, 100)).toEqual(moments[99])
+    const sent = packed.moments.reduce((sum, { lists }) => sum + lists.flat().length, 0)
+    // Whole twice; then one of each list says how much of it was there.
+    expect(sent).toBeLessThan(2 * 1_128 + 128 * 6)
+  })
 })
