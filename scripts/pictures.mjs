@@ -59,7 +59,7 @@ async function make() {
   await shoot('run', { hash: '#/session/expenses', until: '.pending', height: 900 })
   await shoot('share', {
     hash: '#/session/paid',
-    until: '.verdict',
+    until: '.verdict-buttons',
     act: async (page) => {
       await page.getByRole('button', { name: 'Share', exact: true }).click()
       await page.waitForSelector('dialog.share')

@@ -169,4 +169,4 @@ const drawLitWord = (text: string): string => text.replace(/fill="#(?:1f2328|596
 
 /** Where the token stands in a state. */
 const getPlace = ({ x, y, width, height, isChip }: Box): Point =>
-  isChip ? [x + width - 15, y + height / 2] : [x + width - 22, y + 22]
+  isChip ? [x + width - 15, y + height / 2] : [x + width - 22, y + Math.min(22, height / 2)]
