@@ -185,8 +185,7 @@ export class SessionCatalogue {
     const isSame = before !== undefined && JSON.stringify(before.row) === JSON.stringify(row)
     if (isSame && !isRead) return false
     if (before === undefined && row.parent !== null) this.#countChild(row.parent, 1)
-    const findable = createFindable(row, this.library.findFacts(row.id))
-    const now = { ...findable, facets: this.#facets.add(findable.terms) }
+    const now = createEntry(row, this.library.findFacts(row.id), this.#facets)
     if (before !== undefined) this.#facets.remove(before.facets)
     if (before === undefined) this.#entries.set(row.id, now)
     else Object.assign(before, now)
@@ -291,27 +290,33 @@ export class SessionCatalogue {
   }
 }
 
-function createFindable(row: SessionRow, facts: (LogFacts & { key: string }) | null): Omit<Entry, 'facets'> {
+function createEntry(
+  row: SessionRow,
+  facts: (LogFacts & { key: string }) | null,
+  facets: FacetCounts,
+): Entry {
   const lower = (values: readonly (string | null)[]): string[] =>
     values.flatMap((value) => (value === null ? [] : [value.toLowerCase()]))
   const tags = Object.entries(row.tags)
   const words = [row.id, row.name ?? '', row.title, ...tags.flat(), row.state ?? '', row.reason ?? '']
+  const terms = {
+    state: lower([row.state]),
+    reason: lower([row.reason]),
+    agent: lower([row.agent]),
+    is: [row.standing],
+    parent: lower([row.parent]),
+    tag: lower(tags.map(([name, value]) => `${name}=${value}`)),
+    tool: lower(facts?.tools ?? []),
+    model: lower(facts?.models ?? []),
+    guard: lower(facts?.guards ?? []),
+  }
   return {
     row,
+    facets: facets.add(terms),
     // One that a process writes to is read when it rests, or when it has never been.
     isUnread: !facts || (row.holder === null && facts.key !== toReadKey(row.records, row.createdAt)),
     texts: [normalizeText(words.join('\n')), ...(facts ? [facts.text] : [])],
-    terms: {
-      state: lower([row.state]),
-      reason: lower([row.reason]),
-      agent: lower([row.agent]),
-      is: [row.standing],
-      parent: lower([row.parent]),
-      tag: lower(tags.map(([name, value]) => `${name}=${value}`)),
-      tool: lower(facts?.tools ?? []),
-      model: lower(facts?.models ?? []),
-      guard: lower(facts?.guards ?? []),
-    },
+    terms,
     cost: row.cost,
     tokens: row.tokens,
     steps: row.steps,
