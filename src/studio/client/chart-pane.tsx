@@ -45,8 +45,10 @@ interface ChartProps {
 export function ChartPane(props: ChartProps) {
   const { chart, visits, row, first, place, onState, onTransition } = props
   const { editor } = chart
-  const canEdit = editor !== undefined && props.moment !== undefined
-  const [sheet, setSheet] = useState(canEdit ? 'stately' : row ? 'visited' : 'overview')
+  /** Else a state is chosen, which no run has visited. */
+  const isRun = props.moment !== undefined
+  const canEdit = editor !== undefined && isRun
+  const [sheet, setSheet] = useState(canEdit ? 'stately' : isRun ? 'visited' : 'overview')
   const [isEditorReady, setEditorReady] = useState(false)
   const [overlay, setOverlay] = useState<Overlay>(props.overlays[0] ?? 'run')
   const transitions = useMemo(() => new Map(chart.transitions.map((one) => [one.id, one])), [chart])
@@ -58,7 +60,7 @@ export function ChartPane(props: ChartProps) {
     [chart, visited, sheet],
   )
   useKeys(({ key }) => {
-    if (key !== 'c' || !row) return false
+    if (key !== 'c' || !isRun) return false
     setSheet(sheet === 'visited' ? 'overview' : 'visited')
     return true
   })
@@ -78,7 +80,7 @@ export function ChartPane(props: ChartProps) {
           <span class="sr">Picture</span>
           <select value={sheet} onChange={(event) => setSheet(event.currentTarget.value)}>
             {canEdit && <option value="stately">Stately's editor</option>}
-            {row && <option value="visited">What this run visited</option>}
+            {isRun && <option value="visited">What this run visited</option>}
             <option value="overview">Overview</option>
             {row && <option value="follow">Follow the active state</option>}
             <option value="outline">Outline</option>

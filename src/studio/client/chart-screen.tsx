@@ -124,6 +124,8 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
     ({ source }) => source !== path && (source === '(root)' || path.startsWith(`${source}.`)),
   )
   const into = chart.transitions.filter(({ target }) => target === path)
+  // A transition without words of its own has those of its state.
+  const known = new Set(chart.states.map((one) => one.description))
   return (
     <div class="stack">
       <p class="crumbs">{formatStatePath([path.slice(0, Math.max(0, path.lastIndexOf('.')))])}</p>
@@ -135,9 +137,9 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
           tests,
         )}
       </p>
-      <Transitions title="What can happen next" list={own} known={description} {...{ visits, onState }} />
-      <Transitions title="From the states around it" list={above} {...{ visits, onState }} />
-      <Transitions title="What leads here" list={into} {...{ visits, onState }} isInto />
+      <Transitions title="What can happen next" list={own} {...{ known, visits, onState }} />
+      <Transitions title="From the states around it" list={above} {...{ known, visits, onState }} />
+      <Transitions title="What leads here" list={into} {...{ known, visits, onState }} isInto />
     </div>
   )
 }
@@ -171,11 +173,11 @@ interface TransitionsProps {
   list: readonly ChartTransition[]
   onState: (path: string) => void
   isInto?: boolean
-  /** A description that is shown already. */
-  known?: string
+  /** Descriptions of states. */
+  known: ReadonlySet<string>
 }
 
-function Transitions({ title, visits, list, onState, isInto = false, known = '' }: TransitionsProps) {
+function Transitions({ title, visits, list, onState, isInto = false, known }: TransitionsProps) {
   if (list.length === 0) return null
   return (
     <section>
@@ -200,7 +202,7 @@ function Transitions({ title, visits, list, onState, isInto = false, known = '' 
                   </button>
                 )}
               </div>
-              {description !== '' && description !== known && !isInto && <p>{description}</p>}
+              {description !== '' && !known.has(description) && !isInto && <p>{description}</p>}
               {actions.length > 0 && <p class="does">{actions.join(', ')}</p>}
               <p class="does">
                 {[formatTaken(visits, id), isTested === null ? '' : isTested ? 'tested' : 'untested']

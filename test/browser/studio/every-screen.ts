@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { gzipSync } from 'node:zlib'
-import { forgive, open, openPageForEach, page } from './visit.js'
+import type { ChartView } from '../../../src/studio/protocol.js'
+import { paths } from '../../../src/studio/routes.js'
+import { forgive, get, open, openPageForEach, page } from './visit.js'
 
 export function describeEveryScreen(): void {
   describe('what is downloaded', () => {
@@ -81,6 +83,19 @@ export function describeEveryScreen(): void {
       }
       forgive('404')
       expect(widths).toEqual(screens.map((hash) => [hash, 400]))
+    })
+
+    it('shows a state that is opened by its address on the whole chart', async () => {
+      await show('#/chart/RUNNING.asking.requesting')
+      await page.waitForSelector('.picture [data-state="RUNNING.asking.requesting"].active')
+      expect(await page.locator('.picture [data-state=CANCELLED]').count()).toBe(1)
+      // What is said of a state is not said of each of its transitions again.
+      const { states } = await get<ChartView>(paths.chart)
+      const told = states.find(({ path }) => path === '(root)')?.description ?? ''
+      expect(told).not.toBe('')
+      expect(await page.locator('.transitions').allTextContents()).not.toContainEqual(
+        expect.stringContaining(told),
+      )
     })
 
     it('is light or dark as the system is', async () => {
