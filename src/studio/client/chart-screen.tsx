@@ -125,7 +125,7 @@ function About({ chart, visits, state, onState }: AboutProps & { state: ChartSta
   )
   const into = chart.transitions.filter(({ target }) => target === path)
   // A transition without words of its own has those of its state.
-  const known = new Set(chart.states.map((one) => one.description))
+  const known = new Set([chart, ...chart.states].map((one) => one.description))
   return (
     <div class="stack">
       <p class="crumbs">{formatStatePath([path.slice(0, Math.max(0, path.lastIndexOf('.')))])}</p>
