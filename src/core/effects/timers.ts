@@ -1,6 +1,5 @@
 import { fromCallback, fromPromise } from 'xstate'
 import type { AgentMachineEvent } from '../../../machines/agent/machine-events.js'
-import { maxTimerMs } from '../base/clock.js'
 import { getAgent } from '../live/runtime.js'
 
 /** Waits until an absolute time, or until it is stopped. */
@@ -13,8 +12,9 @@ export const backOff = fromPromise<void, { until: number }>(({ input, signal, se
       const asked = Math.max(0, input.until - time.now())
       timer = clock.setTimeout(() => {
         const left = input.until - time.now()
-        // Timers of the platform may fire a millisecond early, and have a longest delay.
-        if (left > 0 && (left <= 1 || asked > maxTimerMs)) wait()
+        // Timers of the platform may fire early, and have a longest delay: what is left is waited for, too. A clock that stands still
+        // while its timers fire would be waited for without end.
+        if (left > 0 && (left < asked || left <= 1)) wait()
         else resolve()
       }, asked)
     }
