@@ -1,5 +1,5 @@
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
-import { type Clock, systemClock } from '../core/base/clock.js'
+import { type Clock, systemClock, toWholeClock } from '../core/base/clock.js'
 import { createId } from '../core/base/create-id.js'
 import { ConfigError } from '../core/base/errors.js'
 import { limitTime } from '../core/base/time-limit.js'
@@ -78,7 +78,8 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     objectRule([], "an object: { id: 'tenant-acme', usd: 20, per: 'day', store }"),
   )
   const terms = readTerms(options)
-  const { id, clock = systemClock, leaseMs = 60_000, lostReservations = 'spent', onEmpty = 'end' } = options
+  const { id, leaseMs = 60_000, lostReservations = 'spent', onEmpty = 'end' } = options
+  const clock = toWholeClock(options.clock ?? systemClock)
   const open = createOpener(options.store)
   const ask = <Value>(what: string, work: (store: BudgetStore) => Value | Promise<Value>): Promise<Value> =>
     limitTime({ ms: answerMs, clock, late: () => lateError(what) }, (async () => work(await open()))())

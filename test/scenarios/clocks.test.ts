@@ -1,6 +1,11 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { SimulatedClock } from 'xstate'
-import { type Clock, createAgent, runSession, type SessionAnswer } from '../../src/index.js'
+import { createBudget } from '../../src/fleet/index.js'
+import { type Clock, createAgent, runSession, type SessionAnswer, sleepUntil } from '../../src/index.js'
+import { fileStore } from '../../src/stores/file/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { memoryStore } from '../../src/core/sessions/store/memory-store.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
@@ -51,11 +56,16 @@ async function asked(model: ManualModel, requests: number) {
   return model.attempts.length
 }
 
+/** Until a record has these words. */
+async function written(store: SyncSessionStore, words: string) {
+  const isThere = () => store.read('s').some(({ data }) => data.includes(words))
+  // oxlint-disable-next-line no-await-in-loop -- as above
+  for (let i = 0; i < 100_000 && !isThere(); i += 1) await settled()
+}
+
 /** Until a host has taken up the run, and waits as it should. */
 async function takenUp(store: SyncSessionStore) {
-  const isBack = () => store.read('s').some(({ data }) => data.includes('"RESUMED"'))
-  // oxlint-disable-next-line no-await-in-loop -- as above
-  for (let i = 0; i < 100_000 && !isBack(); i += 1) await settled()
+  await written(store, '"RESUMED"')
   // oxlint-disable-next-line no-await-in-loop -- as above
   for (let i = 0; i < 20; i += 1) await settled()
 }
@@ -245,31 +255,120 @@ it('a clock that moves on while a run begins puts none of its events before its 
   expect(checkSessionLog(store.read('s'))).toBeNull()
 })
 
-it('a failed request is made again no millisecond before its time, although timers may fire one early', async () => {
-  const timers = new SimulatedClock()
+it('a failed request is made again no millisecond before its time, however early timers fire', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 1, max: 450 }), async (early) => {
+      const timers = new SimulatedClock()
+      const clock: Clock = {
+        now: () => start + timers.now(),
+        setTimeout: (fire, ms) => timers.setTimeout(fire, Math.max(1, ms - early)),
+        clearTimeout: (id) => timers.clearTimeout(id as number),
+      }
+      const store = memoryStore()
+      const model = new ManualModel()
+      const run = createAgent({ model, store, clock }).run('Go.', { session: 's' })
+      const retry = new Promise<number>((resolve) => {
+        run.events$.subscribe((event) => {
+          if (event.type === 'retry') resolve(event.delayMs)
+        })
+      })
+      await asked(model, 1)
+      model.pending?.fail()
+      const delayMs = await retry
+      await settled()
+      for (const ms of [delayMs - early, early - 1]) {
+        timers.increment(ms)
+        // oxlint-disable-next-line no-await-in-loop -- time passes step by step
+        await settled()
+        expect(model.attempts).toHaveLength(1)
+      }
+      timers.increment(1)
+      expect(await asked(model, 2)).toBe(2)
+      model.pending?.answer({ text: 'Done.' })
+      expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+      expect(checkSessionLog(store.read('s'))).toBeNull()
+    }),
+    { numRuns: 12 },
+  )
+})
+
+it('a clock whose timers fire at once while it stands still is not waited for without end', async () => {
   const clock: Clock = {
-    now: () => start + timers.now(),
-    setTimeout: (fire, ms) => timers.setTimeout(fire, Math.max(1, ms - 1)),
-    clearTimeout: (id) => timers.clearTimeout(id as number),
+    now: () => start,
+    setTimeout: (fire) => setImmediate(fire),
+    clearTimeout: (id) => clearImmediate(id as NodeJS.Immediate),
   }
-  const store = memoryStore()
   const model = new ManualModel()
-  const run = createAgent({ model, store, clock }).run('Go.', { session: 's' })
-  const retry = new Promise<number>((resolve) => {
-    run.events$.subscribe((event) => {
-      if (event.type === 'retry') resolve(event.delayMs)
-    })
-  })
+  const run = createAgent({ model, clock }).run('Go.')
   await asked(model, 1)
   model.pending?.fail()
-  const delayMs = await retry
-  await settled()
-  timers.increment(delayMs - 1)
-  await settled()
-  expect(model.attempts).toHaveLength(1)
-  timers.increment(1)
   expect(await asked(model, 2)).toBe(2)
   model.pending?.answer({ text: 'Done.' })
   expect(await run.result).toMatchObject({ state: 'COMPLETED' })
-  expect(checkSessionLog(store.read('s'))).toBeNull()
+})
+
+describe('a clock that tells parts of milliseconds', () => {
+  const parts = fc.double({ min: 0, max: 0.99, noNaN: true })
+
+  /** What a host does with such clocks: it fails, sleeps, and is taken over by another process. */
+  const open = ([ofHost, ofStore]: [number, number], kind: 'memory' | 'file' = 'memory') => {
+    const timers = new SimulatedClock()
+    timers.set(start)
+    const clock: Clock = {
+      now: () => timers.now() + ofHost,
+      setTimeout: (fire, ms) => timers.setTimeout(fire, ms),
+      clearTimeout: (id) => timers.clearTimeout(id as number),
+    }
+    const now = () => timers.now() + ofStore
+    const store =
+      kind === 'memory' ? memoryStore({ now }) : fileStore({ dir: mkdtempSync(join(tmpdir(), 'parts-')), now })
+    const begin = () => {
+      const model = new ManualModel()
+      const nap = tool('nap', () => sleepUntil(start + hour))
+      return { model, agent: createAgent({ model, store, clock, tools: [nap] }) }
+    }
+    return { timers, clock, store, begin }
+  }
+
+  it.each(['memory', 'file'] as const)('has whole ones in every record and row: %s', async (kind) => {
+    await fc.assert(
+      fc.asyncProperty(fc.tuple(parts, parts), async (told) => {
+        const { timers, store, begin } = open(told, kind)
+        const [first, second] = [begin(), begin()]
+        const stop = new AbortController()
+        const driving = runSession(first.agent, { session: 's', input: 'Go.', signal: stop.signal })
+        await asked(first.model, 1)
+        first.model.pending?.fail(outage)
+        await written(store, outage.code)
+        stop.abort()
+        expect(await driving).toMatchObject({ stopped: true, state: 'RUNNING' })
+        const rest = runSession(second.agent, { session: 's' })
+        await takenUp(store)
+        timers.increment(8000)
+        expect(await asked(second.model, 1)).toBe(1)
+        second.model.pending?.answer({ toolCalls: [call('a', 'nap')], finishReason: 'tool_calls' })
+        expect(await rest).toMatchObject({ state: 'PAUSED', wakeAt: start + hour, wakeMs: hour - 8000 })
+        timers.increment(hour)
+        const last = runSession(begin().agent, { session: 's', answers: [{ type: 'cancel' }] })
+        expect(await last).toMatchObject({ state: 'CANCELLED' })
+        const row = store.get('s')
+        const times = [...readTimes(store), row?.createdAt, row?.updatedAt]
+        expect(times.filter((at) => !Number.isSafeInteger(at))).toEqual([])
+        expect(checkSessionLog(store.read('s'))).toBeNull()
+        store.close?.()
+      }),
+      { numRuns: 4 },
+    )
+  })
+
+  it('has whole ones in what a budget says', async () => {
+    const { clock, store, begin } = open([0.75, 0.25])
+    const budget = createBudget({ id: 'b', tokens: 20_000, per: 'hour', onEmpty: 'wait', store, clock })
+    await (await budget.reserve({ tokens: 20_000 })).settle({ tokens: 20_000 })
+    const { resetsAt } = await budget.status()
+    const rest = await begin().agent.run('Go.', { session: 's', budgets: [budget] }).result
+    expect(rest).toMatchObject({ state: 'PAUSED', reason: 'shared_budget', wakeAt: resetsAt })
+    expect(Number.isSafeInteger(resetsAt)).toBe(true)
+    expect(checkSessionLog(store.read('s'))).toBeNull()
+  })
 })

@@ -11,7 +11,7 @@ import { createToolSet } from '../tools/tool-set.js'
 import { checkInterpreter } from '../interpreter/interpreter.js'
 import { createPriceBook } from '../prices/price-book.js'
 import type { AgentSkills } from '../tools/skill-tools.js'
-import { systemClock } from '../base/clock.js'
+import { systemClock, toWholeClock } from '../base/clock.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import { checkTelemetry } from '../telemetry/combine-telemetry.js'
 import { loadOnce } from '../base/lazy-load.js'
@@ -109,7 +109,7 @@ export function readParts(options: AgentOptions | null | undefined): AgentParts 
     extraBody: asked.extraBody ?? {},
     prices: createPriceBook(prices),
     config: resolveConfig(sections, undefined, optionNames),
-    clock: clock ?? systemClock,
+    clock: toWholeClock(clock ?? systemClock),
     telemetry: checkTelemetry(telemetry),
     interpreter: checkInterpreter(interpreter),
     ...(tokenizer && { tokenizer }),

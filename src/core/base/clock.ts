@@ -7,7 +7,7 @@
  * const tested = createAgent({ model, clock: { ...systemClock, now: () => 0 } })
  */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch; parts of one are left out. */
   now(): number
   /**
    * Milliseconds since any one moment, which pass steadily while the clock is set. What passes within one process
@@ -37,6 +37,30 @@ export const systemClock: Clock = {
     clearTimeout(id as Parameters<typeof clearTimeout>[0])
   },
 }
+
+const wholeClocks = new WeakMap<Clock, Clock>()
+
+/**
+ * A clock of the user's in whole milliseconds, as records and dates are: `performance.now()` tells parts of them. The same object for
+ * the same clock.
+ */
+export function toWholeClock(given: Clock): Clock {
+  if (given === systemClock || Object(given) !== given) return given
+  const known = wholeClocks.get(given)
+  if (known) return known
+  const whole: Clock = {
+    now: toWholeTime(() => given.now()),
+    elapsed: () => readElapsed(given),
+    setTimeout: (fn, ms) => given.setTimeout(fn, ms),
+    clearTimeout: (id) => given.clearTimeout(id),
+  }
+  wholeClocks.set(given, whole)
+  wholeClocks.set(whole, whole)
+  return whole
+}
+
+/** The time of a store in whole milliseconds. */
+export const toWholeTime = (now: () => number) => (): number => Math.floor(now())
 
 /** What has passed on a clock, in milliseconds: of two moments in one process. */
 export function readElapsed(clock: Clock): number {

@@ -102,5 +102,6 @@ async function readTimeSince(
   const inStore = expiresAt - leaseMs
   const { updatedAt = NaN } = (await store.get(sessionId)) ?? {}
   const isShared = [at - updatedAt, clock.now() - inStore].every((skew) => Math.abs(skew) <= maxSkewMs)
-  return isShared ? Math.max(0, inStore - updatedAt) : null
+  // A store of the user's may tell parts of milliseconds.
+  return isShared ? Math.max(0, Math.round(inStore - updatedAt)) : null
 }

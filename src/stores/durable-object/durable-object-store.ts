@@ -1,5 +1,5 @@
 import { createId } from '../../core/base/create-id.js'
-import { systemClock } from '../../core/base/clock.js'
+import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import { ConfigError, StatewrightError } from '../../core/base/errors.js'
 import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
 import { checkListOptions, compareListed, isListed } from '../../core/sessions/store/list-options.js'
@@ -51,7 +51,8 @@ const instances = new WeakMap<ObjectStorage, string>()
  * @throws {ConfigError} `invalid_config` for a storage without SQLite
  */
 export function durableObjectStore(options: DurableObjectStoreOptions): SyncSessionStore {
-  const { storage, now = () => systemClock.now() } = checkOptions(options)
+  const { storage, now: given = () => systemClock.now() } = checkOptions(options)
+  const now = toWholeTime(given)
   const instance = instances.get(storage) ?? createId()
   instances.set(storage, instance)
   const tables = translateErrors(() => openTables(storage))

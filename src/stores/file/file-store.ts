@@ -27,7 +27,7 @@ import type { BudgetStore } from '../../core/budgets/budget-store.js'
 import { openDatabase } from './database.js'
 import { createFileBudgets } from './file-budgets.js'
 import { createFileDigests } from './file-digests.js'
-import { systemClock } from '../../core/base/clock.js'
+import { systemClock, toWholeTime } from '../../core/base/clock.js'
 import { toFileStoreError } from './sqlite-error.js'
 import type { LeaseRow, SessionRow } from './session-row.js'
 import { type Statements, prepareStatements } from './file-statements.js'
@@ -57,7 +57,8 @@ export function fileStore(options: FileStoreOptions): SyncSessionStore {
     options,
     objectRule([], "an object with the folder: { dir: './sessions' }"),
   )
-  const { dir, sync = 'normal', now = () => systemClock.now() } = options
+  const { dir, sync = 'normal' } = options
+  const now = toWholeTime(options.now ?? (() => systemClock.now()))
   checkFileStoreOptions(dir, sync)
   const file = join(resolve(dir), 'sessions.db')
   let open: Statements | null = translateErrors(file, () => prepareStatements(openDatabase(file, sync)))

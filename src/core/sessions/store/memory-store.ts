@@ -2,7 +2,7 @@ import { optionsRule, expectArgument } from '../../base/expect-argument.js'
 import { createId } from '../../base/create-id.js'
 import { loadOnce } from '../../base/lazy-load.js'
 import type { BudgetStore } from '../../budgets/budget-store.js'
-import { systemClock } from '../../base/clock.js'
+import { systemClock, toWholeTime } from '../../base/clock.js'
 import type { InboxMessage } from './inbox.js'
 import { checkListOptions, compareListed, isListed } from './list-options.js'
 import { checkSessionId } from './session-id.js'
@@ -50,7 +50,7 @@ const getLastMessage = ({ inbox }: MemorySession): number => inbox.at(-1)?.messa
  */
 export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore {
   expectArgument('memoryStore(options)', options, optionsRule)
-  const { now = () => systemClock.now() } = options
+  const now = toWholeTime(options.now ?? (() => systemClock.now()))
   const sessions = new Map<string, MemorySession>()
   let budgets: BudgetStore | undefined
 
