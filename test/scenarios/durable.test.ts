@@ -196,7 +196,44 @@ test('two runs of one session at once: the second is refused with who holds it',
   expect((await first.result).state).toBe('COMPLETED')
 })
 
-test('an answer at a rest while another run holds the session ends the run, which goes on from its log', async () => {
+/** Three seconds pass, step by step: longer than a run waits for its session. */
+async function passSeconds({ clock }: Stage): Promise<void> {
+  for (let i = 0; i < 150; i += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- step by step
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.increment(20)
+  }
+}
+
+test.each([
+  ['at once', (near: SessionStore) => near],
+  ['later', (near: SessionStore) => distant(near)],
+])('an answer waits for the session while another run has it that is refused: a store that answers %s', async (_, toStore) => {
+  const near = memoryStore()
+  let onTaken = (): void => undefined
+  const acquire: typeof near.acquire = (...asked) => {
+    const lease = near.acquire(...asked)
+    onTaken()
+    return lease
+  }
+  const store = toStore({ ...near, acquire })
+  const done: string[] = []
+  const tools = [transfer(done)]
+  const play = await stage([{ toolCalls: [ask('a', 20)] }, { text: 'Paid.' }], { store, tools })
+  const first = play.agent.run('Pay.', { session: 's' })
+  await first.result
+  onTaken = () => {
+    onTaken = () => undefined
+    first.approve('a')
+  }
+  const second = again(play, store, { tools }).run('And?', { session: 's' })
+  await expect(second.result).rejects.toMatchObject({ code: 'unfinished_run' })
+  await passSeconds(play)
+  expect(await first.result).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
+  expect(done).toEqual(['20'])
+})
+
+test('an answer at a rest while another run keeps the session ends the run, which goes on from its log', async () => {
   const store = memoryStore()
   const done: string[] = []
   const tools = [transfer(done)]
@@ -205,6 +242,7 @@ test('an answer at a rest while another run holds the session ends the run, whic
   await first.result
   const other = store.acquire('s', { holder: 'run other', ttlMs: 60_000 })
   first.approve('a')
+  await passSeconds(play)
   expect(await first.result).toMatchObject({
     state: 'ERROR',
     reason: 'store_error',

@@ -1,7 +1,9 @@
-import { type Clock, readElapsed, unrefTimer } from '../../base/clock.js'
+import { type Clock, readElapsed, unrefTimer, wait } from '../../base/clock.js'
+import { getPlatform } from '../../base/platform.js'
 import { PerStore } from '../store/per-store.js'
 import type { InboxPosition } from '../store/inbox.js'
 import type { AcquireOptions, Lease, SessionStore } from '../store/store.js'
+import { StoreError } from '../store/store-error.js'
 import { leaseMs } from './heartbeat.js'
 
 /** When it is tried again to give back what could not be given back, in milliseconds: at first, and at most. */
@@ -147,4 +149,43 @@ export function acquireLease(
     .filter((under) => under !== undefined)
   if (left.length === 0) return store.acquire(sessionId, options)
   return Promise.all(left).then(() => store.acquire(sessionId, options))
+}
+
+/** How long a run waits before it asks for its session once more, in milliseconds; 0: until others have had their turn. */
+const pauses = [0, 20, 60, 140, 280, 500, 1000]
+
+/**
+ * The same for a run that goes on from its rest, at a record `head`. Another one may hold the session only for a moment: until it is
+ * refused because of this run, or has left a message. So the session is asked for a few times, unless the other one goes on in it.
+ */
+export function acquireLeaseAgain(
+  store: SessionStore,
+  sessionId: string,
+  options: AcquireOptions,
+  { clock, head }: { clock: Clock; head: number },
+): Lease | Promise<Lease> {
+  try {
+    const lease = acquireLease(store, sessionId, options)
+    return lease instanceof Promise ? lease.catch(retryWhileBusy) : lease
+  } catch (error) {
+    return retryWhileBusy(error)
+  }
+
+  async function retryWhileBusy(refusal: unknown): Promise<Lease> {
+    let last = refusal
+    /* oxlint-disable no-await-in-loop -- one try after the other */
+    for (const ms of pauses) {
+      if (!(last instanceof StoreError && last.code === 'session_busy')) break
+      await (ms === 0 ? new Promise<void>((resolve) => getPlatform().runNextTurn(resolve)) : wait(clock, ms))
+      const listed = await store.get(sessionId)
+      if (listed !== null && listed.head > head) break
+      try {
+        return await acquireLease(store, sessionId, options)
+      } catch (error) {
+        last = error
+      }
+    }
+    /* oxlint-enable no-await-in-loop */
+    throw last
+  }
 }

@@ -11,7 +11,7 @@ import type { StoreError } from '../store/store-error.js'
 import { leaseMs } from './heartbeat.js'
 import { HeldLease } from './held-lease.js'
 import { CurrentFacts, type FirstFacts, noLogListener, type LogListener } from './session-facts.js'
-import { acquireLease } from './release-lease.js'
+import { acquireLeaseAgain } from './release-lease.js'
 import type { RecordContent } from './record-content.js'
 import { type RecordDraft, draftRecord, sealDraft } from './log-record.js'
 import { type FoldedRun, toMachineState, type FoldedSession } from '../fold-session.js'
@@ -314,7 +314,9 @@ export class SessionLog implements Journal {
     if (this.#acquiring) return this.#acquiring
     if (this.#lease.isHeld) return undefined
     try {
-      const lease = acquireLease(this.store, this.sessionId, { holder: this.#holder, ttlMs: leaseMs })
+      const asked = { holder: this.#holder, ttlMs: leaseMs }
+      const of = { clock: this.#clock, head: this.#last.seq }
+      const lease = acquireLeaseAgain(this.store, this.sessionId, asked, of)
       const taken =
         lease instanceof Promise ? lease.then((given) => this.#acceptLease(given)) : this.#acceptLease(lease)
       if (taken) this.#acquiring = this.#failOnError(taken, () => (this.#acquiring = undefined))
