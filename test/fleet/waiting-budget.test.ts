@@ -334,4 +334,38 @@ describe('runs that wait for a budget', () => {
     expect(await drive()).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
     expect(asked).toHaveLength(1)
   })
+
+  it('wait as long as the budget says where their session has the time of a host that is ahead', async () => {
+    const { hosts, asked, begin } = open()
+    const [first, second] = [begin(20 * minute), begin()]
+    await (await second.budget.reserve({ tokens: 1500 })).settle({ tokens: 1500 })
+    let isAsked = false
+    const model = {
+      provider: 'own',
+      model: 'm',
+      request: () => {
+        isAsked = true
+        return new Promise<never>(() => undefined)
+      },
+    }
+    const { clock, store } = first.host
+    void createAgent({ model, store, clock }).run('Go.', { session: 's' })
+    await hosts.settleUntil(() => isAsked)
+    first.host.kill()
+    await hosts.pass(minute)
+    const drive = async () => {
+      const driven = runSession(second.agent, { session: 's' })
+      let isOver = false
+      void driven.finally(() => (isOver = true))
+      await hosts.settleUntil(() => isOver)
+      return driven
+    }
+    const wakeMs = nextHour - start - minute
+    expect(await drive()).toMatchObject({ state: 'PAUSED', reason: 'shared_budget', wakeMs })
+    await hosts.pass(wakeMs - minute)
+    expect(await drive()).toMatchObject({ state: 'PAUSED', wakeMs: minute })
+    await hosts.pass(minute)
+    expect(await drive()).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
+    expect(asked).toHaveLength(1)
+  })
 })

@@ -119,7 +119,7 @@ export class BudgetHold {
       this.#held = await reserveInAll(budgets, getAmount, abort.signal)
     } catch (error) {
       abort.throwIfAborted()
-      throw toOverBudgetError(error, asked, runtime.clock.now())
+      throw toOverBudgetError(error, asked, runtime.time.now())
     }
   }
 
@@ -169,7 +169,7 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
   const code = error.code === 'budget_exceeded' ? 'shared_budget' : `shared_${error.code}`
   return new OverBudgetError(
     { kind: 'fatal', code: code.replace(/^shared_unknown/, 'shared_budget_unknown'), message },
-    // The budget has a clock of its own.
+    // The budget has a clock of its own, and the run sleeps by the time of its session.
     { budget, ...(error.waitMs !== null && { wakeAt: now + error.waitMs }) },
   )
 }
