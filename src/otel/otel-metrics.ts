@@ -20,6 +20,7 @@ const callBoundaries = [1, 2, 4, 8, 16, 32, 64, 128]
 export class Metrics {
   readonly #requestDuration: Histogram
   readonly #firstChunk: Histogram
+  readonly #wait: Histogram
   readonly #tokens: Record<keyof NonNullable<SemconvNames['tokens']>, Counter> | null
   readonly #tokenUsage: Histogram | null
   readonly #agent: {
@@ -42,6 +43,10 @@ export class Metrics {
     this.#firstChunk = meter.createHistogram(names.timeToFirstChunk, {
       ...inSeconds,
       description: 'How long the first piece of a streamed answer took.',
+    })
+    this.#wait = meter.createHistogram('statewright.limiter.wait.duration', {
+      ...inSeconds,
+      description: 'How long requests to models waited for a limiter, by limiter.',
     })
     const { tokens } = names
     const counter = (name: string, description: string): Counter =>
@@ -102,6 +107,10 @@ export class Metrics {
   recordRequest(durationS: number, firstChunkS: number | null, attributes: Attributes): void {
     this.#requestDuration.record(durationS, attributes)
     if (firstChunkS !== null) this.#firstChunk.record(firstChunkS, attributes)
+  }
+
+  recordWait(durationS: number, attributes: Attributes): void {
+    this.#wait.record(durationS, attributes)
   }
 
   recordUsage(usage: Usage, attributes: Attributes): void {

@@ -1,5 +1,5 @@
 import { type Attributes, type Context, type Span, SpanKind, trace } from '@opentelemetry/api'
-import type { StepCompleted } from '../../machines/agent/announcements.js'
+import type { EmittedEvent, StepCompleted } from '../../machines/agent/announcements.js'
 import { noUsage, type Usage } from '../../machines/agent/usage.js'
 import type { TelemetryRequestInfo } from '../core/telemetry/telemetry.js'
 import { formatInputMessages, formatOutputMessages, formatInstructions } from './span-content.js'
@@ -10,6 +10,7 @@ import { recordFailure } from './record-failure.js'
 
 type CompletedInference = Extract<StepCompleted, { stepType: 'inference' }>
 type HostedStep = Extract<StepCompleted, { stepType: 'hosted' }>
+type SlotWait = Extract<EmittedEvent, { type: 'waiting_for_slot' }>
 
 /** A model that is asked, or was, and what its span still waits for. */
 interface OpenRequest {
@@ -63,6 +64,14 @@ export class RequestSpans {
       'gen_ai.tool.name': name,
       'statewright.hosted_tool.outcome': outcome,
       'statewright.hosted_tool.duration': Math.max(0, completedAt - startedAt) / 1000,
+    })
+  }
+
+  /** A limiter does not let the request go yet. */
+  addWait({ limiter, ahead }: SlotWait): void {
+    this.#asked.at(-1)?.span.addEvent('statewright.waiting_for_slot', {
+      'statewright.waiting_for_slot.limiter': limiter,
+      'statewright.waiting_for_slot.ahead': ahead,
     })
   }
 
@@ -158,16 +167,32 @@ export class RequestSpans {
       ended['error.type'] = error
       recordFailure(span, completed?.error, captureContent)
     } else if (!isAccepted) ended['statewright.cancelled'] = true
+    const durationS = ((endedAt ?? readMonotonicMs()) - startedAt) / 1000
+    const waits = listWaits(request, durationS)
+    if (waits.length > 0)
+      ended['statewright.waiting_for_slot.duration'] = waits.reduce((sum, { seconds }) => sum + seconds, 0)
     span.setAttributes(ended)
     span.end(endedAt ?? undefined)
     if (this.#metrics === null) return
     const counted = toMetricAttributes(request, error)
-    this.#metrics.recordRequest(((endedAt ?? readMonotonicMs()) - startedAt) / 1000, firstChunkS, counted)
+    this.#metrics.recordRequest(durationS, firstChunkS, counted)
+    for (const { limiter, seconds } of waits) this.#metrics.recordWait(seconds, { limiter })
     if (usage !== null) this.#metrics.recordUsage(usage, counted)
   }
 }
 
 const noRequests: readonly OpenRequest[] = []
+
+/** How long a request waited for limiters. One that was stopped while it waited did so to its end. */
+function listWaits(
+  { sentAt, waits }: TelemetryRequestInfo,
+  durationS: number,
+): { limiter: string; seconds: number }[] {
+  return waits.map(({ limiter, since, until }) => {
+    const seconds = until === null ? durationS - (since - sentAt) / 1000 : (until - since) / 1000
+    return { limiter, seconds: Math.max(0, seconds) }
+  })
+}
 
 function renameSpan(asked: OpenRequest): void {
   const { span, shown } = asked

@@ -81,6 +81,10 @@ export class RunSpans implements RunTelemetry {
       if (announcement.callId === undefined) this.#requests.pay(announcement.step)
       return
     }
+    if (type === 'waiting_for_slot') {
+      this.#requests.addWait(announcement)
+      return
+    }
     if (type === 'step_completed' && announcement.stepType === 'inference') {
       this.#requests.complete(announcement)
       return

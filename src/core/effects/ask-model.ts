@@ -122,6 +122,7 @@ export async function askModel<Output>(
       runId: context.runId,
       onWaitForSlot: (wait) => {
         idle.hold(wait !== null)
+        if (sent !== null) noteWait(sent, wait, runtime.clock.now())
         if (wait !== null) runtime.emit({ type: 'waiting_for_slot', stepId: getStepId(context), ...wait })
       },
       ...(onToolCall && { onToolCallDelta: onToolCall }),
@@ -272,6 +273,7 @@ function toRequestInfo(
     model,
     endpoint: readEndpoint(endpoint),
     sentAt,
+    waits: [],
     firstChunkAt: null,
     response: null,
     responseId: null,
@@ -294,7 +296,13 @@ function switchModelInfo(
   given.usage = givenUp.spent
   const { fallback } = given
   const unknown = { firstChunkAt: null, response: null, responseId: null, failure: null, usage: null }
-  return { ...given, ...unknown, fallback: fallback + 1, provider, model, endpoint, sentAt }
+  return { ...given, ...unknown, fallback: fallback + 1, provider, model, endpoint, sentAt, waits: [] }
+}
+
+/** The request waits for a limiter, or, with null, waits no longer. */
+function noteWait({ waits }: TelemetryRequestInfo, wait: { limiter: string } | null, now: number): void {
+  if (wait !== null) waits.push({ limiter: wait.limiter, since: now, until: null })
+  else for (const one of waits) one.until ??= now
 }
 
 /**

@@ -109,6 +109,8 @@ export interface TelemetryRequestInfo {
   endpoint: { readonly host: string; readonly port: number } | null
   /** Milliseconds since the epoch. */
   readonly sentAt: number
+  /** Its waits for limiters (`createLimiter`), in milliseconds since the epoch; `until` is null while it waits. */
+  readonly waits: { readonly limiter: string; readonly since: number; until: number | null }[]
   firstChunkAt: number | null
   /** The whole answer, and what the provider calls it. */
   response: ModelResponse | null
