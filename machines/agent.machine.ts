@@ -116,6 +116,11 @@ export const agentMachine = setup({
                 id: 'retrieval',
                 src: 'retrieve',
                 onDone: { target: 'checkingLimits', actions: 'noteRetrieved' },
+                onError: {
+                  guard: 'isRefusedByBudget',
+                  target: '#agent.BUDGET_EXCEEDED',
+                  actions: 'noteFailure',
+                },
               },
             },
 

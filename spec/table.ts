@@ -29,7 +29,7 @@ fitted              |                   |                               | reques
 requesting          | done model        | isSound & hasText & has outputShields | screeningOutput | takeAnswer
 requesting          | done model        | isSound                       | answered        | takeAnswer
 requesting          | error model       | waitsForBudget                | PAUSED          | because
-requesting          | error model       | isRefusedByBudget             | BUDGET_EXCEEDED | because
+requesting, retrieving | error model, error retrieval | isRefusedByBudget | BUDGET_EXCEEDED | because
 requesting          | error model       | hasCost & !isOverflow & isSpent | BUDGET_EXCEEDED | because
 requesting          | error model       | mayRetry & isPausing          | PAUSED          | countAttempt, because paused
 requesting          | error model       | mayRetry                      | backingOff      | countAttempt

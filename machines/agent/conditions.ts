@@ -145,12 +145,14 @@ export const isStoppedByBudget = ({ context: { reason } }: ConditionScope): bool
 /** A shared budget is empty, and the run waits until there is some again. */
 export const waitsForBudget = ({ event }: ConditionScope): boolean => findBudgetWait(event) !== null
 
-export const isRefusedByBudget = (scope: ConditionScope): boolean =>
-  isBudgetCode(readModelFailure(scope)?.code)
-
-/** The limit of the run, or a budget that it shares, does not allow the request: nothing was sent. */
-const isBudgetCode = (code: string | undefined): boolean =>
-  code === 'token_budget' || code === 'shared_budget'
+/** The limit of the run, or a budget that it shares, does not allow the request, or the search of memory: nothing was sent. */
+export const isRefusedByBudget = ({ event }: ConditionScope): boolean => {
+  // Memory is searched by an actor of its own, whose failures no event of the machine's list has.
+  const isRequest = event.type === 'xstate.error.actor.model'
+  if (!isRequest && (event.type as string) !== 'xstate.error.actor.retrieval') return false
+  const { code } = (('error' in event ? event.error : null) as Partial<ModelActorError> | null) ?? {}
+  return code === 'token_budget' || code === 'shared_budget'
+}
 
 /**
  * A failed attempt can cost tokens, too: no other follows when they were the last. One that is too long has no other.

@@ -116,7 +116,9 @@ function formatEventLabel(event: AgentMachineEvent, context: AgentContext | null
       return `output of ${getCallName(event.callId, context)}`
     default:
       return (
-        eventWords[event.type] ?? describeEventType(event.type).replace('backOff done', 'the wait is over')
+        formatBudgetRefusal(event) ??
+        eventWords[event.type] ??
+        describeEventType(event.type).replace('backOff done', 'the wait is over')
       )
   }
 }
@@ -126,11 +128,18 @@ type FailureEvent = Extract<
   { type: 'xstate.error.actor.model' | 'xstate.error.actor.conclusion' }
 >
 
-const isFailure = (event: AgentMachineEvent): event is FailureEvent =>
-  event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
+/** A search of memory fails as a request does; no event of the machine's list has it. */
+const failureTypes: ReadonlySet<string> = new Set([
+  'xstate.error.actor.model',
+  'xstate.error.actor.conclusion',
+  'xstate.error.actor.retrieval',
+])
 
-/** A request that a shared budget did not pay for, which was not sent; null for any other failure. */
-function formatBudgetRefusal(event: FailureEvent): string | null {
+const isFailure = (event: AgentMachineEvent): event is FailureEvent => failureTypes.has(event.type)
+
+/** A request that a shared budget did not pay for, which was not sent; null for any other event. */
+function formatBudgetRefusal(event: AgentMachineEvent): string | null {
+  if (!isFailure(event)) return null
   const { code, budget } = event.error
   if (code !== 'shared_budget' || budget === undefined) return null
   const name = shorten(budget, 60)
@@ -167,7 +176,7 @@ function listFlags(
   if (calls.some(({ status }) => status === 'blocked')) flags.add('block')
   if (leads('RUNNING.judging.halting')) flags.add('halt')
   const isSpent = now.state === 'BUDGET_EXCEEDED' && then?.state !== 'BUDGET_EXCEEDED'
-  const isRefused = event !== null && isFailure(event) && formatBudgetRefusal(event) !== null
+  const isRefused = event !== null && formatBudgetRefusal(event) !== null
   if (isSpent || isRefused || (now.warnedOfBudget && then?.warnedOfBudget === false)) flags.add('budget')
   if (event?.type === 'RESUMED' || event?.type === 'RESUME') flags.add('resume')
   const isError = now.state === 'ERROR' && then?.state !== 'ERROR'

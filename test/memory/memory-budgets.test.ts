@@ -1,5 +1,5 @@
-import { createBudget } from '../../src/fleet/index.js'
-import { createAgent, memoryStore } from '../../src/index.js'
+import { createBudget, type SharedBudget } from '../../src/fleet/index.js'
+import { type AgentOptions, createAgent, memoryStore } from '../../src/index.js'
 import { memory } from '../../src/memory/memory.js'
 
 const documents = [
@@ -131,23 +131,61 @@ test.each([
   expect(() => memory({ embeddings: { client, model: 'own', ...more } as never })).toThrow(message)
 })
 
-test('a run whose search the budget cannot pay for ends before its request, and says which budget it is', async () => {
-  let requests = 0
+describe('a run whose search a budget cannot pay for', () => {
+  /** A model that must not be asked. */
   const model = {
     provider: 'own',
     model: 'own',
-    request: () => {
-      requests += 1
-      return Promise.reject(new Error('was asked'))
-    },
+    request: () => Promise.reject(new Error('The model is asked.')),
   }
   const { client } = clientOf()
-  const known = memory({
-    documents,
-    embeddings: { client, model: 'own', budgets: [budgetOf({ tokens: 5 })] },
+  const runOf = (found: NonNullable<AgentOptions['memory']>) =>
+    createAgent({ model, memory: found }).run('How much leave do I have?').result
+  const searchedWith = (budget: SharedBudget) =>
+    memory({ documents, embeddings: { client, model: 'own', budgets: [budget] } })
+
+  test.each(['end', 'wait'])('ends before its request, and says which budget it is: %s', async (onEmpty) => {
+    const budget = budgetOf({ tokens: 5, per: 'day', onEmpty })
+    expect(await runOf(searchedWith(budget))).toMatchObject({
+      state: 'BUDGET_EXCEEDED',
+      reason: 'shared_budget',
+      steps: 0,
+      error: {
+        code: 'shared_budget',
+        budget: 'app',
+        recoverable: true,
+        message: expect.stringContaining("The budget 'app' is used up"),
+      },
+    })
   })
-  const result = await createAgent({ model, memory: known }).run('How much leave do I have?').result
-  expect(result.state).toBe('ERROR')
-  expect(result.error?.message).toContain("The budget 'app' is used up")
-  expect(requests).toBe(0)
+
+  test('ends so, too, where a retriever of its own reserves', async () => {
+    const budget = budgetOf({ tokens: 5 })
+    const retrieve = async () => {
+      await (await budget.reserve({ tokens: 100 })).settle({ tokens: 100 })
+      return []
+    }
+    expect(await runOf({ retrieve })).toMatchObject({
+      state: 'BUDGET_EXCEEDED',
+      reason: 'shared_budget',
+      error: { budget: 'app' },
+    })
+  })
+
+  test('ends in ERROR where its price is not known', async () => {
+    const budget = createBudget({ id: 'usd', usd: 5, store: memoryStore() })
+    expect(await runOf(searchedWith(budget))).toMatchObject({
+      state: 'ERROR',
+      reason: 'shared_budget',
+      error: { code: 'shared_budget_unknown_price', budget: 'usd' },
+    })
+  })
+
+  test.each(['token_budget', 'shared_budget'])(
+    'is none of ours where a retriever fails with the code %s',
+    async (code) => {
+      const retrieve = () => Promise.reject(Object.assign(new Error('No.'), { code, budget: 'theirs' }))
+      expect(await runOf({ retrieve })).toMatchObject({ state: 'ERROR', reason: 'internal' })
+    },
+  )
 })

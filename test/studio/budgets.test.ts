@@ -57,3 +57,22 @@ test('a run that a shared budget stopped says which one, and what is spent of it
   expect(view.session.standing).toBe('ended')
   expect(list.days.flatMap(({ failures }) => Object.keys(failures))).toEqual(['shared_budget'])
 })
+
+test('a run whose search a shared budget stopped says the same', async () => {
+  const store = memoryStore()
+  const budget = createBudget({ id: 'tenant', tokens: 10, store })
+  const retrieve = async () => {
+    await budget.reserve({ tokens: 100 })
+    return []
+  }
+  const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }], { memory: { retrieve } })
+  await agent.run('Which colour?', { session: 's' }).result
+  const visitor = await visit({ store, agent })
+  const view = await visitor.get<SessionView>(paths.session('s'))
+  await close()
+  expect(view.verdict).toMatchObject({ state: 'BUDGET_EXCEEDED', reason: 'shared_budget' })
+  expect(view.rows.at(-1)).toMatchObject({
+    label: 'the shared budget tenant is used up',
+    flags: ['budget'],
+  })
+})

@@ -32,9 +32,9 @@ function toFailureReason(event: AgentMachineEvent): Reason {
   const isOfFitting = (event.type as string) === 'xstate.error.actor.fitting'
   const isOfModel = event.type === 'xstate.error.actor.model'
   if (kind === 'context_overflow' && (isOfModel || isOfFitting)) return 'context_overflow'
-  if (!isOfModel) return 'internal'
   // The budget could not be asked, or cannot be: the provider was not asked, either.
   if (budget !== undefined) return 'shared_budget'
+  if (!isOfModel) return 'internal'
   return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
 }
 

@@ -14,7 +14,7 @@ import { listRunBudgets } from '../live/run-budgets.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import type { PriceBook } from '../prices/price-book.js'
 import type { AskedModel } from './bill.js'
-import { OverBudgetError } from './over-budget-error.js'
+import { OverBudgetError, toBudgetCode } from './over-budget-error.js'
 
 /** The request that reserves. */
 export interface HoldScope {
@@ -166,9 +166,8 @@ function toOverBudgetError(error: unknown, budget: string, now: number): OverBud
   if (!(error instanceof BudgetError)) {
     return new OverBudgetError({ kind: 'transient', code: 'shared_budget_unavailable', message }, { budget })
   }
-  const code = error.code === 'budget_exceeded' ? 'shared_budget' : `shared_${error.code}`
   return new OverBudgetError(
-    { kind: 'fatal', code: code.replace(/^shared_unknown/, 'shared_budget_unknown'), message },
+    { kind: 'fatal', code: toBudgetCode(error), message },
     // The budget has a clock of its own, and the run sleeps by the time of its session.
     { budget, ...(error.waitMs !== null && { wakeAt: now + error.waitMs }) },
   )

@@ -1,4 +1,6 @@
-import type { ModelActorError, ModelFailure } from '../../../machines/agent/model-response.js'
+import { createModelFailure, type ModelActorError, type ModelFailure } from '../../../machines/agent/model-response.js'
+import { rememberThrown } from '../base/thrown-errors.js'
+import type { BudgetError } from '../budgets/budget-error.js'
 import { ModelError } from '../models/provider.js'
 
 /** A request that a budget does not allow, so that it is not sent. */
@@ -16,6 +18,18 @@ export class OverBudgetError extends ModelError {
     this.budget = budget
     this.wakeAt = wakeAt
   }
+}
+
+/** The code by which the machine knows what a budget said. */
+export const toBudgetCode = ({ code }: BudgetError): string =>
+  code === 'budget_exceeded' ? 'shared_budget' : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
+
+/** A search that a budget does not allow, as plain data. */
+export function toRefusedSearch(error: BudgetError): ModelActorError {
+  const { message, subject } = error
+  const failure = createModelFailure({ kind: 'fatal', code: toBudgetCode(error), message })
+  const refused = { ...failure, usage: null, jitter: 1, ...(subject !== undefined && { budget: subject }) }
+  return rememberThrown(refused, error)
 }
 
 /** The codes by which the machine knows that a budget refused a request. */

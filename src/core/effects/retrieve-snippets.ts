@@ -1,8 +1,10 @@
 import { getLastUserText, type RetrievedSnippet } from '../../../machines/agent/messages.js'
 import { getStepId } from '../../../machines/agent/step-id.js'
+import { BudgetError } from '../budgets/budget-error.js'
 import { parseSnippets } from '../memory/retriever.js'
 import type { EffectScope } from '../live/runtime.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { toRefusedSearch } from './over-budget-error.js'
 
 /** Searches memory for the last user message. */
 export async function retrieveSnippets(
@@ -20,8 +22,12 @@ export async function retrieveSnippets(
   signal.throwIfAborted()
   const { memory } = parts
   const { telemetry } = runtime
-  const found = telemetry
-    ? telemetry.around({ type: 'memory_retrieval' }, () => memory.retrieve(query, { signal }))
-    : memory.retrieve(query, { signal })
-  return parseSnippets(await found)
+  try {
+    const found = telemetry
+      ? telemetry.around({ type: 'memory_retrieval' }, () => memory.retrieve(query, { signal }))
+      : memory.retrieve(query, { signal })
+    return parseSnippets(await found)
+  } catch (error) {
+    throw error instanceof BudgetError ? toRefusedSearch(error) : error
+  }
 }

@@ -217,6 +217,9 @@ const actors: Events = {
   'input shield failed': stampEvent(createErrorActorEvent('inputShields', brokenActor)),
   retrieved: stampEvent(createDoneActorEvent('retrieval', [{ source: 'handbook', text: 'What it says.' }])),
   'retrieval failed': stampEvent(createErrorActorEvent('retrieval', brokenActor)),
+  'retrieval refused by a shared budget': stampEvent(
+    createErrorActorEvent('retrieval', { ...createFailure('fatal', 'shared_budget'), budget: 'tenant' }),
+  ),
   'all of it fits': stampEvent(createDoneActorEvent('fitting', createFitOutput(null))),
   fitted: stampEvent(
     createDoneActorEvent('fitting', createFitOutput({ head: 1, from: 2, note: 'One message was left out.' })),

@@ -343,9 +343,9 @@ function getWaitMs({ setup, attempt, rateLimits }: Run, { kind, retryAfterMs, ji
 function findFailureReason(actor: string, error: Json): string {
   const { kind, budget } = error ?? {}
   if (actor === 'error fitting' && kind === 'context_overflow') return kind
-  if (actor !== 'error model') return 'internal'
-  if (kind === 'context_overflow') return kind
+  if (actor === 'error model' && kind === 'context_overflow') return kind
   if (budget !== undefined) return 'shared_budget'
+  if (actor !== 'error model') return 'internal'
   return kind === 'incomplete' ? 'incomplete_response' : 'provider_error'
 }
 
