@@ -25,8 +25,7 @@ async function answer(manual: ManualModel): Promise<void> {
   manual.pending.answer({ text: 'Done.' })
 }
 
-const waitsOf = async (recorded: Recorded) =>
-  (await recorded.metrics())['statewright.limiter.wait.duration']
+const waitsOf = async (recorded: Recorded) => (await recorded.metrics())['statewright.limiter.wait.duration']
 
 test('a request that waits for a limiter has an event, its time, and a metric by the limiter', async () => {
   const { manual, recorded, runs } = await open()

@@ -284,12 +284,14 @@ describe('every transition, on the live agent', () => {
     expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 4 })
   })
 
-  test('19. with with retrieval: start → RUNNING.preparing.retrieving', async () => {
+  test('19. with with retrieval: retrieval refused by a shared budget → BUDGET_EXCEEDED (done)', async () => {
     const steps = [
       // start
       { event: {"type":"xstate.init","input":inputs['with retrieval']}, state: {"value":{"RUNNING":{"preparing":"retrieving"}},"status":"active"} },
+      // retrieval refused by a shared budget
+      { event: {"type":"xstate.error.actor.retrieval","error":{"status":null,"retryAfterMs":null,"partialText":"","usage":null,"kind":"fatal","code":"shared_budget","message":"It failed: shared_budget.","jitter":1,"budget":"tenant"},"actorId":"retrieval","now":1000}, state: {"value":"BUDGET_EXCEEDED","status":"done"} },
     ]
-    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 1 })
+    expect(await replay({ steps }, agentHarness(steps))).toEqual({ ok: true, steps: 2 })
   })
 
   test('20. with summing up, nearly spent: pause, all of it fits, …, steer, resumed in time, cancel → CANCELLED (done)', async () => {

@@ -321,7 +321,9 @@ describe('a clock that tells parts of milliseconds', () => {
     }
     const now = () => timers.now() + ofStore
     const store =
-      kind === 'memory' ? memoryStore({ now }) : fileStore({ dir: mkdtempSync(join(tmpdir(), 'parts-')), now })
+      kind === 'memory'
+        ? memoryStore({ now })
+        : fileStore({ dir: mkdtempSync(join(tmpdir(), 'parts-')), now })
     const begin = () => {
       const model = new ManualModel()
       const nap = tool('nap', () => sleepUntil(start + hour))

@@ -208,30 +208,33 @@ async function passSeconds({ clock }: Stage): Promise<void> {
 test.each([
   ['at once', (near: SessionStore) => near],
   ['later', (near: SessionStore) => distant(near)],
-])('an answer waits for the session while another run has it that is refused: a store that answers %s', async (_, toStore) => {
-  const near = memoryStore()
-  let onTaken = (): void => undefined
-  const acquire: typeof near.acquire = (...asked) => {
-    const lease = near.acquire(...asked)
-    onTaken()
-    return lease
-  }
-  const store = toStore({ ...near, acquire })
-  const done: string[] = []
-  const tools = [transfer(done)]
-  const play = await stage([{ toolCalls: [ask('a', 20)] }, { text: 'Paid.' }], { store, tools })
-  const first = play.agent.run('Pay.', { session: 's' })
-  await first.result
-  onTaken = () => {
-    onTaken = () => undefined
-    first.approve('a')
-  }
-  const second = again(play, store, { tools }).run('And?', { session: 's' })
-  await expect(second.result).rejects.toMatchObject({ code: 'unfinished_run' })
-  await passSeconds(play)
-  expect(await first.result).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
-  expect(done).toEqual(['20'])
-})
+])(
+  'an answer waits for the session while another run has it that is refused: a store that answers %s',
+  async (_, toStore) => {
+    const near = memoryStore()
+    let onTaken = (): void => undefined
+    const acquire: typeof near.acquire = (...asked) => {
+      const lease = near.acquire(...asked)
+      onTaken()
+      return lease
+    }
+    const store = toStore({ ...near, acquire })
+    const done: string[] = []
+    const tools = [transfer(done)]
+    const play = await stage([{ toolCalls: [ask('a', 20)] }, { text: 'Paid.' }], { store, tools })
+    const first = play.agent.run('Pay.', { session: 's' })
+    await first.result
+    onTaken = () => {
+      onTaken = () => undefined
+      first.approve('a')
+    }
+    const second = again(play, store, { tools }).run('And?', { session: 's' })
+    await expect(second.result).rejects.toMatchObject({ code: 'unfinished_run' })
+    await passSeconds(play)
+    expect(await first.result).toMatchObject({ state: 'COMPLETED', output: 'Paid.' })
+    expect(done).toEqual(['20'])
+  },
+)
 
 test('an answer at a rest while another run keeps the session ends the run, which goes on from its log', async () => {
   const store = memoryStore()

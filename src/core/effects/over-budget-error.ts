@@ -1,4 +1,8 @@
-import { createModelFailure, type ModelActorError, type ModelFailure } from '../../../machines/agent/model-response.js'
+import {
+  createModelFailure,
+  type ModelActorError,
+  type ModelFailure,
+} from '../../../machines/agent/model-response.js'
 import { rememberThrown } from '../base/thrown-errors.js'
 import type { BudgetError } from '../budgets/budget-error.js'
 import { ModelError } from '../models/provider.js'
@@ -22,7 +26,9 @@ export class OverBudgetError extends ModelError {
 
 /** The code by which the machine knows what a budget said. */
 export const toBudgetCode = ({ code }: BudgetError): string =>
-  code === 'budget_exceeded' ? 'shared_budget' : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
+  code === 'budget_exceeded'
+    ? 'shared_budget'
+    : `shared_${code}`.replace(/^shared_unknown/, 'shared_budget_unknown')
 
 /** A search that a budget does not allow, as plain data. */
 export function toRefusedSearch(error: BudgetError): ModelActorError {

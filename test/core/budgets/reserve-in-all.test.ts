@@ -65,9 +65,13 @@ it('many that reserve at once in several budgets take no more than there is, all
         if (ids.some((id) => tokens > limits[id])) expect(outcomes[i]).toBe('refused')
       })
       expect(overdrawn).toEqual([])
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
       for (const budget of Object.values(budgets))
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
-        expect(await budget.status()).toMatchObject({ live: 0, reserved: { tokens: 0 }, spent: { tokens: 0 } })
+        expect(await budget.status()).toMatchObject({
+          live: 0,
+          reserved: { tokens: 0 },
+          spent: { tokens: 0 },
+        })
     }),
     { numRuns: 40 },
   )
