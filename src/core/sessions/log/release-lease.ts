@@ -161,9 +161,9 @@ const pauses = [0, 20, 60, 140, 280, 500, 1000]
 export function acquireLeaseAgain(
   store: SessionStore,
   sessionId: string,
-  options: AcquireOptions,
-  { clock, head }: { clock: Clock; head: number },
+  { holder, clock, head }: { holder: string; clock: Clock; head: number },
 ): Lease | Promise<Lease> {
+  const options = { holder, ttlMs: leaseMs }
   try {
     const lease = acquireLease(store, sessionId, options)
     return lease instanceof Promise ? lease.catch(retryWhileBusy) : lease

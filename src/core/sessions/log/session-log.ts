@@ -8,7 +8,6 @@ import { listClientIds } from '../inbox/queued-message.js'
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from '../store/store.js'
 import { takenOverError, toStoreError } from '../store/store-refusals.js'
 import type { StoreError } from '../store/store-error.js'
-import { leaseMs } from './heartbeat.js'
 import { HeldLease } from './held-lease.js'
 import { CurrentFacts, type FirstFacts, noLogListener, type LogListener } from './session-facts.js'
 import { acquireLeaseAgain } from './release-lease.js'
@@ -314,9 +313,8 @@ export class SessionLog implements Journal {
     if (this.#acquiring) return this.#acquiring
     if (this.#lease.isHeld) return undefined
     try {
-      const asked = { holder: this.#holder, ttlMs: leaseMs }
-      const of = { clock: this.#clock, head: this.#last.seq }
-      const lease = acquireLeaseAgain(this.store, this.sessionId, asked, of)
+      const by = { holder: this.#holder, clock: this.#clock, head: this.#last.seq }
+      const lease = acquireLeaseAgain(this.store, this.sessionId, by)
       const taken =
         lease instanceof Promise ? lease.then((given) => this.#acceptLease(given)) : this.#acceptLease(lease)
       if (taken) this.#acquiring = this.#failOnError(taken, () => (this.#acquiring = undefined))
