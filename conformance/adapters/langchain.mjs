@@ -51,9 +51,8 @@ function converse(given, from) {
     let interrupts = []
     try {
       const timeout = limits.deadlineMs && { timeout: limits.deadlineMs }
-      const config = { ...(isDocumented && at), ...timeout, signal, streamMode: ['messages', 'values'] }
-      for await (const [mode, value] of await agent.stream(input, config))
-        if (mode === 'values') state = value
+      const asked = { ...(isDocumented && at), ...timeout, signal, streamMode: ['messages', 'values'] }
+      for await (const [mode, value] of await agent.stream(input, asked)) if (mode === 'values') state = value
     } catch (thrown) {
       error = thrown
     }
