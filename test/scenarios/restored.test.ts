@@ -237,6 +237,9 @@ test('a call of a sub-agent that was under way is not begun again where there is
   createActor(agent.machine, { snapshot }).start()
   await settled()
   expect(textOf(model.pending?.request.messages[2])).toContain('outcome is unknown')
+  // A request that waits for its answer keeps the process for two minutes.
+  model.pending?.answer({ text: 'Done.' })
+  await settled()
 })
 
 test('an actor that is begun without input is refused', () => {
