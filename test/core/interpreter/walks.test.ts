@@ -10,7 +10,7 @@ import { longTest } from '../../support/extent.js'
 
 /** `npm run test:interpreter` takes a million events; `npm test` takes a sample of them. */
 const isWhole = process.env.STATEWRIGHT_INTERPRETER === 'all'
-const macrosteps = isWhole ? 1_000_000 : 3_000
+const macrosteps = isWhole ? 1_000_000 : 5_000
 const mutantsApart = isWhole ? 1 : 47
 
 jest.setTimeout(1_200_000)
