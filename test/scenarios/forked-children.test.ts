@@ -1,4 +1,5 @@
 import { createAgent, memoryStore, type Run } from '../../src/index.js'
+import { sealDraft } from '../../src/core/sessions/log/log-record.js'
 import { call, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 
@@ -96,6 +97,23 @@ test('an approval that the sub-agent has not read yet is asked for again in such
   expect(paid).toEqual([])
   for (const one of [run, fork, plain]) one.cancel()
   await Promise.all([run.result, fork.result, plain.result])
+})
+
+test('a sub-agent that wrote its question a moment after the run that waits for it is asked in a fork, too', async () => {
+  const { store, agent } = await asking()
+  const child = store.list({ children: true }).find(({ id }) => id !== 's')?.id ?? ''
+  const records = store.read(child)
+  store.delete(child)
+  const lease = store.acquire(child, { holder: 'the test', ttlMs: 1_000 })
+  store.append(
+    lease,
+    records.map(({ seq, at, type, data }) => sealDraft({ seq, at: at + 60_000, type, data })),
+  )
+  store.release(lease)
+  const fork = (await agent.resume(await agent.fork('s'))) as Run
+  expect((await fork.result).pending).toMatchObject([{ name: 'pay', needs: 'approval' }])
+  fork.cancel()
+  await fork.result
 })
 
 test('a fork whose sub-agent has no log any more is refused, and leaves nothing', async () => {

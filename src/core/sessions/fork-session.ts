@@ -124,7 +124,8 @@ function isWaitingForChild({ questions, result, started }: BatchCall): boolean {
 
 /**
  * Where the sub-agent of a call stood when it asked what the call waits for: at the last such record that is not later than
- * `at`, in milliseconds since the epoch.
+ * `at`, in milliseconds since the epoch, or else at the first one: a sub-agent may write it a moment after the run that waits
+ * for it has written its own.
  * @throws {UsageError} `nothing_to_resume` where its log has no such record
  */
 async function readSessionAtQuestion(
@@ -144,7 +145,7 @@ async function readSessionAtQuestion(
     const isResting = child !== undefined && isRestState(child.state)
     if (
       isResting &&
-      record.at <= at &&
+      (record.at <= at || found === null) &&
       listAnswerableCalls(child).map(getQuestionKey).toSorted().join() === wanted
     )
       found = { ...folded }
