@@ -344,7 +344,7 @@ export const recordRows: readonly Row[] = [
       const data = await createSessionData((await kept(25)).store, 's')
       const { rows } = data.session
       // Turns that differ, so that the search for repeats finds none.
-      const many = Array.from({ length: n }, (_, i) => ({ ...(rows[i % rows.length] ?? {}), label: `${i}` }))
+      const many = Array.from({ length: n }, (_, i) => ({ ...rows[i % rows.length], label: `${i}` }))
       return { ...data, session: { ...data.session, rows: many as typeof rows } }
     },
     run: drawFilm,
