@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { get } from 'node:http'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import Database from 'libsql'
 import pg from 'pg'
 import { z } from 'zod'
@@ -137,7 +138,6 @@ async function measureStart({ url, count, keeps }) {
   const find = async (query) =>
     JSON.parse((await ask(`${base}/api/sessions?${new URLSearchParams(query)}`, cookie)).body)
   const first = await measure(() => find({}))
-  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
   // The page asks for its list once a second at most.
   const waitUntil = (isSo) =>
     measure(async () => {

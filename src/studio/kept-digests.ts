@@ -69,7 +69,7 @@ export class KeptDigests {
     return found
   }
 
-  /** Keeps what was read in a log. A damaged one is looked at again by each studio: somebody may mend it. */
+  /** Keeps what was read in a log. Each studio reads a damaged one again: it may have been restored from a backup. */
   async keep({ id, head, createdAt }: LogPlace, { facts, told }: ReadLog): Promise<void> {
     if (told.problem !== null) return
     this.#due.push({ sessionId: id, head, createdAt, data: JSON.stringify({ version, facts, told }) })

@@ -213,7 +213,7 @@ test.each(runsAll ? runnable : sampledRows(runnable.filter((example) => !isLong(
   async (example) => {
     const { place, code } = example
     const file = join(folder, `${place.replaceAll(/\W/g, '-')}.ts`)
-    // Somebody else may have that port.
+    // Another process may listen at that port.
     const program = moduleOf(example, imports, world).replaceAll(/\bport: \d+/g, 'port: 0')
     const said: string[] = []
     const shows = (expected: string, ...what: unknown[]): void => {
