@@ -3,7 +3,6 @@ import type { DigestTable, LogDigest } from '../core/sessions/store/log-digests.
 import type { ListedSession } from '../core/sessions/store/store.js'
 import type { LogFacts } from './log-facts.js'
 import type { SessionRow } from './protocol.js'
-import { toShownText } from './shown-values.js'
 
 /** The part of a row that comes from the log. */
 export type LogSummary = Pick<
@@ -31,7 +30,7 @@ const digestSchema = z.object({
     state: z.string().nullable(),
     reason: z.string().nullable(),
     wakeAt: z.number().nullable(),
-    title: z.string().transform((title) => toShownText(title, 200)),
+    title: z.string(),
     steps: z.number().nullable(),
     tokens: z.number(),
     cost: z.number().nullable(),

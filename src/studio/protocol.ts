@@ -40,6 +40,8 @@ export interface SessionsView {
   /** How many the store has, as far as it has been listed, and how many of them are still to be listed or read for a search. */
   known: number
   unread: number
+  /** Whether all have been listed: until then, counts are of a part. */
+  isWhole: boolean
   /** The values to filter by, with how many of the found sessions have each; the most frequent. */
   facets: Partial<Record<QueryKey, [value: string, count: number][]>>
   /** What the found sessions did by day, the oldest first. */

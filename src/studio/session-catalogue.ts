@@ -1,3 +1,4 @@
+import type { AgentState } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/event-loop.js'
 import { type Facet, FacetCounts } from './facet-counts.js'
@@ -15,18 +16,31 @@ import {
   sessionStandings,
 } from './session-query.js'
 
-/** Up to so many sessions, a refresh lists them all. */
-const maxListed = 3_000
-/** A larger store is listed whole every so many milliseconds, to find what is gone or has another title. */
-const sweepMs = 60_000
-/** How long a request waits for a large store. */
+/** How many sessions of each kind are listed before all others: more than a page shows. A store that has no more is small. */
+const firstListed = 200
+/** Those that stand before the others: they have an end to come. */
+const openStates: readonly AgentState[][] = [
+  ['WAITING_FOR_INPUT'],
+  ['PAUSED'],
+  ['RUNNING', 'WAITING_FOR_TOOL'],
+]
+/** How many are listed at once afterwards; requests come in between. */
+const pageSize = 500
+/**
+ * To find what is gone or has another title, a store is listed whole. A small one each time; another when so many times as long has
+ * passed as that takes, and at the latest after so many milliseconds.
+ */
+const [sweepRest, longestRestMs] = [20, 60_000]
+/** How long a write may need until it is listed, while later ones are. */
+const overlapMs = 2_000
+/** How long a request waits for a store that is not small. */
 const patienceMs = 150
 /** More changes at once are told as one. */
 const maxTold = 200
+/** Of up to so many sessions, what was read in a log is told by itself. */
+const maxToldSingly = 3_000
 /** How long logs are read in the background before requests may come in between, and how often that is told. */
 const [readingStretchMs, tellingMs] = [40, 1_000]
-/** How many sessions are listed at once: few at first, which the page shows meanwhile. */
-const [firstPageSize, pageSize] = [500, 2_000]
 /** The most sessions in one response. */
 const maxRows = 500
 const maxDays = 30
@@ -60,8 +74,11 @@ export class SessionCatalogue {
   readonly #facets = new FacetCounts()
   readonly #orders = new Map<SessionSort, { entries: Entry[]; isSorted: boolean }>()
   #newest = 0
-  #sweptAt = -Infinity
+  /** When the store is to be listed whole again. */
+  #sweepAt = -Infinity
   #isWhole = false
+  /** Lists what a page shows first; whether there may be more. */
+  #beginning: Promise<boolean> | undefined
   #refreshing: Promise<void> | undefined
 
   constructor(library: SessionLibrary) {
@@ -98,19 +115,26 @@ export class SessionCatalogue {
   /** The same, but of a large store what it has not told in a moment follows later. */
   async refreshSoon(readingMs: number): Promise<void> {
     const refreshed = this.refresh(readingMs)
-    if (this.#isWhole && this.#entries.size <= maxListed) return refreshed
+    if (this.#isWhole && this.#entries.size <= firstListed) return refreshed
     let timer: ReturnType<typeof setTimeout> | undefined
     const patience = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, patienceMs)
     })
-    await Promise.race([refreshed, patience]).finally(() => clearTimeout(timer))
+    const enough = this.#isWhole
+      ? patience
+      : this.#beginning?.then((isMore) => (isMore ? undefined : patience))
+    await Promise.race([refreshed, enough]).finally(() => clearTimeout(timer))
   }
 
   async #refresh(readingMs: number): Promise<void> {
-    const isSweep = this.#entries.size <= maxListed || performance.now() - this.#sweptAt > sweepMs
+    const isSweep = this.#entries.size <= firstListed || performance.now() > this.#sweepAt
     const changed = new Map<string, SessionRow>()
     const note = (row: SessionRow): void => {
       if (this.#put(row)) changed.set(row.id, row)
+    }
+    if (!this.#isWhole) {
+      this.#beginning = this.#listBeginning(note)
+      await this.#beginning
     }
     const gone = isSweep ? await this.#sweep(note) : await this.#listNews(note)
     for (const id of gone) this.#remove(id)
@@ -133,24 +157,42 @@ export class SessionCatalogue {
     this.onChange(isMuch ? { changed: [], gone: [], isMore: true } : { changed, gone, isMore: false })
   }
 
+  /** Lists those that stand first, and those that were written last. */
+  async #listBeginning(note: (row: SessionRow) => void): Promise<boolean> {
+    let isMore = false
+    for (const state of [...openStates, undefined]) {
+      // oxlint-disable-next-line no-await-in-loop -- the store is read by one at a time
+      const rows = await this.library.listPage({ state, children: false, limit: firstListed })
+      for (const row of rows) note(row)
+      isMore ||= rows.length === firstListed
+    }
+    return isMore
+  }
+
   /** Lists the whole store, page by page; returns those that are gone. */
   async #sweep(note: (row: SessionRow) => void): Promise<string[]> {
+    const began = performance.now()
     const before = new Set(this.#entries.keys())
+    let toldAt = began
     let after: { updatedAt: number; id: string } | undefined
-    for (let limit = firstPageSize; ; limit = pageSize) {
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- yields to requests
+      await yieldToEventLoop()
       // oxlint-disable-next-line no-await-in-loop -- one page after the other
-      const page = await this.library.listPage({ limit, ...(after && { after }) })
+      const page = await this.library.listPage({ limit: pageSize, ...(after && { after }) })
       for (const row of page) {
         before.delete(row.id)
         note(row)
       }
       const last = page.at(-1)
-      if (page.length < limit || last === undefined) break
+      if (page.length < pageSize || last === undefined) break
       after = { updatedAt: last.updatedAt, id: last.id }
-      // oxlint-disable-next-line no-await-in-loop -- yields to requests
-      await yieldToEventLoop()
+      if (this.#isWhole || performance.now() - toldAt < tellingMs) continue
+      toldAt = performance.now()
+      this.onChange({ changed: [], gone: [], isMore: true })
     }
-    this.#sweptAt = performance.now()
+    const ended = performance.now()
+    this.#sweepAt = ended + Math.min(longestRestMs, sweepRest * (ended - began))
     this.#isWhole = true
     // What was written during the sweep may have moved to a page that was read already.
     const gone: string[] = []
@@ -165,7 +207,7 @@ export class SessionCatalogue {
 
   /** Lists what was written since, and looks at those at work, whose holder may be gone without a word. */
   async #listNews(note: (row: SessionRow) => void): Promise<string[]> {
-    for (const row of await this.library.listPage({ since: this.#newest })) note(row)
+    for (const row of await this.library.listPage({ since: this.#newest - overlapMs })) note(row)
     const gone: string[] = []
     for (const { row } of this.#entries.values()) {
       if (row.holder === null && !row.isAttached) continue
@@ -227,7 +269,7 @@ export class SessionCatalogue {
     const due = [...this.#entries.values()]
       .filter(({ isUnread }) => isUnread)
       .sort((a, b) => b.updatedAt - a.updatedAt)
-    const isSmall = this.#entries.size <= maxListed
+    const isSmall = this.#entries.size <= maxToldSingly
     // A long log waits for requests, too, and is read to its end.
     const goOn = async (): Promise<boolean> => {
       if (!(await rest())) await yieldToEventLoop()
@@ -277,6 +319,7 @@ export class SessionCatalogue {
       counts,
       known: this.known,
       unread: this.unread,
+      isWhole: this.#isWhole,
       facets: this.#facets.count(found),
       days: countDays(found),
     }

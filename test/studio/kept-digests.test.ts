@@ -153,6 +153,24 @@ it('keeps nothing that shields withhold, or that is redacted', async () => {
   for (let from = 8; from + 8 <= key.length; from += 1) expect(text).not.toContain(key.slice(from, from + 8))
 })
 
+it('scrubs a title that is kept, where only the log has one', async () => {
+  const key = `sk-proj-${'a1B2c3D4'.repeat(5)}`
+  await play('s', 'Which colour is the sky?', [{ text: 'Blue.' }])
+  const records = await store.read('s')
+  const lease = await store.acquire('opened', { holder: 'an older version', ttlMs: 600_000 })
+  await store.append(lease, records.slice(0, 2))
+  await store.release(lease)
+  await readAll(shown())
+  const table = (await openDigests(store)) as DigestTable
+  const [digest] = await table.read(['opened'])
+  if (!digest) throw new Error('Nothing is kept.')
+  const kept = JSON.parse(digest.data) as { told: object }
+  const data = JSON.stringify({ ...kept, told: { ...kept.told, title: `The key ${key}` } })
+  await table.put([{ ...digest, data }])
+  const row = find(await start(unreadable())).sessions.find(({ id }) => id === 'opened')
+  expect(row).toMatchObject({ title: 'The key [redacted]' })
+})
+
 it('is kept by a studio that is open, also with the store of its agent, and only beside the logs', async () => {
   const { agent, close } = await rehearsedAgent(store, [{ text: 'Blue.' }])
   await agent.run('Which colour is the sky?', { session: 's' }).result

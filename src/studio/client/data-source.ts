@@ -103,6 +103,7 @@ export function createFileSource(island: { textContent: string | null } | null):
         counts: {},
         known: 1,
         unread: 0,
+        isWhole: true,
         facets: {},
         days: [],
         budgets: [],

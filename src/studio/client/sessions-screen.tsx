@@ -124,11 +124,9 @@ export function SessionsScreen({ source, query, onProblem }: ScreenProps & { que
   )
 }
 
-function describeCount({ total, known, unread }: SessionsView, q: string): string {
-  const all =
-    q.trim() === ''
-      ? formatCount(total, 'session')
-      : `${formatNumber(total)} of ${formatCount(known, 'session')}`
+function describeCount({ total, known, unread, isWhole }: SessionsView, q: string): string {
+  const count = formatCount(q.trim() === '' ? total : known, 'session') + (isWhole ? '' : ' listed so far')
+  const all = q.trim() === '' ? count : `${formatNumber(total)} of ${count}`
   return q.trim() !== '' && unread > 0 ? `${all}, and ${formatNumber(unread)} are still being read` : all
 }
 
