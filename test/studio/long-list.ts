@@ -49,12 +49,12 @@ export function describeLongList(name: string, open: () => SessionStore): void {
     it('shows in its very first page those that wait, whenever they were written, and says that it is a part', async () => {
       const store = open()
       await fill(store)
-      const { opened, open: goOn } = latch()
+      const rest = latch()
       // The rest takes as long as it likes.
       const slow: SessionStore = {
         ...store,
         list: async (options) => {
-          if (options?.children !== false) await opened
+          if (options?.children !== false) await rest.opened
           return store.list(options)
         },
       }
@@ -68,7 +68,7 @@ export function describeLongList(name: string, open: () => SessionStore): void {
         standing: 'waiting',
         tokens: expect.any(Number),
       })
-      goOn()
+      rest.open()
       const whole = await findUntil(visitor, ({ isWhole }) => isWhole)
       expect(whole).toMatchObject({ total: count + 1, counts: { waiting: 1, ended: count } })
       expect(whole.sessions[0]).toMatchObject({ id: 'waits' })
