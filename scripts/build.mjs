@@ -157,7 +157,8 @@ const page = {
   legalComments: 'none',
   drop: ['console'],
 }
-// What the studio shows in a browser. The comparison and the share menu are files of their own, which the page loads when they open.
+// What the studio shows in a browser. The comparison, the whole chart and the share menu are
+// files of their own, which the page loads when they open.
 await build({
   ...page,
   entryPoints: [

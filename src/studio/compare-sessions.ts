@@ -38,7 +38,8 @@ export function createCompareView(a: ComparedSession, b: ComparedSession): Compa
   }
 }
 
-const getTranscript = ({ fold }: ComparedSession): ShownMessage[] => createTranscript(fold.now, fold.notes)
+const getTranscript = ({ fold }: ComparedSession): ShownMessage[] =>
+  createTranscript(fold.now, fold.notes).transcript
 
 /** For a fork and its origin: the records up to the fork. For other sessions: equal records at the beginning. */
 function countCommonRecords({ view: a }: ComparedSession, { view: b }: ComparedSession): number {

@@ -18,7 +18,7 @@ export interface LogFacts {
 export const noFacts: LogFacts = { text: '', tools: [], models: [], guards: [] }
 
 export function listLogFacts({ now, notes, rows, models, guards }: SessionFold): LogFacts {
-  const transcript = createTranscript(now, notes)
+  const { transcript } = createTranscript(now, notes)
   const said = transcript
     .filter(({ role, marks }) => (role === 'user' || role === 'assistant') && !marks.includes('internal'))
     .map(({ text }) => text)

@@ -58,7 +58,7 @@ export interface MomentOptions {
   instructions: string | undefined
   notes: CallNotes
   actions: MomentView['actions']
-  /** How many messages its transcript has at most, the last ones; absent: all. */
+  /** How many messages its transcript has at least, the last ones; absent: all. */
   latest?: number
 }
 
@@ -73,7 +73,7 @@ export function createMomentView(
   const told = findToldInstructions(after.standing, instructions)
   return {
     seq: record.seq,
-    transcript: createTranscript(after, notes, { seq: record.seq, latest }),
+    ...createTranscript(after, notes, { seq: record.seq, latest }),
     instructions: told && { ...told, text: toShownText(told.text) },
     record: createRecordView(step),
     context: context && createContextView(context),

@@ -17,10 +17,11 @@ export class MomentPacker {
   #lists: number[][] = []
 
   addMoment(moment: MomentView): void {
-    const { seq, record, context, changed, instructions } = moment
+    const { seq, earlier, record, context, changed, instructions } = moment
     const isMap = typeof context === 'object' && context !== null && !Array.isArray(context)
     this.#moments.push({
       seq,
+      earlier,
       changed,
       record: this.#placePart(record),
       instructions: this.#placePart(instructions),
@@ -67,10 +68,11 @@ export function unpackMoment({ parts, moments }: PackedMoments, seq: number): Mo
   const at = moments.findIndex((one) => one.seq === seq)
   const moment = moments[at]
   if (!moment) return null
-  const { record, context, changed, instructions } = moment
+  const { earlier, record, context, changed, instructions } = moment
   const named = listNames.map((name, i) => [name, unpackList(moments, at, i).map((place) => parts[place])])
   return {
     seq,
+    earlier,
     changed,
     record: parts[record],
     instructions: parts[instructions],

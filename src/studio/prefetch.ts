@@ -2,9 +2,8 @@ import type { SessionCatalogue } from './session-catalogue.js'
 import type { SessionLibrary } from './session-library.js'
 import type { SessionRow } from './protocol.js'
 
-/** How many sessions are prefetched, and up to which length: about one screen, and none that takes seconds. */
+/** How many sessions are prefetched: about one screen. */
 const maxSessions = 8
-const maxRecords = 5_000
 
 /** How long there must be no request before prefetching, and how long to wait for that, in milliseconds. */
 const quietMs = 150
@@ -17,14 +16,16 @@ const maxWaitMs = 10_000
 export class Prefetcher {
   readonly #library: SessionLibrary
   readonly #catalogue: SessionCatalogue | undefined
+  readonly #maxRecords: number
   #busyUntil = 0
   #isReading = false
   #isClosed = false
 
-  /** `catalogue`: what is then to be read for searches. */
-  constructor(library: SessionLibrary, catalogue?: SessionCatalogue) {
+  /** `catalogue`: what is then to be read for searches. `maxRecords`: of longer logs the end alone is read, as all takes seconds. */
+  constructor(library: SessionLibrary, catalogue?: SessionCatalogue, { maxRecords = 5_000 } = {}) {
     this.#library = library
     this.#catalogue = catalogue
+    this.#maxRecords = maxRecords
   }
 
   /** Notes a request: prefetching pauses. */
@@ -37,11 +38,10 @@ export class Prefetcher {
     if (this.#isReading) return
     this.#isReading = true
     try {
-      const likely = rows.filter(({ records, problem }) => records <= maxRecords && problem === null)
-      for (const { id } of likely.slice(0, maxSessions)) {
+      const likely = rows.filter(({ problem }) => problem === null)
+      for (const row of likely.slice(0, maxSessions)) {
         // oxlint-disable-next-line no-await-in-loop -- one after the other, or it would not be in the background
-        if (!(await this.#waitForQuiet()) || !(await this.#library.prefetch(id, () => this.#waitForQuiet())))
-          return
+        if (!(await this.#waitForQuiet()) || !(await this.#readAhead(row))) return
       }
       await this.#catalogue?.readLogs(() => this.#waitForQuiet())
     } catch {
@@ -49,6 +49,13 @@ export class Prefetcher {
     } finally {
       this.#isReading = false
     }
+  }
+
+  /** False when a request came meanwhile. */
+  async #readAhead({ id, records }: SessionRow): Promise<boolean> {
+    if (records <= this.#maxRecords) return this.#library.prefetch(id, () => this.#waitForQuiet())
+    await this.#library.prefetchEnd(id)
+    return true
   }
 
   close(): void {

@@ -14,7 +14,8 @@ export type { Decision, InstructionsView, ShownMedia, ShownMessage } from './sho
  * GET  /api/sessions/ID                 → SessionView
  * GET  /api/sessions/ID/end             → EndView: what is to be seen first of a long one
  * GET  /api/sessions/ID/moments/SEQ     → MomentView
- * GET  /api/sessions/ID/moments?from=&to= → PackedMoments, read with `unpackMoment`; at most 256 of them
+ * GET  /api/sessions/ID/moments?from=&to=&latest= → PackedMoments, read with `unpackMoment`; at most 256 of them. `latest`: each with
+ *                                         the last messages only, at least so many
  * GET  /api/compare?a=ID&b=ID           → CompareView
  * GET  /api/sessions/ID/share?form=&texts= → SharedView: `form` is page, card or film
  * GET  /api/live?session=ID&after=SEQ   → server-sent events, each a LiveMessage: of the list, and of this session after SEQ
@@ -245,6 +246,8 @@ export interface PendingView {
 /** The session after record `seq`. */
 export interface MomentView {
   seq: number
+  /** How many messages come before those of the transcript. */
+  earlier: number
   transcript: ShownMessage[]
   /** Null: not known without the agent, or it has none. */
   instructions: InstructionsView | null
@@ -266,6 +269,7 @@ export interface PackedMoments {
   parts: unknown[]
   moments: {
     seq: number
+    earlier: number
     changed: string[]
     record: number
     instructions: number

@@ -10,8 +10,9 @@ export const paths = {
   session: (id: string): string => `/api/sessions/${encodeURIComponent(id)}`,
   end: (id: string): string => `${paths.session(id)}/end`,
   moment: (id: string, seq: number): string => `${paths.session(id)}/moments/${seq}`,
-  moments: (id: string, from: number, to: number): string =>
-    `${paths.session(id)}/moments?from=${from}&to=${to}`,
+  /** `latest`: of each the last messages, at least so many. */
+  moments: (id: string, from: number, to: number, latest?: number): string =>
+    `${paths.session(id)}/moments?from=${from}&to=${to}${latest === undefined ? '' : `&latest=${latest}`}`,
   share: (id: string, { form, texts }: { form: ShareForm; texts: boolean }): string =>
     `${paths.session(id)}/share?form=${form}&texts=${texts ? 1 : 0}`,
   answers: (id: string): string => `${paths.session(id)}/answers`,
@@ -23,6 +24,9 @@ export const paths = {
       ? '/api/live'
       : `/api/live?${new URLSearchParams({ session, after: String(after) }).toString()}`,
 }
+
+/** As many messages of a long session as the page needs at first: a transcript of thousands takes longer than the rest. */
+export const latestMessages = 60
 
 /** Which part of the list of sessions is asked for. */
 export interface ListRequest {
@@ -41,7 +45,7 @@ export type Route =
   | { method: 'GET'; to: 'sessions'; list: ListRequest }
   | { method: 'GET'; to: 'session' | 'end'; id: string }
   | { method: 'GET'; to: 'moment'; id: string; seq: number }
-  | { method: 'GET'; to: 'moments'; id: string; first: number; last: number }
+  | { method: 'GET'; to: 'moments'; id: string; first: number; last: number; latest?: number }
   | { method: 'GET'; to: 'share'; id: string; form: ShareForm; texts: boolean }
   | { method: 'GET'; to: 'compare'; a: string; b: string }
   | { method: 'GET'; to: 'live'; id: string | null; after: number }
@@ -114,9 +118,10 @@ function parseSessionRoute(
   }
   if (part === 'answers' || part === 'fork') return { method: 'POST', to: part, id }
   if (part !== 'moments') return null
-  const [first, last] = [given.get('from') ?? '', given.get('to') ?? '']
-  if (!isNumber(first) || !isNumber(last)) return null
-  return { method: 'GET', to: 'moments', id, first: Number(first), last: Number(last) }
+  const [first, last, latest] = [given.get('from') ?? '', given.get('to') ?? '', given.get('latest')]
+  if (!isNumber(first) || !isNumber(last) || (latest !== null && !isNumber(latest))) return null
+  const range = { first: Number(first), last: Number(last) }
+  return { method: 'GET', to: 'moments', id, ...range, ...(latest !== null && { latest: Number(latest) }) }
 }
 
 const isNumber = (text: string): boolean => /^[1-9]\d{0,8}$/.test(text)

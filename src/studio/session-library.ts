@@ -22,11 +22,17 @@ import { findWakeTime } from './verdict.js'
 /** How many folded logs are kept, the last used. */
 const maxFolds = 24
 
+/** How many ends of long logs are kept, and after how many more records one is read anew, from a later snapshot. */
+const maxEnds = 8
+const mostSince = 100
+
 /** The sessions of a store for display. Writes nothing but what it has read in logs, beside them. */
 export class SessionLibrary {
   readonly #store: ReadableStore
   readonly #isAttached: (id: string) => boolean
   readonly #folds = new Map<string, SessionFold>()
+  /** The ends of long logs, read ahead and not shown yet. */
+  readonly #ends = new Map<string, SessionFold>()
   /** Logs that are being read, by session. */
   readonly #pendingFolds = new Map<string, Promise<void>>()
   /** Log summaries, with the head that they are for. */
@@ -164,14 +170,40 @@ export class SessionLibrary {
   async readEnd(id: string): Promise<SessionFold> {
     if (!isSessionId(id)) throw unknownSessionError(id)
     if (this.#folds.has(id)) return this.readFold(id)
+    const fold = (await this.#takeEnd(id)) ?? (await this.#loadEnd(id))
+    return fold === null || fold.problem ? this.readFold(id) : fold
+  }
+
+  /** Prefetches the end of a long log. */
+  async prefetchEnd(id: string): Promise<void> {
+    if (this.#folds.has(id) || this.#ends.has(id)) return
+    const fold = await this.#loadEnd(id)
+    if (fold && !fold.problem) keepLast(this.#ends, { id, fold, most: maxEnds })
+  }
+
+  /** The end that was prefetched, with what was written since; null when there is none, or too much was. It is given once. */
+  async #takeEnd(id: string): Promise<SessionFold | null> {
+    const known = this.#ends.get(id)
+    if (!known) return null
+    this.#ends.delete(id)
+    const [at, ...since] = await this.#store.read(id, { from: known.head })
+    if (at?.check !== known.check || since.length > mostSince) return null
+    return this.#addToEnd(known, since)
+  }
+
+  /** Null when there is no snapshot, or it is all of the log. */
+  async #loadEnd(id: string): Promise<SessionFold | null> {
     const records = await this.#store.read(id, { from: 'snapshot' })
-    if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return this.readFold(id)
+    if (records[0]?.type !== 'snapshot' || records[0].seq === 1) return null
     const [first] = await this.#store.read(id, { to: 1 })
-    const fold = new SessionFold(id, records, first && readOrigin(first, id))
+    return this.#addToEnd(new SessionFold(id, records, first && readOrigin(first, id)), records)
+  }
+
+  async #addToEnd(fold: SessionFold, records: readonly LogRecord[]): Promise<SessionFold> {
     const reading = fold.addRecords(records)
     this.#pendingEnds.add(reading)
     await reading.finally(() => this.#pendingEnds.delete(reading))
-    return fold.problem ? this.readFold(id) : fold
+    return fold
   }
 
   /** A session's folded log for counting visits; null when it cannot be read. It is not kept. */
@@ -225,12 +257,9 @@ export class SessionLibrary {
     return true
   }
 
-  /** Keeps a fold as the most recently used one. */
   #keepFold(id: string, fold: SessionFold): SessionFold {
-    this.#folds.delete(id)
-    this.#folds.set(id, fold)
-    const [oldest = id] = this.#folds.keys()
-    if (this.#folds.size > maxFolds) this.#folds.delete(oldest)
+    this.#ends.delete(id)
+    keepLast(this.#folds, { id, fold, most: maxFolds })
     return fold
   }
 
@@ -261,6 +290,17 @@ export class SessionLibrary {
       isAttached,
     }
   }
+}
+
+/** Keeps a fold as the most recently used one. */
+function keepLast(
+  folds: Map<string, SessionFold>,
+  { id, fold, most }: { id: string; fold: SessionFold; most: number },
+): void {
+  folds.delete(id)
+  folds.set(id, fold)
+  const [oldest = id] = folds.keys()
+  if (folds.size > most) folds.delete(oldest)
 }
 
 /** What a log was read at. A deleted and recreated session has another key. */

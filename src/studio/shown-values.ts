@@ -54,16 +54,19 @@ export interface CallNotes {
   decisions: ReadonlyMap<string, Decision>
 }
 
-/** The transcript of a session at record `seq`, each call with its result. `latest`: of so many messages, the last ones. */
+/**
+ * The transcript of a session at record `seq`, each call with its result. `latest`: the last messages, at least so many. `earlier`: how
+ * many come before them.
+ */
 export function createTranscript(
   { standing }: Moment,
   notes: CallNotes,
   { seq = Infinity, latest = Infinity }: { seq?: number; latest?: number } = {},
-): ShownMessage[] {
+): { earlier: number; transcript: ShownMessage[] } {
   const { edit } = notes
   const context = standing.run?.context ?? null
   const messages = context ? maskMessages(context) : standing.state.messages
-  const from = Math.max(0, messages.length - latest)
+  const { from, earlier } = findFirstShown(messages, latest)
   const shown: ShownMessage[] = []
   let speaker: string | undefined
   for (const [i, message] of messages.entries()) {
@@ -77,7 +80,19 @@ export function createTranscript(
     const plain = addEditMark(toShownMessage(message, speaker), edit)
     shown.push(context !== null && i === context.batchAt ? addBatch(plain, context, notes, seq) : plain)
   }
-  return shown
+  return { earlier, transcript: shown }
+}
+
+/**
+ * Results are shown with their calls, and are not counted. There are up to a half more than wanted, so that moments beside one another
+ * begin at the same message, and pack well.
+ */
+function findFirstShown(messages: readonly Message[], latest: number): { from: number; earlier: number } {
+  if (messages.length <= latest) return { from: 0, earlier: 0 }
+  const said = [...messages.keys()].filter((i) => messages[i]?.role !== 'tool')
+  const over = Math.max(0, said.length - latest)
+  const earlier = over - (over % Math.ceil(latest / 2))
+  return { from: earlier === 0 ? 0 : (said[earlier] ?? 0), earlier }
 }
 
 /** Converted messages: a message is part of every later moment. */

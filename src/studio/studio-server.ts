@@ -130,7 +130,7 @@ function resolveRoute(
     case 'moment':
       return views.getMoment(route.id, route.seq)
     case 'moments':
-      return views.getMoments(route.id, route.first, route.last)
+      return views.getMoments(route.id, route)
     case 'share':
       return views.exportSession(route.id).then(async (session) => ({
         content: await renderShared(session, route),

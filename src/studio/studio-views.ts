@@ -7,7 +7,7 @@ import { unknownSessionError } from '../core/sessions/store/store-refusals.js'
 import type { BudgetViews } from './budget-views.js'
 import type { SessionActions } from './session-actions.js'
 import type { SessionCatalogue } from './session-catalogue.js'
-import type { ListRequest } from './routes.js'
+import { latestMessages, type ListRequest } from './routes.js'
 import { createChartView, countVisits, drawChart, type DrawnChart } from './chart-view.js'
 import { createCompareView } from './compare-sessions.js'
 import type { CompareView } from './compare-view.js'
@@ -30,6 +30,13 @@ import { createVerdict } from './verdict.js'
 
 export type AnyMachine = Parameters<typeof drawChart>[0] | Agent['machine']
 
+/** Records of a session, and of each at least so many messages, the last ones. */
+interface Range {
+  first: number
+  last: number
+  latest?: number | undefined
+}
+
 type Editor = Omit<NonNullable<ChartView['editor']>, 'machine'>
 
 /** Milliseconds for reading logs before a list is shown: the rest follows live. */
@@ -38,8 +45,8 @@ const readingMs = 100
 /** The most moments in one response. */
 const maxMoments = 256
 
-/** As many messages of a long session as the page shows at first: a transcript of thousands takes longer than the rest. */
-const endMessages = 60
+/** As many messages as fill the page until all records are read: what came before the end is known in part. */
+const endMessages = 20
 
 /** How many logs are read to count visits, the last written, and for how long. */
 const maxCounted = 200
@@ -98,7 +105,7 @@ export class StudioViews {
   /** The current state of a session, and its records from the last snapshot on. */
   async getEnd(id: string): Promise<EndView> {
     const fold = await this.#library.readEnd(id)
-    const latest = fold.base > 0 ? endMessages : Infinity
+    const latest = fold.base > 0 ? endMessages : latestMessages
     return {
       view: await this.#createSessionView(id, fold),
       moment: fold.head === 0 ? null : await this.#createMoment(id, fold, fold.head, latest),
@@ -138,17 +145,17 @@ export class StudioViews {
     throw new UsageError('invalid_option', text, 'seq')
   }
 
-  async getMoments(id: string, first: number, last: number): Promise<PackedMoments> {
+  async getMoments(id: string, { first, last, latest }: Range): Promise<PackedMoments> {
     const fold = await this.#library.readFold(id)
-    return this.#packMoments(id, fold, first, Math.min(last, first + maxMoments - 1))
+    return this.#packMoments(id, fold, { first, last: Math.min(last, first + maxMoments - 1), latest })
   }
 
-  async #packMoments(id: string, fold: SessionFold, first: number, last: number): Promise<PackedMoments> {
+  async #packMoments(id: string, fold: SessionFold, { first, last, latest }: Range): Promise<PackedMoments> {
     const packer = new MomentPacker()
     let until = performance.now() + stretchMs
     for (let seq = first; seq <= Math.min(last, fold.head); seq += 1) {
       // oxlint-disable-next-line no-await-in-loop -- only the last one waits
-      const view = await this.#createMoment(id, fold, seq)
+      const view = await this.#createMoment(id, fold, seq, latest)
       if (view) packer.addMoment(view)
       if (performance.now() > until) {
         // oxlint-disable-next-line no-await-in-loop -- yields to other work
@@ -238,7 +245,7 @@ export class StudioViews {
       chart: await this.getChart(),
       visits: { sessions: 1, counts: Object.fromEntries(visits) },
       session,
-      moments: await this.#packMoments(id, fold, 1, fold.head),
+      moments: await this.#packMoments(id, fold, { first: 1, last: fold.head }),
     }
   }
 }

@@ -146,13 +146,14 @@ function bareRow({ problem, ...row }: SessionRow): SessionRow {
 }
 
 function bareMoment(
-  { seq, transcript, record, context, guards, budget }: MomentView,
+  { seq, earlier, transcript, record, context, guards, budget }: MomentView,
   toBare: (message: ShownMessage) => ShownMessage,
 ): MomentView {
   const { type, event } = (record ?? {}) as { type?: unknown; event?: { type?: unknown } }
   const { state, reason, steps } = (context ?? {}) as Record<string, unknown>
   return {
     seq,
+    earlier,
     transcript: transcript.map(toBare),
     record: { type, ...(event && { event: { type: event.type } }) },
     context: { state, reason, steps },

@@ -343,11 +343,11 @@ describe('a handoff that meets others', () => {
     const desk = await open([call(toBilling), text('Billing here.')])
     const { messages } = await desk.agent.run('Go.').result
     const standing = { run: null, state: { messages } }
-    const shown = createTranscript(
+    const { transcript } = createTranscript(
       { standing } as never,
       { durations: new Map(), decisions: new Map() } as never,
     )
-    expect(shown.map(({ role, speaker }) => [role, speaker])).toEqual([
+    expect(transcript.map(({ role, speaker }) => [role, speaker])).toEqual([
       ['user', undefined],
       ['assistant', undefined],
       ['assistant', 'billing'],

@@ -155,6 +155,41 @@ test('moments that come together are those that come one by one', async () => {
   expect([refused.status, refused.body]).toEqual([400, expect.stringContaining('there is no 999')])
 })
 
+test('moments with the last messages alone say how many come before them, and the rest as whole ones do', async () => {
+  const visitor = await visit({ store: storeWithLong() })
+  const some = await visitor.get<PackedMoments>(paths.moments('long', 1, 256, 10))
+  let most = 0
+  for (const seq of [1, 2, 30, 64, 65, 150, 201, 244]) {
+    const [cut, whole] = [unpackMoment(some, seq), await visitor.get<MomentView>(paths.moment('long', seq))]
+    if (!cut) throw new Error(`Record ${seq} has no moment.`)
+    const { earlier } = cut
+    expect(cut).toEqual({ ...whole, earlier, transcript: whole.transcript.slice(earlier) })
+    expect(cut.transcript.length).toBeGreaterThanOrEqual(Math.min(10, whole.transcript.length))
+    most = Math.max(most, cut.transcript.length)
+  }
+  expect(most).toBeLessThanOrEqual(15)
+  const [few, all] = await Promise.all(
+    [10, undefined].map((latest) => visitor.raw(paths.moments('long', 244, 244, latest))),
+  )
+  expect(few?.body.length).toBeLessThan((all?.body.length ?? 0) / 2)
+  expect((await visitor.raw(`${paths.moments('long', 1, 2)}&latest=none`)).status).toBe(404)
+})
+
+test('a call whose batch has more results than the transcript has messages is shown with all of them', async () => {
+  const store = memoryStore()
+  const calls = Array.from({ length: 150 }, (_, at) => ({
+    name: 'look_up',
+    arguments: { what: `page ${at}` },
+  }))
+  const { agent, close } = await rehearsedAgent(store, [{ toolCalls: calls }, { text: 'All is read.' }])
+  await agent.run('Read the book.', { session: 's' }).result
+  const visitor = await visit({ store, agent })
+  const { moment } = await visitor.get<EndView>(paths.end('s'))
+  expect(moment?.transcript.map(({ calls: { length } }) => length)).toEqual([0, 150, 0])
+  expect(moment?.transcript[1]?.calls.filter(({ result }) => result === null)).toEqual([])
+  await close()
+})
+
 test('the end of a long session is there before the rest of it, and says the same', async () => {
   const store = storeWithLong()
   const visitor = await visit({ store })
@@ -166,11 +201,12 @@ test('the end of a long session is there before the rest of it, and says the sam
   expect(whole).toMatchObject({ isPart: false, session: view.session })
   expect(view.rows).toEqual(whole.rows.slice(snapshot - 1))
   const { transcript, ...rest } = await visitor.get<MomentView>(paths.moment('long', whole.rows.length))
+  const earlier = moment?.earlier ?? 0
   expect(transcript.length).toBeGreaterThan(60)
   // Its transcript has what is shown first.
-  expect(moment).toEqual({ ...rest, transcript: transcript.slice(-(moment?.transcript.length ?? 0)) })
-  expect(moment?.transcript.length).toBeGreaterThanOrEqual(30)
-  expect(moment?.transcript.length).toBeLessThanOrEqual(60)
+  expect(moment).toEqual({ ...rest, earlier, transcript: transcript.slice(earlier) })
+  expect(moment?.transcript.length).toBeGreaterThanOrEqual(20)
+  expect(moment?.transcript.length).toBeLessThanOrEqual(30)
   // Once all of it is known there is nothing else to ask for.
   expect((await visitor.get<EndView>(paths.end('long'))).view).toEqual(whole)
   // One without a snapshot is there as a whole.
@@ -195,6 +231,42 @@ test('what is listed first is read ahead, unless the studio is closed or a page 
   const [, fold] = await Promise.all([new Prefetcher(other).prefetch(rows), other.readFold('long')])
   expect(fold.head).toBe(store.read('long').length)
   expect(await other.readFold('long')).toBe(fold)
+})
+
+test('of a long log the end is read ahead, and what was written since is read when a page opens it', async () => {
+  const store = memoryStore()
+  const first = store.acquire('s', { holder: 'a run', ttlMs: 1_000 })
+  store.append(first, long.slice(0, -3))
+  const asked: unknown[] = []
+  const library = new SessionLibrary(
+    {
+      list: (options) => store.list(options),
+      get: (id) => store.get(id),
+      read: (id, range) => {
+        asked.push(range)
+        return store.read(id, range)
+      },
+    },
+    () => false,
+  )
+  const readAhead = async (): Promise<void> =>
+    new Prefetcher(library, undefined, { maxRecords: 50 }).prefetch(await library.listPage({}))
+  await readAhead()
+  store.append(first, long.slice(-3))
+  store.release(first)
+  asked.length = 0
+  const end = await library.readEnd('s')
+  expect(asked).toEqual([{ from: long.length - 3 }])
+  const unread = await new SessionLibrary(store, () => false).readEnd('s')
+  expect(end.base).toBeGreaterThan(0)
+  expect([end.base, end.head, end.rows]).toEqual([unread.base, unread.head, unread.rows])
+  // A session that took its place is read anew.
+  await readAhead()
+  store.delete('s')
+  await playLong(store, 's', 120)
+  expect((await library.readEnd('s')).rows).toEqual(
+    (await new SessionLibrary(store, () => false).readEnd('s')).rows,
+  )
 })
 
 test('a damaged session, one of a newer version and one that is gone are shown as such, and others work', async () => {

@@ -185,7 +185,7 @@ it('leaves what a page shows of the same log as it is, the mark of an edited res
   const catalogue = new SessionCatalogue(library)
   await catalogue.refresh(0)
   await catalogue.readLogs(() => Promise.resolve(true))
-  expect(createTranscript(now, notes).map(({ marks }) => marks)).toEqual([[], ['edited'], []])
+  expect(createTranscript(now, notes).transcript.map(({ marks }) => marks)).toEqual([[], ['edited'], []])
 })
 
 it('is told what it cannot read: too long, no date, no order', async () => {

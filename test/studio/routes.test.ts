@@ -64,6 +64,7 @@ it('what several moments have in common is sent once', () => {
   } as const
   const moment = (seq: number): MomentView => ({
     seq,
+    earlier: 0,
     transcript: [{ ...message, media: [], calls: [], marks: [] }],
     instructions: { text: 'Be brief.', from: 'agent' },
     record: { type: 'event', seq },
@@ -87,6 +88,7 @@ it('what several moments have in common is sent once', () => {
 describe('the lists of many moments', () => {
   const bare = (seq: number, texts: readonly string[]): MomentView => ({
     seq,
+    earlier: 0,
     transcript: texts.map((text) => ({
       role: 'user',
       id: text,

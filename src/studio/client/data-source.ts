@@ -28,7 +28,8 @@ export interface Source {
   /** The end of the session, which is shown first. */
   end(id: string): Promise<EndView>
   session: (id: string) => Promise<SessionView>
-  moments(id: string, from: number, to: number): Promise<PackedMoments>
+  /** `latest`: of each the last messages, at least so many. */
+  moments: (id: string, from: number, to: number, latest?: number) => Promise<PackedMoments>
   compare(a: string, b: string): Promise<CompareView>
   share: (id: string, as: { form: ShareForm; texts: boolean }) => Promise<SharedView>
   answer(id: string, answer: Answer): Promise<Done>
@@ -56,7 +57,7 @@ export function createServerSource(): Source {
     visits: () => getJson(paths.visits),
     end: (id) => getJson(paths.end(id)),
     session: (id) => getJson(paths.session(id)),
-    moments: (id, from, to) => getJson(paths.moments(id, from, to)),
+    moments: (id, from, to, latest) => getJson(paths.moments(id, from, to, latest)),
     compare: (a, b) => getJson(paths.compare(a, b)),
     share: (id, as) => getJson(paths.share(id, as)),
     answer: (id, answer) => postJson(paths.answers(id), answer),

@@ -1,13 +1,13 @@
 import { Component, type ComponentChildren, render } from 'preact'
 import { useState } from 'preact/hooks'
 import { useAddressHash } from './address.js'
-import { ChartScreen } from './chart-screen.js'
 import { createLazyScreen } from './lazy-part.js'
 import { Trouble } from './loading.js'
 import { RunScreen } from './run-screen.js'
 import { LatestScreen, SessionsScreen } from './sessions-screen.js'
 import { createFileSource, createServerSource, type Source } from './data-source.js'
 
+const ChartScreen = createLazyScreen(() => import('./chart-screen.js').then((part) => part.ChartScreen))
 const CompareScreen = createLazyScreen(() => import('./compare-screen.js').then((part) => part.CompareScreen))
 
 /** The parts of the address: `#/session/ID/12` is `['session', 'ID', '12']`. */

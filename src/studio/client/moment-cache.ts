@@ -1,22 +1,29 @@
 import { unpackMoment } from '../pack-moments.js'
 import type { MomentView, PackedMoments } from '../protocol.js'
+import { latestMessages } from '../routes.js'
 import type { Source } from './data-source.js'
 
 /** Moments are loaded in blocks of this many records. */
 const blockSize = 128
 
-/** The loaded moments of one session, and the blocks that are being loaded. */
+/** The loaded moments of one session, and the blocks that are being loaded: with all messages, or with the last ones alone. */
 export class MomentCache {
   readonly #source: Source
   readonly #id: string
+  readonly #latest: number | undefined
   readonly #blocks = new Map<number, Promise<PackedMoments>>()
   readonly #kept = new Map<number, PackedMoments>()
   readonly #read = new Map<number, MomentView>()
 
-  constructor(source: Source, id: string, known: MomentView | null) {
+  constructor(
+    source: Source,
+    id: string,
+    { known, isWhole }: { known: MomentView | null; isWhole: boolean },
+  ) {
     this.#source = source
     this.#id = id
-    if (known) this.#read.set(known.seq, known)
+    this.#latest = isWhole ? undefined : latestMessages
+    if (known && !(isWhole && known.earlier > 0)) this.#read.set(known.seq, known)
   }
 
   /** Null while it is being loaded. */
@@ -37,7 +44,7 @@ export class MomentCache {
       return known
     }
     if (this.#blocks.size === 0) {
-      const moment = unpackMoment(await this.#source.moments(this.#id, seq, seq), seq)
+      const moment = unpackMoment(await this.#load(seq, seq), seq)
       if (moment) this.#read.set(seq, moment)
       this.#prefetchNear(seq, last)
       return moment
@@ -63,10 +70,14 @@ export class MomentCache {
     for (const known of this.#read.keys()) if (known >= seq) this.#read.delete(known)
   }
 
+  #load(first: number, last: number): Promise<PackedMoments> {
+    return this.#source.moments(this.#id, first, last, this.#latest)
+  }
+
   async #fetchBlock(at: number, last: number): Promise<void> {
     let asked = this.#blocks.get(at)
     if (!asked) {
-      asked = this.#source.moments(this.#id, at * blockSize + 1, Math.min(last, (at + 1) * blockSize))
+      asked = this.#load(at * blockSize + 1, Math.min(last, (at + 1) * blockSize))
       this.#blocks.set(at, asked)
     }
     try {

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Answer, ChartView, MomentView, RecordRow, SessionView } from '../protocol.js'
 import { useWrittenAddress } from './address.js'
+import { unpackMoment } from '../pack-moments.js'
 import { Actions } from './actions.js'
 import { ForkDialog } from './fork-dialog.js'
 import { describeFork, findEditPlace, findFirstForkable, forkableStates, type WhatIf } from './what-if.js'
@@ -113,8 +114,13 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
   const [areLanesShown, showLanes] = useState(true)
+  // All messages of a long session are loaded when somebody searches them or goes back to the earlier ones.
+  const [isWhole, wantWhole] = useState(false)
   // Moments of a part are dropped when the whole session is loaded.
-  const moments = useMemo(() => new MomentCache(source, id, end), [source, id, isPart])
+  const moments = useMemo(
+    () => new MomentCache(source, id, { known: end, isWhole }),
+    [source, id, isPart, isWhole],
+  )
   const row = rows[Math.min(place, last)]
   const [round, setRound] = useState(0)
   const moment = useMoment(moments, row, isPart ? 0 : (rows.at(-1)?.seq ?? 0), round)
@@ -219,8 +225,10 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
       setFork({ wanted, seq: wanted.decided.seq - 1 })
       return
     }
-    const load = (at: number): Promise<MomentView | null> =>
-      moments.loadMoment(rows[at]?.seq ?? 0, rows.at(-1)?.seq ?? 0)
+    const load = async (at: number): Promise<MomentView | null> => {
+      const seq = rows[at]?.seq ?? 0
+      return unpackMoment(await source.moments(id, seq, seq), seq)
+    }
     findEditPlace(wanted, { rows, steps, place, load }).then(
       (at) => setFork({ wanted, seq: rows[at]?.seq ?? 1 }),
       // The server says what is wrong when the fork is made there.
@@ -316,6 +324,8 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
           ) : tab === 'transcript' ? (
             <Transcript
               messages={moment.transcript}
+              earlier={moment.earlier}
+              onWhole={() => wantWhole(true)}
               instructions={moment.instructions}
               streaming={place === last ? streaming : ''}
               settled={moment.seq === row.seq ? row.calls : noCalls}

@@ -12,6 +12,10 @@ const barHeight = 70
 
 interface TranscriptProps {
   messages: readonly ShownMessage[]
+  /** How many there are before these. */
+  earlier: number
+  /** Loads those. */
+  onWhole: () => void
   instructions: InstructionsView | null
   /** Streamed text that is not a message yet. */
   streaming: string
@@ -25,7 +29,7 @@ interface TranscriptProps {
 
 /** The transcript at this record, calls with their results. */
 export function Transcript(props: TranscriptProps) {
-  const { messages, instructions, streaming, speaker, settled, onEdit } = props
+  const { messages, earlier, onWhole, instructions, streaming, speaker, settled, onEdit } = props
   const [limit, setLimit] = useState(shownMessages)
   const [words, setWords] = useState('')
   const [isRaw, setRaw] = useState(false)
@@ -86,6 +90,7 @@ export function Transcript(props: TranscriptProps) {
           onInput={(event) => {
             setWords(event.currentTarget.value)
             setChosen(null)
+            if (earlier > 0) onWhole()
           }}
           onKeyDown={(event) => {
             if (event.key !== 'Enter' || !event.shiftKey) return
@@ -113,9 +118,16 @@ export function Transcript(props: TranscriptProps) {
         </button>
       </form>
       {instructions && <Instructions told={instructions} onEdit={onEdit} />}
-      {hidden > 0 && (
-        <button type="button" class="quiet-button" onClick={() => setLimit(limit + 200)}>
-          {hidden} earlier messages
+      {hidden + earlier > 0 && (
+        <button
+          type="button"
+          class="quiet-button"
+          onClick={() => {
+            setLimit(limit + 200)
+            if (earlier > 0) onWhole()
+          }}
+        >
+          {hidden + earlier} earlier messages
         </button>
       )}
       {messages.slice(hidden).map((message) =>

@@ -1,5 +1,7 @@
 import { startStudio } from '../../../src/studio/index.js'
-import { forgive, openPageForEach, page, shown, stage } from './visit.js'
+import type { MomentView } from '../../../src/studio/protocol.js'
+import { paths } from '../../../src/studio/routes.js'
+import { forgive, get, open, openPageForEach, page, shown, stage } from './visit.js'
 
 export function describeAbsences(): void {
   describe('a long session', () => {
@@ -42,6 +44,33 @@ export function describeAbsences(): void {
     })
   })
 
+  describe('what was said long ago', () => {
+    openPageForEach()
+
+    it('is found by its words, though the page has the last messages alone', async () => {
+      await open('long')
+      await page.waitForSelector('text=/earlier messages/')
+      expect(await page.locator('.message.user').count()).toBe(0)
+      await page.fill('#find-messages', 'the whole book')
+      await page.waitForSelector('.message.user.found')
+      expect(await page.locator('.transcript-bar output').textContent()).toBe('1 message')
+    })
+
+    it('comes when the reader goes back to it', async () => {
+      await open('long')
+      const earlier = page.locator('text=/earlier messages/')
+      const before = Number((await earlier.textContent())?.split(' ')[0])
+      expect(before).toBeGreaterThan(0)
+      await earlier.click()
+      await page.waitForSelector('.message.user')
+      const count = (await page.locator('.message:not(.instructions)').count()) + (await countEarlier())
+      const { transcript } = await get<MomentView>(
+        paths.moment('long', (await stage.store.read('long')).length),
+      )
+      expect(count).toBe(transcript.length)
+    })
+  })
+
   describe('when something is not there', () => {
     openPageForEach()
 
@@ -80,4 +109,10 @@ export function describeAbsences(): void {
       }
     })
   })
+}
+
+/** How many messages the page says that it does not show. */
+async function countEarlier(): Promise<number> {
+  const button = page.locator('text=/earlier messages/')
+  return (await button.count()) === 0 ? 0 : Number((await button.textContent())?.split(' ')[0])
 }

@@ -277,7 +277,8 @@ export const recordRows: readonly Row[] = [
     prepare: kept,
     run: async ({ store }) => [
       await studioOf(store).getMoment('s', 20),
-      await studioOf(store).getMoments('s', 1, 20),
+      await studioOf(store).getMoments('s', { first: 1, last: 20 }),
+      await studioOf(store).getMoments('s', { first: 1, last: 20, latest: 5 }),
     ],
   }),
   row({
