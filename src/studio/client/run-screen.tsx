@@ -182,7 +182,11 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
     if (!isPlaying && place >= last) setPlace(0)
     setPlaying(!isPlaying)
   }
-  const steps = useMemo(() => listRunSteps({ rows, bars: view.bars }), [rows, view.bars])
+  // The first one of a part has all that came before it.
+  const steps = useMemo(
+    () => listRunSteps({ rows, bars: view.bars }).slice(isPart ? 1 : 0),
+    [rows, view.bars, isPart],
+  )
   /** The next or previous of the steps that are found. */
   const goStep = (by: 1 | -1): void => {
     const found = findSteps(steps, stepWords)

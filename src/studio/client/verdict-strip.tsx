@@ -72,7 +72,12 @@ export function VerdictStrip({ view, steps, onFork, onShare, onResume, onPlace }
           {trouble}
         </p>
       )}
-      <Chips view={view} steps={steps} onPlace={onPlace} />
+      {/* The end alone does not say what all of it took. */}
+      {view.isPart ? (
+        <p class="chips">Reading all {formatCount(view.rows.length, 'record')} …</p>
+      ) : (
+        <Chips view={view} steps={steps} onPlace={onPlace} />
+      )}
     </section>
   )
 }

@@ -28,12 +28,17 @@ export function describeAbsences(): void {
         const count = (await stage.store.read('long')).length
         expect((await shown()).value).toMatch(new RegExp(`^Record ${count} of ${count}: `))
         expect((await shown()).active).toEqual(['COMPLETED'])
+        // What the whole took is not told by its end.
+        expect(await page.locator('.chips').textContent()).toBe(
+          `Reading all ${count.toLocaleString('en')} records …`,
+        )
         await page.keyboard.press('Home')
         expect((await shown()).value).toMatch(/^Record 1 of \d+: …/)
         release()
         await page.waitForFunction(() =>
           document.querySelector('.slider input')?.getAttribute('aria-valuetext')?.includes(': opened'),
         )
+        expect(await page.locator('.chips').textContent()).toMatch(/\d steps/)
         await page.keyboard.press('ArrowRight')
         expect((await shown()).active).toEqual(['RUNNING.asking.requesting'])
         await page.goto('about:blank')
