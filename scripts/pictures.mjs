@@ -1,8 +1,11 @@
-// The pictures of docs/studio.md, from rehearsed sessions in chromium: `npm run pictures`. Pixels differ from machine to
-// machine, so what is checked (`--check`, without a browser) is what they were made with: the page's own code.
+// The pictures of docs/studio.md and a sheet of every screen, from rehearsed sessions in chromium: `npm run pictures`. With
+// names of screens it makes their sheets alone, with `docs` the pictures alone. Pixels differ from machine to machine, so
+// what is checked (`--check`, without a browser) is what they were made with: the page's own code.
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
 import { launchChromium } from './chromium.mjs'
+import { folder as sheets, shootScreens } from './screens.mjs'
 import { openStage } from './stage.mjs'
 
 const root = new URL('../', import.meta.url)
@@ -19,16 +22,19 @@ async function sourceHash() {
   return `${hash.digest('hex')}\n`
 }
 
+const madeWith = (folder) => readFile(new URL('made-with.txt', folder), 'utf8').catch(() => '')
+
 async function check() {
-  const made = await readFile(new URL('made-with.txt', folder), 'utf8').catch(() => '')
-  if (made === (await sourceHash())) return console.log('The pictures of the studio are up to date.')
+  const hash = await sourceHash()
+  // Told, and no error: they take minutes, and no document shows them.
+  if ((await madeWith(sheets)) !== hash) console.log('The sheets of the screens are older than the studio.')
+  if ((await madeWith(folder)) === hash) return console.log('The pictures of the studio are up to date.')
   console.error('The studio looks different from its pictures: run npm run pictures, and look at them.')
   process.exitCode = 1
 }
 
-async function make() {
+async function shootDocs(browser) {
   const stage = await openStage()
-  const browser = await launchChromium()
   await mkdir(folder, { recursive: true })
   async function shoot(
     name,
@@ -81,9 +87,27 @@ async function make() {
     },
   })
   await rm(file)
-  await browser.close()
   await stage.close()
-  await writeFile(new URL('made-with.txt', folder), await sourceHash())
 }
 
-await (process.argv.includes('--check') ? check() : make())
+async function make({ positionals: only, values: { raw } }) {
+  const browser = await launchChromium()
+  const isAll = only.length === 0
+  if (isAll || only.includes('docs')) {
+    await shootDocs(browser)
+    await writeFile(new URL('made-with.txt', folder), await sourceHash())
+  }
+  const names = only.filter((name) => name !== 'docs')
+  const faults = isAll || names.length > 0 ? await shootScreens(browser, { only: names, raw }) : []
+  await browser.close()
+  if (isAll) await writeFile(new URL('made-with.txt', sheets), await sourceHash())
+  if (faults.length === 0) return
+  console.error(`${faults.join('\n')}\nThe screens have ${faults.length} faults.`)
+  process.exitCode = 1
+}
+
+const args = parseArgs({
+  allowPositionals: true,
+  options: { check: { type: 'boolean' }, raw: { type: 'string' } },
+})
+await (args.values.check ? check() : make(args))

@@ -8,7 +8,7 @@ import type {
   ChartState,
 } from '../protocol.js'
 import { type Highlights, Picture } from './picture.js'
-import { small, useKeys } from './run-hooks.js'
+import { useKeys } from './run-hooks.js'
 import { StatelyEditor } from './stately.js'
 import { formatStatePath, getLastPart } from './format.js'
 import { drawVisitedChart } from '../visited-chart.js'
@@ -162,14 +162,13 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     picture.moveToken(row ?? { from: [], to: [], taken: [] }, { transitions, ms })
     const [state] = row?.to ?? []
     const frame = box.current
-    // The overview fits the page, except on a small one.
-    if (state === undefined || !frame || (picture.isOverview && !small.matches)) return
+    if (state === undefined || !frame) return
     // A sheet may not have the state: then its heading is in sight.
     const [around, at] = [frame.getBoundingClientRect(), picture.findBox(state) ?? picture.findFirstBox()]
     if (!at) return
     frame.scrollBy({
       left: at.left + at.width / 2 - around.left - around.width / 2,
-      top: picture.isOverview ? 0 : at.top + at.height / 2 - around.top - around.height / 2,
+      top: at.top + at.height / 2 - around.top - around.height / 2,
       behavior: ms > 0 ? 'smooth' : 'instant',
     })
     // Only the record moves the token: an overlay does not.

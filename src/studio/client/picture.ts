@@ -84,7 +84,8 @@ export class Picture {
     this.isOverview = this.svg.getAttribute('aria-label')?.endsWith(', overview') ?? false
     const own = this.svg.getAttribute('data-width')
     this.isNarrow = own !== null
-    if (own !== null) this.svg.style.maxWidth = `${Number(own) * 1.15}px`
+    // No smaller: its letters could not be read.
+    if (own !== null) this.svg.style.cssText = `min-width:${own}px;max-width:${Number(own) * 1.15}px`
     const [, , width = 0, height = 0] = (this.svg.getAttribute('viewBox') ?? '').split(' ').map(Number)
     // A sheet has as many pixels as its letters need to be read.
     if (!this.isNarrow && !this.isOverview) this.svg.style.width = `${Math.round(width * 0.92)}px`

@@ -29,7 +29,7 @@ export function RecordTab({
       </dl>
       {children.length > 0 && (
         <section>
-          <h3>Sub-agents</h3>
+          <h2>Sub-agents</h2>
           <ul class="plain">
             {children.map(({ id, label, sessionId = '' }) => (
               <li key={id}>
@@ -41,7 +41,7 @@ export function RecordTab({
       )}
       {row.taken.length > 0 && (
         <section>
-          <h3>Transitions taken</h3>
+          <h2>Transitions taken</h2>
           <ol class="taken-list">
             {row.taken.map((id, index) => (
               <li key={index}>{id}</li>
@@ -50,7 +50,7 @@ export function RecordTab({
         </section>
       )}
       <section>
-        <h3>As it was written</h3>
+        <h2>As it was written</h2>
         <JsonTree value={moment.record} />
       </section>
     </div>

@@ -3,7 +3,10 @@ import { createRequire } from 'node:module'
 import { gzipSync } from 'node:zlib'
 import type { ChartView } from '../../../src/studio/protocol.js'
 import { paths } from '../../../src/studio/routes.js'
-import { forgive, get, open, openPageForEach, page } from './visit.js'
+import { openScreens, screens as allScreens, widths as allWidths } from './screens.js'
+import { browser, forgive, get, open, openPageForEach, page } from './visit.js'
+
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
 export function describeEveryScreen(): void {
   describe('what is downloaded', () => {
@@ -29,7 +32,6 @@ export function describeEveryScreen(): void {
   describe('every screen', () => {
     openPageForEach()
 
-    const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
     const screens = [
       '#/',
       '#/session/paid',
@@ -40,39 +42,37 @@ export function describeEveryScreen(): void {
       '#/session/nobody',
     ]
 
-    it.each([400, 768, 1280, 1440])(
-      'is without findings of axe, light and dark, %i pixels wide',
-      async (width) => {
-        await page.setViewportSize({ width, height: 800 })
-        await page.evaluate(await readFile(axe, 'utf8'))
-        const found: unknown[] = []
-        for (const hash of [...screens, '#/session/paid/2']) {
-          await show(hash)
-          if (hash === '#/session/paid/2') await openShare()
-          for (const colorScheme of ['light', 'dark'] as const) {
-            await page.emulateMedia({ colorScheme })
-            // Of all that axe looks at, the dark page has other colours alone.
-            const rules = colorScheme === 'dark' ? ", runOnly: ['color-contrast']" : ''
-            const { violations } = (await page.evaluate(
-              `axe.run({ resultTypes: ['violations']${rules} })`,
-            )) as {
-              violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
-            }
-            found.push(
-              ...violations.map(({ id, nodes: [first] }) => [
-                hash,
-                colorScheme,
-                id,
-                first?.html,
-                first?.failureSummary,
-              ]),
-            )
+    // One of each layout: the screens below are at the others, too.
+    it.each([400, 1280])('is without findings of axe, light and dark, %i pixels wide', async (width) => {
+      await page.setViewportSize({ width, height: 800 })
+      await page.evaluate(await readFile(axe, 'utf8'))
+      const found: unknown[] = []
+      for (const hash of [...screens, '#/session/paid/2']) {
+        await show(hash)
+        if (hash === '#/session/paid/2') await openShare()
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme })
+          // Of all that axe looks at, the dark page has other colours alone.
+          const rules = colorScheme === 'dark' ? ", runOnly: ['color-contrast']" : ''
+          const { violations } = (await page.evaluate(
+            `axe.run({ resultTypes: ['violations']${rules} })`,
+          )) as {
+            violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
           }
+          found.push(
+            ...violations.map(({ id, nodes: [first] }) => [
+              hash,
+              colorScheme,
+              id,
+              first?.html,
+              first?.failureSummary,
+            ]),
+          )
         }
-        forgive('404')
-        expect(found).toEqual([])
-      },
-    )
+      }
+      forgive('404')
+      expect(found).toEqual([])
+    })
 
     it('fits on a page of 400 pixels', async () => {
       await page.setViewportSize({ width: 400, height: 800 })
@@ -142,6 +142,40 @@ export function describeEveryScreen(): void {
         forgive('404')
       },
     )
+  })
+
+  // Each at one width and in one colour: `npm run pictures` looks at all of them.
+  describe('a screen', () => {
+    let stage: Awaited<ReturnType<typeof openScreens>>
+
+    beforeAll(async () => {
+      stage = await openScreens()
+    })
+
+    afterAll(() => stage.close())
+
+    it.each(
+      allScreens.map((screen, at) => ({
+        ...screen,
+        width: allWidths[at % 4] ?? 400,
+        colorScheme: at % 8 < 4 ? ('light' as const) : ('dark' as const),
+      })),
+    )('$name is without findings of axe, $width pixels wide, $colorScheme', async (screen) => {
+      const { width, colorScheme } = screen
+      const viewport = { width, height: 800 }
+      const page = await browser.newPage({ viewport, colorScheme, reducedMotion: 'reduce' })
+      try {
+        await stage.open(screen, page)
+        await page.evaluate(await readFile(axe, 'utf8'))
+        const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as {
+          violations: { id: string; nodes: { html: string }[] }[]
+        }
+        expect(violations.map(({ id, nodes: [first] }) => [id, first?.html])).toEqual([])
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
+      } finally {
+        await page.close()
+      }
+    })
   })
 }
 

@@ -1,0 +1,113 @@
+// Every screen of the studio at four widths, light and dark: one contact sheet a screen, and what axe says of each of them.
+// `npm run pictures -- NAME …` makes these alone; `--raw FOLDER` keeps the single pictures, to look at them at their full size.
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { importSource } from './stage.mjs'
+
+export const folder = new URL('../visualizations/studio/', import.meta.url)
+const schemes = ['light', 'dark']
+/** Of narrow pages, what lies below is seen, too. */
+const longest = 1700
+const scale = 0.45
+
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Makes the sheets of the screens with these names, of all without a name, and returns what is wrong with them. */
+export async function shootScreens(browser, { only, raw }) {
+  const { openScreens, screens, widths } = await importSource('test/browser/studio/screens.ts')
+  const chosen = only.length === 0 ? screens : screens.filter(({ name }) => only.includes(name))
+  if (chosen.length < only.length)
+    throw new Error(`The screens are ${screens.map(({ name }) => name).join(', ')}.`)
+  if (only.length === 0) await rm(folder, { recursive: true, force: true })
+  await mkdir(folder, { recursive: true })
+  if (raw) await mkdir(raw, { recursive: true })
+  const stage = await openScreens(chosen.some(({ name }) => name === 'run-long') ? { records: 5_000 } : {})
+  const faults = []
+  try {
+    for (const screen of chosen) {
+      const look = (width) => lookAt({ stage, screen, width, browser, raw })
+      const seen = (await Promise.all(widths.map(look))).flat()
+      faults.push(...seen.flatMap((shot) => shot.faults))
+      await writeFile(new URL(`${screen.name}.webp`, folder), await composeSheet(browser, seen))
+      console.log(`visualizations/studio/${screen.name}.webp`)
+    }
+  } finally {
+    await stage.close()
+  }
+  return faults
+}
+
+/** A screen at a width, light and dark, and what is wrong with it. */
+async function lookAt({ stage, screen, width, browser, raw }) {
+  const faults = []
+  const viewport = { width, height: width > 1280 ? 900 : 800 }
+  const context = await browser.newContext({ viewport, reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  page.on('pageerror', ({ message }) => faults.push(`${screen.name} ${width}: ${message}`))
+  await stage.open(screen, page)
+  if (width < 1280) {
+    const whole = await page.evaluate(() => document.documentElement.scrollHeight)
+    await page.setViewportSize({ width, height: Math.min(longest, whole) })
+  }
+  await page.evaluate(axe)
+  const shots = []
+  for (const colorScheme of schemes) {
+    await page.emulateMedia({ colorScheme })
+    await settle(page)
+    const png = await page.screenshot()
+    if (raw) await writeFile(`${raw}/${screen.name}-${width}-${colorScheme}.png`, png)
+    const found = await findFaults(page, width, colorScheme)
+    faults.push(...found.map((fault) => `${screen.name} ${width} ${colorScheme}: ${fault}`))
+    shots.push({ width, colorScheme, png, height: page.viewportSize().height, faults: faults.splice(0) })
+  }
+  await context.close()
+  return shots
+}
+
+/** What is scrolled and what has come late is at its place. */
+function settle(page) {
+  return page.evaluate(
+    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+  )
+}
+
+async function findFaults(page, width, colorScheme) {
+  // Of all that axe looks at, the dark page has other colours alone.
+  const rules = colorScheme === 'dark' ? ", runOnly: ['color-contrast']" : ''
+  const { violations } = await page.evaluate(`axe.run({ resultTypes: ['violations']${rules} })`)
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+  return [
+    ...violations.map(({ id, nodes: [first] }) => `${id}: ${first?.html}\n${first?.failureSummary}`),
+    ...(wide > width ? [`the page is ${wide} pixels wide`] : []),
+  ]
+}
+
+/** The pictures beside one another; the two widest, which are the lowest, below each other. */
+async function composeSheet(browser, shots) {
+  const page = await browser.newPage({ viewport: { width: 3200, height: 2000 } })
+  const image = ({ png, width, height }) =>
+    `<img src="data:image/png;base64,${png.toString('base64')}" width="${width * scale}" height="${height * scale}">`
+  const column = (some) => `<div>${some.map(image).join('')}</div>`
+  const halves = schemes.map((scheme) => {
+    const [phone, tablet, ...wide] = shots.filter(({ colorScheme }) => colorScheme === scheme)
+    return column([phone]) + column([tablet]) + column(wide)
+  })
+  await page.setContent(
+    `<style>
+      body { margin: 0; background: #888 }
+      main { display: inline-flex; gap: 10px; padding: 10px; align-items: start }
+      div { display: grid; gap: 10px }
+    </style><main>${halves.join('')}</main>`,
+  )
+  await page.evaluate(() => Promise.all([...document.images].map((one) => one.decode())))
+  const clip = await page.locator('main').boundingBox()
+  const session = await page.context().newCDPSession(page)
+  const { data } = await session.send('Page.captureScreenshot', {
+    format: 'webp',
+    quality: 30,
+    captureBeyondViewport: true,
+    clip: { ...clip, scale: 1 },
+  })
+  await page.close()
+  return Buffer.from(data, 'base64')
+}
