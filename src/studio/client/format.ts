@@ -86,10 +86,16 @@ export function getTone(state: string | null): 'good' | 'limit' | 'bad' | 'wait'
   }
 }
 
-/** Indents JSON text; other text stays. */
+/** Characters of JSON that are read at a glance. */
+const lineLength = 64
+
+/** Indents JSON text, unless it fits on one line; other text stays. */
 export function formatJson(text: string): string {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2)
+    const indented = JSON.stringify(JSON.parse(text), null, 2)
+    // No text in it has a line break: JSON escapes them.
+    const line = indented.length > lineLength * 2 ? indented : indented.replaceAll(/\n */g, ' ')
+    return line.length > lineLength ? indented : line
   } catch {
     return text
   }

@@ -144,9 +144,10 @@ function Pictures({ media }: { media: readonly ShownMedia[] }) {
 }
 
 /** Opens a fork with something else in this place. */
-function Pencil({ label, onClick }: { label: string; onClick: () => void }) {
+function Pencil({ label, words, onClick }: { label: string; words?: string; onClick: () => void }) {
   return (
     <button type="button" class="edit" aria-label={label} title={label} onClick={onClick}>
+      {words}
       <Icon name="edit" size={18} />
     </button>
   )
@@ -198,6 +199,7 @@ function Call({ call, message, isOpen, onEdit }: CallProps) {
           {onEdit && (
             <Pencil
               label={`What if ${name} had another result`}
+              words="What if"
               onClick={() => onEdit({ edit: { call: call.id, result }, message })}
             />
           )}

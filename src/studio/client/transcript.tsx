@@ -44,7 +44,13 @@ export function Transcript(props: TranscriptProps) {
     // In a batch of many, what came is above the end. Ids of calls are unique in a batch alone, and this is the last one.
     const id = CSS.escape(settled[0]?.id ?? '')
     const [call] = [...panel.querySelectorAll(`[data-call="${id}"]`)].slice(-1)
-    const above = call ? barHeight + panel.getBoundingClientRect().top - call.getBoundingClientRect().top : 0
+    const [seen, own, all] = [panel, call, call?.closest('.message')].map((one) =>
+      one?.getBoundingClientRect(),
+    )
+    if (!seen || !own || !all) return
+    // The whole batch, where it fits.
+    const { top } = own.bottom - all.top < seen.height - barHeight ? all : own
+    const above = barHeight + seen.top - top
     // Not scrollIntoView, which would scroll the page as well.
     if (above > 0) panel.scrollTop -= above
   }, [last, streaming, settled])
