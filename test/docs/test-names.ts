@@ -47,7 +47,7 @@ function nameOfCheck({ type, properties }: Node): string | null {
 function blockOf(call: Node) {
   const words = wordsOf(call.callee as Node)
   const [first = ''] = words
-  const kind = /^x?describe$|^fdescribe$/.test(first)
+  const kind = /^(?:[xf]?describe|longDescribe)$/.test(first)
     ? 'describe'
     : /^([xf]?(it|test)|longTest|wholeTest)$/.test(first)
       ? 'test'

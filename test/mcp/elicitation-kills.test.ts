@@ -10,7 +10,7 @@ import { createOneCallModel } from '../support/manual-model.js'
 import { buildMcpAgents } from '../stores/child.js'
 import { blockOf, nameRecord } from './page-block.js'
 import { open } from './support.js'
-import { runsAll } from '../support/extent.js'
+import { runsAll, sampledKinds } from '../support/extent.js'
 
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const script = path('servers/asks.mjs')
@@ -84,7 +84,7 @@ const kills = { modern: due, earlier: due }
 const revisions = { modern: '2026-07-28', earlier: '2025-11-25' }
 const rows: string[] = []
 
-describe.each(['modern', 'earlier'] as const)(
+describe.each(sampledKinds(['modern', 'earlier'] as const))(
   'a run that is killed at each record, with a server that is %s',
   (era) => {
     it('makes no call twice, and loses no answer', async () => {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { fileStore } from '../../src/stores/file/index.js'
 import { buildMcpAgents } from '../stores/child.js'
 import { taskForms, taskServer } from './task-server.js'
-import { runsAll } from '../support/extent.js'
+import { runsAll, sampledKinds } from '../support/extent.js'
 
 const script = fileURLToPath(new URL('task-client.mjs', import.meta.url))
 const built = buildMcpAgents()
@@ -38,7 +38,7 @@ function play(url: string, session: string, records: number | 'none'): Promise<R
   })
 }
 
-test.each(taskForms)(
+test.each(sampledKinds(taskForms))(
   'a process that is killed at any record of a run with a task, by the %s, repeats no call and loses no answer',
   async (form) => {
     const store = fileStore({ dir })

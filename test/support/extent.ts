@@ -1,4 +1,4 @@
-import { test } from '@jest/globals'
+import { describe, test } from '@jest/globals'
 
 /** `STATEWRIGHT_TESTS=all` runs every test at its full size, as the build does. `npm test` alone runs a sample of the longest. */
 export const runsAll = process.env['STATEWRIGHT_TESTS'] === 'all'
@@ -16,3 +16,6 @@ export const sampledKinds = <Kinds extends readonly unknown[]>(kinds: Kinds): Ki
 
 /** A test that takes seconds and cannot be sampled: only the build runs it, so that no other test may need what it leaves. */
 export const longTest = runsAll ? test : test.skip
+
+/** The same for tests that share what takes seconds. */
+export const longDescribe = runsAll ? describe : describe.skip

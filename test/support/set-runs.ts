@@ -1,4 +1,4 @@
 import * as fc from 'fast-check'
-import { sampled } from './extent.js'
+import { runsAll } from './extent.js'
 
-fc.configureGlobal({ numRuns: sampled(100) })
+fc.configureGlobal({ numRuns: runsAll ? 100 : 10 })

@@ -5,16 +5,16 @@ import { leaksOf } from './world.js'
 const isWhole = process.env.STATEWRIGHT_TAINT === 'all'
 
 /**
- * Of an eighth of the ways in, of other ones tomorrow, one cell with one thing that withholds it: every third one with all features
+ * Of a sixteenth of the ways in, of other ones tomorrow, one cell with one thing that withholds it: every third one with all features
  * at once.
  */
 function sample(all: readonly Cell[]): Cell[] {
   const day = Math.floor(Date.now() / 86_400_000)
   return Object.keys(entrances).flatMap((entrance, i) => {
-    if ((day + i) % 8 !== 0) return []
+    if ((day + i) % 16 !== 0) return []
     const own = all.filter((cell) => cell.entrance === entrance)
     const fullest = Math.max(...own.map(({ on }) => on.length))
-    const some = own.filter(({ on }) => (on.length === fullest) === ((day + i) % 16 === 0))
+    const some = own.filter(({ on }) => (on.length === fullest) === ((day + i) % 32 === 0))
     return some.slice((day * 7 + i) % some.length).slice(0, 1)
   })
 }

@@ -1,3 +1,4 @@
+import { longDescribe } from '../support/extent.js'
 import { compile } from './compile.js'
 
 const prelude = `
@@ -50,7 +51,7 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
   ['the context', `own.run('Go.', { context: { user: 'ann' } })`, null],
 ]
 
-describe('the types of tools of the AI SDK', () => {
+longDescribe('the types of tools of the AI SDK', () => {
   let said: string[]
 
   beforeAll(async () => {

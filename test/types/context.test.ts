@@ -1,3 +1,4 @@
+import { longDescribe } from '../support/extent.js'
 import { compile } from './compile.js'
 
 const prelude = `
@@ -151,7 +152,7 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
   ],
 ]
 
-describe('where tools want a context, the compiler demands it', () => {
+longDescribe('where tools want a context, the compiler demands it', () => {
   let said: string[]
 
   beforeAll(async () => {

@@ -1,3 +1,4 @@
+import { longDescribe } from '../support/extent.js'
 import { compile } from './compile.js'
 
 const prelude = `
@@ -164,7 +165,7 @@ const snippets: [name: string, code: string, says: RegExp | null][] = [
   ],
 ]
 
-describe('what the compiler says', () => {
+longDescribe('what the compiler says', () => {
   let said: string[]
 
   beforeAll(async () => {
