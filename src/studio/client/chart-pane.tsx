@@ -167,7 +167,8 @@ export function Sheet({ svg, lit, row, ms, transitions, onState, onTransition }:
     const [around, at] = [frame.getBoundingClientRect(), picture.findBox(state) ?? picture.findFirstBox()]
     if (!at) return
     frame.scrollBy({
-      left: at.left + at.width / 2 - around.left - around.width / 2,
+      // Its name, at its left, in any case.
+      left: Math.min(at.left - 8, at.left + at.width / 2 - around.width / 2) - around.left,
       top: at.top + at.height / 2 - around.top - around.height / 2,
       behavior: ms > 0 ? 'smooth' : 'instant',
     })
