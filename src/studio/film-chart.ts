@@ -18,14 +18,18 @@ export function lightChart(
   const { scenes } = reel
   const { boxes, lines, words } = readChart(svg)
   const known = new Map(transitions.map((one) => [one.id, one]))
+  const passes = ({ row, passed }: Shown, isOn: (way: Way) => boolean): boolean =>
+    isOn(row) || (passed !== undefined && isOn(passed))
   const trail = (content: string, isOn: (way: Way) => boolean, late = false): string[] => {
-    const place = scenes.findIndex(({ row, passed }) => isOn(row) || (passed !== undefined && isOn(passed)))
+    const place = scenes.findIndex((scene) => passes(scene, isOn))
     return place === -1 || !hasTrail ? [] : [reel.showFrom(place, content, late)]
   }
-  const light = (content: string, isOn: (way: Way) => boolean, late = false): string[] => {
-    const places = scenes.flatMap(({ row }, place) => (isOn(row) ? [place] : []))
+  const showWhere = (isOn: (scene: Shown) => boolean, content: string, late = false): string[] => {
+    const places = scenes.flatMap((scene, place) => (isOn(scene) ? [place] : []))
     return places.length === 0 ? [] : [reel.showDuring(places, content, late)]
   }
+  const light = (content: string, isOn: (way: Way) => boolean, late = false): string[] =>
+    showWhere(({ row }) => isOn(row), content, late)
   const isTakenBy =
     (ids: readonly string[]) =>
     ({ taken }: Way): boolean =>
@@ -36,7 +40,10 @@ export function lightChart(
       box.isChip ? trail(drawFrame(box, 1.4), (way) => listStates(way, known).has(path), true) : [],
     ),
     ...lines.flatMap((line) => light(drawLine(line, 4), isTakenBy(line.ids))),
-    ...words.flatMap(({ ids, text }) => light(drawLitWord(text), isTakenBy(ids))),
+    // Also what led on in the part that a film leaves out: its lines are lit from here on.
+    ...words.flatMap(({ ids, text }) =>
+      showWhere((scene) => passes(scene, isTakenBy(ids)), drawLitWord(text)),
+    ),
     ...[...boxes].flatMap(([path, box]) =>
       light(
         box.isChip ? drawLitChip(box) : drawFrame(box, 3.5),

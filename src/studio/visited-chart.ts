@@ -1,5 +1,5 @@
 import { escapeXml } from '../diagram/state-card.js'
-import type { ChartTransition, ChartView } from './protocol.js'
+import type { ChartState, ChartTransition, ChartView } from './protocol.js'
 
 /**
  * Draws the part of the chart that a run visited, narrow enough that its letters keep their size: the outer states one below
@@ -9,7 +9,10 @@ import type { ChartTransition, ChartView } from './protocol.js'
 export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>): string {
   const states = chart.states.filter(({ path, type }) => visited.has(path) && type !== 'history')
   const taken = chart.transitions.filter(({ id }) => visited.has(id))
-  const tops = states.filter(({ path }) => !path.includes('.'))
+  const tops: Pick<ChartState, 'path' | 'type'>[] = states.filter(({ path }) => !path.includes('.'))
+  // What led to an end from any state, as a cancellation does, stands above the last end.
+  if (taken.some(({ source, target }) => source === anywhere && target))
+    tops.splice(-1, 0, { path: anywhere, type: 'atomic' })
   const words = readWords(chart)
   const lanes = { count: 0 }
   const boxes: Box[] = []
@@ -26,6 +29,9 @@ export function drawVisitedChart(chart: ChartView, visited: ReadonlySet<string>)
   const title = escapeXml(`${chart.id}, as far as this run has visited it`)
   return `<svg role="img" aria-label="${title}" viewBox="0 0 ${width} ${y}" data-width="${width}" xmlns="http://www.w3.org/2000/svg">${style}${boxes.map(drawBox).join('')}${ways.join('')}</svg>`
 }
+
+/** The machine itself, whose transitions each state has. */
+const anywhere = '(root)'
 
 const styleElement = /<style>[^]*?<\/style>/
 
@@ -132,8 +138,8 @@ function placeBox({
     bottom += Math.ceil(children.length / perRow) * (chipHeight + chipGap) + 4
   }
   const rows: Row[] = []
-  for (const [target, ids] of groupWays(path, taken, words)) {
-    rows.push({ ids, words: target.words, target: target.top, y: bottom + rowHeight / 2 })
+  for (const way of groupWays(path, taken, words)) {
+    rows.push({ ...way, y: bottom + rowHeight / 2 })
     bottom += rowHeight
   }
   return { path, type, y, height: bottom - y + 4, parts, arrows, rows }
@@ -149,17 +155,17 @@ function groupWays(
   path: string,
   taken: readonly ChartTransition[],
   words: ReadonlyMap<string, string>,
-): Map<{ top: string; words: string }, string[]> {
-  const groups = new Map<string, [{ top: string; words: string }, string[]]>()
-  for (const { id, source, target, description, guard, event } of taken) {
-    if (target === null || topOf(source) !== path || topOf(target) === path) continue
+): Iterable<Omit<Row, 'y'>> {
+  const groups = new Map<string, Omit<Row, 'y'>>()
+  for (const { id, source, target: to, description, guard, event } of taken) {
+    if (to === null || topOf(source) !== path || topOf(to) === path) continue
     const said = words.get(id) ?? (description || guard || event)
-    const key = `${topOf(target)} ${said}`
-    const group = groups.get(key)
-    if (group) group[1].push(id)
-    else groups.set(key, [{ top: topOf(target), words: said }, [id]])
+    const target = topOf(to)
+    const group = groups.get(`${target} ${said}`)
+    if (group) group.ids.push(id)
+    else groups.set(`${target} ${said}`, { ids: [id], words: said, target })
   }
-  return new Map(groups.values())
+  return groups.values()
 }
 
 function drawArrows(
@@ -207,7 +213,9 @@ function drawBox(box: Box): string {
   const [fill, line] = getColors(box)
   const kind = box.type === 'final' ? 'final' : box.parts.length > 0 ? 'compound' : 'atomic'
   const y = box.y
-  const head = `<g class="state ${kind}" data-state="${escapeXml(box.path)}"><rect x="${edge}" y="${y}" width="${boxWidth}" height="${box.height}" rx="8" fill="${fill}" stroke="${line}" stroke-width="1.4"/><text x="${edge + padding}" y="${y + 19}" fill="${ink}" ${font} font-size="13.5" font-weight="bold">${escapeXml(box.path)}</text></g>`
+  const isState = box.path !== anywhere
+  const name = isState ? escapeXml(box.path) : 'From any state'
+  const head = `<g${isState ? ` class="state ${kind}" data-state="${name}"` : ''}><rect x="${edge}" y="${y}" width="${boxWidth}" height="${box.height}" rx="8" fill="${fill}" stroke="${line}" stroke-width="1.4"/><text x="${edge + padding}" y="${y + 19}" fill="${ink}" ${font} font-size="13.5" font-weight="bold">${name}</text></g>`
   const parts = box.parts.map(({ path, name, x, y: top, width, height, kind: of }) =>
     of === 'column'
       ? `<g class="state compound" data-state="${escapeXml(path)}"><rect x="${x}" y="${top}" width="${width}" height="${height}" rx="6" fill="#e9eff6" stroke="#c6cdd5"/><text x="${x + 6}" y="${top + 16}" fill="${ink}" ${font} font-size="12.5" font-weight="bold">${escapeXml(name)}</text></g>`

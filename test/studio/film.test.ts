@@ -4,6 +4,7 @@ import { forkSession } from '../../src/core/sessions/fork-session.js'
 import { memoryStore } from '../../src/index.js'
 import { createSessionData, exportSession } from '../../src/studio/export-session.js'
 import { listScenes } from '../../src/studio/film-scenes.js'
+import { drawVisited } from '../../src/studio/picture-parts.js'
 import { paths } from '../../src/studio/routes.js'
 import { drawFilm } from '../../src/studio/session-film.js'
 import type { ExportedSession, RecordRow, SharedView } from '../../src/studio/protocol.js'
@@ -198,6 +199,45 @@ test('of a session of 5,000 records a film shows a turn of the loop once, and is
   const film = drawFilm({ ...data, moments: { parts, moments }, session: { ...view, rows: long } })
   expect(film).toContain('after 4,952 records that the film leaves out')
   expect(film.length).toBeLessThan(300_000)
+})
+
+test('a card and a film draw what ended a run from any state, and light its words', async () => {
+  const store = memoryStore()
+  const { agent, close } = await rehearsedAgent(store, eventful)
+  await agent.run('Pay the invoice.', { session: 's' }).result
+  const run = await agent.resume('s')
+  run.cancel()
+  await run.result
+  await close()
+  const data = await createSessionData(store, 's')
+  const picture = drawVisited(data)
+  expect(picture).toContain('>From any state</text>')
+  expect(picture).toContain('>CANCEL → CANCELLED</text>')
+  // A line leads from there to the end, above which it stands.
+  expect(picture).toMatch(
+    /From any state[^]*data-state="CANCELLED"[^]*<g class="way" data-transition="\(root\): CANCEL → CANCELLED"><path class="line" d="M\d/,
+  )
+  // No click asks for a state that there is not.
+  expect(picture).not.toContain('data-state="(root)"')
+  expect(await exportSession(store, 's', { form: 'card' })).toContain('>From any state</text>')
+  const film = drawFilm(data)
+  expectInert(film)
+  expect(film).toMatch(/<g class="f" opacity="1"[^>]*><text [^>]*fill="#0969da"[^>]*>CANCEL → CANCELLED</)
+})
+
+test('a film lights the words of what a part that it leaves out has taken', async () => {
+  const { data } = await played()
+  const [left] = data.chart.transitions.filter(({ id }) => id.endsWith('→ RUNNING'))
+  if (!left) throw new Error('The chart has no transition to RUNNING.')
+  const rows = rowsOf(
+    Array.from({ length: 100 }, (_, i) => i + 1),
+    40,
+  ).map((row) => ({ ...row, to: ['RUNNING'], taken: row.seq === 50 ? [left.id] : [] }))
+  const moment = data.moments.moments[0] ?? fail()
+  const moments = { ...data.moments, moments: rows.map(({ seq }) => ({ ...moment, seq })) }
+  const film = drawFilm({ ...data, moments, session: { ...data.session, rows } })
+  expect(film).toContain('after 52 records that the film leaves out')
+  expect(film).toMatch(/<text [^>]*fill="#0969da"[^>]*font-size="12">[^<]* → RUNNING</)
 })
 
 function fail(): never {

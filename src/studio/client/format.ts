@@ -100,13 +100,3 @@ export function formatJson(text: string): string {
     return text
   }
 }
-
-/** Makes signs visible that would move the cursor of a terminal, or turn the order of letters around. */
-export function showControls(text: string): string {
-  return text.replaceAll(
-    unseen,
-    (sign) => `⟨U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`,
-  )
-}
-
-const unseen = /[^\P{Cc}\t\n\r]|[\u202a-\u202e\u2066-\u2069]/gu

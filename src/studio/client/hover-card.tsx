@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Bar, MomentView, RecordRow } from '../protocol.js'
-import { formatDuration, formatJson, showControls } from './format.js'
+import { formatDuration, formatJson } from './format.js'
 
 const shownChars = 400
 
@@ -37,7 +37,7 @@ export function HoverCard({ bar, x, rows, loadMoment }: CardProps) {
       {parts.map(({ name, text }) => (
         <p key={name}>
           <small>{name}</small>
-          <code>{showControls(text.length > shownChars ? `${text.slice(0, shownChars)}…` : text)}</code>
+          <code>{text.length > shownChars ? `${text.slice(0, shownChars)}…` : text}</code>
         </p>
       ))}
     </div>

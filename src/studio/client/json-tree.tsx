@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks'
-import { showControls } from './format.js'
 
 interface JsonProps {
   value: unknown
@@ -93,7 +92,7 @@ export function LongText({
   const limit = Math.max(more, first)
   return (
     <span class={kind} dir="auto">
-      {showControls(text.slice(0, limit))}
+      {text.slice(0, limit)}
       {text.length > limit && (
         <button type="button" class="quiet-button" onClick={() => setMore(limit + 20_000)}>
           … {(text.length - limit).toLocaleString('en')} more characters

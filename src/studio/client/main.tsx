@@ -4,6 +4,7 @@ import { useAddressHash } from './address.js'
 import { createLazyScreen } from './lazy-part.js'
 import { Trouble } from './loading.js'
 import { RunScreen } from './run-screen.js'
+import { showControlsEverywhere } from './show-controls.js'
 import { LatestScreen, SessionsScreen } from './sessions-screen.js'
 import { createFileSource, createServerSource, type Source } from './data-source.js'
 
@@ -27,7 +28,10 @@ function App({ source, onlySession }: { source: Source; onlySession: string | nu
   const [screen, a = '', b = ''] = parseHash(useAddressHash())
   const [problem, setProblem] = useState<string | null>(null)
   const seq = /^\d+$/.test(b) ? Number(b) : null
-  const run = (id: string) => <RunScreen key={id} source={source} id={id} seq={seq} onProblem={setProblem} />
+  // By its record, too: an address that is opened in this page may lead to another record of the session that it shows.
+  const run = (id: string) => (
+    <RunScreen key={`${id}/${b}`} source={source} id={id} seq={seq} onProblem={setProblem} />
+  )
   return (
     <>
       <header class="top">
@@ -99,6 +103,7 @@ class ErrorBoundary extends Component<{ children: ComponentChildren }, { error: 
 }
 
 async function startPage(): Promise<void> {
+  showControlsEverywhere()
   const file = createFileSource(document.querySelector('#statewright[type="application/json"]'))
   const root = document.getElementById('app') ?? document.body.appendChild(document.createElement('div'))
   root.id = 'app'

@@ -27,7 +27,6 @@ import {
   TABLE,
 } from 'streaming-markdown'
 import { isPicture } from '../shown-message.js'
-import { showControls } from './format.js'
 import { type MarkdownNode, parseMarkdown } from './parse-markdown.js'
 
 /** A Markdown text, built of elements that do nothing: no HTML of it is one, and nothing is loaded. */
@@ -35,13 +34,13 @@ export function Markdown({ text }: { text: string }) {
   const parts = useMemo(() => parseMarkdown(text), [text])
   return (
     <div class="markdown" dir="auto">
-      {parts === null ? <p class="as-written">{showControls(text)}</p> : parts.map(renderPart)}
+      {parts === null ? <p class="as-written">{text}</p> : parts.map(renderPart)}
     </div>
   )
 }
 
 function renderPart(part: MarkdownNode | string, key: number): ComponentChildren {
-  if (typeof part === 'string') return showControls(part)
+  if (typeof part === 'string') return part
   const { token, children, start } = part
   const inside = (): ComponentChildren => children.map(renderPart)
   if (token >= HEADING_1 && token <= HEADING_6) {
@@ -147,14 +146,14 @@ function Link({ address, children }: { address: string; children: ComponentChild
   if (to === null) {
     return (
       <>
-        {children} <small class="address">({showControls(address)})</small>
+        {children} <small class="address">({address})</small>
       </>
     )
   }
   return (
     <>
       <a href={to.href} target="_blank" rel="noopener noreferrer">
-        {children ?? showControls(address)}
+        {children ?? address}
       </a>{' '}
       <small class="address">{to.host || to.pathname}</small>
     </>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { InstructionsView, ShownMedia, ShownMessage } from '../protocol.js'
-import { formatDuration, formatJson, formatNumber, showControls } from './format.js'
+import { formatDuration, formatJson, formatNumber } from './format.js'
 import { Icon } from './icons.js'
 import { LongText } from './json-tree.js'
 import { Markdown } from './markdown.js'
@@ -133,11 +133,7 @@ function Pictures({ media }: { media: readonly ShownMedia[] }) {
   return (
     <div class="media">
       {media.map(({ words, picture }, at) =>
-        picture === null ? (
-          <p key={at}>{showControls(words)}</p>
-        ) : (
-          <img key={at} src={picture} alt={words} title={words} />
-        ),
+        picture === null ? <p key={at}>{words}</p> : <img key={at} src={picture} alt={words} title={words} />,
       )}
     </div>
   )
@@ -165,7 +161,7 @@ function Call({ call, message, isOpen, onEdit }: CallProps) {
   return (
     <div class={`call ${status ?? 'open'}`} data-call={call.id}>
       <div class="call-head">
-        <span class="call-name">{showControls(name)}</span>
+        <span class="call-name">{name}</span>
         <span class="call-status">
           {status ?? 'no result yet'}
           {durationMs !== null && ` · ${formatDuration(durationMs)}`}
@@ -176,7 +172,7 @@ function Call({ call, message, isOpen, onEdit }: CallProps) {
           <span>
             A person {decision.kind} it
             {decision.words !== '' &&
-              (decision.kind === 'approved' ? ', with other arguments' : `: ${showControls(decision.words)}`)}
+              (decision.kind === 'approved' ? ', with other arguments' : `: ${decision.words}`)}
           </span>
           {onEdit && (
             <Pencil
@@ -234,7 +230,7 @@ function Block({
   return (
     <div class={`block ${kind}`}>
       <pre tabIndex={0}>
-        {isWhole ? <LongText text={text} first={isOpen ? Infinity : firstChars} /> : showControls(beginning)}
+        {isWhole ? <LongText text={text} first={isOpen ? Infinity : firstChars} /> : beginning}
       </pre>
       {isLong && !isOpen && (
         <button type="button" class="quiet-button" aria-expanded={isWhole} onClick={() => want(!isWhole)}>

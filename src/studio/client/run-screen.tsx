@@ -17,6 +17,7 @@ import type { Source } from './data-source.js'
 import { mayResume, RunHead } from './run-head.js'
 import { Announcer, useKeys, useLatest, useLive, useMoment } from './run-hooks.js'
 import { listRunSteps } from './run-steps.js'
+import { showControls } from './show-controls.js'
 import { findSteps, StepsPane } from './steps-pane.js'
 import { VerdictStrip } from './verdict-strip.js'
 import { BudgetTab, GuardsTab, RecordTab, StateTab } from './run-tabs.js'
@@ -209,7 +210,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   useWrittenAddress(source.isFile ? null : `#/session/${encodeURIComponent(id)}${seqPart}`)
 
   useEffect(() => {
-    document.title = `${session.title || session.id} – Statewright`
+    document.title = showControls(`${session.title || session.id} – Statewright`)
   }, [session.title, session.id])
   const first = useMemo(() => findFirstPlaces(rows, chart), [rows, chart])
   const jump = (matches: (row: RecordRow) => boolean): void => {

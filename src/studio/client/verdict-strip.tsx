@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import type { RecordRow, SessionView, VerdictView } from '../protocol.js'
-import { formatCount, formatDuration, formatMoney, formatShort, getTone, showControls } from './format.js'
+import { formatCount, formatDuration, formatMoney, formatShort, getTone } from './format.js'
 import { Icon, type IconName } from './icons.js'
 import { showOnSmallScreen } from './run-hooks.js'
 import { isFailed, shareTime, type RunStep, type TimeShares } from './run-steps.js'
@@ -187,7 +187,7 @@ function listChips(
         children: (
           <strong>
             {formatCount(failures.length, 'failed call')}
-            {failures.length === 1 && `: ${showControls(failures[0]?.name ?? '')}`}
+            {failures.length === 1 && `: ${failures[0]?.name ?? ''}`}
           </strong>
         ),
       },

@@ -1,6 +1,5 @@
 import { diffArrays } from 'diff'
 import { useMemo } from 'preact/hooks'
-import { showControls } from './format.js'
 
 /** Longer comparisons than this are given up: the texts are shown as wholly different. */
 const longestMs = 120
@@ -17,7 +16,7 @@ export function WordDiff({ a, b }: { a: string; b: string }) {
           {parts.length === 0 && <span class="empty">nothing</span>}
           {parts.map(({ text, differs }, index) => {
             const Part = !differs ? 'span' : side === 0 ? 'del' : 'ins'
-            return <Part key={index}>{showControls(text)}</Part>
+            return <Part key={index}>{text}</Part>
           })}
         </p>
       ))}

@@ -1,3 +1,8 @@
+import { memoryStore } from '../../../src/index.js'
+import { startStudio } from '../../../src/studio/index.js'
+import { book } from '../../support/asking.js'
+import { stage as play } from '../../support/play.js'
+import { call, text } from '../../support/tools.js'
 import { forgive, open, openPageForEach, page, shown, stage } from './visit.js'
 
 export function describeAnswers(): void {
@@ -23,6 +28,27 @@ export function describeAnswers(): void {
       await page.waitForSelector('.run-title .pill.tone-good')
       expect(stage.paid().slice(before)).toEqual([3800])
       expect((await shown()).active).toEqual(['COMPLETED'])
+    })
+
+    it('answers in the page what a server asks', async () => {
+      const store = memoryStore()
+      const tools = [book()]
+      const theatre = await play([call('book', { flight: 'X1' }), text('Done.')], { tools, store })
+      await theatre.run('Book it.', { session: 's' }).rest()
+      const studio = await startStudio({ store, agent: theatre.agent })
+      try {
+        await page.goto(studio.url)
+        await page.waitForSelector('.sessions')
+        await page.goto(`${page.url().replace(/#.*/, '')}#/session/s`)
+        await page.getByLabel('Seat').fill('12A')
+        await page.locator('.pending .primary').click()
+        await page.waitForSelector('.run-title .pill.tone-good')
+        expect(tools[0]?.does).toHaveLength(1)
+        await page.goto('about:blank')
+        forgive('asked elsewhere')
+      } finally {
+        await studio.close()
+      }
     })
 
     it('forks with other words, and the other session stays as it is', async () => {

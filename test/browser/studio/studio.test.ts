@@ -4,6 +4,7 @@ import { describeAnswers } from './answers.js'
 import { describeEmbedded } from './embedded.js'
 import { describeEveryScreen } from './every-screen.js'
 import { describeGlance } from './glance.js'
+import { describeInert } from './inert.js'
 import { describeOneFile } from './one-file.js'
 import { describeQuestions } from './questions.js'
 import { describeRun } from './run.js'
@@ -26,6 +27,7 @@ describeRun()
 describeGlance()
 describeQuestions()
 describeTranscript()
+describeInert()
 describeWhatIf()
 describeOneFile()
 describeShare()
