@@ -259,11 +259,11 @@ export function describeRun(): void {
         expect([await isSeen('.dock-now'), await isSeen('.live')]).toEqual([true, true])
       }
       expect(await page.locator('.dock-now').textContent()).toContain('RUNNING › asking › requesting')
-      // In the picture, as far as it is wider than the page.
+      // In the picture, which is wider than the page, the name of the active state.
       for (const key of ['ArrowRight', 'End']) {
         await page.keyboard.press(key)
         await page.evaluate(() => document.querySelector('.picture')?.scrollIntoView())
-        expect(await isSeen('.picture .active > rect')).toBe(true)
+        expect(await isSeen('.picture .active > text')).toBe(true)
       }
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(400)
       await page.keyboard.press('ArrowLeft')
