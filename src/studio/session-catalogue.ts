@@ -3,8 +3,9 @@ import { UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/event-loop.js'
 import { type Facet, FacetCounts } from './facet-counts.js'
 import type { LogFacts } from './log-facts.js'
-import type { DayView, SessionRow, SessionsView } from './protocol.js'
+import type { SessionRow, SessionsView } from './protocol.js'
 import type { ListRequest } from './routes.js'
+import { countDays } from './session-days.js'
 import { type SessionLibrary, toReadKey } from './session-library.js'
 import {
   type Findable,
@@ -43,7 +44,6 @@ const maxToldSingly = 3_000
 const [readingStretchMs, tellingMs] = [40, 1_000]
 /** The most sessions in one response. */
 const maxRows = 500
-const maxDays = 30
 
 interface Entry extends Findable {
   row: SessionRow
@@ -384,41 +384,3 @@ function compareStanding(a: SessionRow, b: SessionRow): number {
     sessionStandings.indexOf(a.standing) - sessionStandings.indexOf(b.standing) || b.updatedAt - a.updatedAt
   )
 }
-
-const failedStates = new Set(['ERROR', 'BLOCKED', 'TIMED_OUT', 'MAX_STEPS', 'BUDGET_EXCEEDED'])
-
-/** Why a session failed: it ended without an answer, a guard halted it, or its log is damaged. */
-function findFailure({ state, reason, wakeAt, standing }: SessionRow): string | null {
-  if (standing === 'damaged') return 'damaged'
-  const isHalted = state === 'PAUSED' && reason !== 'paused' && wakeAt === null
-  return isHalted || failedStates.has(state ?? '') ? (reason ?? 'unknown') : null
-}
-
-function countDays(found: readonly Entry[]): DayView[] {
-  const dayMs = 86_400_000
-  const days = new Map<number, DayView>()
-  let newest = -Infinity
-  for (const { updatedAt } of found) newest = Math.max(newest, Math.floor(updatedAt / dayMs))
-  if (newest === -Infinity) return []
-  for (const { row, updatedAt } of found) {
-    const number = Math.floor(updatedAt / dayMs)
-    // What a sub-agent costs is in what its session costs.
-    if (number <= newest - maxDays || row.parent !== null) continue
-    const day = days.get(number) ?? createDay(number * dayMs)
-    days.set(number, day)
-    day.sessions += 1
-    day.cost += row.cost ?? 0
-    const failure = findFailure(row)
-    if (failure !== null) day.failures[failure] = (day.failures[failure] ?? 0) + 1
-  }
-  if (days.size === 0) return []
-  const first = newest - maxDays + 1
-  return Array.from({ length: maxDays }, (_, i) => days.get(first + i) ?? createDay((first + i) * dayMs))
-}
-
-const createDay = (at: number): DayView => ({
-  day: new Date(at).toISOString().slice(0, 10),
-  sessions: 0,
-  cost: 0,
-  failures: {},
-})
