@@ -53,6 +53,11 @@ export const screens: readonly Screen[] = [
     act: async (page) => {
       await page.click('.filters summary')
       await page.fill('.search input', 'lisbon tool:pay')
+      await page.waitForFunction(() => {
+        const said = document.querySelector('.lead')?.textContent ?? ''
+        const [, found, all] = /^(\d+) of (\d+) sessions/.exec(said) ?? []
+        return found !== '0' && found !== all && !said.includes('still being read')
+      })
       await page.click('.sub-agents')
       await page.waitForSelector('.session-list .session-list')
     },
