@@ -1,5 +1,5 @@
-// Everything that main must pass, after `npm ci`: three steps at a time, one that computes and two that wait, which fill two cores. A
-// step prints when it ends. One that fails does not keep the next ones from running. The last lines name those and count the test run.
+// Everything that main must pass, after `npm ci`: two steps at a time, one that computes and one that waits. A step prints when it
+// ends. One that fails does not keep the next ones from running. The last lines name those and count the test run.
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const report = join(mkdtempSync(join(tmpdir(), 'statewright-ci-')), 'tests.json')
 // Each suite plays all of its tests, where a user's `npm test` takes a sample.
 process.env.STATEWRIGHT_TESTS = 'all'
-/** What computes, in several processes or in one: each takes what the other lanes leave of the cores. The longest first. */
+/** What computes, in several processes or in one: each takes what the other lane leaves of the cores. The longest first. */
 const busy = [
   ['npm', 'test', '--', '--ci', '--json', `--outputFile=${report}`],
   'test:pairs',
@@ -53,7 +53,7 @@ const waiting = [
 ]
 
 const failed = []
-/** Says in its last line what the step took of the processor, too: that, and not its waits, is what the other lanes lack. */
+/** Says in its last line what the step took of the processor, too: that, and not its waits, is what the other lane lacks. */
 const timed = `TIMEFORMAT='-- %0R s, of the processor %0U + %0S s'; time "$0" "$@"`
 
 function runStep([command, ...args]) {
@@ -75,7 +75,7 @@ function runStep([command, ...args]) {
   })
 }
 
-/** Its own steps, and then those that the other kind of lane has left. */
+/** Its own steps, and then those that the other lane has left. */
 async function runLane(own, other) {
   for (let step = own.shift() ?? other.shift(); step; step = own.shift() ?? other.shift()) {
     // oxlint-disable-next-line no-await-in-loop -- one after the other is what a lane is
@@ -85,7 +85,7 @@ async function runLane(own, other) {
 
 await runStep(['npm', 'run', '--silent', 'build'])
 process.env.STATEWRIGHT_BUILT = 'yes'
-await Promise.all([runLane(busy, waiting), runLane(waiting, busy), runLane(waiting, busy)])
+await Promise.all([runLane(busy, waiting), runLane(waiting, busy)])
 
 for (const name of failed) console.log(`FAILED: ${name}`)
 const { numPassedTests, numFailedTests, numFailedTestSuites } = JSON.parse(readFileSync(report, 'utf8'))
