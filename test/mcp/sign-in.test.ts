@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileTokenStore, finishMcpSignIn, loopbackSignIn, type McpAuth } from '../../src/mcp/index.js'
+import { createSignIn } from '../../src/mcp/client/sign-in/sign-in.js'
 import { createSignInFetch } from '../../src/mcp/client/sign-in/sign-in-fetch.js'
 import { authServer, willing as makeWilling } from './auth-server.js'
 import { httpServer, json } from './http-server.js'
@@ -64,6 +65,30 @@ describe('a server that asks for a sign-in', () => {
     const server = await open({ url, auth })
     expire(true)
     expect(await Promise.all([1, 2, 3].map(() => use(server, 'safe_go')))).toEqual(['ok', 'ok', 'ok'])
+    expect(visits).toHaveLength(2)
+  })
+
+  it('does not ask again for a request that was refused before a sign-in, and is on its way to one after it', async () => {
+    const visits: URL[] = []
+    const redirectUrl = 'http://127.0.0.1:1/callback'
+    const signIn: McpAuth['signIn'] = (to) => void visits.push(to)
+    const { provider, ask } = createSignIn('http://127.0.0.1:1/mcp', { redirectUrl, signIn })
+    const discover = () => provider.saveDiscoveryState?.({ authorizationServerUrl: 'http://127.0.0.1:1' })
+    const redirect = async () => {
+      await provider.saveCodeVerifier('a verifier')
+      const state = (await provider.state?.()) ?? ''
+      await provider.redirectToAuthorization(new URL(`http://127.0.0.1:1/authorize?state=${state}`))
+    }
+    await discover()
+    await redirect()
+    await discover()
+    expect(await failureOf(ask())).toMatchObject({ code: 'mcp_sign_in' })
+    await redirect()
+    await ask()
+    expect(visits).toHaveLength(1)
+    await discover()
+    await redirect()
+    expect(await failureOf(ask())).toMatchObject({ code: 'mcp_sign_in' })
     expect(visits).toHaveLength(2)
   })
 

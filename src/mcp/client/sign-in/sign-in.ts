@@ -90,9 +90,10 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
     redirectToAuthorization: async (to) => {
       if (!['http:', 'https:'].includes(to.protocol))
         throw fail('the address to sign in at is no http(s) URL.')
-      const state = to.searchParams.get('state')
-      if (state === endedState) begun = undefined
-      else await (begin().sent ??= send(to, begin()))
+      const sign = begin()
+      // The sign-in that it belongs to has ended meanwhile, or what it found went with that one.
+      if (to.searchParams.get('state') === endedState || sign.discovery === undefined) return
+      await (sign.sent ??= send(to, sign))
     },
   }
 
@@ -137,18 +138,18 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   }
 
   const askOnce = async (): Promise<void> => {
+    const sign = begun
+    // The SDK had what it needs after all: another has signed in meanwhile.
+    if (sign?.sent === undefined) return
     try {
-      const to = await begun?.sent
-      // The SDK had what it needs after all: another has signed in meanwhile.
-      if (to === undefined) return
-      const callback = await auth.signIn(to)
+      const callback = await auth.signIn(await sign.sent)
       if (callback === undefined)
         throw fail('the user has to. Pass what comes back to finishMcpSignIn, and try again then.')
       await finish(callback)
     } catch (error) {
       throw error instanceof StatewrightError ? error : fail(describeError(error), error)
     } finally {
-      endedState = begun?.state
+      endedState = sign.state
       begun = undefined
     }
   }
