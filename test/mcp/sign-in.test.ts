@@ -72,7 +72,8 @@ describe('a server that asks for a sign-in', () => {
     const visits: URL[] = []
     const redirectUrl = 'http://127.0.0.1:1/callback'
     const signIn: McpAuth['signIn'] = (to) => void visits.push(to)
-    const { provider, ask } = createSignIn('http://127.0.0.1:1/mcp', { redirectUrl, signIn })
+    const begun = createSignIn('http://127.0.0.1:1/mcp', { redirectUrl, signIn })
+    const { provider } = begun
     const discover = () => provider.saveDiscoveryState?.({ authorizationServerUrl: 'http://127.0.0.1:1' })
     const redirect = async () => {
       await provider.saveCodeVerifier('a verifier')
@@ -82,13 +83,13 @@ describe('a server that asks for a sign-in', () => {
     await discover()
     await redirect()
     await discover()
-    expect(await failureOf(ask())).toMatchObject({ code: 'mcp_sign_in' })
+    expect(await failureOf(begun.ask())).toMatchObject({ code: 'mcp_sign_in' })
     await redirect()
-    await ask()
+    await begun.ask()
     expect(visits).toHaveLength(1)
     await discover()
     await redirect()
-    expect(await failureOf(ask())).toMatchObject({ code: 'mcp_sign_in' })
+    expect(await failureOf(begun.ask())).toMatchObject({ code: 'mcp_sign_in' })
     expect(visits).toHaveLength(2)
   })
 
