@@ -27,6 +27,24 @@ export function needChromium(tests) {
   return process.exit(what === 'failed' ? 1 : 0)
 }
 
+/** Waits until what is scrolled and what has come late is at its place. */
+export function settlePage(page) {
+  return page.evaluate(
+    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+  )
+}
+
+/** A picture of a page, as WebP. `clip`: a part of it, also outside of the window. */
+export async function captureWebp(page, { quality, clip }) {
+  const session = await page.context().newCDPSession(page)
+  const { data } = await session.send('Page.captureScreenshot', {
+    format: 'webp',
+    quality,
+    ...(clip && { captureBeyondViewport: true, clip: { ...clip, scale: 1 } }),
+  })
+  return Buffer.from(data, 'base64')
+}
+
 /** Debian's chromium, for scripts that look at pages. */
 export function launchChromium() {
   return chromium.launch({

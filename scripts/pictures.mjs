@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { launchChromium } from './chromium.mjs'
+import { captureWebp, launchChromium, settlePage } from './chromium.mjs'
 import { folder as sheets, shootScreens } from './screens.mjs'
 import { openStage } from './stage.mjs'
 
@@ -50,13 +50,8 @@ async function shootDocs(browser) {
     if (hash) await page.goto(page.url().replace(/#.*/, '') + hash)
     await page.waitForSelector(until)
     await act(page)
-    // What is scrolled and what has come late is at its place.
-    await page.evaluate(
-      () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
-    )
-    const session = await context.newCDPSession(page)
-    const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 90 })
-    await writeFile(new URL(`${name}.webp`, folder), Buffer.from(data, 'base64'))
+    await settlePage(page)
+    await writeFile(new URL(`${name}.webp`, folder), await captureWebp(page, { quality: 90 }))
     await context.close()
     console.log(`docs/pictures/${name}.webp`)
   }

@@ -1,7 +1,7 @@
 // Every screen of the studio at four widths, light and dark: one contact sheet a screen, and what axe says of each of them.
 // `npm run pictures -- NAME …` makes these alone; `--raw FOLDER` keeps the single pictures, to look at them at their full size.
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { captureWebp, settlePage } from './chromium.mjs'
 import { importSource } from './stage.mjs'
 
 export const folder = new URL('../visualizations/studio/', import.meta.url)
@@ -10,7 +10,7 @@ const schemes = ['light', 'dark']
 const longest = 1700
 const scale = 0.45
 
-const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const { findFaults } = await importSource('test/browser/studio/find-faults.ts')
 
 /** Makes the sheets of the screens with these names, of all without a name, and returns what is wrong with them. */
 export async function shootScreens(browser, { only, raw }) {
@@ -49,14 +49,13 @@ async function lookAt({ stage, screen, width, browser, raw }) {
     const whole = await page.evaluate(() => document.documentElement.scrollHeight)
     await page.setViewportSize({ width, height: Math.min(longest, whole) })
   }
-  await page.evaluate(axe)
   const shots = []
   for (const colorScheme of schemes) {
     await page.emulateMedia({ colorScheme })
-    await settle(page)
+    await settlePage(page)
     const png = await page.screenshot()
     if (raw) await writeFile(`${raw}/${screen.name}-${width}-${colorScheme}.png`, png)
-    const found = await findFaults(page, width, colorScheme)
+    const found = await findAllFaults(page, width, colorScheme)
     faults.push(...found.map((fault) => `${screen.name} ${width} ${colorScheme}: ${fault}`))
     shots.push({ width, colorScheme, png, height: page.viewportSize().height, faults: faults.splice(0) })
   }
@@ -64,22 +63,11 @@ async function lookAt({ stage, screen, width, browser, raw }) {
   return shots
 }
 
-/** What is scrolled and what has come late is at its place. */
-function settle(page) {
-  return page.evaluate(
-    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
-  )
-}
-
-async function findFaults(page, width, colorScheme) {
-  // Of all that axe looks at, the dark page has other colours alone.
-  const rules = colorScheme === 'dark' ? ", runOnly: ['color-contrast']" : ''
-  const { violations } = await page.evaluate(`axe.run({ resultTypes: ['violations']${rules} })`)
+/** What axe finds, and whether the page is wider than its window. */
+async function findAllFaults(page, width, colorScheme) {
+  const found = await findFaults(page, { coloursAlone: colorScheme === 'dark' })
   const wide = await page.evaluate(() => document.documentElement.scrollWidth)
-  return [
-    ...violations.map(({ id, nodes: [first] }) => `${id}: ${first?.html}\n${first?.failureSummary}`),
-    ...(wide > width ? [`the page is ${wide} pixels wide`] : []),
-  ]
+  return wide > width ? [...found, `the page is ${wide} pixels wide`] : found
 }
 
 /** The pictures beside one another; the two widest, which are the lowest, below each other. */
@@ -101,13 +89,7 @@ async function composeSheet(browser, shots) {
   )
   await page.evaluate(() => Promise.all([...document.images].map((one) => one.decode())))
   const clip = await page.locator('main').boundingBox()
-  const session = await page.context().newCDPSession(page)
-  const { data } = await session.send('Page.captureScreenshot', {
-    format: 'webp',
-    quality: 30,
-    captureBeyondViewport: true,
-    clip: { ...clip, scale: 1 },
-  })
+  const sheet = await captureWebp(page, { quality: 30, clip })
   await page.close()
-  return Buffer.from(data, 'base64')
+  return sheet
 }

@@ -1,29 +1,11 @@
-import pg from 'pg'
 import type { BudgetStore } from '../../src/core/budgets/budget-store.js'
 import { createBudget } from '../../src/fleet/index.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
-import type { SessionStore } from '../../src/stores/index.js'
 import { asked, describeBudgetStore } from '../fleet/budget-store.js'
+import { usePlace } from '../stores/use-place.js'
+import { postgresPlace } from './place.js'
 
-const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
-if (url === '') throw new Error('Run this suite with: npm run test:postgres')
-
-const schema = `budgets_${process.pid}`
-const opened: SessionStore[] = []
-
-function open(now?: () => number): SessionStore {
-  const store = postgresStore({ connectionString: url, schema, ...(now && { now }) })
-  opened.push(store)
-  return store
-}
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(async (store) => store.close()))
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  await client.query(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`)
-  await client.end()
-})
+const { keep, open } = usePlace(postgresPlace)
 
 describeBudgetStore(
   'the budgets of postgresStore',
@@ -68,8 +50,7 @@ test('many that reserve, settle and run out over several connections never excee
 })
 
 test('a server that is away fails closed', async () => {
-  const store = postgresStore({ connectionString: 'postgres://nobody@127.0.0.1:1/none' })
-  opened.push(store)
+  const store = keep(postgresStore({ connectionString: 'postgres://nobody@127.0.0.1:1/none' }))
   const budget = createBudget({ id: 'b', usd: 1, store })
   await expect(budget.reserve({ usd: 0.1 })).rejects.toMatchObject({ code: 'store_unavailable' })
 })

@@ -10,38 +10,13 @@ import { describeStore } from '../stores/conformance.js'
 import {
   leaseRequest,
   failure,
-  type Place,
   createRecord,
   createRecords,
   refusal,
   createSummary,
 } from '../stores/support.js'
 import { type Gateway, openGateway } from './gateway.js'
-
-const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
-if (url === '') throw new Error('Run this suite with: npm run test:postgres')
-
-let places = 0
-
-/** A schema of its own. */
-function postgresPlace(): Place & { schema: string } {
-  const schema = `place_${process.pid}_${++places}`
-  return {
-    schema,
-    open: (now) => postgresStore({ connectionString: url, schema, ...(now ? { now } : {}) }),
-    remove: () => admin(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`),
-  }
-}
-
-async function admin(sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(sql)
-  } finally {
-    await client.end()
-  }
-}
+import { postgresPlace, runSql, url } from './place.js'
 
 describeStore('the store in Postgres', postgresPlace, { shared: true, lacks: ['the store has no purge'] })
 
@@ -62,7 +37,7 @@ describe('the store in Postgres', () => {
     const before = await first.list()
     await first.close()
     const { schema } = place
-    await admin(`
+    await runSql(`
       DROP TABLE "${schema}".timers, "${schema}".inbox, "${schema}".tags;
       DROP INDEX "${schema}".listed, "${schema}".listed_by_state, "${schema}".listed_by_agent, "${schema}".listed_by_both,
         "${schema}".held, "${schema}".children_of;
@@ -94,7 +69,7 @@ describe('the store in Postgres', () => {
     }
     await second.close()
     const { schema } = place
-    await admin(`
+    await runSql(`
       DROP TABLE "${schema}".timers, "${schema}".tags;
       DROP INDEX "${schema}".children_of;
       ALTER TABLE "${schema}".sessions DROP parent, DROP title;
@@ -194,7 +169,7 @@ describe('the store in Postgres', () => {
       {
         remove: async (schema) => {
           schemas.push(schema)
-          await admin(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`)
+          await runSql(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`)
         },
       },
     )
@@ -206,23 +181,23 @@ describe('the store in Postgres', () => {
     const store = place.open()
     const lease = await store.acquire('s', leaseRequest)
     await store.append(lease, [createRecord(1)])
-    await admin(`UPDATE "${place.schema}".sessions SET process = '1@elsewhere'`)
+    await runSql(`UPDATE "${place.schema}".sessions SET process = '1@elsewhere'`)
     await refusal('session_busy', () => store.acquire('s', leaseRequest))
     await refusal('session_busy', () => store.delete('s'))
     // A number that no process has: the largest that Linux gives is 2^22.
-    await admin(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
+    await runSql(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
     expect((await store.list())[0]?.holder).toBeNull()
     const taken = await store.acquire('s', leaseRequest)
     await refusal('lease_lost', () => store.append(lease, [createRecord(2)]))
     await store.append(taken, [createRecord(2)])
-    await admin(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
+    await runSql(`UPDATE "${place.schema}".sessions SET process = '4194305@' || '${thisMachine()}'`)
     expect(await store.delete('s')).toBe(true)
     await store.close()
   })
 
   test('refuses a schema that a newer Statewright wrote', async () => {
     await place.open().list()
-    await admin(`UPDATE "${place.schema}".schema_version SET version = 99`)
+    await runSql(`UPDATE "${place.schema}".schema_version SET version = 99`)
     const error = await refusal('newer_log', () => place.open().list())
     expect(error.message).toContain('99')
   })
@@ -240,18 +215,18 @@ describe('the store in Postgres', () => {
   test('serves a user who may only use the tables, and tells one who may not write', async () => {
     await place.open().list()
     const { schema } = place
-    await admin(`
-      DROP ROLE IF EXISTS reader_${places}; CREATE ROLE reader_${places} LOGIN PASSWORD 'reader';
-      GRANT USAGE ON SCHEMA "${schema}" TO reader_${places};
-      GRANT SELECT ON ALL TABLES IN SCHEMA "${schema}" TO reader_${places}`)
-    const reader = new URL(url)
-    reader.username = `reader_${places}`
-    reader.password = 'reader'
-    const store = postgresStore({ connectionString: reader.href, schema })
+    const reader = `reader_of_${schema}`
+    await runSql(`
+      DROP ROLE IF EXISTS ${reader}; CREATE ROLE ${reader} LOGIN PASSWORD 'reader';
+      GRANT USAGE ON SCHEMA "${schema}" TO ${reader};
+      GRANT SELECT ON ALL TABLES IN SCHEMA "${schema}" TO ${reader}`)
+    const asReader = new URL(url)
+    Object.assign(asReader, { username: reader, password: 'reader' })
+    const store = postgresStore({ connectionString: asReader.href, schema })
     expect(await store.list()).toEqual([])
     await refusal('read_only', () => store.acquire('s', leaseRequest))
     await store.close()
-    await admin(`DROP OWNED BY reader_${places}; DROP ROLE reader_${places}`)
+    await runSql(`DROP OWNED BY ${reader}; DROP ROLE ${reader}`)
   })
 
   test('never shows a password', async () => {

@@ -1,22 +1,7 @@
-import { fileStore } from '../../src/stores/file/index.js'
-import type { SessionStore } from '../../src/index.js'
-import { makeFolder, removeFolder } from '../stores/folder.js'
+import { filePlace } from '../stores/folder.js'
+import { usePlace } from '../stores/use-place.js'
 import { describeLongList } from './long-list.js'
 
-let dir = ''
-const opened: SessionStore[] = []
+const { open } = usePlace(filePlace)
 
-beforeEach(() => {
-  dir = makeFolder()
-})
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map(async (store) => store.close()))
-  removeFolder(dir)
-})
-
-describeLongList('a long list of sessions in a folder', () => {
-  const store = fileStore({ dir })
-  opened.push(store)
-  return store
-})
+describeLongList('a long list of sessions in a folder', open)

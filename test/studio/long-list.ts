@@ -2,7 +2,7 @@ import { memoryStore, type SessionStore } from '../../src/index.js'
 import type { SessionsView } from '../../src/studio/protocol.js'
 import { paths } from '../../src/studio/routes.js'
 import { latch } from '../support/play.js'
-import { eventful, rehearsedAgent } from './rehearsed.js'
+import { eventful, play } from './rehearsed.js'
 import { visit, type Visitor } from './visitor.js'
 
 /** More than the studio lists at first. */
@@ -15,17 +15,10 @@ export function describeLongList(name: string, open: () => SessionStore): void {
     const played = memoryStore()
 
     beforeAll(async () => {
-      for (const [session, turns] of [
-        ['asks', eventful],
-        ['ended', [{ text: 'Blue, mostly.' }]],
-      ] as const) {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
-        const { agent, close } = await rehearsedAgent(played, turns)
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
-        await agent.run('Pay the invoice.', { session }).result
-        // oxlint-disable-next-line no-await-in-loop -- one after the other
-        await close()
-      }
+      const asks = await play(played, 'asks', eventful, 'Pay the invoice.')
+      await asks.close()
+      const ended = await play(played, 'ended', [{ text: 'Blue, mostly.' }], 'Pay the invoice.')
+      await ended.close()
     })
 
     /** Writes one of the sessions that were played under another id. */
@@ -102,7 +95,7 @@ async function findUntil(
   q = '',
 ): Promise<SessionsView> {
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    // oxlint-disable-next-line no-await-in-loop -- whether to ask again depends on the answer
     const view = await visitor.get<SessionsView>(paths.found({ q }))
     if (isSo(view)) return view
   }

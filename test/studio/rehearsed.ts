@@ -4,6 +4,7 @@ import {
   type AgentOptions,
   createAgent,
   defineTool,
+  handoff,
   openaiChat,
   type SessionStore,
 } from '../../src/index.js'
@@ -83,6 +84,21 @@ export const eventful: readonly Turn[] = [
 /** A guard that halts: the same call over and over. */
 const circling: readonly Turn[] = [{ toolCalls: [call('poll_nothing', {})] }]
 
+/** An agent that hands over to one that pays bills back, as the model calls `transfer_to_billing` and `refund`. */
+export function createDesk(options: Pick<AgentOptions, 'model' | 'store'>): Agent {
+  const refund = defineTool({
+    name: 'refund',
+    description: 'Pays a bill back.',
+    input: z.object({ bill: z.string() }),
+    execute: () => 'It is paid back.',
+  })
+  const billing = createAgent({ model: options.model, tools: [refund] })
+  return createAgent({
+    ...options,
+    tools: [handoff(billing, { name: 'billing', description: 'Knows every bill.' })],
+  })
+}
+
 /** Plays `steps` calls and then an answer. */
 export async function playLong(store: SessionStore, session: string, steps: number): Promise<void> {
   const turns = Array.from(
@@ -99,7 +115,7 @@ export async function playLong(store: SessionStore, session: string, steps: numb
   await close()
 }
 
-async function play(store: SessionStore, session: string, turns: readonly Turn[], prompt: string) {
+export async function play(store: SessionStore, session: string, turns: readonly Turn[], prompt: string) {
   const { agent, close } = await rehearsedAgent(store, turns)
   await agent.run(prompt, { session }).result
   return { agent, close }

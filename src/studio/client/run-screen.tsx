@@ -115,7 +115,7 @@ function Run({ source, chart, view, end, change, reload, startSeq, onProblem }: 
   const [stepWords, setStepWords] = useState('')
   const [streaming, setStreaming] = useState('')
   const [areLanesShown, showLanes] = useState(true)
-  // All messages of a long session are loaded when somebody searches them or goes back to the earlier ones.
+  // The page loads all messages of a long session when a reader searches them or goes back to the earlier ones.
   const [isWhole, wantWhole] = useState(false)
   // Moments of a part are dropped when the whole session is loaded.
   const moments = useMemo(

@@ -1,12 +1,9 @@
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { gzipSync } from 'node:zlib'
 import type { ChartView } from '../../../src/studio/protocol.js'
 import { paths } from '../../../src/studio/routes.js'
+import { findFaults } from './find-faults.js'
 import { openScreens, screens as allScreens, widths as allWidths } from './screens.js'
 import { browser, forgive, get, open, openPageForEach, page } from './visit.js'
-
-const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
 export function describeEveryScreen(): void {
   describe('what is downloaded', () => {
@@ -45,29 +42,14 @@ export function describeEveryScreen(): void {
     // One of each layout: the screens below are at the others, too.
     it.each([400, 1280])('is without findings of axe, light and dark, %i pixels wide', async (width) => {
       await page.setViewportSize({ width, height: 800 })
-      await page.evaluate(await readFile(axe, 'utf8'))
       const found: unknown[] = []
       for (const hash of [...screens, '#/session/paid/2']) {
         await show(hash)
         if (hash === '#/session/paid/2') await openShare()
         for (const colorScheme of ['light', 'dark'] as const) {
           await page.emulateMedia({ colorScheme })
-          // Of all that axe looks at, the dark page has other colours alone.
-          const rules = colorScheme === 'dark' ? ", runOnly: ['color-contrast']" : ''
-          const { violations } = (await page.evaluate(
-            `axe.run({ resultTypes: ['violations']${rules} })`,
-          )) as {
-            violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
-          }
-          found.push(
-            ...violations.map(({ id, nodes: [first] }) => [
-              hash,
-              colorScheme,
-              id,
-              first?.html,
-              first?.failureSummary,
-            ]),
-          )
+          const faults = await findFaults(page, { coloursAlone: colorScheme === 'dark' })
+          found.push(...faults.map((fault) => [hash, colorScheme, fault]))
         }
       }
       forgive('404')
@@ -166,11 +148,7 @@ export function describeEveryScreen(): void {
       const page = await browser.newPage({ viewport, colorScheme, reducedMotion: 'reduce' })
       try {
         await stage.open(screen, page)
-        await page.evaluate(await readFile(axe, 'utf8'))
-        const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as {
-          violations: { id: string; nodes: { html: string }[] }[]
-        }
-        expect(violations.map(({ id, nodes: [first] }) => [id, first?.html])).toEqual([])
+        expect(await findFaults(page)).toEqual([])
         expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
       } finally {
         await page.close()

@@ -1,16 +1,8 @@
 import { z } from 'zod'
 import { book } from '../../support/asking.js'
-import { rehearsedAgent } from '../../studio/rehearsed.js'
+import { createDesk, rehearsedAgent } from '../../studio/rehearsed.js'
 import { createBudget } from '../../../src/fleet/index.js'
-import {
-  type AgentOptions,
-  createAgent,
-  defineTool,
-  handoff,
-  memoryStore,
-  openaiChat,
-  sleepUntil,
-} from '../../../src/index.js'
+import { type AgentOptions, defineTool, memoryStore, openaiChat, sleepUntil } from '../../../src/index.js'
 import { startRehearsal, type Turn } from '../../../src/rehearsal/index.js'
 import { exportSession } from '../../../src/studio/export-session.js'
 import { startStudio } from '../../../src/studio/index.js'
@@ -105,18 +97,7 @@ export async function openOfficeStage({ records = 60 }: { records?: number } = {
   })
   ends.push(() => rehearsal.close())
   const model = openaiChat({ model: 'gpt-5-mini', baseURL: rehearsal.url, provider: 'openai' })
-  const refund = defineTool({
-    name: 'refund',
-    description: 'Pays a bill back.',
-    input: z.object({ bill: z.string() }),
-    execute: () => 'It is paid back.',
-  })
-  const billing = createAgent({ model, tools: [refund] })
-  const desk = createAgent({
-    model,
-    store,
-    tools: [handoff(billing, { name: 'billing', description: 'Knows every bill.' })],
-  })
+  const desk = createDesk({ model, store })
   await desk.run('I paid the bill B7 twice. Can I have my money back?', { session: 'handoff' }).result
 
   const shelves = Array.from({ length: Math.round(records / (atOnce + 1)) }, (_, i) => ({

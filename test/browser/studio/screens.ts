@@ -114,7 +114,7 @@ export const screens: readonly Screen[] = [
   run('run-damaged', 'books', 'damaged', { until: '.verdict-text' }),
   // Of such a session the page shows the end before it has the whole.
   run('run-long', 'office', 'archive', { until: '.run:has(.chip-button) .step' }),
-  run('run-nobody', 'books', 'nobody', { until: '[role=alert]' }),
+  run('run-unknown', 'books', 'unknown', { until: '[role=alert]' }),
   run('what-if-result', 'questions', 'chairs', {
     act: pencil('[aria-label^="What if get_quote had another"]'),
   }),

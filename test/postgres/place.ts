@@ -1,0 +1,30 @@
+import pg from 'pg'
+import { postgresStore } from '../../src/stores/postgres/index.js'
+import type { Place } from '../stores/support.js'
+
+/** The server that the suite runs with. */
+export const url = process.env['STATEWRIGHT_TEST_POSTGRES'] ?? ''
+if (url === '') throw new Error('Run this suite with: npm run test:postgres')
+
+let places = 0
+
+/** A schema of its own. */
+export function postgresPlace(): Place & { schema: string } {
+  const schema = `place_${process.pid}_${++places}`
+  return {
+    schema,
+    open: (now) => postgresStore({ connectionString: url, schema, ...(now ? { now } : {}) }),
+    remove: () => runSql(`DROP SCHEMA IF EXISTS "${schema}" CASCADE`),
+  }
+}
+
+/** By a connection of its own, as the user that the suite runs with. */
+export async function runSql(sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
