@@ -27,18 +27,28 @@ test('the page has every claim of the README with its rules, its tests and the c
   expect(told).toBe(counted)
 })
 
-test('each claim of the README names tests', () => {
+test('each guarantee of the README has rules and tests', () => {
   const claims = readClaims()
   expect(claims.length).toBeGreaterThan(8)
-  expect(claims.filter(({ tests }) => tests.length === 0)).toEqual([])
+  expect(claims.filter(({ rules, tests }) => rules.length === 0 || tests.length === 0)).toEqual([])
 })
 
 test.each([[undefined], [0], [Number.NaN], [1.5]])('a count that is %p is refused', (count) => {
   expect(() => needCount(count, 'kills')).toThrow('No count of: kills')
 })
 
-test('a claim without tests or without rules is refused', () => {
-  const claim = { name: 'It stops', statements: ['It stops.'], tests: [] }
-  expect(() => renderClaim(claim)).toThrow('The claim "It stops" has no tests')
-  expect(() => renderClaim({ ...claim, name: 'It flies', tests: ['test/a'] })).toThrow('has no rules')
+test('a claim without tests, without rules, or with a test that does not exist is refused', () => {
+  const claim = {
+    name: 'It stops',
+    text: 'It stops.',
+    rules: ['no event breaks the machine'],
+    tests: ['test/graph/invariants.test.ts › in every reachable state: %s'],
+  }
+  expect(renderClaim(claim)).toContain('no event breaks the machine')
+  expect(() => renderClaim({ ...claim, tests: [] })).toThrow('The claim "It stops" has no tests')
+  expect(() => renderClaim({ ...claim, rules: [] })).toThrow('has no rules')
+  expect(() => renderClaim({ ...claim, tests: ['test/docs/tables.test.ts › a'] })).toThrow(
+    'do not exist: test/docs',
+  )
+  expect(() => renderClaim({ ...claim, rules: ['it flies'] })).toThrow('do not exist: it flies')
 })

@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs'
 import { agentInvariants } from '../../src/testing/index.js'
 import { pairsOf } from '../pairs/cell.js'
 import { featureNames } from '../pairs/features.js'
-import { readPromises } from './promises.js'
-import { documents, root } from './snippets.js'
-import { readStatements } from './statements.js'
+import { root } from './snippets.js'
+import { testsOf } from './test-names.js'
 
 const read = (name: string): string => readFileSync(root + name, 'utf8')
 const readJson = (name: string): unknown => JSON.parse(read(name))
@@ -36,8 +35,6 @@ export async function countProofs(): Promise<Count[]> {
   const { cases } = (await import(new URL('../../conformance/cases/index.mjs', import.meta.url).href)) as {
     cases: unknown[]
   }
-  const statements = documents.flatMap((document) => readPromises(document))
-  const held = statements.filter(({ keepers }) => keepers.some((keeper) => keeper.startsWith('test/')))
   const paths = (pattern: RegExp) => findNumber('test/paths/pairs.txt', pattern)
   const counts: [number | undefined, string, string][] = [
     [paths(/ (\d+) of \d+ states,/), 'states of the chart, each reached by a generated path', 'test:graph'],
@@ -64,91 +61,146 @@ export async function countProofs(): Promise<Count[]> {
       'check:guards',
     ],
     [cases.length, 'cases of the conformance suite, each with a right and a wrong loop', 'test:conformance'],
-    // Rounded down, because most changes of a document change the number.
-    [
-      Math.floor(held.length / 500) * 500,
-      'statements of the documents, or more, that name the tests which hold them',
-      'test -- test/docs/promises.test.ts',
-    ],
   ]
   return counts.map(([count, what, command]) => ({ count: needCount(count, what), what, command }))
 }
 
-/** The rules of the machine that say the same as a claim of the README, by the words with which the claim begins. */
-const rulesOf: Record<string, readonly string[]> = {
-  'It stops': [
-    'steps never exceed maxSteps, or by one to conclude',
-    'the calls that run never exceed the caps on tool calls',
-    'no request is made past the step limit or the budget',
-    'no step begins past the deadline, or when a pause was asked for',
-  ],
-  'Cancel always wins': ['nothing starts when a run ends, and nothing runs while it rests'],
-  'Incomplete output has no effect': [
-    'only whole calls that wait for no answer are started, and all of them',
-    'a truncated answer is continued as long as recoveries are left',
-  ],
-  'Paid output is kept': ['the partial text of a stopped answer is kept and marked'],
-  'The history stays valid': [
-    'a model is only asked with a valid history',
-    'a result is never replaced',
-    'each call is told its one result',
-  ],
-  'It survives crashes': [
-    'no call is started twice, unless the run is resumed',
-    'a resumed run starts no call again that may not run twice',
-  ],
-  'Shields fail closed': ['what no shield has cleared is neither told nor in the transcript'],
-  '`run.result` never rejects for an agent outcome': [
-    'one terminal event, the last, and it says how the run ended',
-    'a result has what the type of its state says',
-    'every final state but COMPLETED and CANCELLED is explained by one error event',
-  ],
-  'The machine is pure': ['no event breaks the machine'],
+/** The guarantees, by the words with which the README states them: rules of the machine, and tests of the library. */
+const proofs: Record<string, { rules: readonly string[]; tests: readonly string[] }> = {
+  'It stops': {
+    rules: [
+      'steps never exceed maxSteps, or by one to conclude',
+      'the calls that run never exceed the caps on tool calls',
+      'no request is made past the step limit or the budget',
+      'no step begins past the deadline, or when a pause was asked for',
+    ],
+    tests: [
+      'test/scenarios/steps.test.ts › limits.maxSteps › of %i is exactly that many model calls, and the last batch completes',
+      'test/scenarios/interruptions.test.ts › the deadline › is the run’s, not a step’s',
+      'test/scenarios/budget.test.ts › a budget › that is reached trips right after the response: %s',
+      'test/scenarios/progress.test.ts › the same call with a clock in its result › is nudged, refused, and at last pauses the run with an answer',
+      'test/scenarios/progress.test.ts › the same call with a clock in its result › goes on when it is resumed, with that guard anew',
+    ],
+  },
+  'Cancel always wins': {
+    rules: ['nothing starts when a run ends, and nothing runs while it rests'],
+    tests: [
+      'test/graph/structure.test.ts › CANCEL is handled at the root, first and without a guard, and nowhere else',
+      'test/machine/rules.test.ts › the rules of the machine, over random runs › holds: total, a valid history at every rest, one terminal event, cancel always wins',
+    ],
+  },
+  'Incomplete output has no effect': {
+    rules: [
+      'only whole calls that wait for no answer are started, and all of them',
+      'a truncated answer is continued as long as recoveries are left',
+    ],
+    tests: [
+      'test/scenarios/endings.test.ts › a truncated call › is never executed, even where its JSON parses: it is closed and the model asked again',
+      'test/scenarios/retries.test.ts › a recoverable failure › may be a connection that broke in mid-answer: the text starts anew and is shown once',
+    ],
+  },
+  'Paid output is kept': {
+    rules: ['the partial text of a stopped answer is kept and marked'],
+    tests: [
+      'test/scenarios/budget.test.ts › a budget › keeps the answer that crosses the line, and lets it win with onOvershoot complete',
+      'test/scenarios/interruptions.test.ts › %s › ends a request in flight at once: the text so far is kept, marked and paid for',
+    ],
+  },
+  'The history stays valid': {
+    rules: [
+      'a model is only asked with a valid history',
+      'a result is never replaced',
+      'each call is told its one result',
+    ],
+    tests: [
+      'test/machine/rules.test.ts › the rules of the machine, over random runs › holds: total, a valid history at every rest, one terminal event, cancel always wins',
+      'test/scenarios/endings.test.ts › the end of a turn › leaves a history that other messages can follow, whatever it was',
+      'test/rehearsal/strict.test.ts › a strict rehearsal refuses %s, with a sentence',
+    ],
+  },
+  'It survives crashes': {
+    rules: [
+      'no call is started twice, unless the run is resumed',
+      'a resumed run starts no call again that may not run twice',
+    ],
+    tests: [
+      'test/scenarios/durable-hostile.test.ts › a process that dies after any record › the next one comes to the same end at the same cost, and repeats no finished call',
+      'test/cli/bin.test.ts › a run that is killed is interrupted, and resume goes on with it',
+    ],
+  },
+  'Shields fail closed': {
+    rules: ['what no shield has cleared is neither told nor in the transcript'],
+    tests: [
+      'test/scenarios/shields.test.ts › a shield that %s blocks, unless it is told to fail open',
+      'test/scenarios/shielded-calls.test.ts › a run that stops before the shields have seen the calls tells nothing of them › %s',
+    ],
+  },
+  '`run.result` never rejects for an agent outcome': {
+    rules: [
+      'one terminal event, the last, and it says how the run ended',
+      'a result has what the type of its state says',
+      'every final state but COMPLETED and CANCELLED is explained by one error event',
+    ],
+    tests: [
+      'test/scenarios/failures.test.ts › a failure that no second try mends › %s ends the run at once, with a code and what to do',
+      'test/scenarios/cost.test.ts › the cost › without a known price refuses to start, before anything is sent',
+      'test/scenarios/subscribers.test.ts › orThrow › throws a %p that carries the result',
+    ],
+  },
+  'The machine is pure': {
+    rules: ['no event breaks the machine'],
+    tests: [
+      'test/scenarios/durable-hostile.test.ts › a process that dies after any record › a replay up to each record is what the live machine stood in then, byte for byte',
+      'test/graph/paths.test.ts › the paths take every transition that the chart declares',
+      'test/graph/paths.test.ts › the live agent goes the same way, %s',
+      'test/graph/invariants.test.ts › in every reachable state: %s',
+    ],
+  },
 }
 
 export interface Claim {
   name: string
-  statements: string[]
-  tests: string[]
+  text: string
+  rules: readonly string[]
+  tests: readonly string[]
 }
 
-/** A test of the library: no reason in words, and no test of the documents' links. */
-const isProof = (keeper: string): boolean =>
-  keeper.startsWith('test/') && !keeper.startsWith('test/package/links.test.ts')
-
-/** The claims of the README, each with its statements and the tests that these name. */
+/** The guarantees of the README: one list item each, which starts with the name in bold. */
 export function readClaims(): Claim[] {
-  const kept = readPromises('README.md').filter((promised) => promised.heading === heading)
-  const claims: Claim[] = []
-  for (const { text, number } of readStatements('README.md').filter((one) => one.heading === heading)) {
-    // It leads to another page, and is part of no claim.
-    if (text.startsWith('[')) continue
-    const [, name] = /^\*\*(.+?)\*\*/.exec(text) ?? []
-    if (name) claims.push({ name, statements: [], tests: [] })
-    const claim = claims.at(-1)
-    const keepers = kept.find((promised) => promised.number === number)?.keepers ?? []
-    claim?.statements.push(text)
-    claim?.tests.push(...keepers.filter((keeper) => isProof(keeper) && !claim.tests.includes(keeper)))
-  }
-  return claims
+  const [, section = ''] = new RegExp(`^## ${heading}$([^]*?)^## `, 'm').exec(read('README.md')) ?? []
+  return [...section.matchAll(/^- \*\*(.+?)\*\*[^]*?(?=\n- |\n\n)/gm)].map(([item, name = '']) => ({
+    name,
+    text: item.slice(2).replaceAll(/\s+/g, ' '),
+    rules: proofs[name]?.rules ?? [],
+    tests: proofs[name]?.tests ?? [],
+  }))
+}
+
+/** Finds a test by `file › describe › name`. */
+function hasTest(test: string): boolean {
+  const [file = '', ...path] = test.split(' › ')
+  return testsOf(file).some(({ name, isSkipped }) => name === path.join(' › ') && !isSkipped)
 }
 
 /** Links of the README, as they are from `docs/`. */
 const moveLinks = (text: string): string => text.replaceAll('](docs/', '](')
 
-export function renderClaim({ name, statements, tests }: Claim): string {
-  const rules = rulesOf[name]
-  if (!rules || tests.length === 0) throw new Error(`The claim "${name}" has no ${rules ? 'tests' : 'rules'}`)
-  const gone = rules.filter((rule) => !agentInvariants.some((known) => known.name === rule))
-  if (gone.length > 0) throw new Error(`The rules of "${name}" are gone: ${gone.join(', ')}`)
+export function renderClaim({ name, text, rules, tests }: Claim): string {
+  if (rules.length === 0 || tests.length === 0)
+    throw new Error(`The claim "${name}" has no ${rules.length === 0 ? 'rules' : 'tests'}`)
+  const gone = [
+    ...rules.filter((rule) => !agentInvariants.some((known) => known.name === rule)),
+    ...tests.filter((test) => !hasTest(test)),
+  ]
+  if (gone.length > 0) throw new Error(`The proofs of "${name}" do not exist: ${gone.join(', ')}`)
   return [
     `### ${name}`,
-    moveLinks(statements.join(' ')),
+    moveLinks(text),
     [
       'Rules of the machine, checked in every reachable configuration:',
       ...rules.map((rule) => `- ${rule}`),
     ].join('\n'),
-    ['Tests:', ...tests.map((keeper) => `- \`${keeper}\``)].join('\n'),
+    ['Tests:', ...tests.map((test) => `- \`${test}\``)].join('\n'),
   ].join('\n\n')
 }
 

@@ -113,19 +113,3 @@ it('no file imports itself by way of others, types counted', () => {
   for (const file of sources) visit(file, [])
   expect(circles).toEqual([])
 })
-
-const lengths = sources.map((file) => ({
-  file,
-  lines: readFileSync(join(root, file), 'utf8').split('\n').length - 1,
-}))
-
-it('a file is one whole idea: short enough to be read at once', () => {
-  const chart = 'machines/agent.machine.ts'
-  const long = lengths.filter(({ file, lines }) => lines > 400 && file !== chart)
-  expect(long).toEqual([])
-})
-
-it('and long enough to be one: few are a handful of lines', () => {
-  const short = lengths.filter(({ lines }) => lines < 20)
-  expect(short.length / lengths.length).toBeLessThanOrEqual(0.1)
-})

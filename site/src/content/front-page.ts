@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { rowsOf, sectionOf } from './markdown.ts'
 import { root, site } from './package.ts'
 
@@ -31,11 +31,8 @@ function listCounts(): string {
     transitions: { taken: number }[]
     explored: { states: number; events: number }
   }
-  const kept = readdirSync(`${root}test/docs/promises`).map((name) => read(`test/docs/promises/${name}`))
-  const statements = kept.join('\n').match(/^\d+ [\da-f]{8}(?=\n {4}test\/)/gm)?.length ?? 0
   const taken = transitions.filter((one) => one.taken > 0).length
   const rows = [
-    [statements, 'statements of these documents that name the tests which hold them'],
     [taken, `of ${transitions.length} transitions of the chart that generated tests take on the live agent`],
     [states.filter(({ reached }) => reached).length, `of ${states.length} states that they reach`],
     [explored.states, 'reachable configurations in which the rules are checked'],
