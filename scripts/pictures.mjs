@@ -1,11 +1,11 @@
-// The pictures of docs/studio.md and a sheet of every screen, from rehearsed sessions in chromium: `npm run pictures`. With
-// names of screens it makes their sheets alone, with `docs` the pictures alone. Pixels differ from machine to machine, so
-// what is checked (`--check`, without a browser) is what they were made with: the page's own code.
+// Renders the pictures of docs/studio.md, and a sheet of every screen (not in git), from rehearsed sessions in Chromium.
+// Arguments select screens by name; `docs` selects the pictures. Pixels differ between machines, so `--check` compares
+// a hash of the page's code instead.
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { captureWebp, launchChromium, settlePage } from './chromium.mjs'
-import { folder as sheets, shootScreens } from './screens.mjs'
+import { shootScreens } from './screens.mjs'
 import { openStage } from './stage.mjs'
 
 const root = new URL('../', import.meta.url)
@@ -22,13 +22,9 @@ async function sourceHash() {
   return `${hash.digest('hex')}\n`
 }
 
-const madeWith = (folder) => readFile(new URL('made-with.txt', folder), 'utf8').catch(() => '')
-
 async function check() {
-  const hash = await sourceHash()
-  // Told, and no error: they take minutes, and no document shows them.
-  if ((await madeWith(sheets)) !== hash) console.log('The sheets of the screens are older than the studio.')
-  if ((await madeWith(folder)) === hash) return console.log('The pictures of the studio are up to date.')
+  const madeWith = await readFile(new URL('made-with.txt', folder), 'utf8').catch(() => '')
+  if (madeWith === (await sourceHash())) return console.log('The pictures of the studio are up to date.')
   console.error('The studio looks different from its pictures: run npm run pictures, and look at them.')
   process.exitCode = 1
 }
@@ -95,7 +91,6 @@ async function make({ positionals: only, values: { raw } }) {
   const names = only.filter((name) => name !== 'docs')
   const faults = isAll || names.length > 0 ? await shootScreens(browser, { only: names, raw }) : []
   await browser.close()
-  if (isAll) await writeFile(new URL('made-with.txt', sheets), await sourceHash())
   if (faults.length === 0) return
   console.error(`${faults.join('\n')}\nThe screens have ${faults.length} faults.`)
   process.exitCode = 1

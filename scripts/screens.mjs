@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { captureWebp, settlePage } from './chromium.mjs'
 import { importSource } from './stage.mjs'
 
-export const folder = new URL('../visualizations/studio/', import.meta.url)
+const folder = new URL('../visualizations/studio/', import.meta.url)
 const schemes = ['light', 'dark']
 /** Of narrow pages, what lies below is seen, too. */
 const longest = 1700
