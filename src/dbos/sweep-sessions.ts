@@ -29,8 +29,8 @@ export async function sweepSessions(
 ): Promise<void> {
   const left: { id: string; head: number }[] = []
   for await (const listed of listOpenSessions(store, ['RUNNING', 'WAITING_FOR_TOOL'])) {
-    const { id, head, holder, updatedAt } = listed
-    if (holder !== null || isRecent(updatedAt, now)) continue
+    const { id, head, holder, updatedAt, summary } = listed
+    if (holder !== null || isRecent(updatedAt, now) || summary?.unresumed) continue
     const begun = getListedDefinition(listed)
     // Of the rest, other processes will take care.
     if (begun === null || agents.findAgentFor(begun)) left.push({ id, head })

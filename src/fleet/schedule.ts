@@ -6,7 +6,7 @@ import type { Agents } from '../core/drive/define-agents.js'
 import { isSessionId } from '../core/sessions/store/session-id.js'
 import { findTagsFault, type SessionTags } from '../core/sessions/store/session-tags.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
-import type { SessionTimers, StoredTimer } from '../core/sessions/store/timers.js'
+import { removeTimer, type SessionTimers, type StoredTimer } from '../core/sessions/store/timers.js'
 import { toMessages, type UserInput } from '../core/sessions/user-input.js'
 import { createOccurrences, type Recurrence } from './occurrences.js'
 
@@ -126,15 +126,7 @@ export async function unschedule(agents: Agents, id: string): Promise<boolean> {
 
 /** The same by the store alone. */
 export async function removeSchedule(store: SessionStore, id: string): Promise<boolean> {
-  const timers = getTimers(store)
-  const timerId = `${schedulePrefix}${id}`
-  for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- it may fire at this moment, and is at another time then
-    const timer = await timers.get(timerId)
-    if (timer === null) return false
-    // oxlint-disable-next-line no-await-in-loop -- as above
-    if (await timers.move({ id: timerId, from: timer.at, to: null })) return true
-  }
+  return removeTimer(getTimers(store), `${schedulePrefix}${id}`)
 }
 
 /**

@@ -8,7 +8,7 @@ import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import { createSessionRunner } from '../core/drive/driver.js'
 import { mayWake } from '../core/drive/wake-sleepers.js'
-import { parseAlarm } from '../core/sessions/alarm.js'
+import { firingPrefix, parseAlarm } from '../core/sessions/alarm.js'
 import {
   addHostValues,
   checkHostFunctions,
@@ -67,7 +67,6 @@ const optionKeys = [
   'onError',
   'clock',
 ] as const satisfies (keyof SchedulerOptions)[]
-const firingPrefix = 'firing:'
 const pageSize = 200
 /** At most so many times of a schedule are made up for at once; the next look makes up for more. */
 const mostAtOnce = 1000
@@ -286,10 +285,12 @@ class StoreScheduler implements Scheduler {
     try {
       result = await this.#run(options)
     } catch (error) {
-      if (!(error instanceof StatewrightError && error.retryable)) this.#report(error, toPlace(options))
-      // A log that cannot be read does not get better. Anything else may succeed here or elsewhere, when this process attends to it
-      // no more.
-      if (error instanceof StoreError && !error.retryable) result = undefined
+      const isDeleted = error instanceof UsageError && error.code === 'not_begun'
+      const isRetryable = error instanceof StatewrightError && error.retryable
+      if (!isRetryable && !isDeleted) this.#report(error, toPlace(options))
+      // The timer of a deleted session is removed, and that of a log that cannot be read. Anything else may succeed later, here or
+      // in another process.
+      if (isDeleted || (error instanceof StoreError && !isRetryable)) result = undefined
     }
     this.#clock.clearTimeout(attending)
     attending = null

@@ -152,3 +152,49 @@ test('runSession leaves a run asleep before its time, and wakes it afterwards', 
   expect(await drive()).toMatchObject({ state: 'COMPLETED', output: 'Done.' })
   expect(asked).toHaveLength(2)
 })
+
+test('a fork of a run that sleeps stays asleep until somebody resumes it', async () => {
+  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { agent, scheduler, errors } = open('one')
+  void agent.run('Go.', { session: 's' }).result
+  await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
+  let forks: string[] = []
+  void Promise.all([agent.fork('s'), agent.fork('s', undefined, { askFirst: true })]).then((ids) => {
+    forks = ids
+  })
+  await hosts.settleUntil(() => forks.length === 2)
+  expect(forks.map(stateOf)).toEqual([asleep, asleep])
+  scheduler.start()
+  await hosts.pass(2 * hour)
+  expect(stateOf('s').state).toBe('COMPLETED')
+  expect(forks.map(stateOf)).toEqual([asleep, asleep])
+  expect(timersOf(shared)).toEqual([])
+  const [fork = ''] = forks
+  await agent.tell(fork, { type: 'resume' })
+  await hosts.pass(minute)
+  expect(stateOf(fork).state).toBe('COMPLETED')
+  expect(asked).toHaveLength(3)
+  expect(errors).toEqual([])
+})
+
+test('a session that is deleted takes its alarm and its firing along, and an alarm that is left is removed unreported', async () => {
+  const { hosts, shared, asked, open, stateOf } = setUp()
+  const { agent, scheduler, errors } = open('one')
+  for (const session of ['ann:a', 'ann:b', 'ben']) void agent.run('Go.', { session }).result
+  await hosts.settleUntil(() => ['ann:a', 'ann:b', 'ben'].every((id) => stateOf(id).state === 'PAUSED'))
+  shared.timers.set([
+    { id: 'firing:ann:a', at: start + hour, data: '{"agent":"sleeper","input":"Go.","tags":{}}' },
+    { id: 'wake:gone', at: start + hour, data: '{}' },
+  ])
+  let deleted = 0
+  void agent.deleteSession('ann:a').then(async () => {
+    deleted = 1 + (await agent.deleteSessions({ prefix: 'ann' }))
+  })
+  await hosts.settleUntil(() => deleted === 2)
+  expect(timersOf(shared).map(({ id }) => id)).toEqual(['wake:ben', 'wake:gone'])
+  scheduler.start()
+  await hosts.pass(2 * hour)
+  expect(stateOf('ben').state).toBe('COMPLETED')
+  expect(timersOf(shared)).toEqual([])
+  expect([errors, asked.length]).toEqual([[], 4])
+})

@@ -1,6 +1,7 @@
 import { createAgent, memoryStore, type Run } from '../../src/index.js'
+import type { SyncSessionStore } from '../../src/stores/index.js'
 import { sealDraft } from '../../src/core/sessions/log/log-record.js'
-import { call, ManualModel, settled } from '../support/manual-model.js'
+import { call, createOneCallModel, ManualModel, settled } from '../support/manual-model.js'
 import { tool } from '../support/tools.js'
 
 async function until(holds: () => unknown): Promise<void> {
@@ -122,4 +123,52 @@ test('a fork whose sub-agent has no log any more is refused, and leaves nothing'
   store.delete(child)
   await expect(agent.fork('s')).rejects.toMatchObject({ code: 'nothing_to_resume', subject: 'c' })
   expect(store.list({ children: true }).map(({ id }) => id)).toEqual(['s'])
+})
+
+/** Three agents, of which the lowest pays without asking. Each model works through its turns by the results it has read. */
+function crew(store: SyncSessionStore, paid: string[]) {
+  const asking = (name: string, input: object) => createOneCallModel(name, undefined, input)
+  const pay = tool('pay', ({ text }) => String(paid.push(String(text))))
+  const payer = createAgent({ model: asking('pay', { text: 'May' }), tools: [pay] })
+  const clerk = createAgent({
+    model: asking('payer', { task: 'Pay.' }),
+    tools: [payer.asTool({ name: 'payer', description: 'Pays.' })],
+  })
+  return createAgent({
+    model: asking('clerk', { task: 'Pay.' }),
+    tools: [clerk.asTool({ name: 'clerk', description: 'Pays.' })],
+    store,
+  })
+}
+
+test.each([
+  ['in one process', false],
+  ['in another process after each answer', true],
+])('what a fork asks first, sub-agents that start in it ask first, at every depth: %s', async (_, moves) => {
+  const store = memoryStore()
+  const paid: string[] = []
+  await crew(store, paid).run('Pay.', { session: 's' }).result
+  expect(paid).toEqual(['May'])
+  const fork = await crew(store, paid).fork('s', 2, {
+    edit: { message: 'm1', content: 'Pay less.' },
+    askFirst: true,
+  })
+  let run = (await crew(store, paid).resume(fork)) as Run
+  const asked: string[] = []
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- one question after the other
+    const result = await run.result
+    const [question] = result.pending ?? []
+    if (!question) break
+    expect(paid).toEqual(['May'])
+    asked.push(question.name)
+    if (moves) {
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      await crew(store, paid).tell(fork, { type: 'approve', callId: question.callId })
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      run = (await crew(store, paid).resume(fork)) as Run
+    } else run.approve(question)
+  }
+  expect(asked).toEqual(['clerk', 'payer', 'pay'])
+  expect(paid).toEqual(['May', 'May'])
 })

@@ -59,6 +59,7 @@ export const plainAnswer: ModelResponse = {
 export function createOneCallModel(
   tool: string,
   conclude: (result: { content: string }) => string = () => 'Done.',
+  input: object = {},
 ): ModelProvider {
   return {
     provider: 'scripted',
@@ -68,7 +69,7 @@ export function createOneCallModel(
       return Promise.resolve(
         last?.role === 'tool'
           ? { ...plainAnswer, text: conclude(last) }
-          : { ...plainAnswer, toolCalls: [call('a', tool)], finishReason: 'tool_calls' as const },
+          : { ...plainAnswer, toolCalls: [call('a', tool, input)], finishReason: 'tool_calls' as const },
       )
     },
   }

@@ -158,6 +158,7 @@ export class SubAgentBatch {
       store: runtime.binding.store,
       left,
       countCached: config.budget.countCached,
+      askFirst: context.terms?.askFirst,
       prices: runtime.prices,
       budgets: hasSharedBudgets(this.#parts, runtime)
         ? listRunBudgets(this.#parts, runtime, context.sessionId)

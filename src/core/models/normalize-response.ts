@@ -62,18 +62,12 @@ function normalizeDetails(given: readonly unknown[]): Json[] {
 }
 
 function normalizeCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
-  const taken = new Set<string>()
-  /** A sub-agent's call is named by the call that leads to it, a slash, and its own id: no other is to be named so. */
-  const led = new Set<string>()
-  const isTaken = (id: string): boolean =>
-    taken.has(id) || led.has(id) || listIdPrefixes(id).some((one) => taken.has(one))
+  const ids: IdTree = new Map()
   return calls.map((call, i) => {
     const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
     // Unique in the session, too: people, logs and the model itself name a call by it.
     let id = toText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
-    while (isTaken(id)) id = `${id.replaceAll('/', '_')}_${i + 1}`
-    taken.add(id)
-    for (const one of listIdPrefixes(id)) led.add(one)
+    while (!addId(ids, id)) id = `${id.replaceAll('/', '_')}_${i + 1}`
     const text = typeof input === 'string' ? input : (JSON.stringify(input ?? {}) ?? '{}')
     const extra = toPlainJson(call?.extra_content)
     return {
@@ -86,10 +80,30 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
   })
 }
 
-/** What stands before each slash of an id. */
-function listIdPrefixes(id: string): string[] {
-  const parts = id.split('/').slice(0, -1)
-  return parts.map((_, i) => parts.slice(0, i + 1).join('/'))
+/** Ids by their parts between slashes. A part without further parts is the end of an id. */
+interface IdTree extends Map<string, IdTree> {}
+
+/**
+ * Adds an id. False: it is there, or one of the two ids continues the other after a slash. A sub-agent's call has such an id:
+ * the id of the call that leads to it, a slash, and its own id.
+ */
+function addId(ids: IdTree, id: string): boolean {
+  const parts = id.split('/')
+  let tree = ids
+  for (const [i, part] of parts.entries()) {
+    const next = tree.get(part)
+    if (next === undefined) {
+      for (const rest of parts.slice(i)) {
+        const added: IdTree = new Map()
+        tree.set(rest, added)
+        tree = added
+      }
+      return true
+    }
+    if (next.size === 0) return false
+    tree = next
+  }
+  return false
 }
 
 function normalizeHosted(given: unknown): Pick<ToolCall, 'hosted'> {

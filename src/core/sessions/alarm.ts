@@ -1,7 +1,9 @@
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from './store/store.js'
-import type { StoredTimer } from './store/timers.js'
+import { removeTimer, type StoredTimer } from './store/timers.js'
 
 const alarmPrefix = 'wake:'
+/** The timer of a session that a schedule starts. */
+export const firingPrefix = 'firing:'
 
 /** Which session is to be woken, and the agent that began its run. */
 export interface Alarm {
@@ -11,8 +13,9 @@ export interface Alarm {
 }
 
 /**
- * Appends what a run has come to. The alarm of one that sleeps is set before the log says so: no death of the process comes between
- * the two. A sub-agent is woken by the run that called it.
+ * Appends records and the summary of a run. The alarm of a run that sleeps is set before the log says so: no death of the process
+ * comes between the two. Two runs get no alarm: a sub-agent, which its caller wakes, and a fork, which sleeps until somebody
+ * resumes it.
  */
 export function appendWithAlarm(
   store: SessionStore,
@@ -22,7 +25,8 @@ export function appendWithAlarm(
 ): Promise<Appended | void> | Appended | void {
   const append = (): Promise<Appended | void> | Appended | void =>
     isLast ? store.append(lease, records, summary, { release: true }) : store.append(lease, records, summary)
-  if (summary?.wakeAt === undefined || summary.parent !== undefined || records.length === 0) return append()
+  if (summary?.wakeAt === undefined || records.length === 0) return append()
+  if (summary.parent !== undefined || summary.unresumed) return append()
   const { agent: name, version } = summary
   const begun = { ...(name !== undefined && { name }), ...(version !== undefined && { version }) }
   const set = setAlarm(store, lease.sessionId, summary.wakeAt, begun)
@@ -41,6 +45,12 @@ export function setAlarm(
     ...(begun?.version !== undefined && { version: begun.version }),
   }
   return timers?.set([{ id: `${alarmPrefix}${session}`, at, data: JSON.stringify(data) }])
+}
+
+/** Removes every timer that would start or wake the session. */
+export async function removeSessionTimers({ timers }: SessionStore, session: string): Promise<void> {
+  if (!timers) return
+  await Promise.all([alarmPrefix, firingPrefix].map((prefix) => removeTimer(timers, `${prefix}${session}`)))
 }
 
 /** Null for a timer that is none of ours. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.js'
+import { removeSessionTimers } from './alarm.js'
 import { listChildSessions } from './child-session.js'
 import { leaseMs } from './log/heartbeat.js'
 import { acquireLease, releaseLease } from './log/release-lease.js'
@@ -6,15 +7,15 @@ import { applyRecord, createFoldedSession } from './fold-session.js'
 import type { LogRecord, SessionStore } from './store/store.js'
 
 /**
- * Deletes a session and the sessions of all its sub-agents, at every depth, each with its inbox. Returns how many were
- * deleted; 0: there is no such session.
+ * Deletes a session and the sessions of all its sub-agents, at every depth, each with its inbox and its timers. Returns how
+ * many were deleted; 0: there is no such session.
  *
  * The sub-agents go first: after a crash in between, the log of the parent still names those that are left.
  *
  * @throws {StoreError} `session_busy` while a run has it, or one of its sub-agents; the session is then still there
  */
 export async function deleteSession(store: SessionStore, clock: Clock, sessionId: string): Promise<number> {
-  if ((await store.get(sessionId)) === null) return (await store.delete(sessionId)) ? 1 : 0
+  if ((await store.get(sessionId)) === null) return deleteAlone(store, sessionId)
   // While this process holds the lease, no run begins whose sub-agents would be left behind.
   const lease = await acquireLease(store, sessionId, { holder: 'a deletion', ttlMs: leaseMs })
   let deleted = 0
@@ -25,7 +26,14 @@ export async function deleteSession(store: SessionStore, clock: Clock, sessionId
   } finally {
     await releaseLease(store, lease, clock)
   }
-  return deleted + ((await store.delete(sessionId)) ? 1 : 0)
+  return deleted + (await deleteAlone(store, sessionId))
+}
+
+/** The timers go last: while the session is there, it must still wake. A deletion that is repeated removes those that are left. */
+async function deleteAlone(store: SessionStore, sessionId: string): Promise<number> {
+  const isDeleted = await store.delete(sessionId)
+  await removeSessionTimers(store, sessionId)
+  return isDeleted ? 1 : 0
 }
 
 /** The sessions of all sub-agents of a log, as far as it can be read. */

@@ -65,11 +65,9 @@ async function writeFork(
   log.write(createOpening(identity, state, { sessionId, seq: head, ...(edit && { edit }) }))
   if (run && context) {
     log.write(createSnapshot({ ...run.machine, context }, { ...identity, runs, definition }))
-    await log.rest(context)
-  } else {
-    log.setFirstSummary(state)
-    await log.close()
-  }
+    log.setForkSummary(context)
+  } else log.setFirstSummary(state)
+  await log.close()
 }
 
 /** A sub-agent that waits for an answer waits for it in the fork, too: in a session of its own, at the same question. */

@@ -80,7 +80,10 @@ export async function openChild(host: ChildHost, errand: DelegateRequest): Promi
   }
   try {
     const input = isBegun ? null : await createChildInput(host, errand, runId, { ...binding, journal: log })
-    if (input) return createChildRun(host, errand, { runId, origin: { input, log } })
+    if (input) {
+      log.addInitialState(createState(errand))
+      return createChildRun(host, errand, { runId, origin: { input, log } })
+    }
     await log.close()
     return null
   } catch (error) {
@@ -97,9 +100,13 @@ async function createChildInput(
 ): Promise<AgentInput> {
   const config = createChildConfig(host.config, errand)
   const messages = toMessages(errand.message)
-  const input = host.bind(runId, errand.sessionId, createSessionState(), messages, { config }, binding)
+  const input = host.bind(runId, errand.sessionId, createState(errand), messages, { config }, binding)
   await host.ready(input, binding.prices)
   return input
+}
+
+function createState({ askFirst }: DelegateRequest): SessionState {
+  return { ...createSessionState(), ...(askFirst && { terms: { askFirst } }) }
 }
 
 function createChildRun(

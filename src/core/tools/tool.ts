@@ -194,6 +194,8 @@ export interface DelegateRequest {
   /** What the run has left. */
   left: BudgetRemaining
   countCached: boolean
+  /** In a fork with `askFirst`: calls of the sub-agent that are not read-only ask for approval, too. */
+  askFirst: true | undefined
   /** What the run's prices are. */
   prices: PriceBook
   /** The shared budgets that the run spends from; undefined: none. */

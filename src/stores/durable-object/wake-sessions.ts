@@ -1,4 +1,5 @@
 import { expectArgument, optionsRule } from '../../core/base/expect-argument.js'
+import { UsageError } from '../../core/base/errors.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
 import { agentsRule, getCommonStore } from '../../core/drive/common-store.js'
 import type { Agents } from '../../core/drive/define-agents.js'
@@ -48,6 +49,8 @@ export async function wakeSessions(agents: Agents, options: WakeOptions = {}): P
       return rest.wakeMs ?? null
     } catch (error) {
       if (error instanceof StoreError && error.code === 'session_busy') return busyMs
+      // The session was deleted.
+      if (error instanceof UsageError && error.code === 'not_begun') return null
       failures.push(error)
       // A log that cannot be read does not get better.
       return error instanceof StoreError && !error.retryable ? null : againMs

@@ -7,11 +7,22 @@ import { defineAgents, memoryStore, secretsShield } from '../../../src/index.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { OpenCalls } from '../../../src/mcp/client/elicitation/open-calls.js'
 import { type Row, row } from '../measure.js'
-import { agentOf, calling, stepping, streaming } from '../scripted.js'
+import { agentOf, calling, scripted, stepping, streaming } from '../scripted.js'
 
 const telemetry = otel({ captureContent: true, tracerProvider: new BasicTracerProvider() })
 
 const looking = { toolInput: [secretsShield()], toolOutput: [secretsShield()] }
+
+/** Calls with a long id and with a long name, and a sub-agent's call under a long id. */
+const longCall = (text: string) => {
+  const made = (id: string, name: string) => ({
+    id,
+    type: 'function' as const,
+    function: { name, arguments: '{}' },
+  })
+  const toolCalls = [made(text, 'look'), made('b', text), made(text, 'look')]
+  return scripted((request) => (request > 1 ? { text: 'Done.' } : { toolCalls, finishReason: 'tool_calls' }))
+}
 
 const stepsOf = { from: 50, atMost: 800, prepare: (n: number) => n }
 
@@ -111,6 +122,16 @@ export const runRows: readonly Row[] = [
     prepare: (n) => n,
     run: (n) => agentOf(calling(n), { store: memoryStore() }).run('Look.').result,
   }),
+  ...['/', 'a/', 'é', ' ', "'"].map((piece) =>
+    row({
+      name: `a call whose id and name are long, of ${JSON.stringify(piece)}`,
+      covers: [],
+      from: 1_000,
+      atMost: 64_000,
+      prepare: (n) => `c${piece.repeat(n)}`,
+      run: (text) => agentOf(longCall(text), { store: memoryStore(), shields: looking }).run('Look.').result,
+    }),
+  ),
   row({
     name: 'a batch of many calls that shields look at',
     covers: [],

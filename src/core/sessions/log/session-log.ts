@@ -165,7 +165,7 @@ export class SessionLog implements Journal {
 
   /** What a session brings that is new to the store; written with its first entry. */
   addInitialState(state: SessionState): void {
-    if (state.messages.length > 0 || state.usage.totalTokens > 0) this.#initialState = state
+    if (state.messages.length > 0 || state.usage.totalTokens > 0 || state.terms) this.#initialState = state
   }
 
   /** The run that is about to start begins with this queued message: its start record says so. */
@@ -248,6 +248,11 @@ export class SessionLog implements Journal {
   /** What a list of sessions tells of this one, from the next write on. */
   setSummary(context: AgentContext): void {
     this.#summary = createSummary(context, this.facts.current)
+  }
+
+  /** The same for a fork that nobody has resumed. */
+  setForkSummary(context: AgentContext): void {
+    this.#summary = { ...createSummary(context, this.facts.current), unresumed: true }
   }
 
   /** The same for a session in which no run has started. */

@@ -68,6 +68,8 @@ export interface SessionSummary {
   reason: Reason | null
   /** When the latest run is to be woken, which sleeps: milliseconds since the epoch. Absent in an interactive run. */
   wakeAt?: number
+  /** The session is a fork, and nobody has resumed its run yet: no host wakes it or takes it over. */
+  unresumed?: true
   /** How many have started. */
   runs: number
   /** The agent that began the latest run, as `defineAgents` calls it. */

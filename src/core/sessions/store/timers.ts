@@ -73,6 +73,17 @@ export type SyncSessionTimers = {
   ) => Awaited<ReturnType<SessionTimers[Method]>>
 }
 
+/** False: there is no such timer. */
+export async function removeTimer(timers: SessionTimers, id: string): Promise<boolean> {
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- another process may move it in between
+    const timer = await timers.get(id)
+    if (timer === null) return false
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    if (await timers.move({ id, from: timer.at, to: null })) return true
+  }
+}
+
 /** Where timers are kept that are so few that all of them are looked through. A Map is one. */
 export interface TimerTable {
   get(id: string): StoredTimer | undefined
