@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../machines/agent/json.js'
 import type { TokenUsage } from '../../machines/agent/usage.js'
+import { readTokens } from '../core/base/amounts.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
 
 /** How an answer ended, in the words that the loop knows; `complete`: whether the provider said that it had. */
@@ -33,7 +34,7 @@ interface UsageSource {
 /** The usage of an answer; null when nothing was counted. */
 export function toUsage(given: unknown, source: UsageSource): TokenUsage | null {
   const usage = asObject(given)
-  if (usage === null) return null
+  if (usage === null || [usage.inputTokens, usage.outputTokens].some(isUnreadable)) return null
   const counted = asObject(usage.inputTokens) === null ? readFlatUsage(usage, source) : readNestedUsage(usage)
   return counted.inputTokens + counted.outputTokens === 0 ? null : counted
 }
@@ -47,6 +48,12 @@ function countToolInput(said: readonly unknown[], input: number, output: number)
   const read = toCount(own?.['toolUsePromptTokenCount'])
   const total = toCount(own?.['totalTokenCount'])
   return total === 0 ? read : Math.min(read, Math.max(0, total - input - output))
+}
+
+/** Whether a count is there and cannot be read. It is not free: all is estimated. */
+function isUnreadable(count: unknown): boolean {
+  const total = asObject(count)?.total ?? count
+  return typeof total === 'number' && readTokens(total) === null
 }
 
 /** v3 and v4: cached tokens are part of the input, reasoning is part of the output. */
@@ -108,5 +115,5 @@ function completeUsage(usage: Omit<TokenUsage, 'totalTokens'>): TokenUsage {
 }
 
 function toCount(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.round(value) : 0
+  return readTokens(value) ?? 0
 }

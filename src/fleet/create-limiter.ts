@@ -4,6 +4,7 @@ import { ConfigError } from '../core/base/errors.js'
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
 import { describeError } from '../core/base/describe-error.js'
+import { readTotalTokens } from '../core/models/normalize-response.js'
 import { ModelError, type ModelProvider, type ModelRequest } from '../core/models/provider.js'
 import { replaceRequest } from '../core/models/replace-request.js'
 import type { RequestLimiter } from '../core/models/request-limiter.js'
@@ -116,8 +117,12 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
     },
     clock,
   )
+  /** A request counts for a minute's allowance at most, so that a wrong count blocks the others for a minute at most. */
+  const limitTokens = (tokens: number): number => Math.min(tokens, tokensPerMinute ?? 0)
   const countTokens = (request: ModelRequest): number =>
-    tokensPerMinute === undefined ? 0 : estimateRequestTokens(request) + (request.sampling.maxTokens ?? 0)
+    tokensPerMinute === undefined
+      ? 0
+      : limitTokens(estimateRequestTokens(request) + (request.sampling.maxTokens ?? 0))
   /** Refusals since the last answer. */
   let refusals = 0
   const hearRefusal = (retryAfterMs: number | null): void => {
@@ -145,7 +150,8 @@ export function createLimiter(options: CreateLimiterOptions): Limiter {
       try {
         const response = await model.request(request, options)
         refusals = 0
-        used = response?.usage?.totalTokens ?? null
+        const reported = readTotalTokens(response?.usage)
+        used = reported === null ? null : limitTokens(reported)
         return response
       } catch (error) {
         const { kind, retryAfterMs } = toModelFailure(error, clock.now())

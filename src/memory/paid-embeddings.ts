@@ -1,4 +1,5 @@
 import type { OpenAI } from 'openai'
+import { readTokens } from '../core/base/amounts.js'
 import { readProperty } from '../core/base/to-json.js'
 import { BudgetError } from '../core/budgets/budget-error.js'
 import { addInputMargin, isUnpaid, learnInputCount } from '../core/budgets/request-cost.js'
@@ -87,8 +88,8 @@ async function priceTokens({ prices, provider, model }: PricedModel, tokens: num
 /** The tokens that the provider counted; null where it says none. */
 function readCount({ usage }: CountedAnswer): number | null {
   for (const key of ['prompt_tokens', 'total_tokens']) {
-    const count = readProperty(usage, key)
-    if (typeof count === 'number' && Number.isFinite(count) && count >= 0) return count
+    const count = readTokens(readProperty(usage, key))
+    if (count !== null) return count
   }
   return null
 }

@@ -13,6 +13,9 @@ const firstExcess: Excess = { times: 1.1, tokens: 0 }
 /** Below so many tokens, what a provider adds to every request weighs more than how it counts text. */
 const shortTokens = 500
 
+/** The most that is learned: a multiple of the estimate, and the tokens that a provider adds to each request. */
+const [mostTimes, mostAdded] = [8, 20_000]
+
 /** By the model, as `PROVIDER/MODEL`. */
 const excesses = new Map<string, Excess>()
 
@@ -25,11 +28,13 @@ export function addInputMargin(model: string, estimated: number): number {
 /** A model counted the input of a request: the next worst case is not below that. */
 export function learnInputCount(model: string, estimated: number, counted: number): void {
   const { times, tokens } = excesses.get(model) ?? firstExcess
-  if (counted <= estimated * times + tokens) return
+  // One report that is far too high must not make every later request too expensive.
+  const learned = Math.min(counted, estimated * mostTimes + mostAdded)
+  if (learned <= estimated * times + tokens) return
   const next =
     estimated < shortTokens
-      ? { times, tokens: Math.ceil(counted - estimated * times) }
-      : { times: (counted - tokens) / estimated, tokens }
+      ? { times, tokens: Math.ceil(learned - estimated * times) }
+      : { times: (learned - tokens) / estimated, tokens }
   excesses.set(model, next)
 }
 

@@ -1,6 +1,6 @@
 import { checkInput } from './check-input.js'
 import { map, optional } from './kind.js'
-import { amount, count, record } from './value-kinds.js'
+import { count, number, record } from './value-kinds.js'
 
 /** What a model costs, in USD per million tokens. */
 export interface ModelPrice {
@@ -19,7 +19,7 @@ export interface ModelPrice {
 /** Prices by the model's name, as it is asked for. */
 export type PriceTable = Record<string, ModelPrice>
 
-const usd = amount('USD')
+const usd = number(0, 1_000_000, 'a number of USD from 0 to 1000000')
 
 export const priceTable = map(
   record({

@@ -1,4 +1,5 @@
 import type * as O200k from 'gpt-tokenizer/encoding/o200k_base'
+import { readTokens } from '../base/amounts.js'
 import { StatewrightError } from '../base/errors.js'
 import { loadPeer } from '../base/lazy-load.js'
 
@@ -39,7 +40,8 @@ export function wrapTokenizer(tokenizer: Tokenizer): Tokenizer {
   return {
     count: (text) => {
       const tokens: unknown = tokenizer.count(text)
-      if (typeof tokens === 'number' && Number.isFinite(tokens) && tokens >= 0) return tokens
+      const counted = readTokens(tokens)
+      if (counted !== null) return counted
       throw new StatewrightError(
         'invalid_tokenizer',
         `tokenizer.count returned ${String(tokens)}. It must return the number of tokens, at once and from 0.`,

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
+import { readWaitMs } from '../base/amounts.js'
 import { asList, asObject, asText } from './as-json.js'
 
 /** What a provider says of an error, in whatever shape it says it. '' and null stand for what it leaves out. */
@@ -68,7 +69,7 @@ function readStatus(value: unknown): number | null {
 function readRetryInfoMs(details: unknown): number | null {
   for (const detail of asList(details)) {
     const [, seconds] = /^(\d{1,9}(?:\.\d+)?)s$/.exec(asText(asObject(detail)?.retryDelay)) ?? []
-    if (seconds !== undefined) return Math.ceil(Number(seconds) * 1000)
+    if (seconds !== undefined) return readWaitMs(Number(seconds) * 1000)
   }
   return null
 }

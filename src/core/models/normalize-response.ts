@@ -2,6 +2,7 @@ import type { Json } from '../../../machines/agent/json.js'
 import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
+import { readTokens, readUsd, readWaitMs } from '../base/amounts.js'
 import { createId } from '../base/create-id.js'
 import { stripControls } from '../base/strip-controls.js'
 import { readCitations } from './citations.js'
@@ -139,15 +140,16 @@ export function normalizeFailure(failure: ModelFailure): ModelFailure {
     kind: failureKinds.find((kind) => kind === given.kind) ?? 'fatal',
     code: toText(given.code) || 'unknown',
     message: toText(given.message) || 'The provider failed with an error without words.',
-    status: toNumberOrNull(given.status),
-    retryAfterMs: toNumberOrNull(given.retryAfterMs),
+    status: toStatus(given.status),
+    retryAfterMs: readWaitMs(given.retryAfterMs),
     partialText: toText(given.partialText),
     usage: normalizeUsage(given.usage),
   }
 }
 
-function toNumberOrNull(value: unknown): number | null {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null
+/** Of HTTP. */
+function toStatus(value: unknown): number | null {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 999 ? Number(value) : null
 }
 
 /**
@@ -157,32 +159,29 @@ function toNumberOrNull(value: unknown): number | null {
 function normalizeUsage(usage: unknown): TokenUsage | null {
   if (typeof usage !== 'object' || usage === null) return null
   const given = usage as Partial<Record<keyof TokenUsage, unknown>>
-  const { inputTokens, outputTokens } = given
-  if (!isCount(inputTokens) || !isCount(outputTokens)) return null
+  const [inputTokens, outputTokens] = [readTokens(given.inputTokens), readTokens(given.outputTokens)]
+  if (inputTokens === null || outputTokens === null) return null
+  const cacheWriteTokens = readTokens(given.cacheWriteTokens) ?? 0
+  const providerCost = readUsd(given.providerCost) ?? 0
   return {
     inputTokens,
     outputTokens,
-    totalTokens: Math.max(toCount(given.totalTokens), inputTokens + outputTokens),
-    cachedInputTokens: Math.min(toCount(given.cachedInputTokens), inputTokens),
-    ...(toCount(given.cacheWriteTokens) > 0 && {
-      cacheWriteTokens: Math.min(toCount(given.cacheWriteTokens), inputTokens),
-    }),
-    reasoningTokens: Math.min(toCount(given.reasoningTokens), outputTokens),
-    ...(toCount(given.providerCost) > 0 && { providerCost: toCount(given.providerCost) }),
+    totalTokens: Math.max(readTokens(given.totalTokens) ?? 0, inputTokens + outputTokens),
+    cachedInputTokens: Math.min(readTokens(given.cachedInputTokens) ?? 0, inputTokens),
+    ...(cacheWriteTokens > 0 && { cacheWriteTokens: Math.min(cacheWriteTokens, inputTokens) }),
+    reasoningTokens: Math.min(readTokens(given.reasoningTokens) ?? 0, outputTokens),
+    ...(providerCost > 0 && { providerCost }),
   }
+}
+
+/** All tokens that a provider reports; null where it reports none that can be read. */
+export function readTotalTokens(usage: unknown): number | null {
+  return normalizeUsage(usage)?.totalTokens ?? findTotalOnly(usage)
 }
 
 /** What was used where only the total is told, in one number; null where input and output are told, or nothing is. */
 export function findTotalOnly(usage: unknown): number | null {
   const given = (usage ?? {}) as Partial<Record<keyof TokenUsage, unknown>>
-  const total = toCount(given.totalTokens)
+  const total = readTokens(given.totalTokens) ?? 0
   return normalizeUsage(usage) === null && total > 0 ? total : null
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0
-}
-
-function toCount(value: unknown): number {
-  return isCount(value) ? value : 0
 }

@@ -5,6 +5,7 @@ import {
   createModelFailure,
   type ModelFailure,
 } from '../../../machines/agent/model-response.js'
+import { readWaitMs } from '../base/amounts.js'
 import { listCauses } from '../base/describe-error.js'
 import { stripControls } from '../base/strip-controls.js'
 import { readProperty } from '../base/to-json.js'
@@ -294,13 +295,13 @@ function isContextOverflow(status: number | null, code: string, type: string, me
  */
 function parseRetryAfter(headers: unknown, now: number): number | null {
   const ms = parseAmount(getHeader(headers, 'retry-after-ms'))
-  if (ms !== null && ms > 0) return Math.ceil(ms)
+  if (ms !== null && ms > 0) return readWaitMs(ms)
   const text = getHeader(headers, 'retry-after')
   const seconds = parseAmount(text)
-  if (seconds !== null) return Math.ceil(seconds * 1000)
+  if (seconds !== null) return readWaitMs(seconds * 1000)
   // Date.parse makes a date of almost anything.
   const date = /\d\d:\d\d:\d\d/.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(date) ? ms : Math.max(0, date - now)
+  return Number.isNaN(date) ? ms : readWaitMs(Math.max(0, date - now))
 }
 
 function parseAmount(text: string): number | null {
@@ -340,10 +341,10 @@ const unitMs: Record<string, number> = { d: 86_400_000, h: 3_600_000, m: 60_000,
 /** `1h2m3.5s`, or a number of seconds. */
 function parseDuration(text: string): number | null {
   const seconds = parseAmount(text)
-  if (seconds !== null) return Math.ceil(seconds * 1000)
+  if (seconds !== null) return readWaitMs(seconds * 1000)
   if (!/^(\d{1,9}(\.\d{1,9})?(ms|[dhms]))+$/.test(text)) return null
   let total = 0
   for (const [, amount, , unit] of text.matchAll(/(\d+(\.\d+)?)(ms|[dhms])/g))
     total += Number(amount) * (unitMs[unit ?? ''] ?? 0)
-  return Math.ceil(total)
+  return readWaitMs(total)
 }

@@ -1,5 +1,6 @@
 import type { TokenUsage } from '../../../machines/agent/usage.js'
 import { type ModelPrice, type PriceTable, resolvePriceTable } from '../config/price-table.js'
+import { readUsd } from '../base/amounts.js'
 import { ConfigError } from '../base/errors.js'
 import { systemClock } from '../base/clock.js'
 import { stripReleaseDate } from './model-name.js'
@@ -54,7 +55,7 @@ export function createPriceBook(overrides: PriceOverrides | null = {}): PriceBoo
   const find = createFinder(overrides)
   const own: PriceFunction = (_provider, model, usage) => {
     const price = find(model)
-    return price && calculateCost(usage, price)
+    return price && readUsd(calculateCost(usage, price))
   }
   return buildBook(own, find)
 }
@@ -127,9 +128,7 @@ function guardPriceFunction(price: PriceFunction): PriceFunction {
   return (provider, model, usage) => {
     try {
       const cost = price(provider, model, usage)
-      return cost === undefined || (typeof cost === 'number' && Number.isFinite(cost) && cost >= 0)
-        ? cost
-        : null
+      return cost === undefined ? cost : readUsd(cost)
     } catch {
       return null
     }
@@ -160,5 +159,5 @@ function isOwnServer(provider: string): boolean {
 
 /** What a response costs by the catalog, in USD; null when it does not know, or is not loaded. Never throws. */
 function findCatalogPrice(provider: string, model: string, usage: TokenUsage, at: number): number | null {
-  return catalog?.calculateCatalogPrice(provider, model, usage, at) ?? null
+  return readUsd(catalog?.calculateCatalogPrice(provider, model, usage, at))
 }

@@ -1,5 +1,6 @@
 import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/client'
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import { readWaitMs } from '../../core/base/amounts.js'
 import { readProperty } from '../../core/base/to-json.js'
 
 /** The extension of the revision 2026-07-28 by which a server makes a task of a call. */
@@ -75,7 +76,7 @@ export function readTask(task: unknown): TaskState {
     id: text('taskId') ?? '',
     status: text('status') ?? '',
     message: text('statusMessage'),
-    pollMs: typeof poll === 'number' ? Math.min(mostPollMs, Math.max(leastPollMs, poll)) : usualPollMs,
+    pollMs: Math.min(mostPollMs, Math.max(leastPollMs, readWaitMs(poll) ?? usualPollMs)),
     result: object('result'),
     error: readProperty(task, 'error'),
     inputRequests: object('inputRequests'),

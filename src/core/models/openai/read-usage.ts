@@ -1,5 +1,6 @@
 import type { TokenUsage } from '../../../../machines/agent/usage.js'
 import type { JsonObject } from '../../../../machines/agent/json.js'
+import { readTokens, readUsd } from '../../base/amounts.js'
 import { asObject } from '../as-json.js'
 
 /**
@@ -9,9 +10,10 @@ import { asObject } from '../as-json.js'
 export function readUsage(value: unknown): TokenUsage | null {
   const usage = asObject(value)
   if (usage === null) return null
-  const prompt = toCount(usage.prompt_tokens ?? usage.input_tokens)
-  const completion = toCount(usage.completion_tokens ?? usage.output_tokens)
-  if (prompt + completion === 0) return null
+  const prompt = readTokens(usage.prompt_tokens ?? usage.input_tokens ?? 0)
+  const completion = readTokens(usage.completion_tokens ?? usage.output_tokens ?? 0)
+  // A count that cannot be read is not free: both are estimated.
+  if (prompt === null || completion === null || prompt + completion === 0) return null
 
   const inputDetails = asObject(usage.prompt_tokens_details ?? usage.input_tokens_details)
   const outputDetails = asObject(usage.completion_tokens_details ?? usage.output_tokens_details)
@@ -42,8 +44,8 @@ export function readUsage(value: unknown): TokenUsage | null {
 const ticksPerDollar = 1e10
 
 function readProviderCost({ cost, cost_in_usd_ticks: ticks }: JsonObject): Pick<TokenUsage, 'providerCost'> {
-  const dollars = typeof ticks === 'number' ? ticks / ticksPerDollar : cost
-  return typeof dollars === 'number' && dollars > 0 ? { providerCost: dollars } : {}
+  const dollars = readUsd(typeof ticks === 'number' ? ticks / ticksPerDollar : cost) ?? 0
+  return dollars > 0 ? { providerCost: dollars } : {}
 }
 
 /** Of the tokens that are only in the total, those of the input: a detail that is all of them, or no part of the prompt. */
@@ -54,5 +56,5 @@ function countUnlistedInput(prompt: number, apart: number, ...details: number[])
 }
 
 function toCount(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.round(value) : 0
+  return readTokens(value) ?? 0
 }
