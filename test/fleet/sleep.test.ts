@@ -158,10 +158,12 @@ test('a fork of a run that sleeps stays asleep until somebody resumes it', async
   const { agent, scheduler, errors } = open('one')
   void agent.run('Go.', { session: 's' }).result
   await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
-  let forks: string[] = []
-  void Promise.all([agent.fork('s'), agent.fork('s', undefined, { askFirst: true })]).then((ids) => {
-    forks = ids
-  })
+  const forks: string[] = []
+  const fork = async (options?: { askFirst: true }) => {
+    forks.push(await agent.fork('s', undefined, options))
+  }
+  void fork()
+  void fork({ askFirst: true })
   await hosts.settleUntil(() => forks.length === 2)
   expect(forks.map(stateOf)).toEqual([asleep, asleep])
   scheduler.start()
@@ -169,10 +171,10 @@ test('a fork of a run that sleeps stays asleep until somebody resumes it', async
   expect(stateOf('s').state).toBe('COMPLETED')
   expect(forks.map(stateOf)).toEqual([asleep, asleep])
   expect(timersOf(shared)).toEqual([])
-  const [fork = ''] = forks
-  await agent.tell(fork, { type: 'resume' })
+  const [resumed = ''] = forks
+  await agent.tell(resumed, { type: 'resume' })
   await hosts.pass(minute)
-  expect(stateOf(fork).state).toBe('COMPLETED')
+  expect(stateOf(resumed).state).toBe('COMPLETED')
   expect(asked).toHaveLength(3)
   expect(errors).toEqual([])
 })
@@ -187,9 +189,11 @@ test('a session that is deleted takes its alarm and its firing along, and an ala
     { id: 'wake:gone', at: start + hour, data: '{}' },
   ])
   let deleted = 0
-  void agent.deleteSession('ann:a').then(async () => {
+  const forget = async () => {
+    await agent.deleteSession('ann:a')
     deleted = 1 + (await agent.deleteSessions({ prefix: 'ann' }))
-  })
+  }
+  void forget()
   await hosts.settleUntil(() => deleted === 2)
   expect(timersOf(shared).map(({ id }) => id)).toEqual(['wake:ben', 'wake:gone'])
   scheduler.start()
