@@ -8,14 +8,16 @@ export interface Gateway {
   open(): Promise<void>
   /** Refuses connections, and ends those that are open. */
   close(): Promise<void>
-  /** Ends the connection of the next client that sends something, after it was passed on. */
-  breakAtNextData(): void
+  /** Ends a connection once the clients have sent `count` more messages, after the last one was passed on. */
+  breakAtData(count?: number): void
+  /** Whether the connection that `breakAtData` asked for is still open. */
+  readonly isIntact: boolean
 }
 
 export async function openGateway(serverUrl: string): Promise<Gateway> {
   const server = new URL(serverUrl)
   const sockets = new Set<Socket>()
-  let breaks = false
+  let messagesLeft = 0
 
   const listener = createServer((client) => {
     const upstream = connect(Number(server.port), server.hostname)
@@ -28,15 +30,15 @@ export async function openGateway(serverUrl: string): Promise<Gateway> {
       })
       from.on('data', (bytes) => {
         to.write(bytes)
-        if (!breaks || from !== client) return
-        breaks = false
-        client.destroy()
+        if (messagesLeft === 0 || from !== client) return
+        messagesLeft -= 1
+        if (messagesLeft === 0) client.destroy()
       })
     }
   })
 
   const open = async (port: number): Promise<void> => {
-    breaks = false
+    messagesLeft = 0
     listener.listen(port, '127.0.0.1')
     await once(listener, 'listening')
   }
@@ -55,8 +57,11 @@ export async function openGateway(serverUrl: string): Promise<Gateway> {
       for (const socket of sockets) socket.destroy()
       await closed
     },
-    breakAtNextData() {
-      breaks = true
+    breakAtData(count = 1) {
+      messagesLeft = count
+    },
+    get isIntact() {
+      return messagesLeft > 0
     },
   }
 }

@@ -4,7 +4,8 @@ import pg from 'pg'
 import { getProcessIdentity } from '../../src/core/sessions/store/process-identity.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { StoreError } from '../../src/core/sessions/store/store-error.js'
-import type { Lease, ListOptions } from '../../src/stores/index.js'
+import { openDigests } from '../../src/core/sessions/store/log-digests.js'
+import type { Lease, ListOptions, SessionStore } from '../../src/stores/index.js'
 import { checkStore } from '../../src/testing/index.js'
 import { describeStore } from '../stores/conformance.js'
 import {
@@ -278,12 +279,49 @@ describe('the store in Postgres', () => {
       await store.close()
     })
 
+    // An error without a listener or without a handler would end the process, and this suite with it.
+    test.each([
+      ['a pool of the store', false],
+      ["a pool of the app's", true],
+    ])('that breaks at any message of the first use is an error of that call alone: %s', async (_, isOwn) => {
+      const uses: ((store: SessionStore) => Promise<unknown>)[] = [
+        async (store) => store.list(),
+        async (store) => (await store.openBudgets?.())?.list(),
+        async (store) => (await openDigests(store))?.read(['s']),
+        async (store) => store.timers?.listDue({ limit: 1 }),
+      ]
+      for (const use of uses) {
+        for (let count = 1; ; count += 1) {
+          /* oxlint-disable no-await-in-loop -- one after the other */
+          await place.remove()
+          const pool = new pg.Pool({ connectionString: gateway.url })
+          const store = postgresStore({
+            ...(isOwn ? { pool } : { connectionString: gateway.url }),
+            schema: place.schema,
+          })
+          gateway.breakAtData(count)
+          const error = await use(store).then(
+            () => null,
+            (reason: unknown) => reason,
+          )
+          const isOver = gateway.isIntact
+          gateway.breakAtData(0)
+          if (error !== null) expect(error).toMatchObject({ code: 'store_unavailable' })
+          await use(store)
+          await store.close()
+          await pool.end()
+          if (isOver) break
+          /* oxlint-enable no-await-in-loop */
+        }
+      }
+    })
+
     test('that breaks while an append is under way gives a typed error, and the log has it whole or not', async () => {
       const store = postgresStore({ connectionString: gateway.url, schema: place.schema })
       const lease = await store.acquire('s', leaseRequest)
       await store.append(lease, [createRecord(1)])
       const pending = failure(() => store.append(lease, createRecords(2, 4)))
-      gateway.breakAtNextData()
+      gateway.breakAtData()
       expect(await pending).toBeInstanceOf(StoreError)
       expect([1, 4]).toContain((await store.read('s')).length)
       await store.close()
@@ -294,7 +332,7 @@ describe('the store in Postgres', () => {
       await store.list()
       const long = { ...leaseRequest, ttlMs: 3_600_000 }
       const pending = failure(() => store.acquire('s', long))
-      gateway.breakAtNextData()
+      gateway.breakAtData()
       expect(await pending).toMatchObject({ code: 'store_unavailable' })
       const other = place.open()
       const free = async (): Promise<Lease> => {

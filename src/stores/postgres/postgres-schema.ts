@@ -10,6 +10,8 @@ const schemaVersion = 4
 export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
   if ((await currentVersion(pool, schema)) === schemaVersion) return
   const client = await pool.connect()
+  // A pool does not listen to a client that is in use. Its next query rejects with the same error.
+  client.on('error', ignoreError)
   try {
     await client.query('BEGIN')
     // Two that begin at once: the second waits here, and finds everything made. Any number that is ours will do.
@@ -20,6 +22,7 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
     if (version === null || version < 3) await client.query(createVersion3Sql(schema))
     if (version === null || version < 4) await client.query(createVersion4Sql(schema))
     await client.query('COMMIT')
+    client.off('error', ignoreError)
     client.release()
   } catch (error) {
     // Closed instead of returned to the pool: whatever is open on it ends with it.
@@ -27,6 +30,8 @@ export async function prepareSchema(pool: Pool, schema: string): Promise<void> {
     throw error
   }
 }
+
+const ignoreError = (): void => undefined
 
 /** Null: there are no tables. Asks the catalog itself, because a backend may remember that a name meant nothing. */
 async function currentVersion(client: Pool | PoolClient, schema: string): Promise<number | null> {

@@ -82,6 +82,7 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
   const open = async (): Promise<pg.Pool> => {
     const pool = 'pool' in options ? options.pool : await makePool(options.connectionString)
+    ignoreIdleErrors(pool)
     try {
       await prepareSchema(pool, schema)
       return pool
@@ -293,16 +294,23 @@ export function postgresStore(options: PostgresStoreOptions): SessionStore {
 
 async function makePool(connectionString: string): Promise<pg.Pool> {
   const { default: driver } = await loadPeer<{ default: typeof pg }>('pg', 'The Postgres store')
-  const pool = new driver.Pool({
+  return new driver.Pool({
     connectionString,
     connectionTimeoutMillis: connectMs,
     query_timeout: answerMs,
     keepAlive: true,
     allowExitOnIdle: true,
   })
-  // An idle connection that breaks is no error: the next query opens another one, or reports the problem.
-  pool.on('error', () => undefined)
-  return pool
+}
+
+const guardedPools = new WeakSet<pg.Pool>()
+
+/** A broken idle connection is not an error: the next query opens another one, or reports the problem. Without a listener, the process would end. */
+function ignoreIdleErrors(pool: pg.Pool): void {
+  if (guardedPools.has(pool)) return
+  guardedPools.add(pool)
+  // A pool of another package may not emit events.
+  pool.on?.('error', () => undefined)
 }
 
 function checkPostgresOptions(options: PostgresStoreOptions, schema: unknown): void {
