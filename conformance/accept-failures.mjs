@@ -1,32 +1,32 @@
 // The failures of a run become those that are expected. A note that an expected failure has is kept.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { cases } from './cases/index.mjs'
+import { cases } from '../packages/agent-loop-conformance/cases/index.mjs'
 
 const file = new URL('./expected.json', import.meta.url)
 
 /** Changes the report, too: its failures are expected then. */
 export function acceptFailures({ results }) {
   const before = JSON.parse(readFileSync(file, 'utf8'))
-  const played = new Set(results.map((one) => `${one.peer} ${one.column} ${one.case}`))
+  const played = new Set(results.map((one) => `${one.peer} ${one.variant} ${one.case}`))
   const now = {}
-  const keep = (peer, column, id, note) => {
+  const keep = (peer, variant, id, note) => {
     now[peer] ??= {}
-    now[peer][column] ??= {}
-    now[peer][column][id] = note
+    now[peer][variant] ??= {}
+    now[peer][variant][id] = note
   }
-  for (const [peer, columns] of Object.entries(before))
-    for (const [column, notes] of Object.entries(columns))
+  for (const [peer, variants] of Object.entries(before))
+    for (const [variant, notes] of Object.entries(variants))
       for (const [id, note] of Object.entries(notes))
-        if (!played.has(`${peer} ${column} ${id}`)) keep(peer, column, id, note)
+        if (!played.has(`${peer} ${variant} ${id}`)) keep(peer, variant, id, note)
   for (const one of results) {
     if (one.result !== 'fail' && one.result !== 'expected_fail') continue
     one.result = 'expected_fail'
-    keep(one.peer, one.column, one.case, before[one.peer]?.[one.column]?.[one.case] ?? '')
+    keep(one.peer, one.variant, one.case, before[one.peer]?.[one.variant]?.[one.case] ?? '')
   }
   const order = new Map(cases.map(({ id }, at) => [id, at]))
-  for (const columns of Object.values(now))
-    for (const [column, notes] of Object.entries(columns))
-      columns[column] = Object.fromEntries(
+  for (const variants of Object.values(now))
+    for (const [variant, notes] of Object.entries(variants))
+      variants[variant] = Object.fromEntries(
         Object.entries(notes).toSorted(([a], [b]) => order.get(a) - order.get(b)),
       )
   writeFileSync(file, `${JSON.stringify(now, null, 2)}\n`)

@@ -1,4 +1,4 @@
-// What each library is, which of its documented ways the second column takes and on which page they stand, and which features
+// What each library is, which of its documented ways the second variant takes and on which page they stand, and which features
 // it does not claim. The runner reads these without the library.
 const both = (lacks) => ({ defaults: lacks, documented: lacks })
 const noIdle = { idleLimit: 'no time limit between two pieces of a stream is documented' }
@@ -34,14 +34,14 @@ export const facts = {
     packages: ['ai', '@ai-sdk/openai-compatible'],
     way: '`includeUsage`; messages kept by `onStepEnd`; `stopWhen` in loops; `experimental_toolApprovalSecret`',
     page: 'https://ai-sdk.dev/docs/agents/loop-control',
-    lacks: both({ ...noSession, ...noSubAgents, ...noResume, ...noForks }),
+    variants: both({ ...noSession, ...noSubAgents, ...noResume, ...noForks }),
   },
   agents: {
     title: 'OpenAI Agents',
     packages: ['@openai/agents'],
     way: 'a `MemorySession`; `toolNotFoundBehavior`; `maxTurns` in loops',
     page: 'https://openai.github.io/openai-agents-js/guides/sessions/',
-    lacks: {
+    variants: {
       defaults: { ...noIdle, ...noBudget, ...noDeadline, ...noSession, ...noResume, ...noForks },
       documented: { ...noIdle, ...noBudget, ...noDeadline, ...noResume, ...noForks },
     },
@@ -49,9 +49,9 @@ export const facts = {
   langchain: {
     title: 'LangChain, LangGraph',
     packages: ['langchain', '@langchain/openai'],
-    way: 'a `MemorySaver` with a thread; `modelCallLimitMiddleware`. In both columns one retry, since six take minutes',
+    way: 'a `MemorySaver` with a thread; `modelCallLimitMiddleware`. In both variants one retry, since six take minutes',
     page: 'https://docs.langchain.com/oss/javascript/langchain/short-term-memory',
-    lacks: {
+    variants: {
       defaults: {
         ...noIdle,
         ...noBudget,
@@ -75,7 +75,7 @@ export const facts = {
     packages: ['@mastra/core'],
     way: 'messages kept by `onStepFinish`; `maxRetries: 2`; `maxSteps` in loops',
     page: 'https://mastra.ai/reference/streaming/agents/stream',
-    lacks: both({
+    variants: both({
       ...noIdle,
       ...noBudget,
       ...noDeadline,
@@ -90,7 +90,7 @@ export const facts = {
     packages: ['@strands-agents/sdk'],
     way: '`limits` of a call in loops; a `SessionManager` and `checkpointing` (experimental) in resume',
     page: 'https://strandsagents.com/docs/user-guide/concepts/agents/agent-loop/',
-    lacks: {
+    variants: {
       defaults: { ...noIdle, ...noDeadline, resume: 'a run goes on from a session and a checkpoint' },
       documented: {
         ...noIdle,
@@ -105,7 +105,7 @@ export const facts = {
     packages: ['@earendil-works/pi-agent-core'],
     way: '`maxRetries: 2`; `finishTurn`, which ends a run, in loops',
     page: 'https://github.com/earendil-works/pi/tree/main/packages/agent',
-    lacks: {
+    variants: {
       defaults: { ...lacksOfPi, retries: 'retries are an option (`maxRetries`)' },
       documented: lacksOfPi,
     },
@@ -115,7 +115,7 @@ export const facts = {
     packages: ['statewright'],
     way: 'a `memoryStore`; `limits.maxSteps` in loops',
     page: 'docs/configuration.md, docs/sessions.md',
-    lacks: {
+    variants: {
       defaults: {
         savedApprovals: 'waiting runs are kept in a store',
         resume: 'runs go on from a store',
@@ -124,6 +124,4 @@ export const facts = {
       documented: {},
     },
   },
-  right: { title: 'the right loop', packages: [] },
-  wrong: { title: 'the wrong loops', packages: [] },
 }

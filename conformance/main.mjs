@@ -2,14 +2,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { cases } from './cases/index.mjs'
+import { cases } from '../packages/agent-loop-conformance/cases/index.mjs'
 import { facts } from './facts.mjs'
 import { acceptFailures } from './accept-failures.mjs'
 import { findPageProblem, mergeReport, writePage, writeReport } from './page.mjs'
 import { runPeers } from './run-peers.mjs'
 import { summarize } from './summary.mjs'
 
-const peers = Object.keys(facts).filter((name) => name !== 'right' && name !== 'wrong')
+const peers = Object.keys(facts)
 const here = (name) => fileURLToPath(new URL(name, import.meta.url))
 
 const help = `npm run conformance -- --peer NAMES [OPTIONS]
@@ -81,7 +81,7 @@ for (const name of names) {
   if (!peers.includes(name)) leave(`There is no adapter ${name}.\n\n${help}`)
 }
 const seed = Number(options.seed)
-if (!Number.isSafeInteger(seed)) leave(`--seed: '${options.seed}' is no whole number.`)
+if (!Number.isSafeInteger(seed)) leave(`--seed: '${options.seed}' is not a whole number.`)
 const some = cases.filter(
   ({ id }) => options.case.length === 0 || options.case.some((part) => id.includes(part)),
 )

@@ -2,14 +2,14 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { written } from '../bench/block.mjs'
-import { cases } from './cases/index.mjs'
+import { cases } from '../packages/agent-loop-conformance/cases/index.mjs'
 
 const file = (name) => fileURLToPath(new URL(name, import.meta.url))
 const results = file('./results.json')
 const page = file('../docs/conformance.md')
 
 const signs = { pass: '✓', not_claimed: '–', expected_fail: '✗', fail: '✗' }
-const columns = ['defaults', 'documented']
+const variants = ['defaults', 'documented']
 const cell = (text) => String(text).replaceAll('|', '\\|').replaceAll('<', '&lt;').trim()
 const row = (cells) => `| ${cells.join(' | ')} |`
 const table = (head, rows) => [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n')
@@ -17,23 +17,23 @@ const isFailure = ({ result }) => result === 'expected_fail' || result === 'fail
 
 function summaryOf({ peers, results }) {
   const rows = peers.flatMap(({ name, title, versions, way, page }) =>
-    columns.map((column) => {
-      const own = results.filter((one) => one.peer === name && one.column === column)
+    variants.map((variant) => {
+      const own = results.filter((one) => one.peer === name && one.variant === variant)
       const count = (is) => own.filter(is).length
       const version = Object.entries(versions)
         .map(([of, number]) => `\`${of}\` ${number}`)
         .join(', ')
       return [
-        column === 'defaults' ? title : '',
-        column === 'defaults' ? version : '',
-        column === 'defaults' ? 'defaults' : `${linkTo(page)}: ${way}`,
+        variant === 'defaults' ? title : '',
+        variant === 'defaults' ? version : '',
+        variant === 'defaults' ? 'defaults' : `${linkTo(page)}: ${way}`,
         count(({ result }) => result === 'pass'),
         count(isFailure),
         count(({ result }) => result === 'not_claimed'),
       ]
     }),
   )
-  return table(['Library', 'Version', 'Column', 'pass', 'fail', 'not claimed'], rows)
+  return table(['Library', 'Version', 'Variant', 'pass', 'fail', 'not claimed'], rows)
 }
 
 /** The documents of a library; our own are beside this page. */
@@ -41,13 +41,13 @@ const linkTo = (place) => (place.startsWith('https:') ? `[documented](${place})`
 
 /** A table a class, so that the heads stay in sight. */
 function casesOf({ peers, results }) {
-  const found = new Map(results.map((one) => [`${one.peer} ${one.column} ${one.case}`, one.result]))
+  const found = new Map(results.map((one) => [`${one.peer} ${one.variant} ${one.case}`, one.result]))
   const head = ['Case', 'What is asked', ...peers.map(({ title }) => title)]
   const rowOf = ({ id, name, title }) => [
     `\`${name}\``,
     cell(title),
     ...peers.map(({ name: peer }) =>
-      columns.map((column) => signs[found.get(`${peer} ${column} ${id}`)] ?? '?').join(' '),
+      variants.map((variant) => signs[found.get(`${peer} ${variant} ${id}`)] ?? '?').join(' '),
     ),
   ]
   return [...new Set(cases.map((one) => one.class))]
@@ -56,7 +56,7 @@ function casesOf({ peers, results }) {
 }
 
 /** The note of an expected failure: the link to a public issue of the library. */
-const noteOf = (expected, one) => expected[one.peer]?.[one.column]?.[one.case] ?? ''
+const noteOf = (expected, one) => expected[one.peer]?.[one.variant]?.[one.case] ?? ''
 
 function failuresOf({ peers, results }, expected) {
   return peers.map(({ name, title }) => {
@@ -65,29 +65,29 @@ function failuresOf({ peers, results }, expected) {
       const both = own.filter((one) => one.case === id)
       const [first] = both
       const note = noteOf(expected, first)
-      const column = both.length === columns.length ? 'both' : first.column
-      return [`\`${id}\``, column, `${cell(first.evidence)}${note ? ` ([issue](${note}))` : ''}`]
+      const variant = both.length === variants.length ? 'both' : first.variant
+      return [`\`${id}\``, variant, `${cell(first.evidence)}${note ? ` ([issue](${note}))` : ''}`]
     })
-    const list = rows.length === 0 ? 'None in this run.' : table(['Case', 'Column', 'What was seen'], rows)
+    const list = rows.length === 0 ? 'None in this run.' : table(['Case', 'Variant', 'What was seen'], rows)
     return `### ${title}\n\n${list}`
   })
 }
 
 function betterOf({ results }) {
-  const isPassedBy = (peer, { case: id, column }) =>
+  const isPassedBy = (peer, { case: id, variant }) =>
     results.some(
-      (one) => one.peer === peer && one.case === id && one.column === column && one.result === 'pass',
+      (one) => one.peer === peer && one.case === id && one.variant === variant && one.result === 'pass',
     )
   const own = results.filter((one) => one.peer === 'statewright' && one.result !== 'pass')
   const rows = own.flatMap((told) => {
-    const { case: id, column, evidence } = told
+    const { case: id, variant, evidence } = told
     const others = [...new Set(results.map(({ peer }) => peer))].filter((peer) => peer !== 'statewright')
     const better = others.filter((peer) => isPassedBy(peer, told))
-    return better.length > 0 ? [[`\`${id}\``, column, better.join(', '), cell(evidence)]] : []
+    return better.length > 0 ? [[`\`${id}\``, variant, better.join(', '), cell(evidence)]] : []
   })
   if (rows.length === 0)
     return 'None in this run. The cases are ours: a case that we did not think of is not here.'
-  return table(['Case', 'Column', 'Libraries that pass', 'What Statewright did'], rows)
+  return table(['Case', 'Variant', 'Libraries that pass', 'What Statewright did'], rows)
 }
 
 /** The cases that came after the run. A busy machine fails libraries for its own slowness, so they wait. */
@@ -130,8 +130,15 @@ export function mergeReport(report) {
   return { ...report, command: before.command, results: [...others, ...report.results] }
 }
 
+/** Stores what the page shows: the evidence of a pass is not part of it. */
 export function writeReport(report) {
-  writeFileSync(results, `${JSON.stringify(report, null, 1)}\n`)
+  const shown = report.results.map(({ evidence, version: _version, seed: _seed, ...one }) =>
+    one.result === 'pass' ? one : { ...one, evidence },
+  )
+  const peers = report.peers.map(({ variants: _variants, ...peer }) => peer)
+  const lines = shown.map((one) => JSON.stringify(one)).join(',\n')
+  const rest = JSON.stringify({ ...report, peers, results: [] }, null, 1)
+  writeFileSync(results, `${rest.replace('"results": []', `"results": [\n${lines}\n]`)}\n`)
   writePage()
 }
 

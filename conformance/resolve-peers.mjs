@@ -1,16 +1,16 @@
-// The adapters' packages are those of bench/peers: one install, one lock file, for what peers cost and for what they do.
+// Loaded with `--import`: resolves the packages of the adapters in bench/peers, so that one lock file serves both.
 import * as module from 'node:module'
 
 const peers = new URL('../bench/peers/', import.meta.url).href
 const adapters = new URL('./adapters/', import.meta.url).href
-const isBare = (specifier) => !/^(?:\.|\/|node:|file:)/.test(specifier)
+const isPackage = (specifier) => !/^(?:\.|\/|node:|file:)/.test(specifier)
+const isOurs = (url) => url.startsWith(`${adapters}statewright`)
 
-/** Node 20 has no hooks of this kind; the adapters that it runs need none. */
-export function resolvePeers() {
-  module.registerHooks?.({
-    resolve(specifier, context, next) {
-      const isTheirs = context.parentURL?.startsWith(adapters) && isBare(specifier)
-      return next(specifier, isTheirs ? { ...context, parentURL: peers } : context)
-    },
-  })
-}
+// Node 20 has no such hooks. The peers run on a newer Node.
+module.registerHooks?.({
+  resolve(specifier, context, next) {
+    const { parentURL = '' } = context
+    const isPeer = parentURL.startsWith(adapters) && !isOurs(parentURL) && isPackage(specifier)
+    return next(specifier, isPeer ? { ...context, parentURL: peers } : context)
+  },
+})

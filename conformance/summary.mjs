@@ -1,4 +1,4 @@
-// What the terminal shows: a line a library and column, and each result that was not expected.
+// What the terminal shows: a line a library and variant, and each result that was not expected.
 
 const count = (results, kind) => results.filter(({ result }) => result === kind).length
 
@@ -6,21 +6,21 @@ export function summarize({ peers, results, controls, missing }, expected) {
   const lines = []
   const wrong = []
   for (const { case: id, why } of controls) wrong.push(`CONTROL ${id}: ${why}`)
-  for (const { peer, column, why } of missing) wrong.push(`MISSING ${peer}, ${column}: ${why}`)
+  for (const { peer, variant, why } of missing) wrong.push(`MISSING ${peer}, ${variant}: ${why}`)
   for (const { name } of peers) {
-    for (const column of ['defaults', 'documented']) {
-      const own = results.filter((one) => one.peer === name && one.column === column)
+    for (const variant of ['defaults', 'documented']) {
+      const own = results.filter((one) => one.peer === name && one.variant === variant)
       if (own.length === 0) continue
       const counts = ['pass', 'expected_fail', 'fail', 'not_claimed'].map(
         (kind) => `${count(own, kind)} ${kind}`,
       )
-      lines.push(`${name.padEnd(12)} ${column.padEnd(11)} ${counts.join(', ')}`)
+      lines.push(`${name.padEnd(12)} ${variant.padEnd(11)} ${counts.join(', ')}`)
       for (const { case: id, result, evidence } of own) {
-        const isListed = expected[name]?.[column]?.[id] !== undefined
+        const isListed = expected[name]?.[variant]?.[id] !== undefined
         if (result !== 'pass' && result !== 'not_claimed' && result !== 'expected_fail')
-          wrong.push(`${result.toUpperCase()} ${name}, ${column}, ${id}: ${evidence}`)
+          wrong.push(`${result.toUpperCase()} ${name}, ${variant}, ${id}: ${evidence}`)
         if (result === 'pass' && isListed)
-          wrong.push(`UNEXPECTED PASS ${name}, ${column}, ${id}: take it off conformance/expected.json`)
+          wrong.push(`UNEXPECTED PASS ${name}, ${variant}, ${id}: take it off conformance/expected.json`)
       }
     }
   }

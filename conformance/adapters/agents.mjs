@@ -11,8 +11,11 @@ import {
 } from '@openai/agents'
 import OpenAI from 'openai'
 import { toSchema } from './schema.mjs'
+import { facts } from '../facts.mjs'
 
-export function open({ baseURL, column, tools, limits, saved }) {
+export const { variants } = facts.agents
+
+export function open({ baseURL, variant, tools, limits, saved }) {
   setTracingDisabled(true)
   const model = new OpenAIChatCompletionsModel(new OpenAI({ baseURL, apiKey: 'none' }), 'scripted')
   const agent = new Agent({
@@ -30,7 +33,7 @@ export function open({ baseURL, column, tools, limits, saved }) {
           }),
     ),
   })
-  const session = column === 'documented' ? new MemorySession() : undefined
+  const session = variant === 'documented' ? new MemorySession() : undefined
   let history = []
   let waiting = saved
   const go = async (input, { signal } = {}) => {

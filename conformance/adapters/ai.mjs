@@ -4,11 +4,14 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { isStepCount, tool, ToolLoopAgent } from 'ai'
 import { hasSpent, requestsOf, usageOf } from './ai-parts.mjs'
 import { toSchema } from './schema.mjs'
+import { facts } from '../facts.mjs'
+
+export const { variants } = facts.ai
 
 const describe = (error) => `${error?.name ?? 'Error'}: ${error?.message ?? error}`
 
-export function open({ baseURL, column, tools, limits, saved }) {
-  const isDocumented = column === 'documented'
+export function open({ baseURL, variant, tools, limits, saved }) {
+  const isDocumented = variant === 'documented'
   const provider = createOpenAICompatible({
     name: 'scripted',
     baseURL,

@@ -1,13 +1,17 @@
-// LangChain's agent, which is a LangGraph graph, on ChatOpenAI. One retry in both columns: its six take minutes. By default the
+// LangChain's agent, which is a LangGraph graph, on ChatOpenAI. One retry in both variants: its six take minutes. By default the
 // caller keeps the messages of a run that ended; the documented way is a checkpointer with a thread, and a middleware that limits the calls of the model.
 import { ChatOpenAI } from '@langchain/openai'
 import { createAgent, humanInTheLoopMiddleware, modelCallLimitMiddleware, tool } from 'langchain'
 import { Command, MemorySaver } from '@langchain/langgraph'
 import { fromText, toText, usageOf } from './langchain-parts.mjs'
 import { toSchema } from './schema.mjs'
+import { facts } from '../facts.mjs'
 
-export function open({ baseURL, column, tools, limits, saved }) {
-  const isDocumented = column === 'documented'
+export const { variants } = facts.langchain
+export { openStored } from './langchain-stored.mjs'
+
+export function open({ baseURL, variant, tools, limits, saved }) {
+  const isDocumented = variant === 'documented'
   const checkpointer = new MemorySaver()
   if (saved) Object.assign(checkpointer, JSON.parse(saved, fromText))
   const asking = tools

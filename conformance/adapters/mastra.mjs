@@ -4,9 +4,12 @@ import { Mastra } from '@mastra/core'
 import { Agent } from '@mastra/core/agent'
 import { InMemoryStore } from '@mastra/core/storage'
 import { describe, dump, restore, sumOf, toTools, toUsage } from './mastra-parts.mjs'
+import { facts } from '../facts.mjs'
 
-export function open({ baseURL, column, tools, limits, saved }) {
-  const isDocumented = column === 'documented'
+export const { variants } = facts.mastra
+
+export function open({ baseURL, variant, tools, limits, saved }) {
+  const isDocumented = variant === 'documented'
   const common = {
     instructions: 'You read files.',
     model: { id: 'scripted/scripted', url: baseURL, apiKey: 'none' },

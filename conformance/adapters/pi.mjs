@@ -2,6 +2,9 @@
 import { Agent } from '@earendil-works/pi-agent-core'
 import { createModels, createProvider, Type } from '@earendil-works/pi-ai'
 import { openAICompletionsApi } from '@earendil-works/pi-ai/api/openai-completions.lazy'
+import { facts } from '../facts.mjs'
+
+export const { variants } = facts.pi
 
 const model = (baseUrl) => ({
   id: 'scripted',
@@ -18,7 +21,7 @@ const model = (baseUrl) => ({
 
 const textOf = ({ content }) => content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
 
-export function open({ baseURL, column, tools, limits }) {
+export function open({ baseURL, variant, tools, limits }) {
   const models = createModels()
   const scripted = model(baseURL)
   models.setProvider(
@@ -51,7 +54,7 @@ export function open({ baseURL, column, tools, limits }) {
       })),
     },
     streamFn: (asked, context, options) =>
-      models.streamSimple(asked, context, column === 'documented' ? { ...options, maxRetries: 2 } : options),
+      models.streamSimple(asked, context, variant === 'documented' ? { ...options, maxRetries: 2 } : options),
     ...(limits.steps && {
       finishTurn({ toolResults }) {
         turns++

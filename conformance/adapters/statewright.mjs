@@ -2,6 +2,10 @@
 import { createAgent, createSession, defineTool, openaiChat } from '../../dist/src/index.js'
 import { memoryStore } from '../../dist/src/stores/index.js'
 import { toSchema } from './schema.mjs'
+import { facts } from '../facts.mjs'
+
+export const { variants } = facts.statewright
+export { openStored } from './statewright-stored.mjs'
 
 /** The records of a session as a text, and a store with what such a text says. */
 const dump = (store) => JSON.stringify(store.read('conformance'))
@@ -13,8 +17,8 @@ function restore(saved) {
   return store
 }
 
-export function open({ baseURL, column, tools, limits, saved }) {
-  const store = column === 'documented' ? (saved ? restore(saved) : memoryStore()) : undefined
+export function open({ baseURL, variant, tools, limits, saved }) {
+  const store = variant === 'documented' ? (saved ? restore(saved) : memoryStore()) : undefined
   const model = openaiChat({ model: 'scripted', baseURL, apiKey: 'none' })
   const agent = createAgent({
     model,

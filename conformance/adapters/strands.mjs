@@ -2,6 +2,10 @@
 import { Agent, BeforeToolCallEvent, InterruptResponseContent, tool } from '@strands-agents/sdk'
 import { OpenAIModel } from '@strands-agents/sdk/models/openai'
 import { toSchema } from './schema.mjs'
+import { facts } from '../facts.mjs'
+
+export const { variants } = facts.strands
+export { openStored } from './strands-stored.mjs'
 
 export function open(given) {
   const { baseURL, tools, limits, saved } = given

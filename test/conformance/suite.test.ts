@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 
 const folder = new URL('../../conformance/', import.meta.url)
-const load = <T>(name: string): Promise<T> => import(new URL(name, folder).href) as Promise<T>
+const suite = new URL('../../packages/agent-loop-conformance/', import.meta.url)
+const load = <T>(name: string, from = suite): Promise<T> => import(new URL(name, from).href) as Promise<T>
 
 interface Told {
   result: string
@@ -16,7 +18,7 @@ interface Case {
 }
 interface Result extends Told {
   peer: string
-  column: string
+  variant: string
   case: string
 }
 interface Message {
@@ -32,7 +34,7 @@ const { findHistoryProblem } = await load<{
 }>('strict-history.mjs')
 const { summarize } = await load<{
   summarize: (report: object, expected: object) => { text: string; isGood: boolean }
-}>('summary.mjs')
+}>('summary.mjs', folder)
 const { runCase } = await load<{
   runCase: (one: object, given: object) => Promise<Told>
 }>('run-case.mjs')
@@ -47,7 +49,7 @@ const main = (...options: string[]) =>
 
 const result = (told: Partial<Result>): Result => ({
   peer: 'ai',
-  column: 'defaults',
+  variant: 'defaults',
   case: 'wire/text',
   result: 'pass',
   evidence: '',
@@ -84,7 +86,7 @@ describe('the verdict of a run', () => {
 
   test('a library that is not there is named', () => {
     const { text, isGood } = summarize(
-      report([], { missing: [{ peer: 'ai', column: 'defaults', why: 'no package' }] }),
+      report([], { missing: [{ peer: 'ai', variant: 'defaults', why: 'no package' }] }),
       {},
     )
     expect([isGood, text]).toEqual([false, expect.stringContaining('MISSING ai, defaults: no package')])
@@ -92,7 +94,7 @@ describe('the verdict of a run', () => {
 })
 
 describe('a case', () => {
-  const given = { lacks: {}, open: () => ({}), column: 'defaults', server: {}, repeats: true }
+  const given = { lacks: {}, open: () => ({}), variant: 'defaults', server: {}, repeats: true }
   const told = (run: () => void, needs: string[] = [], more = {}) =>
     runCase({ needs, run: async () => run() }, { ...given, ...more })
 
@@ -131,7 +133,10 @@ describe('the failures of a run', () => {
 
   test('become the expected ones, and keep their notes; cases that were not played stay as they are', async () => {
     const before = readFileSync(expectedFile, 'utf8')
-    const { acceptFailures } = await load<{ acceptFailures: (report: object) => void }>('accept-failures.mjs')
+    const { acceptFailures } = await load<{ acceptFailures: (report: object) => void }>(
+      'accept-failures.mjs',
+      folder,
+    )
     try {
       const link = 'https://example.com/1'
       const notes = { 'wire/no-done': link, 'wire/comments': '', 'loops/failing': '' }
@@ -152,7 +157,10 @@ describe('the failures of a run', () => {
   })
 
   test('of some cases take the place of those, beside the others', async () => {
-    const { mergeReport } = await load<{ mergeReport: (report: object) => { results: Result[] } }>('page.mjs')
+    const { mergeReport } = await load<{ mergeReport: (report: object) => { results: Result[] } }>(
+      'page.mjs',
+      folder,
+    )
     const fresh = result({ case: 'wire/no-done', evidence: 'new' })
     const { results } = mergeReport(report([fresh]))
     expect(results.filter((one) => one.case === 'wire/no-done')).toEqual([fresh])
@@ -218,7 +226,11 @@ describe('the command', () => {
   test.each([
     ['no library', [], 'Use --peer or --all'],
     ['an unknown library', ['--peer', 'nobody'], 'There is no adapter nobody'],
-    ['a seed that is no number', ['--peer', 'statewright', '--seed', 'x'], "--seed: 'x' is no whole number"],
+    [
+      'a seed that is not a number',
+      ['--peer', 'statewright', '--seed', 'x'],
+      "--seed: 'x' is not a whole number",
+    ],
     ['a case that is not there', ['--peer', 'statewright', '--case', 'nothing'], 'no case has this text'],
     ['an unknown option', ['--fast'], '--fast'],
   ])('refuses %s', (_, options, why) => {
@@ -228,35 +240,106 @@ describe('the command', () => {
 })
 
 test('the page is what the committed results say, of the cases as they are', async () => {
-  const { findPageProblem } = await load<{ findPageProblem: () => string | undefined }>('page.mjs')
+  const { findPageProblem } = await load<{ findPageProblem: () => string | undefined }>('page.mjs', folder)
   expect(findPageProblem()).toBeUndefined()
   expect(main('--check').status).toBe(0)
 })
 
-test('each adapter of a library has at most 100 lines', () => {
-  const adapters = readdirSync(new URL('adapters/', folder))
-  const long = adapters.filter(
-    (name) => readFileSync(new URL(`adapters/${name}`, folder), 'utf8').split('\n').length > 101,
+test('the minimal loop and the loop with mistakes differ over HTTP', async () => {
+  // The controls need neither a build nor a library.
+  const { runControls } = await load<{ runControls: (options: object) => Promise<unknown[]> }>(
+    'run-suite.mjs',
   )
-  expect(adapters.length).toBeGreaterThan(7)
-  expect(long).toEqual([])
+  const selected = cases.filter(({ id }) =>
+    /parallel-calls|cut-call|in-call|approvals\/(twice|altered)/.test(id),
+  )
+  expect(selected.length).toBeGreaterThan(4)
+  expect(await runControls({ cases: selected, seed: 7 })).toEqual([])
 })
 
-test('the least right loop and the least wrong loop are told apart over HTTP', () => {
-  // The controls alone need neither a build nor a library.
-  const { runControls } = JSON.parse(
-    spawnSync(
-      process.execPath,
+describe('npx agent-loop-conformance', () => {
+  const cli = (...options: string[]) =>
+    spawnSync(process.execPath, [fileURLToPath(new URL('cli.mjs', suite)), ...options], { encoding: 'utf8' })
+  const template = fileURLToPath(new URL('template.mjs', suite))
+
+  test('prints a template of at most 60 lines that runs', () => {
+    const { stdout } = cli('--template')
+    expect(stdout).toBe(readFileSync(template, 'utf8'))
+    expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(60)
+    const run = cli(
+      '--adapter',
+      template,
+      '--case',
+      'wire/comments',
+      '--case',
+      'wire/unknown-tool',
+      '--no-controls',
+    )
+    expect(run.status).toBe(1)
+    expect(run.stdout).toContain('documented: 1 passed, 1 failed, 0 not claimed')
+    expect(run.stdout).toContain('wire/unknown-tool: ')
+  })
+
+  test('writes JSON to stdout with --json -', () => {
+    const { status, stdout } = cli(
+      '--adapter',
+      template,
+      '--case',
+      'usage/sum',
+      '--no-controls',
+      '--json',
+      '-',
+    )
+    const { variants } = JSON.parse(stdout) as { variants: { variant: string; results: Result[] }[] }
+    expect([status, variants]).toEqual([
+      0,
       [
-        '--input-type=module',
-        '-e',
-        `import { runControls } from '${new URL('run-peers.mjs', folder).href}'
-         import { cases } from '${new URL('cases/index.mjs', folder).href}'
-         const some = cases.filter(({ id }) => /parallel-calls|cut-call|in-call|approvals\\/(twice|altered)/.test(id))
-         console.log(JSON.stringify({ runControls: await runControls({ cases: some, seed: 7 }) }))`,
+        {
+          variant: 'documented',
+          loose: [],
+          results: [{ case: 'usage/sum', result: 'not_claimed', evidence: 'not implemented' }],
+        },
       ],
-      { encoding: 'utf8' },
-    ).stdout,
-  ) as { runControls: unknown[] }
-  expect(runControls).toEqual([])
+    ])
+  })
+
+  const broken = (source: string) => {
+    const file = `${mkdtempSync(`${tmpdir()}/adapter-`)}/adapter.mjs`
+    writeFileSync(file, source)
+    return file
+  }
+  test.each([
+    ['a missing adapter', [], '--adapter is missing'],
+    ['a file that does not exist', ['--adapter', 'none.mjs'], 'there is no file'],
+    [
+      'an adapter without open',
+      ['--adapter', broken('export const close = 1')],
+      "does not export a function 'open'",
+    ],
+    [
+      'an unknown feature',
+      ['--adapter', broken("export const open = () => 1, variants = { a: { flying: 'no' } }")],
+      "unknown feature 'flying'",
+    ],
+    ['an unknown variant', ['--adapter', template, '--variant', 'x'], "no variant 'x'. It has documented"],
+    ['a case that does not exist', ['--adapter', template, '--case', 'x!'], 'no id contains this text'],
+    ['a seed that is not a number', ['--adapter', template, '--seed', 'x'], "'x' is not a whole number"],
+    ['an unknown option', ['--adaptor', template], '--help'],
+  ])('refuses %s', (_, options, message) => {
+    const { status, stdout, stderr } = cli(...options)
+    expect([status, stdout, stderr]).toEqual([2, '', expect.stringContaining(message)])
+  })
+
+  test('imports only Node and its own files', () => {
+    const files = readdirSync(suite, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.mjs'),
+    )
+    const imports = files.flatMap((name) => [
+      ...readFileSync(new URL(name, suite), 'utf8').matchAll(/(?:from|import) ?\(?'([^']+)'/g),
+    ])
+    expect(imports.length).toBeGreaterThan(20)
+    expect(
+      imports.map(([, name = '']) => name).filter((name) => !/^node:|^\.\.?\/(?!\.\.\/)/.test(name)),
+    ).toEqual([])
+  })
 })

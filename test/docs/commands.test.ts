@@ -59,7 +59,9 @@ const scripts: Record<string, Script> = {
     },
     because: { 'npx statewright diff before.machine.ts': 'test/cli/diff.test.ts' },
   },
-  'docs/conformance.md › Conformance of agent loops': {},
+  'docs/conformance.md › Conformance of agent loops': {
+    because: { 'npx agent-loop-conformance': 'test/conformance/suite.test.ts' },
+  },
   'docs/evaluations.md › Evaluations (2)': {
     because: { 'npx statewright eval': 'test/examples/evaluation.test.ts' },
   },

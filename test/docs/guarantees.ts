@@ -32,7 +32,9 @@ function findNumber(name: string, pattern: RegExp): number | undefined {
 
 export async function countProofs(): Promise<Count[]> {
   const killers = readJson('test/mutation/killers.json') as Record<string, unknown>
-  const { cases } = (await import(new URL('../../conformance/cases/index.mjs', import.meta.url).href)) as {
+  const { cases } = (await import(
+    new URL('../../packages/agent-loop-conformance/cases/index.mjs', import.meta.url).href
+  )) as {
     cases: unknown[]
   }
   const paths = (pattern: RegExp) => findNumber('test/paths/pairs.txt', pattern)

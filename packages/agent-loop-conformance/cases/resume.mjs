@@ -23,7 +23,6 @@ function answer({ messages }) {
 /** One process to its end: what it told, or the signal that killed it. */
 async function runProcess(given) {
   const started = fork(child, [JSON.stringify(given)], {
-    execArgv: [],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   let told

@@ -8,14 +8,14 @@ const stops = (name, title, answer, execute) => ({
   name,
   title,
   mistake: 'neverStops',
-  async run({ serve, open, tool, check, column, lacks }) {
+  async run({ serve, open, tool, check, variant, lacks }) {
     const lane = serve(
       Object.assign(
         Array.from({ length: cap }, (_, at) => answer(at)),
         { otherwise: say('The cap of the server.') },
       ),
     )
-    const limits = column === 'documented' && !lacks.stepLimit ? { steps: 25 } : {}
+    const limits = variant !== 'defaults' && !lacks.stepLimit ? { steps: 25 } : {}
     const { ok, ended } = await open({
       lane,
       limits,

@@ -1,7 +1,6 @@
-// One case against one library.
 import { certify, certifySo, check, claims, Failure, NotCertified, NotClaimed, settles } from './verdict.mjs'
 
-/** A tool that keeps the inputs of its executions. */
+/** A tool that records the input of each execution. */
 function createTool(name, fields, execute) {
   const runs = []
   return {
@@ -9,28 +8,28 @@ function createTool(name, fields, execute) {
     description: `The tool ${name}.`,
     fields,
     runs,
-    execute(input, given = {}) {
+    execute(input, options = {}) {
       runs.push(input)
-      return execute(input, given)
+      return execute(input, options)
     },
   }
 }
 
-async function runOnce(one, { name, lacks, open, column, server }) {
+async function runOnce(one, { adapter, variant, lacks, open, server, mistakes }) {
+  const mistake = mistakes ? one.mistake : undefined
   const world = {
     lacks,
-    column,
+    variant,
     check,
     claims,
     certify,
     certifySo,
-    stored: { name, column, ...(name === 'wrong' && { mistake: one.mistake }) },
+    stored: { adapter, variant, mistake },
     settles,
     tool: createTool,
     serve: (script) => server.openLane(script),
     open({ lane, ...options }) {
-      const { mistake } = one
-      return open({ limits: {}, tools: [], ...options, baseURL: lane.baseURL, column, mistake })
+      return open({ limits: {}, tools: [], ...options, baseURL: lane.baseURL, variant, mistake })
     },
   }
   try {
@@ -49,15 +48,15 @@ const shorten = (text) =>
     .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1')
     .slice(0, 300)
 
-/** A failure is repeated before it is told: it counts when it is there at least twice in three times. */
-export async function runCase(one, given) {
-  const { lacks, repeats } = given
+/** Runs a case. A failure counts when it happens at least twice in three runs. */
+export async function runCase(one, context) {
+  const { lacks, repeats } = context
   const missing = one.needs.find((feature) => lacks[feature])
   if (missing) return { result: 'not_claimed', evidence: lacks[missing] }
-  const first = await runOnce(one, given)
+  const first = await runOnce(one, context)
   if (first.result === 'pass' || first.result === 'not_claimed' || !repeats)
     return { ...first, evidence: shorten(first.evidence) }
-  const runs = [first, await runOnce(one, given), await runOnce(one, given)]
+  const runs = [first, await runOnce(one, context), await runOnce(one, context)]
   const failed = runs.filter(({ result }) => result !== 'pass')
   const times = failed.length === 3 ? '' : ` [${failed.length} of 3 times]`
   if (failed.length < 2) return { result: 'pass', evidence: shorten(failed[0].evidence) + times }
