@@ -5,6 +5,7 @@ import type { Agents } from '../../core/drive/define-agents.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
 import { createValidator, type InputSchema, toParameters } from '../../core/tools/input-schema.js'
 import { explainIssues } from '../../core/tools/explain-issues.js'
+import { digestArguments } from './call-name.js'
 
 /**
  * How an agent describes itself as a tool.
@@ -43,6 +44,8 @@ export interface AgentTool {
 export interface ToolRequest {
   message: string
   session: string | undefined
+  /** Of the arguments as received, without `session`: `toMessage` and shields may change the message. */
+  digest: string
 }
 
 const sessionSchema = {
@@ -113,7 +116,7 @@ function createAgentTool(name: string, given: McpAgentTool): AgentTool {
       throw refuseInput(`The arguments of '${name}' do not fit its schema:\n${problems}`, name)
     }
     const message = toMessage ? toMessage(checked.value as never) : JSON.stringify(checked.value)
-    return { message, session: readSession(name, session) }
+    return { message, session: readSession(name, session), digest: digestArguments(name, rest) }
   }
   return { ...base, inputSchema: shown, read }
 }
@@ -125,7 +128,7 @@ function readRequest(name: string, value: unknown): ToolRequest {
     throw refuseInput(`'${name}' takes message and session, and no '${strange}'.`, strange)
   if (typeof message !== 'string' || message.trim() === '')
     throw refuseInput(`'${name}' needs message: a text that is not blank.`, 'message')
-  return { message, session: readSession(name, session) }
+  return { message, session: readSession(name, session), digest: digestArguments(name, { message }) }
 }
 
 function expectObject(name: string, value: unknown): Record<string, unknown> {

@@ -1,9 +1,10 @@
 import type * as ServerSdk from '@modelcontextprotocol/server'
 import { StatewrightError } from '../../core/base/errors.js'
+import { parseJsonOr } from '../../core/base/parse-json.js'
 import type { AccessGrant } from '../../web/authorize.js'
 import type { CheckedOptions } from './options.js'
 import { toInputRequest } from './questions.js'
-import type { StandingTask, TaskDesk } from './task-desk.js'
+import type { CallState, StandingTask, TaskDesk } from './task-desk.js'
 import { taskParams } from './task-params.js'
 import { tellProgress } from './tell-progress.js'
 import type { ToolResult } from './task-view.js'
@@ -66,9 +67,11 @@ async function callTool(
   params: { name: string; arguments?: Record<string, unknown> | undefined },
   context: Context,
 ): Promise<CallResult> {
-  // Who sends the call works on it with what the call may use.
-  const served = { ...connection, grant: { ...connection.grant, mayContinue: true } }
-  const { sdk, desk, options, grant } = served
+  const state = readRequestState(context.mcpReq.requestState())
+  // A call makes its run work with the sender's rights. An answer to one continues a run that its process has left only with `mayContinue`.
+  const grant = state === undefined ? { ...connection.grant, mayContinue: true } : connection.grant
+  const served = { ...connection, grant }
+  const { sdk, desk, options } = served
   const tool = options.tools.get(params.name)
   if (!tool)
     throw new sdk.ProtocolError(
@@ -76,12 +79,12 @@ async function callTool(
       `There is no tool '${params.name}'. There are: ${[...options.tools.keys()].join(', ')}.`,
     )
   const key = readKey(context, sdk)
-  const again = readRequestState(context.mcpReq.requestState())
   let id: string
   try {
-    // What a client echoes is only a name: whose it is, is looked up.
-    if (again !== undefined) id = again
-    else id = (await desk.begin({ agent: tool.name, key, ...(await tool.read(params.arguments)) }, grant)).id
+    const call = { agent: tool.name, key, ...(await tool.read(params.arguments)) }
+    const task = state === undefined ? await desk.begin(call, grant) : await desk.recall(state, call, grant)
+    if (task === null) throw unknownTaskError(sdk, state?.task ?? '')
+    ;({ id } = task)
   } catch (error) {
     if (!(error instanceof StatewrightError) || !isMistake(error)) throw error
     return { content: [{ type: 'text', text: error.message }], isError: true }
@@ -128,7 +131,7 @@ async function settleCall(
   return {
     resultType: 'input_required',
     inputRequests: createInputRequests(standing, faults),
-    requestState: JSON.stringify({ task: standing.id }),
+    requestState: JSON.stringify({ task: standing.id, seal: standing.seal }),
   }
 }
 
@@ -251,23 +254,28 @@ function readKey({ mcpReq }: Context, sdk: typeof ServerSdk): string | undefined
   throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `_meta["${keyName}"] is a text.`)
 }
 
-function readRequestState(state: unknown): string | undefined {
+function readRequestState(state: unknown): CallState | undefined {
   if (state === undefined) return undefined
-  try {
-    const { task } = JSON.parse(state as string) as { task?: unknown }
-    if (typeof task === 'string') return task
-  } catch {
-    // As any other that is not ours.
-  }
+  const { task, seal } = (typeof state === 'string' ? (parseJsonOr(state, null) ?? {}) : {}) as Record<
+    string,
+    unknown
+  >
   // No task has this id.
-  return ''
+  return { task: typeof task === 'string' ? task : '', seal: typeof seal === 'string' ? seal : '' }
 }
+
+const mistakes = [
+  'invalid_input',
+  'invalid_session',
+  'session_in_use',
+  'key_reused',
+  'other_call',
+  'sub_agent_session',
+]
 
 /** What the client's model can mend. */
 function isMistake({ code }: StatewrightError): boolean {
-  return ['invalid_input', 'invalid_session', 'session_in_use', 'key_reused', 'sub_agent_session'].includes(
-    code,
-  )
+  return mistakes.includes(code)
 }
 
 function unknownTaskError(sdk: typeof ServerSdk, id: string): Error {

@@ -1,4 +1,4 @@
-import { isWorkState } from '../../../machines/agent/run-result.js'
+import { isWorkState, type PendingCall } from '../../../machines/agent/run-result.js'
 import type { ControlEvent } from '../../../machines/agent/machine-events.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { internalsByAgent } from '../../core/agent/agent-internals.js'
@@ -9,7 +9,7 @@ import { StatewrightError, UsageError } from '../../core/base/errors.js'
 import { createSessionRunner, type SessionRunner } from '../../core/drive/driver.js'
 import type { RunSessionOptions } from '../../core/drive/drive-options.js'
 import { tellSession } from '../../core/drive/tell-session.js'
-import { isTurnOpening } from '../../core/sessions/find-turn.js'
+import { findClientId, isTurnOpening } from '../../core/sessions/find-turn.js'
 import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import { parseInboxMessage, type SessionMessage } from '../../core/sessions/inbox/session-message.js'
 import { readSessionAt } from '../../core/sessions/replay-session.js'
@@ -17,6 +17,7 @@ import { StoreError } from '../../core/sessions/store/store-error.js'
 import { type AccessGrant, toSessionId } from '../../web/authorize.js'
 import { isUnknownSession } from '../../web/chat-errors.js'
 import type { ToolRequest } from './agent-tools.js'
+import { createCallName, formatClientId, listCalls } from './call-name.js'
 import type { CheckedOptions } from './options.js'
 import { type Question, readFormAnswer } from './questions.js'
 import { type TaskView, viewTask } from './task-view.js'
@@ -25,6 +26,8 @@ import { type TaskView, viewTask } from './task-view.js'
 export interface Task {
   /** The id of the session as the client knows it; of a later turn, with its number: `order-17~2`. */
   id: string
+  /** The id of the session as the client knows it. */
+  named: string
   /** The id of the session in the store. */
   session: string
   turn: number
@@ -35,6 +38,10 @@ export interface StandingTask extends Task, TaskView {
   /** Milliseconds since the epoch. */
   createdAt: number
   updatedAt: number
+  /** True when no process works on it, and this principal may not continue it. */
+  isLeft: boolean
+  /** Proves that its holder has seen the task: a digest of the run's random id. */
+  seal: string
 }
 
 /** What is said of a call that begins a task. */
@@ -81,12 +88,40 @@ export class TaskDesk {
     const named = call.session ?? (key === undefined ? createId() : createKeyedId(agent, key))
     const session = toSessionId(grant, named)
     const folded = await this.#read(session)
-    const turn = folded === null ? 1 : findTurn(folded, call, named)
+    const known = folded && findTurn(folded, call, session)
+    if (known !== null) return toTask(named, session, known)
+    if (folded !== null) checkMayBegin(folded, call, named)
+    const turn = (folded?.runs ?? 0) + 1
     const task = toTask(named, session, turn)
-    if (folded !== null && turn <= folded.runs) return task
-    const input = key === undefined ? message : [{ content: message, clientId: key }]
+    const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
     await this.#start(task, { input, agent, ...(grant.tags && { tags: grant.tags }) }, grant)
-    return task
+    // Another call may have begun this turn in the meantime.
+    const begun = await this.#read(session)
+    const own = begun && findTurn(begun, call, session)
+    if (own === null) throw sessionInUseError(named, 'has begun another message in the meantime: try again.')
+    return toTask(named, session, own)
+  }
+
+  /**
+   * Finds the task of a call that answers with the state that the server gave it. The call must be the same one. Null where this
+   * principal has no such task.
+   * @throws {UsageError} `other_call`
+   */
+  async recall(state: CallState, call: TaskCall, grant: AccessGrant): Promise<Task | null> {
+    const found = await this.#find(state.task, grant)
+    if (found === null || createSeal(found) !== state.seal) return null
+    const { session, turn, id } = found.task
+    const { key, words } = createCallName(session, call)
+    const isSame = listCalls(found.folded).some(
+      (one) => one.turn === turn && one.words === words && (call.key === undefined || one.key === key),
+    )
+    const isNamed = call.session === undefined || toTask(call.session, session, turn).id === id
+    if (isSame && isNamed) return found.task
+    throw new UsageError(
+      'other_call',
+      'This requestState belongs to another call: send it with the same tool, arguments and key.',
+      'requestState',
+    )
   }
 
   /** How a task stands; null where this principal has none of this id. A task that no process runs is driven on. */
@@ -97,13 +132,21 @@ export class TaskDesk {
     const listed = await this.#options.store.get(task.session)
     const isIdle = isLatest && listed?.holder === null && !this.#working.has(task.session)
     const mayWork = grant.mayContinue || grant.context === undefined
-    if (isIdle && mayWork && canGoOn(folded, unread)) void this.#work(task.session, grant)
-    const standing = withoutAnswered(await viewTask(folded, task.id, this.#options), unread)
+    const isWaiting = isIdle && canGoOn(folded, unread)
+    if (isWaiting && mayWork) void this.#work(task.session, grant)
+    const standing = withoutAnswered(await viewTask(folded, task.named, this.#options), unread)
     const { createdAt = 0, updatedAt = 0 } = listed ?? {}
-    return { ...task, ...standing, createdAt, updatedAt }
+    return {
+      ...task,
+      ...standing,
+      createdAt,
+      updatedAt,
+      isLeft: isWaiting && !mayWork,
+      seal: createSeal(found),
+    }
   }
 
-  /** A task once it waits for a person or has ended. `signal` leaves it, and changes nothing. */
+  /** A task once it waits for a person or has ended, or nobody may continue it. `signal` leaves it, and changes nothing. */
   async settle(id: string, grant: AccessGrant, signal: AbortSignal): Promise<StandingTask | null> {
     let stop = (): void => undefined
     const left = new Promise<void>((resolve) => (stop = whenAborted(signal, () => resolve())))
@@ -111,7 +154,8 @@ export class TaskDesk {
       /* oxlint-disable no-await-in-loop -- one look after the other */
       for (;;) {
         const standing = await this.look(id, grant)
-        if (standing === null || standing.status !== 'working' || signal.aborted) return standing
+        if (standing === null || standing.status !== 'working' || standing.isLeft || signal.aborted)
+          return standing
         await Promise.race([this.#working.get(standing.session) ?? wait(this.#clock, lookMs), left])
       }
       /* oxlint-enable no-await-in-loop */
@@ -127,7 +171,7 @@ export class TaskDesk {
     while (!signal.aborted) {
       const found = await this.#find(id, grant)
       if (found === null) return
-      const { status, about } = await viewTask(found.folded, id, this.#options)
+      const { status, about } = await viewTask(found.folded, found.task.named, this.#options)
       if (status !== 'working') return
       if (about !== last) yield about
       last = about
@@ -282,12 +326,12 @@ function canGoOn({ run }: FoldedSession, unread: readonly ControlEvent[]): boole
 /** What lies in the inbox has been answered: only the other questions are open. */
 function withoutAnswered(view: TaskView, unread: readonly ControlEvent[]): TaskView {
   if (view.status !== 'input_required' || unread.length === 0) return view
-  const calls = new Set(unread.map((event) => ('callId' in event ? event.callId : null)))
+  const answers = unread.flatMap((event) => ('callId' in event ? [event] : []))
   const questions = view.questions.filter(
-    (question) => question.kind === 'call' && !calls.has(question.call.callId),
+    (question) => question.kind === 'call' && !answers.some((event) => isAnswerTo(event, question.call)),
   )
-  // Nothing of it is an answer to a call: the run is resumed, or ends.
-  if (questions.length > 0 && !calls.has(null)) return { ...view, questions }
+  // The others are not answers to a call: they resume the run, or end it.
+  if (questions.length > 0 && answers.length === unread.length) return { ...view, questions }
   return { status: 'working', about: 'It reads the answers.', questions: [], result: null }
 }
 
@@ -311,37 +355,67 @@ function createKeyedId(agent: string, key: string): string {
   return `key-${sha256(`${agent}\n${key}`).slice(0, 40)}`
 }
 
-/** Which turn of a session a call means: the one that it began before, or the next. */
-function findTurn(
-  { run, runs, definition, keys, parent }: FoldedSession,
-  call: TaskCall,
-  named: string,
-): number {
-  const { agent, key, message } = call
-  const refuse = (code: string, why: string): UsageError =>
-    new UsageError(code, `The session '${named}' ${why}`, 'session')
-  if (parent !== undefined) throw refuse('session_in_use', 'belongs to a sub-agent: choose another id.')
-  if (definition?.name !== undefined && definition.name !== agent)
-    throw refuse('session_in_use', `belongs to the agent '${definition.name}': choose another id.`)
-  const said = run?.context.messages.findLast(isTurnOpening)?.content
-  const isSame = said === message
-  if (call.session === undefined) {
-    if (isSame) return 1
-    throw new UsageError(
-      'key_reused',
-      'This key began another message before: send a key of its own with each new message.',
-      'statewright/key',
-    )
-  }
-  const isKnown = key === undefined ? isSame : keys.includes(key)
-  if (isKnown && runs > 0) return runs
-  if (run?.status === 'active')
-    throw refuse('session_in_use', 'still works on another message: ask for its task, or wait for its end.')
-  return runs + 1
+/**
+ * The turn that a call began before: by its key any turn, without one the latest. Null: it has begun none.
+ * @throws {UsageError} `key_reused`
+ */
+function findTurn(folded: FoldedSession, call: TaskCall, session: string): number | null {
+  const { key, words } = createCallName(session, call)
+  const calls = listCalls(folded)
+  const known = calls.filter((one) => (key === '' ? one.turn === folded.runs : one.key === key))
+  const same = known.findLast((one) => one.words === words && one.turn <= folded.runs)
+  if (same !== undefined) return same.turn
+  if (key === '' && known.length === 0) return isOpenedBy(folded, call.message) ? folded.runs : null
+  if (key === '' || known.length === 0) return null
+  throw new UsageError(
+    'key_reused',
+    'This key began another message before: send a new key with each new message.',
+    'statewright/key',
+  )
 }
 
+/** A turn that another surface or an earlier version began has the message alone. */
+function isOpenedBy({ run }: FoldedSession, message: string): boolean {
+  const opening = run?.context.messages.findLast(isTurnOpening)
+  return opening !== undefined && findClientId(opening) === undefined && opening.content === message
+}
+
+/** @throws {UsageError} `session_in_use` */
+function checkMayBegin({ run, definition, parent }: FoldedSession, { agent }: TaskCall, named: string): void {
+  if (parent !== undefined) throw sessionInUseError(named, 'belongs to a sub-agent: choose another id.')
+  if (definition?.name !== undefined && definition.name !== agent)
+    throw sessionInUseError(named, `belongs to the agent '${definition.name}': choose another id.`)
+  if (run?.status === 'active')
+    throw sessionInUseError(named, 'still works on another message: ask for its task, or wait for its end.')
+}
+
+function sessionInUseError(named: string, why: string): UsageError {
+  return new UsageError('session_in_use', `The session '${named}' ${why}`, 'session')
+}
+
+/** What a client sends back with its answers, as `requestState`. */
+export interface CallState {
+  task: string
+  seal: string
+}
+
+function createSeal({ task, folded }: { task: Task; folded: FoldedSession }): string {
+  return sha256(`${task.session}\n${task.turn}\n${folded.run?.context.runId ?? ''}`).slice(0, 32)
+}
+
+/** A provider may give two calls one id, so that the message and the fingerprint count, too. */
+function isAnswerTo(event: AnswerEvent, { callId, fingerprint, messageId }: PendingCall): boolean {
+  return (
+    event.callId === callId &&
+    (event.fingerprint ?? fingerprint) === fingerprint &&
+    (event.messageId ?? messageId) === messageId
+  )
+}
+
+type AnswerEvent = Extract<ControlEvent, { callId: string }>
+
 function toTask(named: string, session: string, turn: number): Task {
-  return { id: turn === 1 ? named : `${named}~${turn}`, session, turn }
+  return { id: turn === 1 ? named : `${named}~${turn}`, named, session, turn }
 }
 
 function parseTaskId(id: string): { named: string; turn: number } | null {

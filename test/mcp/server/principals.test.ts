@@ -1,4 +1,4 @@
-import { createAgent, defineAgents, memoryStore, runSession, type SessionStore } from '../../../src/index.js'
+import { type Agent, createAgent, defineAgents, memoryStore, runSession, type SessionStore } from '../../../src/index.js'
 import { mcpServer, type McpHandler } from '../../../src/mcp/server/index.js'
 import { ManualModel, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'
@@ -109,6 +109,24 @@ test('an answer makes the run work with what its sender may use', async () => {
   await rpc(handler, 'tasks/update', approval(key), { user: 'reader' })
   await awaitTask(handler, 's', ['completed'], { user: 'owner' })
   expect(paidBy).toEqual(['reader'])
+})
+
+test('an answered call that no process works on is continued for its owner, and not for a reader with its state', async () => {
+  const { handler, paidBy, agents } = start(memoryStore())
+  const plain = { elicitation: { form: {} } }
+  const { result } = await rpc(handler, 'tools/call', call, { user: 'owner', capabilities: plain })
+  const { requestState } = result as Record<string, unknown>
+  const agent = agents.get('payer').agent as Agent
+  const [pending] = (await agent.replay('ann:s')).run?.pending ?? []
+  if (!pending) throw new Error('Nothing waits.')
+  await agent.tell('ann:s', { type: 'approve', ...pending })
+  const again = { ...call, requestState }
+  const read = await rpc(handler, 'tools/call', again, { user: 'reader', capabilities: plain })
+  expect(JSON.stringify(read.result)).toContain('The agent still works')
+  expect(paidBy).toEqual([])
+  const done = await rpc(handler, 'tools/call', again, { user: 'owner', capabilities: plain })
+  expect(done.result?.['content']).toEqual([{ type: 'text', text: 'Done.' }])
+  expect(paidBy).toEqual(['owner'])
 })
 
 describe('a task whose process has gone', () => {

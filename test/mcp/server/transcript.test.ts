@@ -42,7 +42,8 @@ function tell(value: object = {}): string {
   if (Object.keys(told).length === 0) return ''
   return ` ${JSON.stringify(told, null, 1)
     .replaceAll(/\n\s*/g, ' ')
-    .replaceAll(/@[\da-f]{16}/g, '@…')}`
+    .replaceAll(/@[\da-f]{16}/g, '@…')
+    .replaceAll(/[\da-f]{32}/g, '…')}`
 }
 
 test('docs/mcp.md shows what a client of the SDK and our server say: STATEWRIGHT_MCP_PAGE=write writes it', async () => {
