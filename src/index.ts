@@ -48,6 +48,7 @@ export type {
   Reason,
   RunInProgress,
   RunFailure,
+  TurnEnd,
   RunResult,
   StoppedResult,
   StoreErrorResult,

@@ -4,7 +4,7 @@ import type { ResponseKind } from '../../guards/completion.js'
 import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
 import type { Message, RetrievedSnippet, UserMessage } from './messages.js'
-import type { AgentState, Reason, RunFailure } from './run-result.js'
+import type { AgentState, Reason, RunFailure, TurnEnd } from './run-result.js'
 import { parseMessageNumber } from './step-id.js'
 import type { BatchCall, ToolTraits } from './batch-calls.js'
 import { type ActiveSkill, findActiveSkills } from './skills.js'
@@ -56,6 +56,8 @@ export interface SessionState {
   loaded?: readonly string[]
   /** Absent: it is no fork, or one without terms. */
   terms?: ForkTerms
+  /** Ends of earlier runs. Absent: all of them answered in full. */
+  ends?: readonly TurnEnd[]
   /** How many messages the session has numbered, where its branches have messages that the transcript does not hold. */
   numbered?: number
 }
@@ -110,6 +112,8 @@ export interface AgentContext {
   loaded: readonly string[]
   /** See `SessionState`. */
   terms?: ForkTerms
+  /** See `SessionState`. */
+  ends?: readonly TurnEnd[]
   /** What the user said and the transcript does not hold yet: taken in at the start and after each reply. */
   inbox: NewMessage[]
   /** What memory found for the present user message; null while it has not been asked. Rides on every request. */
@@ -194,6 +198,7 @@ export function createContext(input: AgentInput): AgentContext {
     fit: input.fit ?? null,
     loaded: input.loaded ?? [],
     ...(input.terms && { terms: input.terms }),
+    ...(input.ends && { ends: input.ends }),
     inbox: input.input,
     retrieved: null,
     steering: [],
@@ -275,6 +280,7 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
     verdict: context.verdict,
   }
   if (context.terms) copy.terms = context.terms
+  if (context.ends) copy.ends = context.ends
   return Object.assign(copy, patch)
 }
 

@@ -88,6 +88,17 @@ export interface RunFailure {
   budget?: string
 }
 
+/** The end of a run that did not answer its user message in full, or the pause of one that rests in PAUSED. */
+export interface TurnEnd {
+  /** The id of the user message. */
+  messageId: string
+  state: AgentState
+  reason: Reason
+  error?: Pick<RunFailure, 'code' | 'message'>
+  /** The time at which a sleeping run continues, in milliseconds since the epoch. */
+  wakeAt?: number
+}
+
 /** In place of an agent's tools (`{ add: { a: number; b: number } }`): whatever they are, they fit. */
 export type AnyTools = never
 

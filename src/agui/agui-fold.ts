@@ -6,6 +6,7 @@ import {
   type PendingCall,
   type Reason,
   type RunResult,
+  type TurnEnd,
   isRestState,
   isWorkState,
 } from '../../machines/agent/run-result.js'
@@ -13,11 +14,13 @@ import { unclearedInput } from '../../machines/agent/screening.js'
 import { toJson } from '../core/base/to-json.js'
 import { createCallInterrupt, toInterruptId, toPauseId, createPauseInterrupt } from './approval-interrupts.js'
 import { isOfCall } from '../web/approval-id.js'
-import type { Turn } from '../web/chat-turn.js'
-import { CallNames, toPageMessages } from './agui-messages.js'
+import { isTurnOpening, type Turn } from '../web/chat-turn.js'
+import { getSentence } from '../web/exposure.js'
+import { CallNames, getUserMessageId, toAGUIEnds, toPageMessages } from './agui-messages.js'
 import { hasAllMessages } from './client-message-ids.js'
 import { type Mark, PageMessages } from './page-messages.js'
 import {
+  type AGUIEnd,
   type AGUIEvent,
   type AGUIInterrupt,
   type AGUIMessage,
@@ -33,6 +36,8 @@ export interface FoldStart {
   runId: string
   /** The transcript before the first event. */
   history: readonly Message[]
+  /** Ends of the runs so far that did not answer in full. */
+  ends?: readonly TurnEnd[]
   /** Whether to send a snapshot in any case. */
   restate?: boolean
   /** The messages that the page shows: a snapshot is sent when they differ. Absent: they are right. */
@@ -75,6 +80,9 @@ export class AGUIEventFold {
   #reason: Reason | null = null
   #wakeAt: number | null = null
   #at = 0
+  readonly #ends: AGUIEnd[]
+  /** The user message that the run answers, as the page calls it. */
+  #openingId: string | undefined
   #error: { message: string; code: string } | null = null
 
   constructor(start: FoldStart) {
@@ -87,6 +95,10 @@ export class AGUIEventFold {
     for (const message of start.history) if (message.role === 'assistant') this.#lead.rememberMessage(message)
     this.#subAgents = new PageSubAgents(this.#page, this.#lead)
     this.#at = start.history.at(-1)?.createdAt ?? 0
+    const { history, ends = [], getMessageId = getUserMessageId } = start
+    this.#ends = toAGUIEnds(ends, history, getMessageId)
+    const opening = history.findLast(isTurnOpening)
+    this.#openingId = opening && getMessageId(opening)
     const { status } = start
     if (!status) return
     this.#state = status.state
@@ -100,7 +112,7 @@ export class AGUIEventFold {
     const { threadId, runId, restate, shown, status } = this.#start
     this.#page.emit({ type: 'RUN_STARTED', threadId, runId, protocolVersion })
     if (restate || (shown && !hasAllMessages(this.#page.all, shown))) this.#page.emitSnapshot()
-    if (status) this.#emitState()
+    if (status || this.#ends.length > 0) this.#emitState()
     return this.#page.takeEvents()
   }
 
@@ -124,6 +136,7 @@ export class AGUIEventFold {
     this.#subAgents.end(this.#at, asks)
     this.#lead.end(this.#at)
     if (isWorkState(state)) return this.fail(remoteRunFailure)
+    this.#addEnd(status)
     if (state === 'ERROR')
       return this.fail(error ?? this.#error ?? { message: 'The run failed.', code: reason ?? 'internal' })
     const isOver = !isRestState(state)
@@ -230,10 +243,21 @@ export class AGUIEventFold {
     this.#emitState()
   }
 
+  /** The page's state has the ends of all runs, so that they stay visible. */
+  #addEnd({ state, reason, error }: RunStatus): void {
+    const messageId = this.#openingId
+    if (isRestState(state) || reason === null || reason === 'end_turn' || messageId === undefined) return
+    if (this.#ends.some((end) => end.messageId === messageId)) return
+    const { code = reason, message = getSentence(reason) } = error ?? this.#error ?? {}
+    this.#ends.push({ messageId, state, reason, code, message })
+    this.#emitState()
+  }
+
   #emitState(): void {
     if (this.#start.state === false) return
     const sleep = this.#wakeAt === null ? {} : { wakeAt: this.#wakeAt }
-    const value = { state: this.#state, reason: this.#reason, ...sleep }
+    const ends = this.#ends.length === 0 ? {} : { ends: this.#ends.map((end) => ({ ...end })) }
+    const value = { state: this.#state, reason: this.#reason, ...sleep, ...ends }
     const delta = [{ op: 'add' as const, path: '/statewright', value }]
     this.#page.emit({ ...(this.#at > 0 && this.#mark), type: 'STATE_DELTA', delta })
   }
@@ -241,6 +265,7 @@ export class AGUIEventFold {
   /** The page that sent the message shows it already; other pages get it here. */
   #handleUserMessage(message: Message & { role: 'user' }): void {
     const [shown] = this.#toPageMessages(message, new CallNames())
+    if (shown && isTurnOpening(message)) this.#openingId = shown.id
     if (shown?.role !== 'user' || this.#page.has(shown.id)) return
     const isSteering = message.data?.['reason'] === 'steering'
     if (isSteering) this.#emitCustom('steering', { messageId: shown.id, text: toJson(message.content) })

@@ -13,7 +13,7 @@ import {
 import { staleBranchError } from '../web/call-answers.js'
 import { readAnswers } from './read-answers.js'
 import { listInterrupts } from './approval-interrupts.js'
-import { toAGUIMessages } from './agui-messages.js'
+import { toAGUIEnds, toAGUIMessages } from './agui-messages.js'
 import { type AgentInput, readInput } from './read-input.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Message } from '../../machines/agent/messages.js'
@@ -34,8 +34,8 @@ export interface AGUIHandlerOptions<Context = unknown> extends HandlerOptions<Co
  *
  * - `POST path`: a `RunAgentInput`. Its last message starts a run, `resume` answers open interrupts,
  *   `forwardedProps.regenerateFrom` answers an earlier message anew, on a branch; streamed
- * - `GET path/:threadId`: `{ messages, queued, interrupts }`, the current thread, for a page that loads it; with `branches` where it
- *   has several, and as one of them with `?branch=2`
+ * - `GET path/:threadId`: `{ messages, queued, interrupts }`, the current thread, for a page that loads it; with `ends` where a
+ *   run did not answer in full, with `branches` where it has several, and as one of them with `?branch=2`
  * - `GET path/:threadId/stream`: the thread, and the answer that is under way, as events; 204 when there is none
  * - `POST path/:threadId/stop`: cancels it
  *
@@ -149,6 +149,7 @@ async function readChat(
         messages: toAGUIMessages(session.messages),
         queued: toAGUIMessages(session.queued),
         interrupts: listInterrupts(session),
+        ...(session.ends.length > 0 && { ends: toAGUIEnds(session.ends, session.messages) }),
         ...(session.points.length > 0 && { branches: listBranches(session) }),
       }
     : { messages: [], queued: [], interrupts: [] }
@@ -194,7 +195,7 @@ function encodeFrames(
 }
 
 function encodeAguiEvents(
-  { before, turn, reader }: Subscription,
+  { before, ends, turn, reader }: Subscription,
   { threadId, runId, shown, state }: PageRequest,
   read: () => Promise<SessionView | null>,
 ): EncodedStream<AGUIEvent> {
@@ -203,6 +204,7 @@ function encodeAguiEvents(
     threadId,
     runId,
     history,
+    ends,
     ...(shown === null ? { restate: true } : { shown }),
     ...(turn && { status: turn }),
     state: isObjectOrAbsent(state),

@@ -1,7 +1,9 @@
 import { expectArgument, listRule } from '../core/base/expect-argument.js'
 import type { ContentPart, MediaPart, Message, ToolMessage } from '../../machines/agent/messages.js'
+import { isRestState, type TurnEnd } from '../../machines/agent/run-result.js'
 import { getShownContent } from '../web/chat-turn.js'
-import type { AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
+import { getSentence } from '../web/exposure.js'
+import type { AGUIEnd, AGUIMessage, AGUIPart, AGUISource } from './protocol.js'
 
 /**
  * Converts a transcript into AG-UI messages, with the ids that `toAGUI` uses: for `MESSAGES_SNAPSHOT`, or for a page that
@@ -113,8 +115,28 @@ export function toPageMessages(message: Message, names: CallNames): AGUIMessage[
   }
 }
 
+/**
+ * The ends of runs that did not answer in full, for a page that loads a conversation. A paused run has an interrupt instead.
+ *
+ * @example
+ * const { messages, ends = [] } = await agent.replay('ann')
+ * const shown = toAGUIEnds(ends, messages)
+ */
+export function toAGUIEnds(
+  ends: readonly TurnEnd[],
+  messages: readonly Message[],
+  getMessageId: (message: Message) => string = getUserMessageId,
+): AGUIEnd[] {
+  return ends.flatMap(({ messageId, state, reason, error }) => {
+    const opening = messages.find(({ id }) => id === messageId)
+    if (isRestState(state) || opening === undefined) return []
+    const { code = reason, message = getSentence(reason) } = error ?? {}
+    return [{ messageId: getMessageId(opening), state, reason, code, message }]
+  })
+}
+
 /** A message keeps the id that the page gave it. */
-function getUserMessageId({ id, data }: Message): string {
+export function getUserMessageId({ id, data }: Message): string {
   const own = data?.['clientId']
   return typeof own === 'string' ? own : id
 }

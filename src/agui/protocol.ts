@@ -139,3 +139,15 @@ export interface AGUICall {
   type: 'function'
   function: { name: string; arguments: string }
 }
+
+/** The end of a run that did not answer its user message in full: `ends` of a thread, and of `/statewright` in the page's state. */
+export interface AGUIEnd {
+  /** The id of the user message. */
+  messageId: string
+  /** `CANCELLED`, `TIMED_OUT`, `MAX_STEPS`, `BUDGET_EXCEEDED`, `BLOCKED`, `ERROR`, or `COMPLETED` for a truncated answer. */
+  state: string
+  reason: string
+  code: string
+  /** A sentence for people. */
+  message: string
+}

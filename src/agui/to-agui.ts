@@ -66,6 +66,7 @@ async function* encodeRun(
       threadId,
       runId,
       history,
+      ends: context?.ends ?? [],
       restate,
       getMessageId: matchClientIds(history, messages ?? []),
       state: state === undefined || (typeof state === 'object' && state !== null && !Array.isArray(state)),

@@ -1,11 +1,12 @@
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AssistantMessage, MediaPart, Message } from '../../machines/agent/messages.js'
-import type {
-  AgentState,
-  Elicitation,
-  PendingCall,
-  UnansweredCall,
-  Reason,
+import {
+  type AgentState,
+  type Elicitation,
+  isWorkState,
+  type PendingCall,
+  type UnansweredCall,
+  type Reason,
 } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { isOfCall, toApprovalId } from '../web/approval-id.js'
@@ -18,6 +19,7 @@ import type { Protocol, UIMessageChunk } from './ui-message-chunks.js'
 import {
   toOutputState,
   toFileParts,
+  toEndPart,
   toFinishReason,
   toMemorySource,
   parseArguments,
@@ -59,6 +61,8 @@ export class AnswerFold {
   #reason: Reason | null = null
   #wakeAt: number | null = null
   #error: string | null = null
+  /** Whether the message has the part of a pause, which the end replaces. */
+  #wasPaused = false
   /** Approval requests that the page has. */
   readonly #asked = new Set<string>()
   /** What servers ask, by the ids of the calls that this stream has shown it as. */
@@ -83,6 +87,7 @@ export class AnswerFold {
     this.#reason = turn.reason
     this.#wakeAt = turn.wakeAt
     this.#error = turn.error?.message ?? null
+    this.#wasPaused = turn.state === 'PAUSED'
     this.#start()
     if (showsTurn) this.#writeTurn(turn)
     else for (const call of turn.pending) this.#rememberQuestion(call)
@@ -120,21 +125,22 @@ export class AnswerFold {
     this.#text.withdrawCalls()
     this.#text.close()
     this.#endStep()
+    this.#writeEnd()
     if (this.#state === 'CANCELLED') this.#write({ type: 'abort', reason: 'cancelled' })
     else if (this.#state === 'ERROR')
       this.#write({ type: 'error', errorText: this.#error ?? 'The run has failed.' })
-    else this.#writeFinish()
+    else
+      this.#write({ type: 'finish', finishReason: toFinishReason(this.#state, this.#reason, this.#protocol) })
   }
 
-  #writeFinish(): void {
+  /** The history has the same part. `abort` and `error` leave nothing in a message. */
+  #writeEnd(): void {
     const [state, reason] = [this.#state, this.#reason]
-    const isExpected = state === 'COMPLETED' || state === 'WAITING_FOR_INPUT'
-    if (!isExpected) {
-      const why = this.#error === null ? {} : { message: this.#error }
-      const sleep = this.#wakeAt === null ? {} : { wakeAt: this.#wakeAt }
-      this.#write({ type: 'data-statewright', data: { type: 'run_ended', state, reason, ...why, ...sleep } })
-    }
-    this.#write({ type: 'finish', finishReason: toFinishReason(state, reason, this.#protocol) })
+    const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'
+    if (isWorkState(state) || reason === null || (isExpected && !this.#wasPaused)) return
+    const error = this.#error === null ? {} : { error: { code: reason, message: this.#error } }
+    const sleep = this.#wakeAt === null ? {} : { wakeAt: this.#wakeAt }
+    this.#write(toEndPart({ state, reason, ...error, ...sleep }))
   }
 
   #start(): void {
@@ -312,11 +318,10 @@ export class AnswerFold {
     this.#write({ type: 'message-metadata', messageMetadata: { usage } })
   }
 
-  /** Events besides the answer. They are transient, except the halt of a guard. */
+  /** Events that are not part of the answer. */
   #writeNote(event: AgentEvent): void {
     const { id: _id, runId: _runId, seq: _seq, at: _at, ...data } = event
-    const isKept = event.type === 'guardrail' && event.action === 'halt'
-    this.#write({ type: 'data-statewright', data, ...(!isKept && { transient: true }) })
+    this.#write({ type: 'data-statewright', data, transient: true })
   }
 
   #writeTurn({ messages, settled, pending }: Turn): void {

@@ -122,10 +122,11 @@ async function readChat(
 ): Promise<Response> {
   const session = await chats.readSession(sessionId, branch)
   if (session === null) return Response.json([], noStore)
-  const { messages, queued, pending, approved, state, points } = session
+  const { messages, queued, pending, approved, state, points, ends } = session
   const shown = isWorkState(state) ? messages.slice(0, messages.findLastIndex(isTurnOpening) + 1) : messages
   const waiting = toUIMessages(queued).map((message) => ({ ...message, metadata: { queued: true } }))
-  return Response.json([...toUIMessages(shown, pending, { protocol, approved, points }), ...waiting], noStore)
+  const answered = toUIMessages(shown, pending, { protocol, approved, points, ends })
+  return Response.json([...answered, ...waiting], noStore)
 }
 
 /** A page's request: a new message, answers to pending calls, or another answer to an earlier message. */

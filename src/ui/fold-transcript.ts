@@ -36,6 +36,8 @@ export type TranscriptItem =
   /** `isOpen`: more text follows. */
   | { type: 'assistant'; id: string; text: string; reasoning: string; isOpen: boolean; media?: MediaPart[] }
   | CallItem
+  /** The end of a run that did not answer in full. `text`: the error, if there is one. */
+  | { type: 'end'; id: string; state: AgentState; reason: Reason; text?: string }
 
 type CallItem = {
   type: 'call'
@@ -136,6 +138,16 @@ export function foldTranscript(before: Transcript = emptyTranscript, event: Agen
     }
     case 'error':
       return { ...before, error: event.message }
+    case 'run_started': {
+      const { error: _error, ...rest } = before
+      return rest
+    }
+    case 'run_ended': {
+      const { runId: id, state, reason } = event
+      if (reason === 'end_turn') return before
+      const text = before.error === undefined ? {} : { text: before.error }
+      return { ...before, items: [...before.items, { type: 'end', id, state, reason, ...text }] }
+    }
     default:
       return before
   }

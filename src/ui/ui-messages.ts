@@ -1,5 +1,5 @@
 import type { AssistantMessage, Message, ToolMessage } from '../../machines/agent/messages.js'
-import type { PendingCall } from '../../machines/agent/run-result.js'
+import type { PendingCall, TurnEnd } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { optionsRule, expectArgument, listRule } from '../core/base/expect-argument.js'
 import { toApprovalId } from '../web/approval-id.js'
@@ -8,6 +8,7 @@ import { toAnswerId, findClientId, isSteering, getShownContent } from '../web/ch
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
 import type { Protocol, UIMessage, UIMessagePart } from './ui-message-chunks.js'
 import {
+  toEndPart,
   toOutputState,
   toFileParts,
   parseArguments,
@@ -23,7 +24,8 @@ import { getAnswerText } from './text-fold.js'
  *
  * `messages`: those of a result, of `agent.replay` or of a session; `pending`: of a result in WAITING_FOR_INPUT; `protocol`:
  * `'v6'` for the client of `ai` 6; `approved`: ids of calls that are approved while others still wait; `points`: where branches
- * part, of `agent.replay`: the message that differs gets a part `data-branches`.
+ * part, of `agent.replay`: the message that differs gets a part `data-branches`; `ends`: of `agent.replay`: an answer that a
+ * limit, a guard, a person or a failure ended gets a part `data-statewright` with the reason.
  *
  * @example
  * const { messages, run } = await agent.replay('ann')
@@ -32,7 +34,12 @@ import { getAnswerText } from './text-fold.js'
 export function toUIMessages(
   messages: readonly Message[],
   pending: readonly PendingCall[] = [],
-  options: { protocol?: Protocol; approved?: readonly string[]; points?: readonly BranchPoint[] } = {},
+  options: {
+    protocol?: Protocol
+    approved?: readonly string[]
+    points?: readonly BranchPoint[]
+    ends?: readonly TurnEnd[]
+  } = {},
 ): UIMessage[] {
   expectArgument(
     'toUIMessages(messages)',
@@ -41,16 +48,23 @@ export function toUIMessages(
   )
   expectArgument('toUIMessages(messages, pending)', pending, listRule('a list of calls: result.pending'))
   expectArgument('toUIMessages(messages, pending, options)', options, optionsRule)
-  const { protocol = 'v7', approved = [], points = [] } = options
+  const { protocol = 'v7', approved = [], points = [], ends = [] } = options
   const shown: UIMessage[] = []
+  const endById = new Map(ends.map((end) => [end.messageId, end]))
   /** The id of the message that answers the last user message. */
   let answerId: string | null = null
-  const answer = (message: Message): UIMessage => {
+  let openingId = ''
+  const answer = (message: Pick<Message, 'id'>): UIMessage => {
     const last = shown.at(-1)
     if (last?.role === 'assistant') return last
     const begun: UIMessage = { id: answerId ?? toAnswerId(message), role: 'assistant', parts: [] }
     shown.push(begun)
     return begun
+  }
+  /** The end of the answer to the last user message. */
+  const addEnd = (): void => {
+    const end = endById.get(openingId)
+    if (end) answer({ id: openingId }).parts.push(toEndPart(end))
   }
   const isPoint = new Map(points.map((point) => [point.at, point]))
   let point: BranchPoint | undefined
@@ -69,6 +83,8 @@ export function toUIMessages(
           : { type: 'data-steering', id, data: { parts } },
       )
     } else {
+      addEnd()
+      openingId = message.id
       answerId = toAnswerId(message)
       shown.push({
         id: findClientId(message) ?? message.id,
@@ -79,6 +95,7 @@ export function toUIMessages(
     if (point) shown.at(-1)?.parts.push(toBranchesPart(point))
     point = undefined
   }
+  addEnd()
   // A branch may have no answer yet.
   const [open] = points.filter(({ at }) => at === messages.length)
   if (open) shown.at(-1)?.parts.push(toBranchesPart(open))

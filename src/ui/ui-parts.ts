@@ -1,6 +1,7 @@
 import type { Annotation, ContentPart, MediaPart } from '../../machines/agent/messages.js'
-import type { AgentState, Reason } from '../../machines/agent/run-result.js'
+import type { AgentState, Reason, TurnEnd } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
+import { getSentence } from '../web/exposure.js'
 import type { FinishReason, Protocol } from './ui-message-chunks.js'
 
 /** The arguments of a call as a JSON value, or as text when they are not JSON. */
@@ -108,5 +109,35 @@ export function toFinishReason(state: AgentState, reason: Reason | null, protoco
       return 'content-filter'
     default:
       return interrupted
+  }
+}
+
+/** The end of a run in the message that it answers with. A later end of the same message replaces it. */
+export interface EndPart {
+  type: 'data-statewright'
+  id: 'run_ended'
+  data: {
+    type: 'run_ended'
+    state: AgentState
+    reason: Reason
+    /** Absent for a paused run that has continued. */
+    message?: string
+    wakeAt?: number
+  }
+}
+
+export function toEndPart({ state, reason, error, wakeAt }: Omit<TurnEnd, 'messageId'>): EndPart {
+  const isExpected = state === 'WAITING_FOR_INPUT' || reason === 'end_turn'
+  const message = isExpected ? undefined : (error?.message ?? getSentence(reason))
+  return {
+    type: 'data-statewright',
+    id: 'run_ended',
+    data: {
+      type: 'run_ended',
+      state,
+      reason,
+      ...(message !== undefined && { message }),
+      ...(wakeAt !== undefined && { wakeAt }),
+    },
   }
 }

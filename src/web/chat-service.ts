@@ -1,5 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
-import type { AgentState, PendingCall, RunResult } from '../../machines/agent/run-result.js'
+import type { AgentState, PendingCall, RunResult, TurnEnd } from '../../machines/agent/run-result.js'
 import type { Message, UserMessage } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { UsageError } from '../core/base/errors.js'
@@ -42,6 +42,8 @@ export interface SessionView {
   state: AgentState | null
   /** When its run goes on, which sleeps. */
   wakeAt: number | null
+  /** Ends of runs that did not answer in full, by the user messages that they answer. */
+  ends: readonly TurnEnd[]
   /** Where its messages part from those of other branches. */
   points: readonly BranchPoint[]
 }
@@ -207,14 +209,14 @@ export class ChatService {
   async readSession(sessionId: string, branch?: number): Promise<SessionView | null> {
     try {
       const read = branch === undefined ? {} : { branch }
-      const { messages, run, snapshot, branches } = await this.#agent.replay(sessionId, read)
+      const { messages, run, snapshot, branches, ends = [] } = await this.#agent.replay(sessionId, read)
       const { calls = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
       const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
       const queued = await this.#messages.list(sessionId)
       const points = branches?.points ?? []
       const { state = null, pending = [] } = run ?? {}
       const wakeAt = (run?.state === 'PAUSED' && run.wakeAt) || null
-      return { messages, queued, pending, approved, state, wakeAt, points }
+      return { messages, queued, pending, approved, state, wakeAt, ends, points }
     } catch (error) {
       if (isUnknownSession(error)) return null
       throw error

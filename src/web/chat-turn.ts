@@ -1,12 +1,12 @@
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machines/agent/messages.js'
-import type { AgentState, PendingCall, Reason, RunFailure } from '../../machines/agent/run-result.js'
+import type { AgentState, PendingCall, Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { messageChangedError } from './chat-errors.js'
 import { type IncomingMessage, toText } from './incoming-message.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
-import { findClientId, isTurnOpening, toAnswerId } from '../core/sessions/find-turn.js'
+import { findClientId, isTurnOpening, listTurnEnds, toAnswerId } from '../core/sessions/find-turn.js'
 
 export { findClientId, isSteering, isTurnOpening, toAnswerId } from '../core/sessions/find-turn.js'
 
@@ -38,6 +38,8 @@ export interface Turn {
   error: RunFailure | null
   /** When a run goes on that sleeps. */
   wakeAt: number | null
+  /** Ends of the runs of the session up to here that did not answer in full. */
+  ends: readonly TurnEnd[]
 }
 
 /** The current turn of a run. */
@@ -57,6 +59,7 @@ export function toTurn(context: AgentContext): Turn {
     reason: context.reason,
     error: context.error,
     wakeAt: context.wakeAt,
+    ends: listTurnEnds(context),
   }
 }
 
@@ -67,6 +70,7 @@ export function findPastTurn(context: AgentContext, clientId: string): Turn | nu
   const opening = all[at]
   const next = all.findIndex((message, i) => i > at && isTurnOpening(message))
   if (!opening || next < 0) return null
+  const end = context.ends?.find(({ messageId }) => messageId === opening.id)
   return {
     messageId: toAnswerId(opening),
     clientId,
@@ -74,10 +78,11 @@ export function findPastTurn(context: AgentContext, clientId: string): Turn | nu
     messages: all.slice(at + 1, next),
     settled: [],
     pending: [],
-    state: 'COMPLETED',
-    reason: 'end_turn',
-    error: null,
+    state: end?.state ?? 'COMPLETED',
+    reason: end?.reason ?? 'end_turn',
+    error: end?.error ? { ...end.error, recoverable: false } : null,
     wakeAt: null,
+    ends: context.ends ?? [],
   }
 }
 

@@ -1,7 +1,7 @@
 import { guards } from '../../guards/roster.js'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { Message } from '../../machines/agent/messages.js'
-import type { Reason, RunFailure } from '../../machines/agent/run-result.js'
+import type { Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
 import { EventFailures, type EventFailure } from './event-failures.js'
@@ -152,6 +152,10 @@ export class PageView {
     return failure && this.maskFailure(failure)
   }
 
+  maskEnds(ends: readonly TurnEnd[]): TurnEnd[] {
+    return ends.map((end) => (end.error ? { ...end, error: this.maskFailure(end.error) } : end))
+  }
+
   #maskToolResult(
     result: { status: ResultStatus; content: string; publicMessage?: string | undefined },
     callId: string,
@@ -246,7 +250,8 @@ const sentenceByCode: Partial<Record<Reason | 'session_busy' | 'provider_error' 
   session_busy: 'Another request works on this chat. Try again.',
 }
 
-function getSentence(code: string): string {
+/** The sentence that a page shows for a code. */
+export function getSentence(code: string): string {
   return (sentenceByCode as Partial<Record<string, string>>)[code] ?? 'A guardrail stopped the answer.'
 }
 

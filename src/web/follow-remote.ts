@@ -66,6 +66,7 @@ export function followRemoteRun(
   const turn = toTurn(context)
   return {
     before: turn.before,
+    ends: turn.ends,
     turn,
     showsTurn,
     answeredQuestions: new Set(),

@@ -63,7 +63,10 @@ export class PageChatService {
 
   async readSession(sessionId: string, branch?: number): Promise<SessionView | null> {
     const session = await this.#service.readSession(sessionId, branch)
-    return session && { ...session, messages: this.#createView(sessionId).maskMessages(session.messages) }
+    if (session === null) return null
+    const view = this.#createView(sessionId)
+    const { messages, ends } = session
+    return { ...session, messages: view.maskMessages(messages), ends: view.maskEnds(ends) }
   }
 
   cancelRun(sessionId: string): Promise<void> {
@@ -81,10 +84,11 @@ export class PageChatService {
 
 /** Masks everything that a subscription delivers. */
 export function maskSubscription(subscription: Subscription, view: PageView): Subscription {
-  const { before, turn, reader } = subscription
+  const { before, ends, turn, reader } = subscription
   return {
     ...subscription,
     before: view.maskMessages(before),
+    ends: view.maskEnds(ends),
     turn: turn && {
       ...turn,
       before: view.maskMessages(turn.before),

@@ -29,6 +29,7 @@ export function subscribeToRun(run: AnyRun): Subscription {
   const before = segment.turn?.before ?? []
   return {
     before,
+    ends: segment.turn?.ends ?? [],
     turn: segment.turn,
     showsTurn: false,
     answeredQuestions: new Set(),

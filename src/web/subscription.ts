@@ -1,4 +1,5 @@
 import type { AgentContext } from '../../machines/agent/context.js'
+import type { TurnEnd } from '../../machines/agent/run-result.js'
 import type { Message } from '../../machines/agent/messages.js'
 import { isRequest } from '../../machines/agent/requests.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
@@ -12,6 +13,8 @@ import { type Turn, toTurn } from './chat-turn.js'
 export interface Subscription {
   /** The conversation up to and including the user message that is answered. */
   before: readonly Message[]
+  /** Ends of the runs of the session so far that did not answer in full. */
+  ends: readonly TurnEnd[]
   /** What exists before the first event of the buffer; null: the buffer begins with the run. */
   turn: Turn | null
   /** Whether the page must be sent `turn`, too: it subscribed late, or was reloaded. */
@@ -33,7 +36,7 @@ const noQuestions: ReadonlySet<string> = new Set()
 /** Subscribes from the beginning of the answer. */
 export function subscribeFromStart(live: LiveRun): Subscription {
   return {
-    before: getMessagesBefore(live),
+    ...getPast(live),
     turn: live.turn,
     showsTurn: true,
     answeredQuestions: listAnsweredQuestions(live),
@@ -51,8 +54,7 @@ export function subscribeFromNow(live: LiveRun, { isContinued = false } = {}): S
   const { turn, buffer } = live
   const reader = isContinued ? buffer.createReader() : buffer.createReader('now')
   const { closing } = live
-  const before = getMessagesBefore(live)
-  return { before, turn, showsTurn: false, answeredQuestions: noQuestions, reader, closing }
+  return { ...getPast(live), turn, showsTurn: false, answeredQuestions: noQuestions, reader, closing }
 }
 
 /** A subscription to an answer that is at rest or has ended. */
@@ -61,6 +63,7 @@ export function createFinishedSubscription(turn: Turn): Subscription {
   buffer.end()
   return {
     before: turn.before,
+    ends: turn.ends,
     turn,
     showsTurn: true,
     answeredQuestions: noQuestions,
@@ -69,10 +72,10 @@ export function createFinishedSubscription(turn: Turn): Subscription {
 }
 
 /** A run that began here has its context once the session has been read. */
-function getMessagesBefore({ run, turn }: LiveRun): readonly Message[] {
-  if (turn) return turn.before
+function getPast({ run, turn }: LiveRun): Pick<Subscription, 'before' | 'ends'> {
+  if (turn) return { before: turn.before, ends: turn.ends }
   const { context } = run.snapshot() as { context: AgentContext }
-  return toTurn(context).before
+  return { before: toTurn(context).before, ends: context.ends ?? [] }
 }
 
 function listAnsweredQuestions({ run, turn, buffer }: LiveRun): ReadonlySet<string> {

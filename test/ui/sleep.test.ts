@@ -35,7 +35,8 @@ test('pages are told until when a run sleeps', async () => {
   answer.end()
   expect(chunks).toContainEqual({
     type: 'data-statewright',
-    data: { type: 'run_ended', state: 'PAUSED', reason: 'sleeping', wakeAt },
+    id: 'run_ended',
+    data: { type: 'run_ended', state: 'PAUSED', reason: 'sleeping', message: 'The run sleeps.', wakeAt },
   })
 
   const page = new AGUIEventFold({ threadId: 't', runId: 'r', history: [] })

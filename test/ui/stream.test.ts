@@ -269,7 +269,11 @@ it('how a run ends is how the message does', async () => {
     (await seen(turns, options, protocol)).chunks.slice(-2)
   const limited: StageOptions = { tools: [tool('look')], limits: { maxSteps: 1 } }
   expect(await end([call('look')], limited, 'v7')).toEqual([
-    { type: 'data-statewright', data: expect.objectContaining({ type: 'run_ended', state: 'MAX_STEPS' }) },
+    {
+      type: 'data-statewright',
+      id: 'run_ended',
+      data: expect.objectContaining({ type: 'run_ended', state: 'MAX_STEPS' }),
+    },
     { type: 'finish', finishReason: 'interrupted' },
   ])
   expect((await end([call('look')], limited, 'v6')).at(-1)).toEqual({ type: 'finish', finishReason: 'other' })

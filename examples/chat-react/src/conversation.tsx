@@ -10,7 +10,7 @@ import {
   useSyncExternalStore,
 } from 'react'
 import { asks, type ChatMessage, isLost, openChat, queueMessage, refresh } from './chats'
-import { Message, textOf } from './message'
+import { hasEnded, Message, textOf } from './message'
 
 const examples = ['To Lisbon, tomorrow morning', 'Two seats to Porto on Friday']
 
@@ -92,7 +92,9 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
 
   const lastAnswer = messages.findLast(({ role }) => role === 'assistant')
   const isFree = !isBusy && !isAsking
-  const shownFault = isCut ? undefined : (fault ?? error?.message)
+  // The message shows why its run failed.
+  const isShown = isCut || hasEnded(messages.at(-1))
+  const shownFault = fault ?? (isShown ? undefined : error?.message)
   return (
     <>
       <main

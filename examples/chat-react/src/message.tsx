@@ -70,6 +70,8 @@ function PartView({ part, ...props }: { part: Part } & MessageProps) {
           {part.text}
         </Markdown>
       )
+    case 'data-statewright':
+      return <EndView end={readEnd(part)} />
     case 'reasoning':
       return <p className="reasoning">{part.text}</p>
     case 'file':
@@ -90,6 +92,28 @@ function PartView({ part, ...props }: { part: Part } & MessageProps) {
     default:
       return 'toolCallId' in part ? <CallView part={part} onApprove={props.onApprove} /> : null
   }
+}
+
+interface End {
+  state: string
+  message?: string
+}
+
+const readEnd = (part: Part): End | undefined =>
+  part.type === 'data-statewright' && (part.data as { type: string }).type === 'run_ended'
+    ? (part.data as End)
+    : undefined
+
+/** Whether a limit, a guard, a person or a failure ended the answer. */
+export const hasEnded = (message?: ChatMessage): boolean => message?.parts.some(readEnd) === true
+
+/** The reason why the answer is not complete. */
+function EndView({ end }: { end: End | undefined }) {
+  return end?.message === undefined ? null : (
+    <p className="end" data-state={end.state}>
+      {end.message}
+    </p>
+  )
 }
 
 function SeatView({

@@ -1,6 +1,7 @@
 import { parseMessageNumber } from '../../../machines/agent/step-id.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
+import type { TurnEnd } from '../../../machines/agent/run-result.js'
 import { UsageError } from '../base/errors.js'
 import { overrideLimits } from '../config/resolve-config.js'
 import { type BranchStart, getBranch, maxBranches, unbranched } from '../sessions/branch-tree.js'
@@ -72,7 +73,8 @@ function planBranch(
   const message = messages[at]
   if (message?.role !== 'user') throw notThereError(folded, from, sessionId)
   if (tree.branches.length >= maxBranches) throw tooManyBranchesError(sessionId)
-  const newMessages = edit === undefined ? sayAgain(messages, at) : sayInstead(message, edit)
+  const { ends = [] } = folded.run?.context ?? folded.state
+  const newMessages = edit === undefined ? sayAgain(messages, at, ends) : sayInstead(message, edit)
   const branch: BranchStart = {
     kept: at,
     ...(edit === undefined && { again: true as const }),
@@ -82,10 +84,12 @@ function planBranch(
 }
 
 /** The message keeps the id that clients know. Shields look at it as at a new one. */
-function sayAgain(messages: readonly Message[], at: number): NewMessage[] {
+function sayAgain(messages: readonly Message[], at: number, ends: readonly TurnEnd[]): NewMessage[] {
   const message = messages[at] as UserMessage
   const next = messages[at + 1]
-  if (next && isTurnOpening(next)) throw notAnsweredError(message)
+  // A run may have ended before it answered.
+  const hasTurn = ends.some(({ messageId }) => messageId === message.id)
+  if (next && isTurnOpening(next) && !hasTurn) throw notAnsweredError(message)
   const { screened: _screened, withheld, ...data } = message.data ?? {}
   if (withheld === true) throw withheldMessageError(message)
   return [{ content: message.content, data: { ...data, clientId: findClientId(message) ?? message.id } }]

@@ -1,3 +1,5 @@
+import type { AgentContext } from '../../../machines/agent/context.js'
+import { isWorkState, type TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Message, UserMessage } from '../../../machines/agent/messages.js'
 
 /** Whether the message starts a turn. Steering belongs to the turn that is under way. */
@@ -29,4 +31,25 @@ export function findTurnIndex(messages: readonly Message[], id: string): number 
   if (own >= 0) return own
   const at = messages.findIndex((message) => message.id === id && !message.internal)
   return messages.findLastIndex((message, i) => i < at && isTurnOpening(message))
+}
+
+/**
+ * The ends of the runs of a session that did not answer in full, in order; the pause of a paused run is the last one. A run
+ * that asks a person or waits for the next message has not ended.
+ */
+export function listTurnEnds(context: AgentContext): TurnEnd[] {
+  const { messages, inbox, state, reason, error, wakeAt, ends = [] } = context
+  const opening = messages.findLast(isTurnOpening)
+  const isOpen = state === null || isWorkState(state) || state === 'WAITING_FOR_INPUT'
+  // A message that the transcript does not have yet cannot carry its end.
+  if (isOpen || reason === null || reason === 'end_turn' || opening === undefined || inbox.length > 0)
+    return [...ends]
+  const end: TurnEnd = {
+    messageId: opening.id,
+    state,
+    reason,
+    ...(error && { error: { code: error.code, message: error.message } }),
+    ...(wakeAt !== null && { wakeAt }),
+  }
+  return [...ends, end]
 }

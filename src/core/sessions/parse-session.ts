@@ -1,6 +1,7 @@
 import { parseMessageNumber } from '../../../machines/agent/step-id.js'
 import { restoreGuardrails } from '../../../guards/state.js'
 import type { ForkTerms } from '../../../machines/agent/context.js'
+import type { TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { checkInput } from '../config/check-input.js'
@@ -29,6 +30,7 @@ export function parseSession(stored: unknown): Session {
     fit: metadata?.fit ?? null,
     ...(metadata?.loaded && { loaded: metadata.loaded }),
     ...(metadata?.terms && { terms: metadata.terms as ForkTerms }),
+    ...(metadata?.ends && { ends: metadata.ends as TurnEnd[] }),
   }
   return session
 }

@@ -1,9 +1,10 @@
 import type { Message } from '../../../machines/agent/messages.js'
-import type { RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
+import type { RunInProgress, RunResult, TurnEnd } from '../../../machines/agent/run-result.js'
 import { toCurrentResult } from '../../../machines/agent/to-result.js'
 import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import type { Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
+import { listTurnEnds } from './find-turn.js'
 import type { SessionStore } from './store/store.js'
 import type { MachineState } from './log/record-content.js'
 import { type BranchPoint, type BranchTree, getBranch, listBranchPoints } from './branch-tree.js'
@@ -36,6 +37,8 @@ export interface SessionSnapshot {
   run: RunResult | RunInProgress | null
   /** The same as the machine's own state, fit for `createActor(agent.machine, { snapshot })`. */
   snapshot: MachineState | null
+  /** Ends of runs that did not answer in full, by the user messages that they answer. Absent: none. */
+  ends?: readonly TurnEnd[]
   /** Its branch, and where the transcript parts from others. Absent: the session has one branch. */
   branches?: SessionBranches
 }
@@ -56,6 +59,7 @@ export function toSessionSnapshot(
   tree: BranchTree | null,
   branch = tree?.current,
 ): SessionSnapshot {
+  const ends = run ? listTurnEnds(run.context) : (state.ends ?? [])
   return {
     seq: head,
     ...(name !== undefined && { name }),
@@ -63,6 +67,7 @@ export function toSessionSnapshot(
     usage: run?.context.usage.session ?? state.usage,
     run: run ? toCurrentResult(run.context) : null,
     snapshot: run ? toMachineState(run) : null,
+    ...(ends.length > 0 && { ends }),
     ...(tree && branch !== undefined && { branches: describeBranches(tree, branch) }),
   }
 }

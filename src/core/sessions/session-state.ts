@@ -1,5 +1,7 @@
 import { getInitialGuardrails } from '../../../guards/state.js'
 import { type AgentContext, countNumbered, type SessionState } from '../../../machines/agent/context.js'
+import { isRestState } from '../../../machines/agent/run-result.js'
+import { listTurnEnds } from './find-turn.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 
 export function createSessionState(): SessionState {
@@ -15,6 +17,7 @@ export function createSessionState(): SessionState {
 /** What a run has made of its session. */
 export function toSessionState(context: AgentContext): SessionState {
   const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms } = context
+  const ends = listTurnEnds(context).filter((end) => !isRestState(end.state))
   return {
     messages,
     usage: usage.session,
@@ -23,17 +26,22 @@ export function toSessionState(context: AgentContext): SessionState {
     fit,
     ...(loaded.length > 0 && { loaded }),
     ...(terms && { terms }),
+    ...(ends.length > 0 && { ends }),
   }
 }
 
 /** What a branch of a session begins with: the messages that it keeps. Totals and guards know of all branches. */
 export function cutState(state: SessionState, { kept }: { kept: number }): SessionState {
-  const { messages, fit, numbered = 0 } = state
+  const { messages: all, fit, numbered = 0, ends = [], ...rest } = state
+  const messages = all.slice(0, kept)
+  const ids = new Set(messages.map(({ id }) => id))
+  const keptEnds = ends.filter(({ messageId }) => ids.has(messageId))
   return {
-    ...state,
-    messages: messages.slice(0, kept),
+    ...rest,
+    messages,
+    ...(keptEnds.length > 0 && { ends: keptEnds }),
     // What requests leave out is worked out anew where some of it is not there.
     fit: fit !== null && fit.from > kept ? null : fit,
-    numbered: Math.max(numbered, countNumbered(messages)),
+    numbered: Math.max(numbered, countNumbered(all)),
   }
 }

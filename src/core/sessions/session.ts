@@ -1,6 +1,7 @@
 import { formatMessageId, parseMessageNumber } from '../../../machines/agent/step-id.js'
 import { type GuardrailsState, getInitialGuardrails } from '../../../guards/state.js'
 import type { AgentContext, ForkTerms, SessionState } from '../../../machines/agent/context.js'
+import type { TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
 import { maskMessages } from '../../../machines/agent/uncleared-input.js'
@@ -21,6 +22,8 @@ export interface SessionMetadata {
   loaded?: readonly string[]
   /** What holds in a fork alone. */
   terms?: ForkTerms
+  /** Ends of earlier runs that did not answer in full. Absent: none. */
+  ends?: readonly TurnEnd[]
 }
 
 /** A session as it is stored: plain JSON, for `restoreSession`. */

@@ -109,6 +109,21 @@ export const storedTerms = fields(
   'open',
 )
 
+/** Ends of earlier runs. */
+export const storedEnds = list(
+  fields(
+    {
+      messageId: anyText(),
+      state: anyText(),
+      reason: anyText(),
+      error: optional(fields({ code: anyText(), message: anyText() }, 'an error', 'open')),
+    },
+    'the end of a run',
+    'open',
+  ),
+  'a list',
+)
+
 export const storedSession = fields(
   {
     version: optional(nonNegative()),
@@ -124,6 +139,7 @@ export const storedSession = fields(
           fit: optional(nullable(storedFit)),
           loaded: optional(list(anyText(), 'a list')),
           terms: optional(storedTerms),
+          ends: optional(storedEnds),
         },
         'an object',
         'open',

@@ -76,6 +76,7 @@ export function toStartInput(input: AgentInput): StartInput {
     fit: _f,
     loaded: _l,
     terms: _t,
+    ends: _e,
     numbered: _n,
     ...rest
   } = input

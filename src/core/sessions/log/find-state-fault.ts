@@ -9,7 +9,7 @@ import { defaultConfig } from '../../config/defaults.js'
 import { anything, fields, type Kind, list, nullable, optional, predicate } from '../../config/kind.js'
 import { anyText, choice, flag, number } from '../../config/value-kinds.js'
 import { ConfigError } from '../../base/errors.js'
-import { storedFit, storedTerms, storedUsage } from '../stored-session.js'
+import { storedEnds, storedFit, storedTerms, storedUsage } from '../stored-session.js'
 import { createSessionState } from '../session-state.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 
@@ -146,7 +146,13 @@ const sessionFields = {
 }
 
 const stateKind = fields(
-  { ...sessionFields, usage: storedUsage, loaded: optional(textList()), terms: optional(storedTerms) },
+  {
+    ...sessionFields,
+    usage: storedUsage,
+    loaded: optional(textList()),
+    terms: optional(storedTerms),
+    ends: optional(storedEnds),
+  },
   'an object',
   'open',
 )
@@ -163,6 +169,7 @@ const contextKind = fields(
     wakeAt: nullable(number(-8.64e15, 8.64e15, 'a time')),
     loaded: textList(),
     terms: optional(storedTerms),
+    ends: optional(storedEnds),
     skills: list(
       fields(
         { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },
