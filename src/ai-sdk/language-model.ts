@@ -74,6 +74,7 @@ async function requestModel(
     signal.throwIfAborted()
     const { text, usage } = fold.getResponse()
     const told = toModelError(error, model.modelId, { partialText: text, usage })
+    if (told.code === 'connection' && fold.finishBroken()) return fold.getResponse()
     const hidden = secrets.hideInFailure(told.failure)
     throw hidden === null ? told : new ModelError(hidden)
   }
@@ -86,7 +87,7 @@ async function readStream(
   callbacks: ModelRequestOptions,
 ): Promise<void> {
   const { signal, onActivity } = callbacks
-  const answer: unknown = await model.doStream(call as never)
+  const answer: unknown = await model.doStream({ ...call, includeRawChunks: true } as never)
   onActivity('keep_alive')
   const reader = getStream(answer, model).getReader()
   const cancel = () => void reader.cancel(signal.reason).catch(ignore)

@@ -10,6 +10,7 @@ import { unsupportedApprovalError, unsupportedPauseError } from './ai-sdk-failur
 import { type EchoPart, fingerprintCall, isCompaction, toProviderItems } from './provider-echo.js'
 import { createHostedCallTracker } from './hosted-calls.js'
 import { toFinish, toUsage } from './ai-sdk-usage.js'
+import { readRawFinish } from './raw-finish.js'
 
 /** A piece of the answer, as far as it has come. */
 type Block =
@@ -33,6 +34,8 @@ export interface PartFold {
   push(part: unknown): Delta
   /** The end, of a stream (its part `finish`) or of a whole answer. */
   finish(end: unknown): void
+  /** The connection broke. Whether the provider's own chunks had announced the end: then nothing is missing. */
+  finishBroken(): boolean
   /** Whether the end was announced: what comes now is no part of the answer. */
   readonly ended: boolean
   /** Grows with what is of the answer. */
@@ -55,6 +58,7 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
   let size = 0
   let progress = 0
   let toldCalls = 0
+  let rawFinish = ''
 
   function textBlock(type: 'text' | 'reasoning', key: string): Block & { text: string } {
     const known = blocks.findLast(
@@ -193,6 +197,9 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
         })
       case 'tool-approval-request':
         throw unsupportedApprovalError(asText(part['toolCallId']))
+      case 'raw':
+        rawFinish = readRawFinish(part['rawValue']) || rawFinish
+        return noDelta
       case 'response-metadata':
         responseId = id || responseId
         model = asText(part['modelId']) || model
@@ -224,6 +231,11 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
       model = asText(response?.modelId) || model
       const isCut = toFinish(end?.['finishReason']).finishReason === 'length'
       if (!isCut && blocks.length > 0 && blocks.every(isSummary)) throw unsupportedPauseError()
+    },
+
+    finishBroken() {
+      if (rawFinish !== '') end ??= { finishReason: rawFinish }
+      return end !== null
     },
 
     getResponse() {

@@ -21,6 +21,8 @@ export interface CallOptions {
   headers?: Record<string, string>
   providerOptions?: ProviderData
   abortSignal?: AbortSignal
+  /** Of streams: the provider's own chunks as parts, too. */
+  includeRawChunks?: boolean
 }
 
 /** Options and metadata of providers, by the provider's name. */

@@ -75,7 +75,20 @@ describe.each(sampledKinds(transports))('over %s,', (transport) => {
     ['half of the headers', 'HTTP/1.1 200 OK\r\ncontent-ty', 'ends', connection],
     ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n\r\n', 'ends', connection],
     ['headers without end', `HTTP/1.1 200 OK\r\n${'x-a: b\r\n'.repeat(4000)}`, 'ends', connection],
-    ['less than was announced', sized(whole, 999), 'ends', connection],
+    ['a whole document of less than was announced', sized(whole, 999), 'ends', hello],
+    ['a part of a document', sized(whole.slice(0, -3), 999), 'ends', connection],
+    [
+      'a reset after a complete answer',
+      raw(`200 OK\n${stream}\ntransfer-encoding: chunked`, chunk(piece('Hello', 'stop'))),
+      'breaks',
+      hello,
+    ],
+    [
+      'a reset in the blank line after a complete answer',
+      raw(`200 OK\n${stream}\ncontent-length: 999`, piece('Hello', 'stop').trimEnd()),
+      'breaks',
+      hello,
+    ],
     [
       'a reset in the middle',
       raw(`200 OK\n${stream}\ncontent-length: 999`, piece('Hel')),

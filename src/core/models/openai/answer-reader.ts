@@ -67,9 +67,24 @@ export class AnswerReader {
   /** The answer, when nothing more comes. @throws like push */
   finish(): ModelResponse {
     this.#body?.end()
+    return this.#close()
+  }
+
+  #close(): ModelResponse {
     this.#show(this.#fold.flush())
     this.#tell()
     return this.#fold.getResponse(this.#ended)
+  }
+
+  /** The answer where the connection broke after its end; null where a part of it is missing. */
+  finishBroken(): ModelResponse | null {
+    if (this.#options.signal.aborted) return null
+    try {
+      this.#body?.end()
+      return this.finished || this.#ended ? this.#close() : null
+    } catch {
+      return null
+    }
   }
 
   /** What an exception midway stands for: the signal's reason, or a `ModelError` with the text that had come. */

@@ -17,12 +17,16 @@ export async function readFetchAnswer(
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   let trailing: ReturnType<typeof setTimeout> | undefined
+  /** Whether an error is the connection's: one of the answer's own stays an error. */
+  let isBroken = false
   try {
     const decoder = new TextDecoder()
     while (!answer.ended) {
       // Some servers fall silent before they say that they have done.
       if (answer.finished) trailing ??= setTimeout(cancel, trailingTimeoutMs)
+      isBroken = true
       const { done, value } = await reader.read()
+      isBroken = false
       // A cancelled reader ends like a finished one.
       signal.throwIfAborted()
       if (done) break
@@ -33,6 +37,8 @@ export async function readFetchAnswer(
     if (answer.ended) void drainBody(reader)
     return response
   } catch (error) {
+    const whole = isBroken ? answer.finishBroken() : null
+    if (whole !== null) return whole
     if (!signal.aborted) cancel()
     throw answer.toFailure(error)
   } finally {

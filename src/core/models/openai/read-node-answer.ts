@@ -50,6 +50,12 @@ export function readNodeAnswer(
       reject(answer.toFailure(error) as Error)
       stream.destroy()
     }
+    const breakOff = (error: unknown): void => {
+      const whole = settled ? null : answer.finishBroken()
+      if (whole === null) return fail(error)
+      settled = true
+      resolve(whole)
+    }
     const finish = (): void => {
       if (settled) return
       try {
@@ -82,10 +88,10 @@ export function readNodeAnswer(
       } else if (answer.finished) awaitRest()
     })
     stream.on('end', finish)
-    stream.on('error', (error) => fail(new Error('terminated', { cause: error })))
+    stream.on('error', (error) => breakOff(new Error('terminated', { cause: error })))
     stream.on('close', () => {
       clearTimeout(trailing)
-      if (!settled) fail(new Error('premature close'))
+      if (!settled) breakOff(new Error('premature close'))
     })
   })
 }
