@@ -1,16 +1,17 @@
 import { formatWakeTime } from '../core/base/wake-time.js'
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import type { Json } from '../../machines/agent/json.js'
+import { toApprovalId } from '../web/approval-id.js'
 import type { SessionView } from '../web/chat-service.js'
 import { collectCallNames } from './agui-messages.js'
 import type { AGUIInterrupt } from './protocol.js'
 
-/**
- * The id by which a pending call is answered: the page's name of the call and the fingerprint of its arguments. It does not
- * match the same call with other arguments.
- */
-export function toInterruptId(toolCallId: string, { fingerprint }: Pick<PendingCall, 'fingerprint'>): string {
-  return `${toolCallId}~${fingerprint}`
+/** The id by which a pending call is answered, with the page's name of the call. */
+export function toInterruptId(
+  toolCallId: string,
+  { fingerprint, messageId }: Pick<PendingCall, 'fingerprint' | 'messageId'>,
+): string {
+  return toApprovalId({ callId: toolCallId, messageId, fingerprint })
 }
 
 /** The id by which a paused session is resumed: it contains the length of the transcript. */

@@ -1,6 +1,7 @@
 import type { PendingCall } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
-import type { CallAnswer } from '../web/call-answers.js'
+import { findCallReference } from '../web/approval-id.js'
+import { type CallAnswer, isMeant } from '../web/call-answers.js'
 import type { SessionView } from '../web/chat-service.js'
 import { toInterruptId, toPauseId } from './approval-interrupts.js'
 import { type CallNames, collectCallNames } from './agui-messages.js'
@@ -22,12 +23,11 @@ export function readAnswers({ messages, pending, state }: SessionView, input: Ag
   const names = collectCallNames(messages)
   if (state === 'PAUSED')
     return { type: 'goOn', messages: messages.length, steer: readPauseAnswer(messages.length, resume, names) }
-  const asked = new Map(
-    pending.map((call) => [toInterruptId(names.getQuestionName(call.callId), call), call]),
-  )
+  const asked = new Map(pending.map((call) => [names.getQuestionName(call.callId), call]))
   const answers = resume.map((entry) => {
-    const call = asked.get(entry.interruptId)
-    if (!call) throw notAskedError(entry.interruptId, asked, names)
+    const reference = findCallReference(entry.interruptId)
+    const call = reference && asked.get(reference.callId)
+    if (!call || !isMeant(reference, call)) throw notAskedError(entry.interruptId, asked, names)
     return readAnswer(call, entry)
   })
   const answeredIds = new Set(answers.map(({ callId }) => callId))
@@ -35,10 +35,11 @@ export function readAnswers({ messages, pending, state }: SessionView, input: Ag
     ([, { callId, needs }]) => needs !== 'client' && !answeredIds.has(callId),
   )
   if (unanswered) {
+    const id = toInterruptId(...unanswered)
     throw new UsageError(
       'waiting_for_answers',
-      `${unanswered[1].name} waits for an answer, too: resume must answer every interrupt, including ${unanswered[0]}.`,
-      unanswered[0],
+      `${unanswered[1].name} waits for an answer, too: resume must answer every interrupt, including ${id}.`,
+      id,
     )
   }
   return {
@@ -48,26 +49,26 @@ export function readAnswers({ messages, pending, state }: SessionView, input: Ag
 }
 
 function readAnswer(call: PendingCall, { isAbandoned, payload, at }: InterruptAnswer): CallAnswer {
-  const { callId, fingerprint, needs } = call
+  const { callId, fingerprint, messageId, needs } = call
+  const target = { callId, fingerprint, messageId }
   if (needs === 'client') {
     const value = isAbandoned ? 'The user has abandoned it.' : (payload['output'] ?? payload)
-    return { type: 'toolOutput', callId, fingerprint, value, isError: isAbandoned }
+    return { type: 'toolOutput', ...target, value, isError: isAbandoned }
   }
   if (needs === 'elicitation') {
     const value = isAbandoned ? { action: 'cancel' } : payload
-    return { type: 'toolOutput', callId, fingerprint, value }
+    return { type: 'toolOutput', ...target, value }
   }
   const { approved, editedArgs, reason } = payload
-  if (isAbandoned) return { type: 'reject', callId, fingerprint }
+  if (isAbandoned) return { type: 'reject', ...target }
   if (typeof approved !== 'boolean')
     throw invalidInputError(`${at}.payload.approved must be true or false.`, `${at}.payload.approved`)
   if (!approved) {
-    return { type: 'reject', callId, fingerprint, ...(typeof reason === 'string' && { why: reason }) }
+    return { type: 'reject', ...target, ...(typeof reason === 'string' && { why: reason }) }
   }
   return {
     type: 'approve',
-    callId,
-    fingerprint,
+    ...target,
     ...(editedArgs !== undefined && { editedInput: editedArgs }),
   }
 }
@@ -81,7 +82,8 @@ function readOutput(
     ({ callId, needs }) => needs === 'client' && names.getQuestionName(callId) === toolCallId,
   )
   if (!call) throw notWaitingError(toolCallId, names)
-  return { type: 'toolOutput', callId: call.callId, fingerprint: call.fingerprint, value: content, isError }
+  const { callId, fingerprint, messageId } = call
+  return { type: 'toolOutput', callId, fingerprint, messageId, value: content, isError }
 }
 
 function readPauseAnswer(
@@ -108,12 +110,12 @@ function readPauseAnswer(
 }
 
 function notAskedError(id: string, asked: ReadonlyMap<string, PendingCall>, names: CallNames): UsageError {
-  const name = id.slice(0, Math.max(0, id.lastIndexOf('~')))
-  const other = [...asked.keys()].find((one) => one.startsWith(`${name}~`))
-  if (name !== '' && other !== undefined) {
+  const name = findCallReference(id)?.callId ?? ''
+  const other = asked.get(name)
+  if (other !== undefined) {
     return new UsageError(
       'stale_answer',
-      `The answer to ${name} is for other arguments than the current ones: show the call again, and answer ${other}.`,
+      `The answer to ${name} is for other arguments than the current ones: show the call again, and answer ${toInterruptId(name, other)}.`,
       id,
     )
   }

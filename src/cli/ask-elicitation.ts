@@ -22,12 +22,12 @@ export async function askElicitation(
   call: Extract<PendingCall, { needs: 'elicitation' }>,
   ask: Ask,
 ): Promise<Answer | null> {
-  const { elicitation, callId, fingerprint } = call
+  const { elicitation } = call
   const head = `${formatCallPath(call)}: ${formatElicitation(elicitation, 2_000)}\n`
   const answerWith =
     (value: unknown): Answer =>
     (run) => {
-      run.addToolOutput(callId, value, { fingerprint })
+      run.addToolOutput(call, value)
     }
   const choice =
     elicitation.mode === 'url' ? 'Open it? (y)es, (d)ecline, (c)ancel: ' : '(a)nswer, (d)ecline, (c)ancel: '

@@ -16,7 +16,6 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
     const asked = result.pending?.find((one) => one.needs === 'elicitation')
     return asked ? askElicitation(asked, ask) : null
   }
-  const { callId, fingerprint } = call
   const doubt = call.interrupted ? 'The process ended while it ran, so it may have had its effect. ' : ''
   for (;;) {
     const shown = formatArguments(call.arguments, 2_000)
@@ -28,20 +27,20 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
     if (answer === undefined) return null
     if (answer === 'y' || answer === 'yes') {
       return (run) => {
-        run.approve(callId, undefined, { fingerprint })
+        run.approve(call)
       }
     }
     if (answer === 'n' || answer === 'no') {
       const why = await ask('Why not? The model reads it (Enter for no reason): ')
       return (run) => {
-        run.reject(callId, why ?? '', { fingerprint })
+        run.reject(call, why ?? '')
       }
     }
     if (answer === 'e' || answer === 'edit') {
       const edited = await askForArguments(call.arguments, ask)
       if (edited === undefined) continue
       return (run) => {
-        run.approve(callId, edited, { fingerprint })
+        run.approve(call, edited)
       }
     }
   }

@@ -5,7 +5,7 @@ const shownFingerprintLength = 16
 
 /**
  * The name of a pending call on the command line: its id and the beginning of its fingerprint. The id alone is not enough:
- * many providers number calls anew in each answer, so `call_1` may be another call by the time it is approved.
+ * the arguments may have changed since they were shown.
  */
 export function formatQuestionWord({
   callId,

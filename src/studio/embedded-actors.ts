@@ -2,7 +2,7 @@ import type { AnyActorRef } from 'xstate'
 import type { AgentEvent } from '../../machines/agent/announcements.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { ControlEvent } from '../../machines/agent/machine-events.js'
-import type { AgentState } from '../../machines/agent/run-result.js'
+import type { AgentState, PendingCall } from '../../machines/agent/run-result.js'
 import { UsageError } from '../core/base/errors.js'
 import { type ActorFollower, followRuntime } from '../core/live/follow-runtime.js'
 import { type AgentRuntime, findRuntime } from '../core/live/runtime.js'
@@ -98,6 +98,12 @@ export class EmbeddedActors {
   }
 }
 
+const toTarget = ({ callId, fingerprint, messageId }: PendingCall) => ({
+  callId,
+  fingerprint,
+  ...(messageId !== undefined && { messageId }),
+})
+
 const getContext = (actor: AnyActorRef): AgentContext => (actor.getSnapshot() as FoldedRun).context
 
 /** An embedded actor, with the methods of a run. Its id stands for its session, whose id a store may know, too. */
@@ -134,14 +140,13 @@ class EmbeddedRun implements AttachableRun {
   }
 
   approve(...[call, edited]: Parameters<AttachableRun['approve']>): void {
-    const { callId, fingerprint } = this.#getAwaitedCall(call, 'approval')
+    const target = toTarget(this.#getAwaitedCall(call, 'approval'))
     const text = edited === undefined ? undefined : JSON.stringify(edited)
-    this.#send({ type: 'APPROVE', callId, fingerprint, ...(text !== undefined && { arguments: text }) })
+    this.#send({ type: 'APPROVE', ...target, ...(text !== undefined && { arguments: text }) })
   }
 
   reject(...[call, why = '']: Parameters<AttachableRun['reject']>): void {
-    const { callId, fingerprint } = this.#getAwaitedCall(call, 'approval')
-    this.#send({ type: 'REJECT', callId, why, fingerprint })
+    this.#send({ type: 'REJECT', ...toTarget(this.#getAwaitedCall(call, 'approval')), why })
   }
 
   addToolOutput(...[call, value]: Parameters<AttachableRun['addToolOutput']>): void {

@@ -175,6 +175,7 @@ function createPendingViews(context: AgentContext, given: ToolSet | undefined): 
     needs: call.needs,
     arguments: toShownText(call.arguments),
     fingerprint: call.fingerprint,
+    ...(call.messageId !== undefined && { messageId: call.messageId }),
     schema: (tools && findTool(call, tools))?.parameters ?? null,
     ...(call.elicitation && { elicitation: call.elicitation }),
   }))

@@ -237,6 +237,7 @@ export interface PendingView {
   /** JSON text. */
   arguments: string
   fingerprint: string
+  messageId?: string
   /** JSON Schema of the arguments; null without the agent. */
   schema: object | null
   /** What the server of the tool asks a person. */
@@ -296,10 +297,13 @@ export interface SharedView {
 /** `page`: one HTML file. `card`: a picture, as SVG. `film`: an SVG that moves. */
 export type ShareForm = 'page' | 'card' | 'film'
 
+/** The call that an answer is for. */
+export type CallTarget = Pick<PendingView, 'callId' | 'fingerprint' | 'messageId'>
+
 export type Answer =
-  | { type: 'approve'; callId: string; fingerprint: string; arguments?: unknown }
-  | { type: 'reject'; callId: string; fingerprint: string; why?: string }
-  | { type: 'tool_output'; callId: string; fingerprint: string; value: unknown }
+  | ({ type: 'approve'; arguments?: unknown } & CallTarget)
+  | ({ type: 'reject'; why?: string } & CallTarget)
+  | ({ type: 'tool_output'; value: unknown } & CallTarget)
   | { type: 'reply'; text: string }
   | { type: 'steer'; text: string }
   | { type: 'pause' }

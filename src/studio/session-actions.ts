@@ -160,9 +160,8 @@ export class SessionActions {
       case 'approve':
       case 'reject':
       case 'tool_output': {
-        const { callId, fingerprint } = answer
         const needs = answer.type === 'tool_output' ? 'client' : 'approval'
-        const { elicitation } = getAwaitedCall(context, callId, needs, { fingerprint })
+        const { elicitation } = getAwaitedCall(context, answer.callId, needs, answer)
         if (elicitation && answer.type === 'tool_output') readElicitationAnswer(elicitation, answer.value)
         return
       }

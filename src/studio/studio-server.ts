@@ -285,7 +285,7 @@ async function closeStudioServer(server: Server, feed: LiveFeed): Promise<void> 
   await closed
 }
 
-const call = { callId: z.string(), fingerprint: z.string() }
+const call = { callId: z.string(), fingerprint: z.string(), messageId: z.string().optional() }
 
 const answer = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('approve'), ...call, arguments: z.unknown().optional() }),

@@ -249,9 +249,6 @@ export class AnswerFold {
   }
 
   #writeCall(toolCallId: string, asked: { name: string; arguments: string }): void {
-    // Providers reuse call ids: a new call with this id may ask for a new approval.
-    for (const id of this.#asked)
-      if (/^[~/]/.test(id.slice(toolCallId.length)) && id.startsWith(toolCallId)) this.#asked.delete(id)
     const { input, isJson } = parseArguments(asked.arguments)
     const named = { toolCallId, toolName: asked.name, input }
     if (isJson) this.#write({ type: 'tool-input-available', ...named })

@@ -5,7 +5,7 @@ import type { Agent } from '../core/agent/agent-options.js'
 import type { SessionMessage } from '../core/sessions/inbox/session-message.js'
 import { isOfCall } from './approval-id.js'
 import { hasCode } from './chat-errors.js'
-import { getAwaitedCall } from '../core/run/awaited-call.js'
+import { type AnswerOptions, getAwaitedCall } from '../core/run/awaited-call.js'
 import { readElicitationAnswer } from '../core/sessions/elicitation-answer.js'
 import { toOutputValue } from '../core/run/tool-output-event.js'
 import { UsageError } from '../core/base/errors.js'
@@ -13,11 +13,12 @@ import { toTurn } from './chat-turn.js'
 import type { AnyRun } from './live-runs.js'
 
 /** An answer to one pending call. */
-export type CallAnswer = { callId: string; fingerprint?: string | undefined } & (
-  | { type: 'approve'; editedInput?: unknown }
-  | { type: 'reject'; why?: string | undefined }
-  | { type: 'toolOutput'; value: unknown; isError?: boolean }
-)
+export type CallAnswer = { callId: string } & AnswerOptions &
+  (
+    | { type: 'approve'; editedInput?: unknown }
+    | { type: 'reject'; why?: string | undefined }
+    | { type: 'toolOutput'; value: unknown; isError?: boolean }
+  )
 
 /** What a page answers. */
 export interface PageAnswers {
@@ -43,9 +44,9 @@ export function checkAnswers(
   const hasNew = answers.some(isNew)
   const selected = answers.filter((answer) => isNew(answer) || !hasNew || !isKnown(answer))
   for (const answer of selected) {
-    const { callId, fingerprint, type } = answer
+    const { callId, type } = answer
     const needs = type === 'toolOutput' ? 'client' : 'approval'
-    const { elicitation } = getAwaitedCall(context, callId, needs, { fingerprint })
+    const { elicitation } = getAwaitedCall(context, callId, needs, answer)
     if (elicitation && type === 'toolOutput') readElicitationAnswer(elicitation, answer.value)
   }
   if (context && /^m\d+\.answer$/.test(messageId) && toTurn(context).messageId !== messageId)
@@ -64,11 +65,10 @@ export function staleBranchError(subject: string): UsageError {
 
 export function applyAnswers(run: AnyRun, answers: readonly CallAnswer[]): void {
   for (const answer of answers) {
-    const { callId, fingerprint } = answer
-    const options = { fingerprint }
-    if (answer.type === 'approve') run.approve(callId, answer.editedInput as never, options)
-    else if (answer.type === 'reject') run.reject(callId, answer.why, options)
-    else run.addToolOutput(callId, toOutputValue(answer), options)
+    const { callId } = answer
+    if (answer.type === 'approve') run.approve(callId, answer.editedInput as never, answer)
+    else if (answer.type === 'reject') run.reject(callId, answer.why, answer)
+    else run.addToolOutput(callId, toOutputValue(answer), answer)
   }
 }
 
@@ -102,7 +102,7 @@ const eventTypes = { approve: 'APPROVE', reject: 'REJECT', toolOutput: 'TOOL_OUT
 export function isAnswerTo(event: ControlEvent, answer: CallAnswer): boolean {
   if (!('callId' in event) || event.type !== eventTypes[answer.type] || event.callId !== answer.callId)
     return false
-  if (answer.fingerprint !== undefined && event.fingerprint !== answer.fingerprint) return false
+  if (!isMeant(answer, event)) return false
   if (event.type !== 'APPROVE' || answer.type !== 'approve') return true
   const { editedInput } = answer
   return event.arguments === (editedInput === undefined ? undefined : JSON.stringify(editedInput))
@@ -111,7 +111,12 @@ export function isAnswerTo(event: ControlEvent, answer: CallAnswer): boolean {
 /** Whether one of the answered calls still waits. */
 export function isAnyOpen(context: AgentContext | undefined, answers: readonly CallAnswer[]): boolean {
   const open = context ? listAnswerableCalls(context) : []
-  return answers.some(({ callId, fingerprint }) =>
-    open.some((call) => call.callId === callId && (fingerprint ?? call.fingerprint) === call.fingerprint),
+  return answers.some((answer) => open.some((call) => call.callId === answer.callId && isMeant(answer, call)))
+}
+
+/** Whether what an answer names of a call fits. */
+export function isMeant({ fingerprint, messageId }: AnswerOptions, call: AnswerOptions): boolean {
+  return (
+    (fingerprint ?? call.fingerprint) === call.fingerprint && (messageId ?? call.messageId) === call.messageId
   )
 }

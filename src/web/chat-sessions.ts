@@ -8,7 +8,7 @@ import { isQueuedText, type QueuedMessage, sortQueue } from '../core/sessions/in
 import { parseInboxMessage } from '../core/sessions/inbox/session-message.js'
 import type { FoldedSession } from '../core/sessions/fold-session.js'
 import type { ListedSession, SessionStore } from '../core/sessions/store/store.js'
-import { type CallAnswer, isAnswerTo, tellAnswers } from './call-answers.js'
+import { type CallAnswer, isAnswerTo, isMeant, tellAnswers } from './call-answers.js'
 import type { ChatAgent } from './chat-agent.js'
 import { hasCode, isUnknownSession } from './chat-errors.js'
 import type { StoredContext } from './follow-remote.js'
@@ -99,11 +99,7 @@ export class ChatSessions {
     const unread = await this.#readUnread(sessionId)
     return unread.some(
       (event) =>
-        'callId' in event &&
-        open.some(
-          ({ callId, fingerprint }) =>
-            callId === event.callId && fingerprint === (event.fingerprint ?? fingerprint),
-        ),
+        'callId' in event && open.some((call) => call.callId === event.callId && isMeant(event, call)),
     )
   }
 

@@ -154,16 +154,17 @@ test('while an approval waits it is refused; and an approval of one branch is no
   const other = client(handler)
   await answer(other.runAgent({ forwardedProps: { regenerateFrom: 'u1' } }), asking)
   const now = await shown(handler)
-  expect(now.interrupts.map(({ id }) => id)).toEqual(interrupts.map(({ id }) => id))
-  const resume = interrupts.map(({ id }) => ({
-    interruptId: id,
-    status: 'resolved',
-    payload: { approved: true },
-  }))
-  const stale = { runId: 'r3', messages: former, resume }
-  expect(await refusal(await handler(post(stale)))).toEqual([409, 'stale_answer'])
+  expect(now.interrupts.map(({ id }) => id)).not.toEqual(interrupts.map(({ id }) => id))
+  const approve = (asked: typeof interrupts) =>
+    asked.map(({ id }) => ({ interruptId: id, status: 'resolved', payload: { approved: true } }))
+  // The page of the former branch, and an answer to its interrupt on the current one.
+  for (const messages of [former, other.messages]) {
+    const stale = { runId: 'r3', messages, resume: approve(interrupts) }
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    expect(await refusal(await handler(post(stale)))).toEqual([409, 'stale_answer'])
+  }
   expect(pay.inputs).toEqual([])
-  const fresh = handler(post({ runId: 'r4', messages: other.messages, resume }))
+  const fresh = handler(post({ runId: 'r4', messages: other.messages, resume: approve(now.interrupts) }))
   await answer(fresh, { text: 'Done.' })
   expect(await (await fresh).text()).toContain('Done.')
   expect(pay.inputs).toEqual([{ to: 'Ann' }])

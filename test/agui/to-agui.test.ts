@@ -156,8 +156,8 @@ describe('toAGUI', () => {
     const outcome = outcomeOf(first)
     expect(outcome).toMatchObject({
       type: 'interrupt',
-      interrupts: pending.map(({ callId, fingerprint }) => ({
-        id: `${callId}~${fingerprint}`,
+      interrupts: pending.map(({ callId, messageId, fingerprint }) => ({
+        id: `${callId}~${messageId}~${fingerprint}`,
         reason: 'tool_call',
         toolCallId: callId,
         responseSchema: { required: ['approved'] },
@@ -196,7 +196,7 @@ describe('toAGUI', () => {
     const [start] = of(first, 'SUBAGENT_STARTED')
     const [callOfLead] = of(first, 'TOOL_CALL_START')
     expect(start).toMatchObject({ name: 'research', parentToolCallId: callOfLead?.toolCallId })
-    const id = `${pending[0]?.callId}~${pending[0]?.fingerprint}`
+    const id = `${pending[0]?.callId}~${pending[0]?.messageId}~${pending[0]?.fingerprint}`
     expect(of(first, 'SUBAGENT_FINISHED')).toMatchObject([
       { subagentRunId: start?.subagentRunId, outcome: { type: 'suspended', interruptIds: [id] } },
     ])
@@ -295,7 +295,7 @@ describe('toAGUI', () => {
     const run = agent.run('Go.')
     const events = await told(page, run, input)
     const names = of(events, 'TOOL_CALL_START').map(({ toolCallId }) => toolCallId)
-    expect(names).toEqual(['call_0', 'call_0.m4'])
+    expect(names).toEqual(['call_0', 'call_0_4'])
     expect(of(events, 'TOOL_CALL_RESULT').map(({ toolCallId }) => toolCallId)).toEqual(names)
     showsTranscript(page, await run.result)
   })

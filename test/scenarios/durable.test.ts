@@ -142,7 +142,7 @@ test('of two approvals that race, one is refused and does nothing', async () => 
   expect(done).toEqual(['20'])
 })
 
-test('an approval is bound to what was asked: another call of the same id needs an answer of its own', async () => {
+test('an approval is bound to what was asked: a call whose id comes again gets its own id and needs its own answer', async () => {
   const store = memoryStore()
   const tools = [transfer()]
   const play = await stage([{ toolCalls: [ask('call_0', 20)] }, { toolCalls: [ask('call_0', 999)] }], {
@@ -153,9 +153,12 @@ test('an approval is bound to what was asked: another call of the same id needs 
   const first = (await run.result).pending?.[0]
   run.approve('call_0')
   const second = (await run.result).pending?.[0]
-  expect(second?.arguments).toBe('{"amount":999}')
+  expect(second).toMatchObject({ callId: 'call_0_4', arguments: '{"amount":999}' })
   expect(() => {
-    run.approve('call_0', undefined, { fingerprint: first?.fingerprint })
+    run.approve('call_0')
+  }).toThrow(expect.objectContaining({ code: 'unknown_call' }))
+  expect(() => {
+    run.approve('call_0_4', undefined, { fingerprint: first?.fingerprint })
   }).toThrow(/was meant for other arguments/)
   run.cancel()
   expect((await run.result).state).toBe('CANCELLED')

@@ -74,7 +74,7 @@ export const resumeCommand: Command = {
   notes: [
     'A run that was interrupted or paused goes on; the model reads MESSAGE (- is stdin). A run that waits for calls goes\n' +
       'on when all are answered, a run that waits for a message goes on with MESSAGE. At a terminal, you are asked.\n' +
-      'Answers name a call with its fingerprint, CALL@FP, as the command prints it, because ids may repeat. A run that has\n' +
+      'Answers name a call with its fingerprint, CALL@FP, as the command prints it, because arguments may change. A run that has\n' +
       'ended is shown. Give the model, tools and instructions of the run; its limits stay as they were.',
     'Exit codes: 0 completed, 1 error, 2 bad usage or configuration, 3 stopped by a limit or guardrail,\n' +
       '4 waits for input, 130 cancelled, 143 released at SIGTERM, to be resumed.',
@@ -216,17 +216,16 @@ function createAnswers(
 }
 
 function createAnswer(kind: AnswerKind, call: PendingCall, text: string | undefined): Answer {
-  const { callId, fingerprint } = call
   switch (kind) {
     case 'approve': {
       const edited = text === undefined ? undefined : parseArguments(call, text)
       return (run) => {
-        run.approve(callId, edited, { fingerprint })
+        run.approve(call, edited)
       }
     }
     case 'reject':
       return (run) => {
-        run.reject(callId, text ?? '', { fingerprint })
+        run.reject(call, text ?? '')
       }
     default:
       if (text === undefined)
@@ -236,7 +235,7 @@ function createAnswer(kind: AnswerKind, call: PendingCall, text: string | undefi
         )
       checkElicitationAnswer(call, text)
       return (run) => {
-        run.addToolOutput(callId, text, { fingerprint })
+        run.addToolOutput(call, text)
       }
   }
 }

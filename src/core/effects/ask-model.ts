@@ -21,6 +21,7 @@ import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models
 import { refuseUnsupportedMedia, replaceUnknownMedia } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import { type AskedModel, Bill } from './bill.js'
+import { createCallNamer } from './call-ids.js'
 import type { BudgetHold, HoldScope } from './budget-hold.js'
 import { checkPriceKnown } from './check-run-start.js'
 import { OverBudgetError, withoutOurCode } from './over-budget-error.js'
@@ -154,7 +155,7 @@ export async function askModel<Output>(
         ? parts.model.request(request, options)
         : telemetry.around(sent, () => parts.model.request(request, options)),
     )
-    const response = normalizeResponse(answer)
+    const response = normalizeResponse(answer, createCallNamer(runtime, context))
     if (sent !== null) noteResponse(sent, response, answer)
     bill.receive(response, findTotalOnly(answer?.usage))
     if (hold) await hold.settleAnswer(await bill.getAnswerUsage(), response.usage !== null)

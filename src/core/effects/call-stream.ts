@@ -17,11 +17,17 @@ interface StreamedCall {
 export class CallStream {
   readonly #stream: AnswerStream
   readonly #wholeTools: readonly (string | undefined)[]
+  readonly #toCallId: (id: string) => string
   #calls = new Map<number, StreamedCall>()
   #ids = new Set<string>()
 
-  constructor(stream: AnswerStream, wholeTools: readonly (string | undefined)[]) {
+  constructor(
+    stream: AnswerStream,
+    wholeTools: readonly (string | undefined)[],
+    toCallId = (id: string) => id,
+  ) {
     this.#stream = stream
+    this.#toCallId = toCallId
     this.#wholeTools = wholeTools
   }
 
@@ -59,8 +65,10 @@ export class CallStream {
   }
 
   #begin(index: number, call: StreamedCall): void {
-    const { id, name } = call
-    if (id === '' || name === '') return
+    const { name } = call
+    if (call.id === '' || name === '') return
+    const id = this.#toCallId(call.id)
+    call.id = id
     call.state = this.#isCertain(id) && !this.#wholeTools.includes(name) ? 'empty' : 'whole'
     this.#ids.add(id)
     if (call.state === 'empty') this.#emit(index, call, '')

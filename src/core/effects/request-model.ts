@@ -21,6 +21,7 @@ import { prepareCalls } from '../tools/prepare-calls.js'
 import type { StepWork } from '../live/open-steps.js'
 import { toPlainJson } from '../models/plain-json.js'
 import { askModel } from './ask-model.js'
+import { createCallNamer } from './call-ids.js'
 import { CallStream } from './call-stream.js'
 import { clearReasoning, createClearedStream, type DeltaSink } from './clear-stream.js'
 import { createInferenceStep } from './inference-step.js'
@@ -61,10 +62,11 @@ export function requestModel(
   const isScreened = features.outputShields || features.callShields
   const streamsCalls = request.stream && !isScreened && runtime.hasListener('tool_call_delta')
   const calls = streamsCalls
-    ? new CallStream(stream, [
-        parts.output && findFinalTool(parts.output, request),
-        parts.tools.search?.dispatcher?.name,
-      ])
+    ? new CallStream(
+        stream,
+        [parts.output && findFinalTool(parts.output, request), parts.tools.search?.dispatcher?.name],
+        createCallNamer(runtime, context),
+      )
     : null
   const isFirst = context.steps === 0
   const begin = (): void => {

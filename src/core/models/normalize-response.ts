@@ -11,17 +11,19 @@ import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
 /**
  * An answer as the loop relies on it, also from a provider of your own: texts are texts, call ids are unique within the
- * answer, arguments are JSON text, usage is whole and finite or null (which is estimated, never silently free), and what
+ * answer and pass `toCallId`, arguments are JSON text, usage is whole and finite or null (which is estimated, never silently free), and what
  * is to be echoed is plain JSON.
  */
-export function normalizeResponse(response: ModelResponse): ModelResponse {
+export function normalizeResponse(response: ModelResponse, toCallId = (id: string) => id): ModelResponse {
   const given: Partial<Record<keyof ModelResponse, unknown>> = response ?? {}
   const details = Array.isArray(given.reasoningDetails) ? normalizeDetails(given.reasoningDetails) : []
   return {
     text: toText(given.text),
     reasoning: toText(given.reasoning),
     refusal: typeof given.refusal === 'string' ? given.refusal : null,
-    toolCalls: Array.isArray(given.toolCalls) ? normalizeCalls(given.toolCalls as Partial<ToolCall>[]) : [],
+    toolCalls: Array.isArray(given.toolCalls)
+      ? normalizeCalls(given.toolCalls as Partial<ToolCall>[], toCallId)
+      : [],
     finishReason: toWord(given.finishReason),
     complete: given.complete !== false,
     usage: normalizeUsage(given.usage),
@@ -62,13 +64,16 @@ function normalizeDetails(given: readonly unknown[]): Json[] {
   return given.map(toPlainJson).filter((detail) => detail !== undefined)
 }
 
-function normalizeCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
+function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: string) => string): ToolCall[] {
   const ids: IdTree = new Map()
   return calls.map((call, i) => {
     const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
+    const hosted = normalizeHosted(call?.hosted)
     // Unique in the session, too: people, logs and the model itself name a call by it.
     let id = toText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
-    while (!addId(ids, id)) id = `${id.replaceAll('/', '_')}_${i + 1}`
+    // The provider finds the call that it runs itself by its own id.
+    if (hosted.hosted === undefined) id = toCallId(id)
+    while (!addId(ids, id)) id = toCallId(`${id.replaceAll('/', '_')}_${i + 1}`)
     const text = typeof input === 'string' ? input : (JSON.stringify(input ?? {}) ?? '{}')
     const extra = toPlainJson(call?.extra_content)
     return {
@@ -76,7 +81,7 @@ function normalizeCalls(calls: readonly Partial<ToolCall>[]): ToolCall[] {
       type: 'function',
       function: { name: toText(name), arguments: text },
       ...(extra !== undefined && { extra_content: extra }),
-      ...normalizeHosted(call?.hosted),
+      ...hosted,
     }
   })
 }

@@ -11,6 +11,7 @@ import type {
 } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
 import { toContentPart } from '../models/media.js'
+import { nameCall } from '../models/name-call.js'
 import { toPlainJson, readHostedBy, readProviderItems } from '../models/plain-json.js'
 import {
   inputError,
@@ -101,7 +102,7 @@ export interface InputConversation {
 export function readConversation(input: unknown, now: number): InputConversation {
   const from = Array.isArray(input) ? input.findLastIndex(isHistoryMessage) + 1 : 0
   if (!Array.isArray(input) || from === 0) return { history: [], newMessages: toMessages(input) }
-  const history = numberMessages(pairResults(input.slice(0, from).map(readMessage)), now)
+  const history = nameCalls(numberMessages(pairResults(input.slice(0, from).map(readMessage)), now))
   if (from < input.length) {
     return {
       history,
@@ -306,6 +307,27 @@ function orphanResultError(id: string, at: number): UsageError {
 
 function numberMessages(messages: readonly ParsedMessage[], now: number): Message[] {
   return messages.map(({ draft, createdAt = now }, i): Message => ({ id: `m${i + 1}`, createdAt, ...draft }))
+}
+
+/** Call ids are unique in a session; a result has the id of the nearest call before it. */
+function nameCalls(messages: readonly Message[]): Message[] {
+  const used = new Set<string>()
+  let names = new Map<string, string>()
+  return messages.map((message, i): Message => {
+    if (message.role === 'tool')
+      return { ...message, tool_call_id: names.get(message.tool_call_id) ?? message.tool_call_id }
+    if (message.role !== 'assistant' || !message.tool_calls) return message
+    names = new Map()
+    for (const { id, hosted } of message.tool_calls) {
+      const name = hosted ? id : nameCall(id, i + 1, used)
+      names.set(id, name)
+      used.add(name)
+    }
+    return {
+      ...message,
+      tool_calls: message.tool_calls.map((call) => ({ ...call, id: names.get(call.id) ?? call.id })),
+    }
+  })
 }
 
 function readText(content: unknown, at: string): string {

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Answer, MomentView, PendingView } from '../protocol.js'
 import { ElicitationCard } from './elicitation-card.js'
+import { toTarget } from './call-target.js'
 import { formatJson } from './format.js'
 import { parseJsonOr } from '../../core/base/parse-json.js'
 
@@ -41,7 +42,7 @@ export function Actions({ moment, isAsleep, readOnly, onAnswer }: ActionsProps) 
         </p>
       )}
       {pending.map(({ elicitation, ...call }) => {
-        const key = `${call.callId} ${call.fingerprint}`
+        const key = `${call.callId} ${call.messageId} ${call.fingerprint}`
         return elicitation && may.has('tool_output') ? (
           <ElicitationCard key={key} call={{ ...call, elicitation }} isBusy={isBusy} send={send} />
         ) : (
@@ -79,7 +80,8 @@ interface PendingProps {
 }
 
 function PendingCard({ call, may, isBusy, send }: PendingProps) {
-  const { callId, fingerprint, name, needs } = call
+  const { name, needs } = call
+  const target = toTarget(call)
   const written = formatJson(call.arguments)
   const [text, setText] = useState(needs === 'approval' ? written : '')
   const [why, setWhy] = useState('')
@@ -114,9 +116,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
             type="button"
             class="primary"
             disabled={isBusy || isWrong}
-            onClick={() =>
-              send({ type: 'approve', callId, fingerprint, ...(isEdited && { arguments: parsed }) })
-            }
+            onClick={() => send({ type: 'approve', ...target, ...(isEdited && { arguments: parsed }) })}
           >
             {isEdited ? 'Approve as edited' : 'Approve'}
           </button>
@@ -125,9 +125,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
           <button
             type="button"
             disabled={isBusy}
-            onClick={() =>
-              send({ type: 'reject', callId, fingerprint, ...(why.trim() !== '' && { why: why.trim() }) })
-            }
+            onClick={() => send({ type: 'reject', ...target, ...(why.trim() !== '' && { why: why.trim() }) })}
           >
             Reject
           </button>
@@ -147,7 +145,7 @@ function PendingCard({ call, may, isBusy, send }: PendingProps) {
             type="button"
             class="primary"
             disabled={isBusy || isWrong}
-            onClick={() => send({ type: 'tool_output', callId, fingerprint, value: parsed })}
+            onClick={() => send({ type: 'tool_output', ...target, value: parsed })}
           >
             Hand in
           </button>

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ElicitationField, ElicitationValue } from '../../../machines/agent/run-result.js'
 import { listChoices } from '../../core/sessions/elicitation-choices.js'
 import type { Answer, PendingView } from '../protocol.js'
+import { toTarget } from './call-target.js'
 
 interface ElicitationProps {
   call: PendingView & { elicitation: NonNullable<PendingView['elicitation']> }
@@ -11,11 +12,11 @@ interface ElicitationProps {
 
 /** What the server of a tool asks. Its words stand in a frame of their own: none of them may pass for ours. */
 export function ElicitationCard({ call, isBusy, send }: ElicitationProps) {
-  const { callId, fingerprint, name, elicitation } = call
+  const { name, elicitation } = call
   const { server, message, mode, url, schema } = elicitation
   const fields = Object.entries(schema?.properties ?? {})
   const [content, setContent] = useState(() => takeDefaults(fields))
-  const answer = (value: object) => send({ type: 'tool_output', callId, fingerprint, value })
+  const answer = (value: object) => send({ type: 'tool_output', ...toTarget(call), value })
   const isWhole = (schema?.required ?? []).every((key) => content[key] !== undefined)
   return (
     <article class="pending" aria-label={`${server} asks you`}>
