@@ -3,7 +3,8 @@ import type { RunResult } from '../../machines/agent/run-result.js'
 import type { Ask } from './terminal-prompt.js'
 import type { Answer } from './conversation.js'
 import { askElicitation } from './ask-elicitation.js'
-import { formatCallPath, formatArguments, formatArgumentsJson } from '../core/format/format-call.js'
+import { formatArgumentsJson } from '../core/format/format-call.js'
+import { describeCall } from './resume-hints.js'
 
 /**
  * Asks the user for what the run waits for. Null when there is no answer, or when only a program can answer the call.
@@ -18,12 +19,7 @@ export async function askForAnswer(result: RunResult, ask: Ask): Promise<Answer 
   }
   const doubt = call.interrupted ? 'The process ended while it ran, so it may have had its effect. ' : ''
   for (;;) {
-    const shown = formatArguments(call.arguments, 2_000)
-    const isCut = shown !== formatArguments(call.arguments, Infinity)
-    const hint = isCut ? ' (shortened; edit shows all of it)' : ''
-    const answer = (
-      await ask(`${doubt}Run ${formatCallPath(call)}(${shown})${hint}? (y)es, (n)o, (e)dit: `)
-    )?.toLowerCase()
+    const answer = (await ask(`${doubt}Run ${describeCall(call)}? (y)es, (n)o, (e)dit: `))?.toLowerCase()
     if (answer === undefined) return null
     if (answer === 'y' || answer === 'yes') {
       return (run) => {

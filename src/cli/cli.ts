@@ -4,6 +4,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import { findNearestName } from '../core/base/nearest-name.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import { stripControls } from '../core/format/format-words.js'
+import { quoteShellWord } from '../core/format/shell-words.js'
 import { packageRoot } from '../studio/package-root.js'
 import { badUsageError, CliError } from './cli-error.js'
 import type { CliIO, Command, CommandGroup } from './command.js'
@@ -136,23 +137,26 @@ function writeError(error: unknown, command: { name: string } | undefined, io: C
 }
 
 /** Replaces API calls in error messages by the equivalent commands. */
-const commandReplacements: readonly (readonly [RegExp, string])[] = [
-  [/agent\.fork\('([^']+)', (\d+)\)/g, 'statewright sessions fork $1 --at $2'],
-  [/agent\.resume\('([^']+)'\)/g, 'statewright resume $1'],
-  [/agent\.tell\('([^']+)', \{ type: 'cancel' \}\)/g, 'statewright tell $1 cancel'],
-  [/agent\.run\(input, \{ session: '([^']+)' \}\)/g, "statewright run --session $1 'Your prompt'"],
-  [/delete the session, or/g, "delete the session ('statewright sessions delete'), or"],
+const commandReplacements: readonly (readonly [RegExp, (id: string, seq: string) => string])[] = [
+  [/agent\.fork\('([^']+)', (\d+)\)/g, (id, seq) => `statewright sessions fork ${id} --at ${seq}`],
+  [/agent\.resume\('([^']+)'\)/g, (id) => `statewright resume ${id}`],
+  [/agent\.tell\('([^']+)', \{ type: 'cancel' \}\)/g, (id) => `statewright tell ${id} cancel`],
+  [/agent\.run\(input, \{ session: '([^']+)' \}\)/g, (id) => `statewright run --session ${id} 'Your prompt'`],
+  [/delete the session, or/g, () => "delete the session ('statewright sessions delete'), or"],
 ]
 
 /** Formats an error for the terminal, with commands instead of API calls. */
 function formatError(error: unknown): string {
   const message = error instanceof Error ? error.message || error.name : String(error)
   const replaced = commandReplacements.reduce(
-    (text, [pattern, command]) => text.replaceAll(pattern, command),
+    (text, [pattern, toCommand]) =>
+      text.replaceAll(pattern, (_, id: string, seq: string) => toCommand(quoteShellWord(id), seq)),
     message,
   )
   const isBusy = error instanceof StoreError && error.code === 'session_busy'
-  const hint = isBusy ? ` To look at it: statewright sessions show ${error.subject ?? ''}` : ''
+  const hint = isBusy
+    ? ` To look at it: statewright sessions show ${quoteShellWord(error.subject ?? '')}`
+    : ''
   return stripControls(replaced + hint).trimEnd()
 }
 

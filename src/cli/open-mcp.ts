@@ -2,7 +2,7 @@ import { StatewrightError } from '../core/base/errors.js'
 import { type McpAuth, type McpOptions, type McpServer, mcpTools } from '../mcp/index.js'
 import type { ToolEntry } from '../core/tools/tool-set.js'
 import { badUsageError, CliError } from './cli-error.js'
-import { splitShellWords } from './shell-words.js'
+import { splitShellWords } from '../core/format/shell-words.js'
 
 export interface OpenMcp {
   entries: ToolEntry[]

@@ -9,7 +9,7 @@ import {
 import { formatCallPath, formatCallId, formatArguments } from '../core/format/format-call.js'
 import { formatQuestionWord } from './question-word.js'
 import { formatElicitation } from './ask-elicitation.js'
-import { quoteShellWord } from './shell-words.js'
+import { formatShellOption } from '../core/format/shell-words.js'
 
 /** What a run at rest waits for, as a sentence. */
 export function describeWait(result: RunResult): string {
@@ -33,9 +33,9 @@ export function describeNeed(question: PendingCall): string {
   return `${call} needs approval${interrupted ? ': it was interrupted, and may have had its effect already' : ''}`
 }
 
-/** The call with its arguments. */
+/** The call with all of its arguments, however long: a person approves what they have read. */
 export function describeCall(question: PendingCall): string {
-  return `${formatCallPath(question)}(${formatArguments(question.arguments, 200)})`
+  return `${formatCallPath(question)}(${formatArguments(question.arguments, Infinity)})`
 }
 
 /**
@@ -74,8 +74,8 @@ export function formatResumeCommand(
   const answers = pending.map((question) => {
     const word = formatQuestionWord(question)
     return question.needs === 'approval'
-      ? ` --approve ${quoteShellWord(word)}`
-      : ` --output ${quoteShellWord(`${word}=${formatExample(question)}`)}`
+      ? ` ${formatShellOption('approve', word)}`
+      : ` ${formatShellOption('output', `${word}=${formatExample(question)}`)}`
   })
   return command + answers.join('')
 }

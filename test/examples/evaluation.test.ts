@@ -3,7 +3,7 @@ import * as core from '../../src/index.js'
 import * as rehearsing from '../../src/rehearsal/index.js'
 import * as testing from '../../src/testing/index.js'
 import type { EvaluationReport } from '../../src/testing/index.js'
-import { splitShellWords } from '../../src/cli/shell-words.js'
+import { splitShellWords } from '../../src/core/format/shell-words.js'
 import { cli, removeFolders } from '../cli/support.js'
 import { loadExample, provideEntries } from '../support/entries.js'
 

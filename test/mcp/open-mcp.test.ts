@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { openMcp } from '../../src/cli/open-mcp.js'
-import { splitShellWords } from '../../src/cli/shell-words.js'
+import { splitShellWords } from '../../src/core/format/shell-words.js'
 import type { McpServer } from '../../src/mcp/index.js'
 import { httpServer, json } from './http-server.js'
 import { failureOf, oddCommand, use } from './support.js'

@@ -1,3 +1,4 @@
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import { systemClock } from '../../core/base/clock.js'
 import { ConfigError } from '../../core/base/errors.js'
 import { stripControls } from '../../core/format/format-words.js'
@@ -255,7 +256,7 @@ class BatchCommand {
     say(`batch '${options.id}': ${formatProgress({ ...counts, running: 0, timeLeftMs: null })}.`)
     if (counts.waiting > 0)
       say(
-        `lines that wait: statewright resume ${options.id}.LINE-ID${formatCarriedOptions({ store: options.store })}, ` +
+        `lines that wait: statewright resume ${quoteShellWord(`${options.id}.LINE-ID`)}${formatCarriedOptions({ store: options.store })}, ` +
           'then start the batch again.',
       )
     if (left > 0) say(`${left} lines have no result yet: ${this.#describeStop()}`)

@@ -5,7 +5,7 @@ import { isHttpUrl } from '../../core/models/openai/openai-options.js'
 import { badUsageError } from '../cli-error.js'
 import { drainSeconds } from '../drain.js'
 import { type GivenOptions, type OptionSpecs, parseWholeNumber } from '../parse-options.js'
-import { quoteShellWord } from '../shell-words.js'
+import { quoteShellWord } from '../../core/format/shell-words.js'
 
 /** Options of all commands that run an agent: the agent, the session store and the output. */
 

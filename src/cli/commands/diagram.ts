@@ -1,3 +1,4 @@
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { AnyStateMachine } from 'xstate'
@@ -101,7 +102,7 @@ async function loadCoverage(module: string | undefined, file: string | true, io:
   if (module !== undefined) {
     throw badUsageError(
       '--coverage explores only the agent machine. For your own machine write --coverage=FILE, ' +
-        `with what 'statewright paths ${module} --json' prints.`,
+        `with what 'statewright paths ${quoteShellWord(module)} --json' prints.`,
       '--coverage',
     )
   }

@@ -5,7 +5,7 @@ import { exitCodes } from '../exit-codes.js'
 import { loadAgents } from '../load-agents.js'
 import { openStoreForRun } from '../open-session-store.js'
 import { type OptionSpecs, parseOptions } from '../parse-options.js'
-import { storeOptionSpec } from './common-options.js'
+import { formatCarriedOptions, storeOptionSpec } from './common-options.js'
 
 const options = {
   agents: {
@@ -39,10 +39,11 @@ export const mcpCommand: Command = {
       const agents = await loadAgents(module, io.cwd, store)
       const { serveMcpStdio } = await import('../../mcp/server/index.js')
       const { stdin, stdout } = io
+      const answerCommand = `statewright tell${formatCarriedOptions({ store: text('store') })}`
       const onError = (error: unknown): void => {
         io.stderr.write(`statewright: ${error instanceof Error ? error.message : String(error)}\n`)
       }
-      const server = await serveMcpStdio({ agents, stdin, stdout, onError })
+      const server = await serveMcpStdio({ agents, stdin, stdout, onError, answerCommand })
       const close = (): void => void server.close()
       const stops = [whenAborted(io.signal, close), io.sigterm.setListener(close)]
       await server.closed

@@ -22,7 +22,7 @@ import { withSessionStore } from '../open-session-store.js'
 import { readPiped } from '../prompt.js'
 import { formatErrorLine, createPaint, wantsColor } from '../render/paint.js'
 import { createRenderer } from '../render/create-renderer.js'
-import { quoteShellWord } from '../shell-words.js'
+import { formatShellOption, quoteShellWord } from '../../core/format/shell-words.js'
 import { rejectImplicitRehearsal } from '../model-setup.js'
 import { withAgent } from '../with-agent.js'
 import { type CallMatch, matchCall, formatQuestionWord } from '../question-word.js'
@@ -230,7 +230,7 @@ function createAnswer(kind: AnswerKind, call: PendingCall, text: string | undefi
     default:
       if (text === undefined)
         throw badUsageError(
-          `--output needs the result, too: --output ${quoteShellWord(`${formatQuestionWord(call)}=TEXT`)}.`,
+          `--output needs the result, too: ${formatShellOption('output', `${formatQuestionWord(call)}=TEXT`)}.`,
           '--output',
         )
       checkElicitationAnswer(call, text)
@@ -246,8 +246,8 @@ function checkElicitationAnswer(call: PendingCall, text: string): void {
   try {
     readElicitationAnswer(call.elicitation, text)
   } catch (cause) {
-    const example = quoteShellWord(`${formatQuestionWord(call)}=${formatExample(call)}`)
-    const message = `--output: ${describeError(cause)} Write --output ${example}.`
+    const example = formatShellOption('output', `${formatQuestionWord(call)}=${formatExample(call)}`)
+    const message = `--output: ${describeError(cause)} Write ${example}.`
     throw badUsageError(message, '--output', { cause })
   }
 }
@@ -256,8 +256,8 @@ function parseArguments(call: PendingCall, json: string): unknown {
   try {
     return JSON.parse(json) as unknown
   } catch (cause) {
-    const example = quoteShellWord(`${formatQuestionWord(call)}={"key": "value"}`)
-    const message = `--approve: the arguments for call '${formatCallId(call.callId)}' are not JSON. Write --approve ${example}.`
+    const example = formatShellOption('approve', `${formatQuestionWord(call)}={"key": "value"}`)
+    const message = `--approve: the arguments for call '${formatCallId(call.callId)}' are not JSON. Write ${example}.`
     throw badUsageError(message, '--approve', { cause })
   }
 }
@@ -270,8 +270,8 @@ function wrongQuestionError(kind: AnswerKind, match: CallMatch): Error {
     match.kind === 'bare'
       ? `--${kind}: '${id}' names the call without its fingerprint. The call is`
       : `--${kind}: call '${id}' has other arguments now:`
-  const remedy = quoteShellWord(formatQuestionWord(call) + (kind === 'output' ? '=TEXT' : ''))
-  return badUsageError(`${problem} ${describeCall(call)}. To answer that: --${kind} ${remedy}`, `--${kind}`)
+  const remedy = formatShellOption(kind, formatQuestionWord(call) + (kind === 'output' ? '=TEXT' : ''))
+  return badUsageError(`${problem} ${describeCall(call)}. To answer that: ${remedy}`, `--${kind}`)
 }
 
 function unknownCallError(kind: string, text: string, state: string, pending: readonly PendingCall[]): Error {
@@ -289,8 +289,8 @@ function wrongKindError(kind: AnswerKind, call: PendingCall): Error {
   const word = formatQuestionWord(call)
   const remedy =
     call.needs === 'approval'
-      ? `--approve ${quoteShellWord(word)} or --reject ${quoteShellWord(word)}`
-      : `--output ${quoteShellWord(`${word}=${call.elicitation ? formatExample(call) : 'TEXT'}`)}`
+      ? `${formatShellOption('approve', word)} or ${formatShellOption('reject', word)}`
+      : formatShellOption('output', `${word}=${call.elicitation ? formatExample(call) : 'TEXT'}`)
   return badUsageError(
     `--${kind} does not fit call '${formatCallId(call.callId)}': answer it with ${remedy}.`,
     `--${kind}`,

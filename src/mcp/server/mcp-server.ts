@@ -54,6 +54,7 @@ export function mcpServer<Context = unknown>(options: McpServerOptions<Context>)
     try {
       const { sdk, serving } = await load()
       if (hosts) checkHosts(request, [...hosts], sdk)
+      else checkOrigin(request)
       const grant = await authorizeRequest(authorize, request)
       // The way by which the SDK hands a request's rights to the server that it makes for it.
       const authInfo = { token: '', clientId: grant.prefix, scopes: [], extra: { grant } }
@@ -78,6 +79,20 @@ function checkHosts(request: Request, hosts: string[], sdk: Awaited<ReturnType<t
     sdk.validateOriginHeader(request.headers.get('origin'), hosts).ok
   if (isMeant) return
   const message = `This server answers requests to and from ${hosts.join(', ')} alone: see the option hosts of mcpServer.`
+  throw new StatewrightError('forbidden', message, 'hosts')
+}
+
+/**
+ * Refuses what a page of another site sends: its user's browser may add cookies that `authorize` accepts.
+ * @throws {StatewrightError} `forbidden`
+ */
+function checkOrigin({ headers, url }: Request): void {
+  const origin = headers.get('origin')
+  if (origin === null) return
+  const { protocol, host } = URL.canParse(origin) ? new URL(origin) : { protocol: '', host: '' }
+  const own = [url, `${protocol}//${headers.get('host') ?? ''}`]
+  if (host !== '' && own.some((one) => URL.canParse(one) && new URL(one).host === host)) return
+  const message = `This server does not answer pages of '${origin.slice(0, 200)}'. Add its host name, and that of this server, to the option hosts of mcpServer.`
   throw new StatewrightError('forbidden', message, 'hosts')
 }
 
@@ -112,7 +127,8 @@ export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'h
 export async function serveMcpStdio(options: McpStdioOptions): Promise<McpStdioServer> {
   expectArgument('serveMcpStdio(options)', options, objectRule(['agents'], '{ agents, … }'))
   const { stdin = process.stdin, stdout = process.stdout, ...others } = options
-  const checked = checkServerOptions('serveMcpStdio', { ...others, authorize: 'none' })
+  const { answerCommand = 'statewright tell' } = others
+  const checked = checkServerOptions('serveMcpStdio', { ...others, answerCommand, authorize: 'none' })
   const desk = new TaskDesk(checked)
   const [sdk, stdio] = await Promise.all([loadServerSdk(), loadStdioSdk()])
   const grant: AccessGrant = { prefix: '', context: undefined, tags: undefined, mayContinue: true }

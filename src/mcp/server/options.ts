@@ -26,14 +26,16 @@ export interface McpServerOptions<Context = unknown> extends SessionRunnerOption
   version?: string
   /** What a client's model should know of the server. */
   instructions?: string
-  /**
-   * Where a person answers what a session waits for, for clients that cannot be asked. Default: the result names the command
-   * `statewright tell`.
-   */
+  /** Where a person answers what a session waits for, for clients that cannot be asked. */
   answerUrl?: (task: string) => string
   /**
-   * The host names that requests may come to and from (`Host`, `Origin`), against DNS rebinding. Default: any where `authorize` is a
-   * function; with `'none'`, those of this machine alone.
+   * The command that answers what a session waits for, without its arguments: `statewright tell`. Results for clients that cannot be asked
+   * show it with the arguments, to the model that made the call. Default: none; over stdio `statewright tell`. `null`: none.
+   */
+  answerCommand?: string | null
+  /**
+   * The host names that requests may come to and from (`Host`, `Origin`), against DNS rebinding and requests of other sites. Default: with
+   * `authorize: 'none'`, the names of this machine; with a function, which may read cookies, any `Host`, and no `Origin` of another site.
    */
   hosts?: readonly string[]
   /** The longest body of a request, in bytes. Default: 4,194,304. */
@@ -55,6 +57,7 @@ export interface CheckedOptions {
   info: { name: string; version: string }
   instructions: string | undefined
   answerUrl: ((task: string) => string) | undefined
+  answerCommand: string | undefined
   hosts: readonly string[] | undefined
   maxBodyBytes: number | undefined
   pollMs: number
@@ -71,6 +74,7 @@ const optionNames = [
   'version',
   'instructions',
   'answerUrl',
+  'answerCommand',
   'hosts',
   'maxBodyBytes',
   'pollMs',
@@ -84,7 +88,14 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
   expectArgument(`${by}(options)`, options, objectRule(['agents'], '{ agents, authorize, … }'))
   expectKnownOptions(by, options, optionNames)
   const { agents, authorize, name = 'statewright', version = '1.0.0', expose, hosts, drainMs } = options
-  const { instructions, answerUrl, maxBodyBytes, pollMs = 1000, onError = warnOfError } = options
+  const {
+    instructions,
+    answerUrl,
+    answerCommand,
+    maxBodyBytes,
+    pollMs = 1000,
+    onError = warnOfError,
+  } = options
   expectArgument(`${by}({ agents })`, agents, agentsRule)
   if (authorize !== 'none' && typeof authorize !== 'function')
     throw refuse(
@@ -95,6 +106,7 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
     name,
     version,
     ...(instructions !== undefined && { instructions }),
+    ...(typeof answerCommand !== 'object' && answerCommand !== undefined && { answerCommand }),
   }))
     if (typeof text !== 'string' || text === '') throw refuse(key, `${key} is a text.`)
   for (const [key, call] of Object.entries({ answerUrl, onError }))
@@ -121,6 +133,7 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
     info: { name, version },
     instructions,
     answerUrl,
+    answerCommand: answerCommand ?? undefined,
     hosts: hosts ?? (authorize === 'none' ? loopbackHosts : undefined),
     maxBodyBytes,
     pollMs,

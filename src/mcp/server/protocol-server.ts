@@ -126,21 +126,24 @@ async function settleCall(
     standing = (await desk.settle(id, grant, signal)) ?? standing
   }
   if (standing.result !== null) return { ...standing.result }
-  if (standing.status !== 'input_required' || !canAsk(served, server, context))
-    return describeWaiting(standing, options)
+  const inputRequests = canAsk(served, server, context) ? createInputRequests(standing, faults) : null
+  if (inputRequests === null) return describeWaiting(standing, options)
   return {
     resultType: 'input_required',
-    inputRequests: createInputRequests(standing, faults),
+    inputRequests,
     requestState: JSON.stringify({ task: standing.id, seal: standing.seal }),
   }
 }
 
+/** The forms of a rest; null where there are none. */
 function createInputRequests(
   { questions }: StandingTask,
   faults: ReadonlyMap<string, string> = new Map(),
-): Record<string, unknown> {
+): Record<string, unknown> | null {
+  const asked = questions.filter(({ fitsForm }) => fitsForm)
+  if (asked.length === 0) return null
   return Object.fromEntries(
-    questions.map((question) => [question.key, toInputRequest(question, faults.get(question.key))]),
+    asked.map((question) => [question.key, toInputRequest(question, faults.get(question.key))]),
   )
 }
 
@@ -221,7 +224,8 @@ function toDetailedTask(
   const task = toWireTask(standing, served.options)
   if (status === 'completed') return { ...task, result: { resultType: 'complete', ...result } }
   if (status !== 'input_required') return task
-  if (canElicit(getDeclared(context))) return { ...task, inputRequests: createInputRequests(standing) }
+  const inputRequests = canElicit(getDeclared(context)) ? createInputRequests(standing) : null
+  if (inputRequests !== null) return { ...task, inputRequests }
   // A person answers elsewhere, and the client goes on asking for the task.
   return { ...task, status: 'working' }
 }

@@ -1,15 +1,18 @@
 import { parseJsonOr } from '../../core/base/parse-json.js'
 import { describeError } from '../../core/base/describe-error.js'
+import { escapeInvisible, formatArgumentsJson, formatCallPath } from '../../core/format/format-call.js'
 import { readElicitationAnswer } from '../../core/sessions/elicitation-answer.js'
 import type { Elicitation, PendingCall } from '../../../machines/agent/run-result.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { SessionMessage } from '../../core/sessions/inbox/session-message.js'
 
 /** What a run at rest waits for. */
-export type Question = { key: string; about: string } & (
-  | { kind: 'call'; call: PendingCall }
-  | { kind: 'pause' }
-)
+export type Question = {
+  key: string
+  about: string
+  /** False when a form cannot show all of it. */
+  fitsForm: boolean
+} & ({ kind: 'call'; call: PendingCall } | { kind: 'pause' })
 
 /** A question as MCP asks it: an elicitation in form mode. */
 export interface InputRequest {
@@ -32,8 +35,15 @@ export function listQuestions(
   head: number,
 ): Question[] {
   if (state === 'PAUSED')
-    return [{ kind: 'pause', key: `pause@${head}`, about: `The run is paused. ${why}`.trim() }]
-  return pending.map((call) => ({ kind: 'call', call, key: createCallKey(call), about: describeCall(call) }))
+    return [
+      {
+        kind: 'pause',
+        key: `pause@${head}`,
+        about: showText(`The run is paused. ${why}`.trim()),
+        fitsForm: true,
+      },
+    ]
+  return pending.map((call) => ({ kind: 'call', call, key: createCallKey(call), ...describeCall(call) }))
 }
 
 /** Of one call alone: a model may make the same call again, under the same id. */
@@ -41,24 +51,35 @@ function createCallKey({ callId, fingerprint, messageId = '' }: PendingCall): st
   return `${callId}@${sha256(`${messageId}\n${fingerprint}`).slice(0, 16)}`
 }
 
-const longestArguments = 2000
+/** A person approves what they have read: longer arguments are not asked about in a form. */
+const maxShownChars = 20_000
 
-function describeCall({ name, arguments: text, needs, interrupted, path, elicitation }: PendingCall): string {
+function describeCall(call: PendingCall): Pick<Question, 'about' | 'fitsForm'> {
+  const { needs, interrupted, path, elicitation } = call
+  const name = formatCallPath(call)
   if (elicitation) {
     const { server, message, url } = elicitation
-    return `${server}, which ${[...(path ?? []), name].join(' → ')} belongs to, asks: ${message}${url ? ` ${url}` : ''}`
+    const about = `${showText(server)}, which ${name} belongs to, asks: ${showText(message)}${url ? ` ${showText(url)}` : ''}`
+    return { about, fitsForm: true }
   }
-  const shown = text.length > longestArguments ? `${text.slice(0, longestArguments)}…` : text
-  const by = path ? ` (asked by ${path.join(' → ')})` : ''
+  const full = formatArgumentsJson(call.arguments)
+  const fitsForm = full.length <= maxShownChars
+  const shown = fitsForm ? full : `${full.length} characters, too many for this form`
+  const by = path ? ' in a sub-agent' : ''
   const doubt = interrupted ? ' It was interrupted before, and may have taken effect already.' : ''
-  return needs === 'approval'
-    ? `The agent wants to call ${name}(${shown})${by}.${doubt}`
-    : `The agent needs the result of ${name}(${shown})${by}, which is carried out on your side.${doubt}`
+  const about =
+    needs === 'approval'
+      ? `The agent wants to call ${name}(${shown})${by}.${doubt}`
+      : `The agent needs the result of ${name}(${shown})${by}, which is carried out on your side.${doubt}`
+  return { about, fitsForm }
 }
+
+/** Line breaks stay. All other characters that cannot be seen, or that change the order of letters, are written as escapes. */
+const showText = (text: string): string => text.split('\n').map(escapeInvisible).join('\n')
 
 /** The form of a question. */
 export function toInputRequest(question: Question, fault?: string): InputRequest {
-  const message = fault === undefined ? question.about : `${fault} ${question.about}`
+  const message = fault === undefined ? question.about : `${showText(fault)} ${question.about}`
   return {
     method: 'elicitation/create',
     params: { mode: 'form', message, requestedSchema: createForm(question) },

@@ -194,7 +194,7 @@ export class TaskDesk {
     let isTold = false
     /* oxlint-disable no-await-in-loop -- in the order of the questions */
     for (const question of questions) {
-      if (!Object.hasOwn(given, question.key)) continue
+      if (!question.fitsForm || !Object.hasOwn(given, question.key)) continue
       const read = readFormAnswer(question, given[question.key])
       if (read === 'left') left.add(question.key)
       else if ('fault' in read) faults.set(question.key, read.fault)

@@ -2,6 +2,7 @@ import { isRestState, isWorkState, type RunResult } from '../../../machines/agen
 import type { AgentContext } from '../../../machines/agent/context.js'
 import { listPendingCalls, toCurrentResult } from '../../../machines/agent/to-result.js'
 import type { Agent } from '../../core/agent/agent-options.js'
+import { formatToolName } from '../../core/format/format-call.js'
 import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import type { Agents } from '../../core/drive/define-agents.js'
 import { type ExposeOptions, PageView } from '../../web/exposure.js'
@@ -86,7 +87,7 @@ async function readObject(
 
 function describeWork({ calls, steps, state }: AgentContext): string {
   const open = state === 'WAITING_FOR_TOOL' ? calls.filter(({ result }) => result === undefined) : []
-  const names = [...new Set(open.map(({ name }) => name))]
+  const names = [...new Set(open.map(({ name }) => formatToolName(name)))]
   const shown = names.length > 5 ? [...names.slice(0, 5), '…'] : names
   return shown.length > 0 ? `Step ${steps}: ${shown.join(', ')}.` : `Step ${steps + 1}.`
 }

@@ -1,3 +1,4 @@
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SharedView, ShareForm } from '../protocol.js'
 
@@ -37,7 +38,7 @@ export function ShareDialog({ id, seq, load, onClose }: ShareProps) {
     return `Copied: ${text}`
   }
   const link = `${location.origin}${location.pathname}#/session/${encodeURIComponent(id)}/${seq}`
-  const command = `npx statewright sessions export '${id.replaceAll("'", "'\\''")}' --as test --agent ./agent.mjs --out test/${name}.test.mjs`
+  const command = `npx statewright sessions export ${quoteShellWord(id)} --as test --agent ./agent.mjs --out ${quoteShellWord(`test/${name}.test.mjs`)}`
   return (
     <dialog ref={dialog} class="fork share" aria-labelledby="share-title" onClose={onClose}>
       <form method="dialog">

@@ -1,3 +1,4 @@
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import { createPaint, type Paint, type Style } from '../../core/format/paint.js'
 import { formatCount, formatDuration, shorten } from '../../core/format/format-words.js'
 import type { ReportComparison } from './compare-reports.js'
@@ -210,6 +211,8 @@ function formatFailures(
       ]
     }),
     ...(failures.length > most ? [paint('dim', `  … and ${formatCount(failures.length - most)} more`)] : []),
-    ...(kept ? ['', paint('dim', `Look at one: statewright sessions show ${kept}${commandOptions}`)] : []),
+    ...(kept
+      ? ['', paint('dim', `Look at one: statewright sessions show ${quoteShellWord(kept)}${commandOptions}`)]
+      : []),
   ]
 }

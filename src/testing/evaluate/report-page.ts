@@ -1,3 +1,4 @@
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import { formatCount, formatDuration } from '../../core/format/format-words.js'
 import { expectArgument } from '../../core/base/expect-argument.js'
@@ -204,7 +205,7 @@ function showFailure({ of, run }: ShownFailure): Markup {
     state === null ? 'not begun' : `${state} (${reason ?? ''})`,
   )}${row('why', why)}${row('guards', guards.map(({ guard, action, message }) => `${guard} ${action}: ${message}`).join('\n'))}${
     session !== null &&
-    html`<dt>session</dt><dd><code>statewright sessions show ${session}</code>\nin the studio (statewright studio --open): <code>#/session/${session}</code></dd>`
+    html`<dt>session</dt><dd><code>statewright sessions show ${quoteShellWord(session)}</code>\nin the studio (statewright studio --open): <code>#/session/${session}</code></dd>`
   }</dl></details>`
 }
 

@@ -1,3 +1,4 @@
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { AgentState, Reason } from '../../../machines/agent/run-result.js'
 import type { Agent } from '../../core/agent/agent-options.js'
@@ -203,7 +204,7 @@ function sessionDiffersError(session: string, differences: readonly SessionDiffe
   const more = differences.length - told.length
   if (more > 0) told.push(`… and ${more} more.`)
   const advice =
-    `If the change is intended, take a new recording: statewright sessions export ${session} --as test --update, with the ` +
+    `If the change is intended, take a new recording: statewright sessions export ${quoteShellWord(session)} --as test --update, with the ` +
     'options of the first recording; or record a new session of the changed agent.'
   return new ReplayError(
     'session_differs',

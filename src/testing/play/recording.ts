@@ -1,3 +1,4 @@
+import { quoteShellWord } from '../../core/format/shell-words.js'
 import { sha256 } from '../../../guards/lib/sha256.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
@@ -202,7 +203,7 @@ function damagedRecordingError(session: unknown, what: string): ReplayError {
   return new ReplayError(
     'damaged_recording',
     `The recording of session '${id}' is damaged: ${what}. Bring the file back from version control, or take it again: ` +
-      `statewright sessions export ${id} --as test --update. If you have changed it on purpose, delete its "check".`,
+      `statewright sessions export ${quoteShellWord(id)} --as test --update. If you have changed it on purpose, delete its "check".`,
     id,
   )
 }

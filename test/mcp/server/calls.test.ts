@@ -67,8 +67,10 @@ describe.each(['auto', 'legacy'] as const)('a client of the era %s', (era) => {
       arguments: { message: 'Pay 17.', session: 'june' },
     })
     expect(text(result)).toMatch(
-      /waits for a person[^]*pay\(\{"invoice":"17"\}\)[^]*statewright tell ann:june approve call_1_0@/,
+      /waits for a person[^]*pay\(\{"invoice":"17"\}\)[^]*A person answers it, not you/,
     )
+    // Its reader is the model that made the call.
+    expect(text(result)).not.toMatch(/approve|call_1_0/)
     expect(paid).toEqual([])
   })
 })

@@ -21,6 +21,7 @@ describe('options', () => {
     ['hosts', { hosts: 'a.example' }, 'invalid_config'],
     ['name', { name: '' }, 'invalid_config'],
     ['answerUrl', { answerUrl: 'https://a.example' }, 'invalid_config'],
+    ['answerCommand', { answerCommand: true }, 'invalid_config'],
     ['tools.none', { tools: { none: {} } }, 'invalid_config'],
     ['tools.echo.input', { tools: { echo: { input: z.string() } } }, 'invalid_config'],
     ['tools.echo.task', { tools: { echo: { task: 'no' } } }, 'invalid_config'],
@@ -53,9 +54,39 @@ describe('hosts', () => {
     'without authorize, a request with %j is refused',
     async (headers) => {
       expect((await ask(serve(), headers)).status).toBe(403)
-      expect((await ask(serve({ authorize: () => 'ann' }), headers)).status).not.toBe(403)
       const named = serve({ hosts: ['evil.example', 'localhost'] })
       expect((await ask(named, headers)).status).not.toBe(403)
+    },
+  )
+
+  const site = { host: 'mcp.example:8443', 'content-type': 'application/json', cookie: 'user=ann' }
+  const authorize = ({ headers }: Request): string | null =>
+    /user=(\w+)/.exec(headers.get('cookie') ?? '')?.[1] ?? null
+
+  test.each([
+    'https://evil.example',
+    'https://mcp.example',
+    'https://mcp.example:9443',
+    'https://mcp.example.evil.example:8443',
+    'null',
+    'mcp.example:8443',
+    '',
+  ])(
+    'where authorize reads cookies, a page of the origin %j is refused before it is asked',
+    async (origin) => {
+      let asked = 0
+      const handler = serve({ authorize: (request) => ((asked += 1), authorize(request)) })
+      const response = await ask(handler, { ...site, origin })
+      expect(response.status).toBe(403)
+      expect(await response.text()).toContain('option hosts of mcpServer')
+      expect(asked).toBe(0)
+    },
+  )
+
+  test.each([{}, { origin: 'https://mcp.example:8443' }, { origin: 'http://localhost' }])(
+    'where authorize reads cookies, a request with %j is answered',
+    async (headers) => {
+      expect((await ask(serve({ authorize }), { ...site, ...headers })).status).not.toBe(403)
     },
   )
 })

@@ -1,4 +1,11 @@
-import { type Agent, createAgent, defineAgents, memoryStore, runSession, type SessionStore } from '../../../src/index.js'
+import {
+  type Agent,
+  createAgent,
+  defineAgents,
+  memoryStore,
+  runSession,
+  type SessionStore,
+} from '../../../src/index.js'
 import { mcpServer, type McpHandler } from '../../../src/mcp/server/index.js'
 import { ManualModel, settled } from '../../support/manual-model.js'
 import { tool } from '../../support/tools.js'

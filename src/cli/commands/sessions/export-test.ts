@@ -1,3 +1,4 @@
+import { quoteShellWord } from '../../../core/format/shell-words.js'
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import type { Agent, AgentOptions } from '../../../core/agent/agent-options.js'
@@ -261,7 +262,8 @@ function parseRunner(given = 'jest'): Runner {
   throw badUsageError(`--runner must be ${runners.join(', ')} (is '${given}').`, '--runner')
 }
 
-function formatTestCommand(runner: Runner, file: string): string {
+function formatTestCommand(runner: Runner, path: string): string {
+  const file = quoteShellWord(path)
   switch (runner) {
     case 'jest':
       return `NODE_OPTIONS=--experimental-vm-modules npx jest ${file}`

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { quoteShellWord, splitShellWords } from '../../src/cli/shell-words.js'
+import { quoteShellWord, splitShellWords } from '../../../src/core/format/shell-words.js'
 
 test('a shell reads a quoted word as it was', () => {
   const text = fc

@@ -1,7 +1,13 @@
 /** Quotes a text as one shell word. */
 export function quoteShellWord(text: string): string {
-  if (/^[\w@%+=:,./-]+$/.test(text)) return text
+  // zsh replaces a word that begins with an equals sign.
+  if (/^[\w@%+=:,./-]+$/.test(text) && !text.startsWith('=')) return text
   return text.search(unprintable) >= 0 ? quoteAnsi(text) : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** An option with its value, as text to type. A value that begins with a dash follows an equals sign. */
+export function formatShellOption(name: string, value: string): string {
+  return `--${name}${value.startsWith('-') ? '=' : ' '}${quoteShellWord(value)}`
 }
 
 /** Quotes control characters as escapes, which bash, zsh and ksh decode. */
