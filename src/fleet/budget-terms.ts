@@ -1,3 +1,4 @@
+import { limitTotal } from '../core/base/amounts.js'
 import type { BudgetAllowance } from '../core/budgets/budget-store.js'
 import { ConfigError } from '../core/base/errors.js'
 import { expectKnownOptions } from '../core/config/known-options.js'
@@ -61,9 +62,9 @@ export function readTerms(options: object): BudgetTerms {
   const isCalendar = per === 'hour' || per === 'day' || per === 'month'
   demand(
     'per',
-    isAbsent(per) || isCalendar || isNumber(per, 1000, mostPerMs),
+    isAbsent(per) || isCalendar || isWholeFrom(per, 1000, mostPerMs),
     per,
-    "'hour', 'day', 'month', or milliseconds from 1000 to a year",
+    "'hour', 'day', 'month', or whole milliseconds from 1000 to a year",
   )
   demand(
     'timezone',
@@ -100,9 +101,9 @@ export function readTerms(options: object): BudgetTerms {
   }
   demand(
     'leaseMs',
-    isAbsent(leaseMs) || isNumber(leaseMs, 1000, mostPerMs),
+    isAbsent(leaseMs) || isWholeFrom(leaseMs, 1000, mostPerMs),
     leaseMs,
-    'a number of milliseconds from 1000',
+    'a whole number of milliseconds from 1000',
   )
   return {
     usd: (usd as number | undefined) ?? null,
@@ -143,7 +144,7 @@ const nanosPerUsd = 1e9
 
 /** Rounded up, so that no price is too small to be counted. Prices carry rounding errors far below this unit. */
 export function toNanoUsd(usd: number): number {
-  return Math.ceil(Number((usd * nanosPerUsd).toPrecision(12)))
+  return limitTotal(Number((usd * nanosPerUsd).toPrecision(12)))
 }
 
 export function fromNanoUsd(nanoUsd: number): number {
@@ -169,5 +170,9 @@ function isNumber(value: unknown, from: number, to: number): boolean {
 }
 
 function isWhole(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 1
+  return isWholeFrom(value, 1, Number.MAX_SAFE_INTEGER)
+}
+
+function isWholeFrom(value: unknown, from: number, to: number): boolean {
+  return Number.isSafeInteger(value) && isNumber(value, from, to)
 }

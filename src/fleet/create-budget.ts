@@ -1,16 +1,20 @@
+import { limitTotal } from '../core/base/amounts.js'
 import { expectArgument, objectRule } from '../core/base/expect-argument.js'
 import { type Clock, systemClock, toWholeClock } from '../core/base/clock.js'
 import { createId } from '../core/base/create-id.js'
+import { describeError } from '../core/base/describe-error.js'
 import { ConfigError } from '../core/base/errors.js'
 import { limitTime } from '../core/base/time-limit.js'
 import { BudgetError } from '../core/budgets/budget-error.js'
 import type { BudgetAmount, BudgetStore, ReserveAnswer, StoredBudget } from '../core/budgets/budget-store.js'
+import { isInWindow } from '../core/budgets/ledger.js'
 import type {
   BudgetReservation,
   BudgetStatus,
   SharedAmount,
   SharedBudget,
 } from '../core/budgets/shared-budget.js'
+import { warnUnsettled } from '../core/budgets/warn-unsettled.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import {
@@ -62,6 +66,12 @@ export interface CreateBudgetOptions {
 /** How long a store may take for one answer, in milliseconds. */
 const answerMs = 30_000
 
+/** An amount that waits to be reserved. */
+interface Asked {
+  amount: BudgetAmount
+  onUnsettled: (message: string) => void
+}
+
 /**
  * A budget that several runs, processes and machines spend from. No request begins that it could not pay for: the worst case
  * is reserved before the request, and what was not used is free again afterwards.
@@ -91,64 +101,92 @@ export function createBudget(options: CreateBudgetOptions): SharedBudget {
     renew: (ids) => ask('renew', (store) => store.renew(ids, leaseMs)),
     settle: (settlement) => ask('settle', (store) => store.settle({ budget: id, ...settlement })),
   })
-  const windowNow = (): BudgetWindow => findWindow(clock.now(), terms.per, terms.timezone)
+  /** The store's clock less that of this process: windows belong to the store's clock. */
+  let offsetMs = 0
+  const findWindowAt = (now: number): BudgetWindow => findWindow(now, terms.per, terms.timezone)
+  const readStored = <Stored extends StoredBudget>(stored: Stored): Stored => {
+    checkStored(id, stored)
+    offsetMs = stored.now - clock.now()
+    return stored
+  }
 
-  const tryOnce = async (amount: BudgetAmount): Promise<BudgetReservation | null> => {
+  const reserveIn = async (
+    { windowAt, endsAt: windowEndsAt }: BudgetWindow,
+    reservation: string,
+    amount: BudgetAmount,
+  ): Promise<ReserveAnswer> => {
+    const asked = {
+      budget: id,
+      terms: text,
+      allowance,
+      windowAt,
+      windowEndsAt,
+      reservation,
+      ttlMs: leaseMs,
+      countsLost: lostReservations === 'spent',
+      ...amount,
+    }
+    return readStored(await ask('reserve', (store) => store.reserve(asked)))
+  }
+
+  const tryOnce = async ({ amount, onUnsettled }: Asked): Promise<BudgetReservation | null> => {
     const reservation = createId()
-    const { windowAt } = windowNow()
-    const answer = await ask('reserve', (store) =>
-      store.reserve({
-        budget: id,
-        terms: text,
-        allowance,
-        windowAt,
-        reservation,
-        ttlMs: leaseMs,
-        countsLost: lostReservations === 'spent',
-        ...amount,
-      }),
-    )
+    let window = findWindowAt(clock.now() + offsetMs)
+    let answer = await reserveIn(window, reservation, amount)
+    if (!answer.granted && !isInWindow(answer.now, { ...window, windowEndsAt: window.endsAt })) {
+      window = findWindowAt(answer.now)
+      answer = await reserveIn(window, reservation, amount)
+    }
+    const { endsAt } = window
     if (answer.granted) {
       leases.add(reservation)
-      return { settle: (paid) => settle(reservation, amount, paid) }
+      return { settle: (paid) => settle(reservation, amount, paid, onUnsettled) }
     }
+    // The window has ended in between: the line tries again.
+    if (!isInWindow(answer.now, { ...window, windowEndsAt: endsAt })) return null
     if (answer.terms !== text) throw conflictError(id, terms, answer.terms)
     if (!fitsBeside(answer.spent, amount, terms)) {
-      const { endsAt } = windowNow()
       // What no window can pay for is not waited for.
       const isWaiting = onEmpty === 'wait' && endsAt !== null && fitsBeside(nothing, amount, terms)
-      const waitMs = isWaiting ? Math.max(1, endsAt - clock.now()) : null
+      const waitMs = isWaiting ? Math.max(1, endsAt - answer.now) : null
       throw exceededError(id, terms, answer, amount, { resetsAt: endsAt, waitMs })
     }
     return null
   }
 
-  const line = new WaitingLine<BudgetAmount, BudgetReservation>(clock, tryOnce, (late) =>
+  const line = new WaitingLine<Asked, BudgetReservation>(clock, tryOnce, (late) =>
     late.settle({ usd: 0, tokens: 0 }),
   )
 
-  const settle = async (reservation: string, reserved: BudgetAmount, paid: SharedAmount): Promise<void> => {
-    await leases.settle(reservation, {
-      nanoUsd: paid.usd == null ? reserved.nanoUsd : toNanoUsd(paid.usd),
-      tokens: paid.tokens ?? reserved.tokens,
-    })
+  const settle = async (
+    reservation: string,
+    reserved: BudgetAmount,
+    { usd, tokens }: SharedAmount,
+    onUnsettled: (message: string) => void,
+  ): Promise<void> => {
+    const paid = toUnits('settle', { usd: usd ?? 0, tokens: tokens ?? 0 })
+    if (usd == null) paid.nanoUsd = reserved.nanoUsd
+    if (tokens == null) paid.tokens = reserved.tokens
+    await leases.settle(reservation, paid, (error) => onUnsettled(describeUnsettled(id, error)))
     line.wake()
   }
 
   return {
     id,
+    store: options.store,
     needsPrice: terms.usd !== null,
     reserveOutputTokens: options.reserveOutputTokens ?? 8192,
 
-    async reserve(amount, { signal } = {}) {
+    async reserve(amount, { signal, onUnsettled = warnUnsettled } = {}) {
       expectArgument('reserve(amount)', amount, objectRule([], 'an object: { usd: 0.02, tokens: 3000 }'))
-      return line.join(toAmount(id, terms, amount), signal)
+      return line.join({ amount: toAmount(id, terms, amount), onUnsettled }, signal)
     },
 
     async status() {
       const [stored] = await ask('list', (store) => store.list(id))
       if (stored && stored.terms !== text) throw conflictError(id, terms, stored.terms)
-      return toStatus(id, terms, stored ?? null, windowNow())
+      if (stored) readStored(stored)
+      return toStatus(id, terms, stored ?? null, findWindowAt(clock.now() + offsetMs))
     },
 
     async replaceLimits() {
@@ -167,11 +205,48 @@ function toAmount(id: string, terms: BudgetTerms, { usd = 0, tokens = 0 }: Share
       id,
     )
   }
-  for (const [key, value] of Object.entries({ usd: usd ?? 0, tokens: tokens ?? 0 })) {
+  return toUnits('reserve', { usd: usd ?? 0, tokens: tokens ?? 0 })
+}
+
+/** @throws {ConfigError} */
+function toUnits(call: 'reserve' | 'settle', amount: { usd: number; tokens: number }): BudgetAmount {
+  for (const [key, value] of Object.entries(amount)) {
     if (Number.isFinite(value) && value >= 0) continue
-    throw new ConfigError('invalid_config', `reserve({ ${key} }) must be a number from 0 (is ${value}).`, key)
+    throw new ConfigError(
+      'invalid_config',
+      `${call}({ ${key} }) must be a number from 0 (is ${String(value)}).`,
+      key,
+    )
   }
-  return { nanoUsd: toNanoUsd(usd ?? 0), tokens: Math.ceil(tokens ?? 0) }
+  return { nanoUsd: toNanoUsd(amount.usd), tokens: limitTotal(amount.tokens) }
+}
+
+/** @throws {StoreError} `corrupt_log` for a row of a store that is damaged */
+function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }: StoredBudget): void {
+  const numbers = {
+    'spent.nanoUsd': spent?.nanoUsd,
+    'spent.tokens': spent?.tokens,
+    'reserved.nanoUsd': reserved?.nanoUsd,
+    'reserved.tokens': reserved?.tokens,
+    live,
+    windowAt,
+    now,
+  }
+  const isTime = (key: string): boolean => key === 'windowAt' || key === 'now'
+  const wrong = Object.entries(numbers).find(
+    ([key, value]) => !Number.isSafeInteger(value) || (value < 0 && !isTime(key)),
+  )
+  if (wrong === undefined && typeof terms === 'string') return
+  const [key, value] = wrong ?? ['terms', terms]
+  throw new StoreError(
+    'corrupt_log',
+    `The row of the budget '${id}' is damaged: its store returned ${String(value)} for ${key}. Repair or remove the row.`,
+    id,
+  )
+}
+
+function describeUnsettled(id: string, error: unknown): string {
+  return `The store of the budget '${id}' did not take a settlement, and it is tried again: ${describeError(error)}`
 }
 
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }

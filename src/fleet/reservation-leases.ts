@@ -1,5 +1,6 @@
-import { type Clock, unrefTimer } from '../core/base/clock.js'
+import { type Clock, readElapsed, unrefTimer } from '../core/base/clock.js'
 import type { BudgetAmount, SettleOptions } from '../core/budgets/budget-store.js'
+import { forgottenMs } from '../core/budgets/ledger.js'
 
 type Settlement = Omit<SettleOptions, 'budget'>
 
@@ -10,13 +11,20 @@ export interface LeasesOptions {
   settle: (settlement: Settlement) => Promise<void>
 }
 
+/** A settlement that the store has not taken yet. */
+interface OpenSettlement {
+  paid: BudgetAmount
+  since: number
+}
+
 /**
- * The reservations that this process holds. They are renewed while their requests are under way. A settlement that the
- * store does not take is kept, and tried again with the next renewal.
+ * The reservations that this process holds. They are renewed while their requests are under way. A settlement that the store
+ * does not take is reported and tried again, until stores forget such reservations. It is not renewed: waiting runs would wait
+ * for it for ever.
  */
 export class ReservationLeases {
   /** Null: under way. */
-  readonly #held = new Map<string, BudgetAmount | null>()
+  readonly #held = new Map<string, OpenSettlement | null>()
   readonly #options: LeasesOptions
   #timer: unknown = null
 
@@ -29,21 +37,28 @@ export class ReservationLeases {
     this.#schedule()
   }
 
-  /** Never rejects: what was paid is paid, and an unsettled reservation keeps others from spending it. */
-  async settle(reservation: string, paid: BudgetAmount): Promise<void> {
+  /** Never rejects. `report` gets the error of a store that does not take the settlement. */
+  async settle(reservation: string, paid: BudgetAmount, report: (error: unknown) => void): Promise<void> {
     if (this.#held.get(reservation) !== null) return
-    this.#held.set(reservation, paid)
-    await this.#trySettle(reservation, paid)
+    const open = { paid, since: readElapsed(this.#options.clock) }
+    this.#held.set(reservation, open)
+    const failure = await this.#trySettle(reservation, open)
+    if (failure) report(failure.error)
   }
 
-  async #trySettle(reservation: string, paid: BudgetAmount): Promise<void> {
+  async #trySettle(
+    reservation: string,
+    { paid, since }: OpenSettlement,
+  ): Promise<{ error: unknown } | undefined> {
+    let failure: { error: unknown } | undefined
     try {
       await this.#options.settle({ reservation, ...paid })
-      this.#held.delete(reservation)
-      if (this.#held.size === 0) this.#stop()
-    } catch {
-      // The store is away: the next renewal tries again.
+    } catch (error) {
+      failure = { error }
     }
+    if (!failure || readElapsed(this.#options.clock) - since >= forgottenMs) this.#held.delete(reservation)
+    if (this.#held.size === 0) this.#stop()
+    return failure
   }
 
   #schedule(): void {
@@ -64,14 +79,15 @@ export class ReservationLeases {
 
   async #renew(): Promise<void> {
     const held = [...this.#held]
+    const working = held.filter(([, open]) => open === null).map(([reservation]) => reservation)
     try {
-      await this.#options.renew(held.map(([reservation]) => reservation))
+      if (working.length > 0) await this.#options.renew(working)
     } catch {
       // Those that run out meanwhile count as lost until they are settled.
     }
     await Promise.all(
-      held.map(async ([reservation, paid]) => {
-        if (paid !== null && this.#held.get(reservation) === paid) await this.#trySettle(reservation, paid)
+      held.map(async ([reservation, open]) => {
+        if (open !== null && this.#held.get(reservation) === open) await this.#trySettle(reservation, open)
       }),
     )
     if (this.#held.size > 0) this.#schedule()

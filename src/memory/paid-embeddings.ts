@@ -47,7 +47,7 @@ export async function payForEmbeddings<Answer extends CountedAnswer>(
   }
   const held = await reserveInAll(budgets, getAmount, signal)
   const settle = async (paid: SharedAmount): Promise<void> => {
-    await Promise.all(held.map(({ reservation }) => reservation.settle(paid)))
+    await Promise.all(held.map((one) => one.settle(paid)))
   }
   let answer: Answer
   try {

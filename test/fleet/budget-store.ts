@@ -4,6 +4,7 @@ import { createMemoryBudgets } from '../../src/core/budgets/memory-budgets.js'
 
 const limit = { nanoUsd: 1_000, tokens: 500 }
 const ttlMs = 100
+const windowMs = 1000
 
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 
@@ -13,7 +14,8 @@ const step = fc.oneof(
     type: fc.constant('reserve' as const),
     nanoUsd: fc.integer({ min: 0, max: 600 }),
     tokens: fc.integer({ min: 0, max: 300 }),
-    windowAt: fc.constantFrom(0, 0, 0, 0, 1000),
+    /** Of windows of a second: the current one, or another that the store refuses. */
+    windows: fc.constantFrom(0, 0, 0, 0, 1, -1),
     countsLost: fc.boolean(),
   }),
   fc.record({
@@ -23,6 +25,8 @@ const step = fc.oneof(
   }),
   fc.record({ type: fc.constant('renew' as const), which: fc.nat() }),
   fc.record({ type: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 150 }) }),
+  // The clock of the store is set.
+  fc.record({ type: fc.constant('wait' as const), ms: fc.constantFrom(-5000, -1000, 800, 5000, 90_000_000) }),
 )
 
 export const asked = (over: Partial<ReserveOptions> = {}): ReserveOptions => ({
@@ -30,6 +34,7 @@ export const asked = (over: Partial<ReserveOptions> = {}): ReserveOptions => ({
   terms: 't',
   allowance: { nanoUsd: 100, tokens: null },
   windowAt: 0,
+  windowEndsAt: null,
   ttlMs,
   countsLost: true,
   nanoUsd: 60,
@@ -54,10 +59,14 @@ export async function playSteps(
     /* oxlint-disable no-await-in-loop -- in order */
     if (one.type === 'wait') time.now += one.ms
     if (one.type === 'reserve') {
-      const { type: _type, ...amount } = one
+      const { type: _type, windows, ...amount } = one
       const reservation = `${budget}-${(made += 1)}`
-      const options = asked({ ...amount, ...of, allowance: limit, reservation })
-      const { granted } = await store.reserve(options)
+      const windowAt = (Math.floor(time.now / windowMs) + windows) * windowMs
+      const window = { windowAt, windowEndsAt: windowAt + windowMs }
+      const options = asked({ ...amount, ...window, ...of, allowance: limit, reservation })
+      const { granted, now } = await store.reserve(options)
+      expect(now).toBe(time.now)
+      if (windows !== 0) expect(granted).toBe(false)
       if (granted) live.push({ reservation, nanoUsd: one.nanoUsd, tokens: one.tokens })
       onRow(granted)
     }
@@ -143,16 +152,62 @@ export function describeBudgetStore(
     })
 
     test('a later window begins with nothing, and a request of the earlier one is settled for nothing in it', async () => {
-      const of = { budget: 'windows' }
+      const of = { budget: 'windows', windowEndsAt: 50 }
       await store.reserve(asked({ ...of, reservation: 'w1' }))
-      const later = await store.reserve(asked({ ...of, reservation: 'w2', windowAt: 50 }))
+      time.now = 60
+      const [first, next] = [
+        { windowAt: 0, windowEndsAt: 50 },
+        { windowAt: 50, windowEndsAt: 100 },
+      ]
+      const later = await store.reserve(asked({ ...of, reservation: 'w2', ...next }))
       expect(later).toMatchObject({ granted: true, reserved: { nanoUsd: 60 } })
       await store.settle({ ...of, reservation: 'w1', nanoUsd: 60, tokens: 0 })
       const now = { windowAt: 50, spent: { nanoUsd: 0 }, reserved: { nanoUsd: 60 } }
       expect(await store.list('windows')).toMatchObject([now])
       // A host whose clock is behind does not open the earlier window again.
-      const behind = await store.reserve(asked({ ...of, reservation: 'w3' }))
-      expect(behind).toMatchObject({ granted: false, windowAt: 50 })
+      const behind = await store.reserve(asked({ ...of, reservation: 'w3', ...first }))
+      expect(behind).toMatchObject({ granted: false, windowAt: 50, now: 60 })
+      // Nor does one whose clock is ahead open the next one.
+      const ahead = { windowAt: 100, windowEndsAt: 150 }
+      expect(await store.reserve(asked({ ...of, reservation: 'w4', ...ahead }))).toMatchObject({
+        granted: false,
+        windowAt: 50,
+        now: 60,
+      })
+    })
+
+    test('a window that has not begun yet becomes the current one, with what was spent in it', async () => {
+      time.now = 1000
+      const of = { budget: 'ahead', allowance: { nanoUsd: 100, tokens: null } }
+      await store.reserve(
+        asked({ ...of, reservation: 'a1', windowAt: 1000, windowEndsAt: 1050, nanoUsd: 30 }),
+      )
+      await store.reserve(
+        asked({ ...of, reservation: 'a2', windowAt: 1000, windowEndsAt: 1050, nanoUsd: 20 }),
+      )
+      await store.settle({ budget: 'ahead', reservation: 'a1', nanoUsd: 25, tokens: 0 })
+      time.now = 20
+      const now = { windowAt: 0, windowEndsAt: 50 }
+      const back = await store.reserve(asked({ ...of, reservation: 'a3', ...now, nanoUsd: 60 }))
+      expect(back).toMatchObject({ granted: false, windowAt: 0, spent: { nanoUsd: 45 }, live: 0 })
+      time.now = 70
+      const next = { windowAt: 50, windowEndsAt: 100 }
+      expect(await store.reserve(asked({ ...of, reservation: 'a4', ...next, nanoUsd: 100 }))).toMatchObject({
+        granted: true,
+        spent: { nanoUsd: 0 },
+      })
+    })
+
+    test('totals stop at the largest whole number, and are still there', async () => {
+      const most = Number.MAX_SAFE_INTEGER
+      const of = { budget: 'most', allowance: { nanoUsd: null, tokens: null }, nanoUsd: most, tokens: most }
+      for (const reservation of ['t1', 't2', 't3'])
+        expect(await store.reserve(asked({ ...of, reservation }))).toMatchObject({ granted: true })
+      for (const reservation of ['t1', 't2', 't3'])
+        await store.settle({ budget: 'most', reservation, nanoUsd: most, tokens: most })
+      expect(await store.list('most')).toMatchObject([
+        { spent: { nanoUsd: most, tokens: most }, reserved: { nanoUsd: 0, tokens: 0 }, live: 0 },
+      ])
     })
 
     test('nothing is reserved under other terms, until they are replaced', async () => {

@@ -168,6 +168,59 @@ test('a store that is away fails closed, and a settlement that it missed is trie
   expect(await budget.status()).toMatchObject({ spent: { usd: 0.1 }, reserved: { usd: 0 } })
 })
 
+test('the window is that of the clock of the store, whatever the clocks of processes show', async () => {
+  const hour = 3_600_000
+  let now = Date.parse('2026-05-04T06:20:00Z')
+  const store = memoryStore({ now: () => now })
+  const budgetAt = (ahead: number) =>
+    createBudget({
+      id: 'b',
+      usd: 1,
+      per: 'hour',
+      onEmpty: 'wait',
+      store,
+      clock: { now: () => now + ahead, setTimeout: () => 0, clearTimeout: () => undefined },
+    })
+  const nextHour = Date.parse('2026-05-04T07:00:00Z')
+  for (const ahead of [30 * 24 * hour, -30 * 24 * hour, hour, 0]) {
+    const budget = budgetAt(ahead)
+    // oxlint-disable-next-line no-await-in-loop -- one process after the other
+    await (await budget.reserve({ usd: 0.2 })).settle({ usd: 0.2 })
+    // oxlint-disable-next-line no-await-in-loop -- see above
+    expect(await budget.status()).toMatchObject({ resetsAt: nextHour })
+  }
+  for (const ahead of [30 * 24 * hour, 0, -hour]) {
+    // oxlint-disable-next-line no-await-in-loop -- see above
+    await expect(budgetAt(ahead).reserve({ usd: 0.5 })).rejects.toMatchObject({
+      code: 'budget_exceeded',
+      resetsAt: nextHour,
+      waitMs: nextHour - now,
+    })
+  }
+  now += hour
+  expect(await budgetAt(0).reserve({ usd: 1 })).toBeDefined()
+})
+
+test.each([
+  ['spent', { spent: { nanoUsd: NaN, tokens: 0 } }],
+  ['live', { live: '1' }],
+  ['now', { now: undefined }],
+])(
+  'a store that returns a damaged row (%s) fails closed, and the error names the field',
+  async (field, damage) => {
+    const inner = (await memoryStore().openBudgets?.()) as BudgetStore
+    const store = {
+      ...inner,
+      reserve: async (options) => ({ ...(await inner.reserve(options)), ...damage }),
+    } as BudgetStore
+    await expect(createBudget({ id: 'b', usd: 1, store }).reserve({ usd: 0.1 })).rejects.toMatchObject({
+      code: 'corrupt_log',
+      subject: 'b',
+      message: expect.stringContaining(field),
+    })
+  },
+)
+
 test('the reservation of a live process is renewed, that of a dead one runs out and counts as spent', async () => {
   const clock = new SimulatedClock()
   const shared = memoryStore({ now: () => clock.now() })

@@ -6,6 +6,7 @@ import { memoryStore } from '../../src/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import type { SyncSessionStore } from '../../src/stores/index.js'
 import { asked, describeBudgetStore } from './budget-store.js'
+import { checkBudgets } from './check-budgets.js'
 
 describeBudgetStore(
   'the budgets of memoryStore',
@@ -34,6 +35,10 @@ describeBudgetStore(
   async (now) => openFolder(now).openBudgets?.() as Promise<BudgetStore>,
   20,
 )
+
+checkBudgets('spending from memoryStore', async () => memoryStore().openBudgets?.() as Promise<BudgetStore>)
+
+checkBudgets('spending from fileStore', async () => openFolder().openBudgets?.() as Promise<BudgetStore>)
 
 test('budgets of a folder are there when it is opened again, beside its sessions', async () => {
   const first = openFolder()

@@ -2,6 +2,7 @@ import type { BudgetStore } from '../../src/core/budgets/budget-store.js'
 import { createBudget } from '../../src/fleet/index.js'
 import { postgresStore } from '../../src/stores/postgres/index.js'
 import { asked, describeBudgetStore } from '../fleet/budget-store.js'
+import { checkBudgets } from '../fleet/check-budgets.js'
 import { usePlace } from '../stores/use-place.js'
 import { postgresPlace } from './place.js'
 
@@ -12,6 +13,8 @@ describeBudgetStore(
   async (now) => open(now).openBudgets?.() as Promise<BudgetStore>,
   30,
 )
+
+checkBudgets('spending from postgresStore', async () => open().openBudgets?.() as Promise<BudgetStore>, 30)
 
 test('stores that open their budgets at the same time find one', async () => {
   const budgets = await Promise.all([open(), open(), open()].map(async (store) => store.openBudgets?.()))

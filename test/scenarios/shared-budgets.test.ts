@@ -107,6 +107,21 @@ describe('a shared budget', () => {
     ])
   })
 
+  it('is refused where another budget of its id is in another store', async () => {
+    let asked = 0
+    const agent = agentOf(
+      async () => {
+        asked += 1
+        return answer()
+      },
+      { budgets: [budgetOf()], retry: { maxAttempts: 3, baseDelayMs: 1 } },
+    )
+    const { state, error } = await agent.run('Go.', { budgets: [budgetOf()] }).result
+    expect([state, error?.code]).toEqual(['ERROR', 'shared_budget_conflict'])
+    expect(error?.message).toContain("the id 'tenant' and different stores")
+    expect(asked).toBe(0)
+  })
+
   it('is given to a run, to a resumed one, and by a function of its tags', async () => {
     const store = memoryStore()
     const seen: unknown[] = []

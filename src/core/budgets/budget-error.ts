@@ -2,7 +2,7 @@ import { StatewrightError } from '../base/errors.js'
 
 /**
  * - `budget_exceeded`: what is left of the budget does not pay for the request
- * - `budget_conflict`: the store has the budget with other limits
+ * - `budget_conflict`: the store has the budget with other limits, or two budgets of one id have different stores
  * - `unknown_price`: the budget is in USD, and the price of the model is not known
  * - `unknown_budget`: the store has no budget of this id
  */

@@ -18,8 +18,10 @@ export interface ReserveOptions extends BudgetAmount {
   /** The limits of the budget, as text. A store keeps those that it has heard first, and reserves nothing under others. */
   terms: string
   allowance: BudgetAllowance
-  /** When the window has begun, in milliseconds since the epoch. A store that knows a later window takes that one. */
+  /** Start of the window, in milliseconds since the epoch. The store reserves only if its own clock is inside the window. */
   windowAt: number
+  /** Start of the next window; null: there is none. */
+  windowEndsAt: number | null
   /** A new id: of the reservation. */
   reservation: string
   /** Milliseconds until it runs out, unless it is renewed. */
@@ -40,11 +42,13 @@ export interface StoredBudget {
   reserved: BudgetAmount
   /** How many requests are under way. */
   live: number
+  /** The store's time, in milliseconds since the epoch. Windows belong to this clock. */
+  now: number
 }
 
 /** What came of a reservation. */
 export interface ReserveAnswer extends StoredBudget {
-  /** False: nothing is reserved. Either it does not fit, or `terms` are others. */
+  /** False: nothing is reserved. It does not fit, `terms` differ, or `now` is outside the window that was asked for. */
   granted: boolean
 }
 
@@ -65,7 +69,9 @@ export interface SettleOptions extends BudgetAmount {
 export interface BudgetStore {
   /**
    * Reserves an amount if it fits: what is spent, what is reserved, and the amount are at most the allowance. A later window
-   * begins with nothing spent and nothing reserved. Reservations that have run out stop being reserved.
+   * begins with nothing spent and nothing reserved. Reservations that have run out stop being reserved. Outside the window that
+   * was asked for, nothing changes. A stored window that has not begun yet, because a clock was wrong, becomes the current one.
+   * Totals stop at `Number.MAX_SAFE_INTEGER`.
    *
    * @example
    * const reserve = (budgets: BudgetStore, options: ReserveOptions) => budgets.reserve(options)

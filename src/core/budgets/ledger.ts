@@ -1,3 +1,4 @@
+import { limitTotal } from '../base/amounts.js'
 import type {
   BudgetAllowance,
   BudgetAmount,
@@ -16,14 +17,24 @@ export interface KeptReservation extends BudgetAmount {
   lost: 'counted' | 'free' | null
 }
 
+/** A budget as stores keep it. */
+export type BudgetRecord = Omit<StoredBudget, 'now'>
+
 /** A budget, and its reservations, as they are after a change. */
 export interface Ledger {
-  row: StoredBudget
+  row: BudgetRecord
   /** Those that have changed or begun. */
   changed: KeptReservation[]
 }
 
 const nothing: BudgetAmount = { nanoUsd: 0, tokens: 0 }
+
+type Window = Pick<ReserveOptions, 'windowAt' | 'windowEndsAt'>
+
+/** Whether a moment of the store's clock is in the window that was asked for. */
+export function isInWindow(now: number, { windowAt, windowEndsAt }: Window): boolean {
+  return now >= windowAt && (windowEndsAt === null || now < windowEndsAt)
+}
 
 /** A reservation that is not settled this long after it ran out never will be. */
 export const forgottenMs = 86_400_000
@@ -33,20 +44,17 @@ export const forgottenMs = 86_400_000
  * is spent and what is reserved never come to more than is allowed, unless something was paid that was not reserved.
  */
 export function reserveAmount(
-  kept: StoredBudget | null,
+  kept: BudgetRecord | null,
   expired: readonly KeptReservation[],
   asked: ReserveOptions,
   now: number,
 ): Ledger & { answer: ReserveAnswer } {
-  const { budget, terms, reservation, ttlMs, countsLost } = asked
-  const windowAt = Math.max(asked.windowAt, kept?.windowAt ?? 0)
-  const before: StoredBudget =
-    kept !== null && kept.windowAt === windowAt
-      ? kept
-      : { budget, terms: kept?.terms ?? terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
+  const { budget, terms, reservation, ttlMs, countsLost, windowAt } = asked
+  const whole = { budget, terms: kept?.terms ?? terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
+  const before = kept === null ? whole : enterWindow(kept, whole)
   const lost = expired.filter((one) => one.windowAt === windowAt)
   const freed = lost.reduce(addAmounts, nothing)
-  const cleared: StoredBudget = {
+  const cleared: BudgetRecord = {
     ...before,
     spent: countsLost ? addAmounts(before.spent, freed) : before.spent,
     reserved: takeAmount(before.reserved, freed),
@@ -54,7 +62,7 @@ export function reserveAmount(
   }
   const changed = expired.map((one): KeptReservation => ({ ...one, lost: countsLost ? 'counted' : 'free' }))
   const granted = cleared.terms === terms && fitsAllowance(cleared, asked, asked.allowance)
-  if (!granted) return { row: cleared, changed, answer: { ...cleared, granted } }
+  if (!granted) return { row: cleared, changed, answer: { ...cleared, now, granted } }
   const { nanoUsd, tokens } = asked
   const row = {
     ...cleared,
@@ -62,11 +70,24 @@ export function reserveAmount(
     live: cleared.live + 1,
   }
   changed.push({ reservation, windowAt, nanoUsd, tokens, expiresAt: now + ttlMs, lost: null })
-  return { row, changed, answer: { ...row, granted } }
+  return { row, changed, answer: { ...row, now, granted } }
+}
+
+/** The answer to a request for a window that the store's clock is not in. */
+export function refuseWindow(kept: BudgetRecord | null, asked: ReserveOptions, now: number): ReserveAnswer {
+  const { budget, terms, windowAt } = asked
+  const none = { budget, terms, windowAt, spent: nothing, reserved: nothing, live: 0 }
+  return { ...(kept ?? none), now, granted: false }
+}
+
+/** A window that has not begun yet was opened by a wrong clock: what was spent in it counts in the current one. */
+function enterWindow(kept: BudgetRecord, whole: BudgetRecord): BudgetRecord {
+  if (kept.windowAt <= whole.windowAt) return kept.windowAt === whole.windowAt ? kept : whole
+  return { ...whole, spent: addAmounts(kept.spent, kept.reserved) }
 }
 
 /** A budget after a reservation of it was settled for what was paid. */
-export function settleAmount(row: StoredBudget, kept: KeptReservation, paid: BudgetAmount): StoredBudget {
+export function settleAmount(row: BudgetRecord, kept: KeptReservation, paid: BudgetAmount): BudgetRecord {
   if (kept.windowAt !== row.windowAt) return row
   const reserved = kept.lost === null ? takeAmount(row.reserved, kept) : row.reserved
   const spent = kept.lost === 'counted' ? takeAmount(row.spent, kept) : row.spent
@@ -75,7 +96,7 @@ export function settleAmount(row: StoredBudget, kept: KeptReservation, paid: Bud
 
 /** Whether an amount fits beside what is spent and reserved. */
 export function fitsAllowance(
-  { spent, reserved }: Pick<StoredBudget, 'spent' | 'reserved'>,
+  { spent, reserved }: Pick<BudgetRecord, 'spent' | 'reserved'>,
   asked: BudgetAmount,
   allowance: BudgetAllowance,
 ): boolean {
@@ -87,9 +108,9 @@ export function fitsAllowance(
 }
 
 function addAmounts(a: BudgetAmount, b: BudgetAmount): BudgetAmount {
-  return { nanoUsd: a.nanoUsd + b.nanoUsd, tokens: a.tokens + b.tokens }
+  return { nanoUsd: limitTotal(a.nanoUsd + b.nanoUsd), tokens: limitTotal(a.tokens + b.tokens) }
 }
 
 function takeAmount(a: BudgetAmount, b: BudgetAmount): BudgetAmount {
-  return { nanoUsd: a.nanoUsd - b.nanoUsd, tokens: a.tokens - b.tokens }
+  return { nanoUsd: limitTotal(a.nanoUsd - b.nanoUsd), tokens: limitTotal(a.tokens - b.tokens) }
 }

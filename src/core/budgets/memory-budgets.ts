@@ -1,20 +1,43 @@
-import type { BudgetStore, StoredBudget } from './budget-store.js'
-import { forgottenMs, type KeptReservation, reserveAmount, settleAmount } from './ledger.js'
+import type { BudgetStore } from './budget-store.js'
+import {
+  type BudgetRecord,
+  forgottenMs,
+  isInWindow,
+  type KeptReservation,
+  refuseWindow,
+  reserveAmount,
+  settleAmount,
+} from './ledger.js'
+
+/** A reservation to look at, at a time: it may have run out, or may be forgotten. */
+interface Due {
+  at: number
+  reservation: string
+}
 
 /** Budgets that live as long as the process does. */
 export function createMemoryBudgets(now: () => number): BudgetStore {
-  const rows = new Map<string, StoredBudget>()
-  /** In the order in which they were made. */
+  const rows = new Map<string, BudgetRecord>()
   const reservations = new Map<string, KeptReservation & { budget: string }>()
+  /** By the budget: in the order of time. A reservation that was renewed is put back when its entry is due. */
+  const dueByBudget = new Map<string, DueList>()
 
   /** The reservations of a budget that have run out. Those for which no run can be waiting are forgotten. */
   const takeExpired = (budget: string, time: number): KeptReservation[] => {
     const expired: KeptReservation[] = []
-    for (const [id, kept] of reservations) {
-      if (kept.budget !== budget || kept.expiresAt > time) continue
-      if (kept.lost === null) expired.push(kept)
-      else if (kept.expiresAt + forgottenMs <= time) reservations.delete(id)
+    const due = dueByBudget.get(budget)
+    const later: Due[] = []
+    for (let next = due?.take(time); next !== undefined; next = due?.take(time)) {
+      const { reservation } = next
+      const kept = reservations.get(reservation)
+      if (kept === undefined) continue
+      const isLive = kept.lost === null && kept.expiresAt > time
+      const at = isLive ? kept.expiresAt : kept.expiresAt + forgottenMs
+      if (kept.lost === null && !isLive) expired.push(kept)
+      if (kept.lost !== null && at <= time) reservations.delete(reservation)
+      else later.push({ at, reservation })
     }
+    for (const one of later) due?.add(one)
     return expired
   }
 
@@ -22,14 +45,15 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
     reserve(asked) {
       const time = now()
       const { budget } = asked
-      const { row, changed, answer } = reserveAmount(
-        rows.get(budget) ?? null,
-        takeExpired(budget, time),
-        asked,
-        time,
-      )
+      const kept = rows.get(budget) ?? null
+      if (!isInWindow(time, asked)) return refuseWindow(kept, asked, time)
+      const { row, changed, answer } = reserveAmount(kept, takeExpired(budget, time), asked, time)
       rows.set(budget, row)
       for (const one of changed) reservations.set(one.reservation, { ...one, budget })
+      if (!answer.granted) return answer
+      const due = dueByBudget.get(budget) ?? new DueList()
+      dueByBudget.set(budget, due)
+      due.add({ at: time + asked.ttlMs, reservation: asked.reservation })
       return answer
     },
 
@@ -44,13 +68,17 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
       const expiresAt = now() + ttlMs
       for (const id of ids) {
         const kept = reservations.get(id)
-        if (kept?.lost === null) reservations.set(id, { ...kept, expiresAt })
+        if (kept?.lost !== null) continue
+        reservations.set(id, { ...kept, expiresAt })
+        if (expiresAt < kept.expiresAt) dueByBudget.get(kept.budget)?.add({ at: expiresAt, reservation: id })
       }
     },
 
     list(budget) {
-      const all = [...rows.values()].filter((row) => budget === undefined || row.budget === budget)
-      return all.sort((a, b) => (a.budget < b.budget ? -1 : 1))
+      const time = now()
+      const one = budget === undefined ? undefined : rows.get(budget)
+      const found = budget === undefined ? [...rows.values()] : one ? [one] : []
+      return found.sort((a, b) => (a.budget < b.budget ? -1 : 1)).map((row) => ({ ...row, now: time }))
     },
 
     replaceTerms(budget, terms) {
@@ -58,5 +86,34 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
       if (row) rows.set(budget, { ...row, terms })
       return row !== undefined
     },
+  }
+}
+
+/** What is due, in the order of time. Most entries are added at the end. */
+class DueList {
+  #entries: Due[] = []
+  /** The entries before it were taken. */
+  #first = 0
+
+  add(entry: Due): void {
+    let [low, high] = [this.#first, this.#entries.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#entries[middle] as Due).at <= entry.at) low = middle + 1
+      else high = middle
+    }
+    this.#entries.splice(low, 0, entry)
+  }
+
+  /** The next entry whose time has come. */
+  take(time: number): Due | undefined {
+    const entry = this.#entries[this.#first]
+    if (entry === undefined || entry.at > time) return undefined
+    this.#first += 1
+    if (this.#first * 2 > this.#entries.length) {
+      this.#entries = this.#entries.slice(this.#first)
+      this.#first = 0
+    }
+    return entry
   }
 }

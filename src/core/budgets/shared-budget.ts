@@ -10,11 +10,12 @@ export interface SharedAmount {
 export interface BudgetReservation {
   /**
    * Ends the reservation: what was paid is spent, and the rest is free again. What is not known counts as it was reserved. Only the
-   * first call counts. When the store is away, it is tried again for as long as the process lives.
+   * first call counts. A settlement that the store does not take is reported and tried again, for a day at most.
    *
    * @example
    * const held = await budget.reserve({ usd: 0.02, tokens: 3_000 })
    * await held.settle({ usd: 0.011, tokens: 1_800 })
+   * @throws {ConfigError} `invalid_config` for an amount that is not a number from 0. The reservation stays open
    */
   settle(paid: SharedAmount): Promise<void>
 }
@@ -37,12 +38,22 @@ export interface BudgetStatus {
   live: number
 }
 
+/** How an amount is reserved. */
+export interface ReservationOptions {
+  /** Ends the wait. */
+  signal?: AbortSignal | undefined
+  /** Called with a sentence when the store does not take the settlement. Default: a warning of the process. */
+  onUnsettled?: ((message: string) => void) | undefined
+}
+
 /**
  * A budget that several runs spend from. `createBudget` of `statewright/fleet` makes one.
  */
 export interface SharedBudget {
   /** Unique in its store. */
   readonly id: string
+  /** Where it is kept. Budgets of one id are refused in one run if their stores differ. */
+  readonly store?: object
   /** Output tokens that are reserved for a request that has no cap of its own. */
   readonly reserveOutputTokens: number
   /** Whether it is in USD, so that the price of a request has to be known. */
@@ -55,7 +66,7 @@ export interface SharedBudget {
    * @throws {BudgetError} `budget_exceeded`, `budget_conflict`, `unknown_price`
    * @throws {StoreError} when the store is away: nothing is reserved
    */
-  reserve(amount: SharedAmount, options?: { signal?: AbortSignal | undefined }): Promise<BudgetReservation>
+  reserve(amount: SharedAmount, options?: ReservationOptions): Promise<BudgetReservation>
   /**
    * How the budget stands in its store.
    *

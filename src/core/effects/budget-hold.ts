@@ -7,6 +7,7 @@ import { BudgetError } from '../budgets/budget-error.js'
 import { addInputMargin, isUnpaid, learnInputCount } from '../budgets/request-cost.js'
 import { type HeldAmount, reserveInAll } from '../budgets/reserve-in-all.js'
 import type { SharedBudget } from '../budgets/shared-budget.js'
+import { unsettledCode, warnUnsettled } from '../budgets/warn-unsettled.js'
 import type { AgentParts } from '../live/agent-parts.js'
 import type { AgentRuntime } from '../live/runtime.js'
 import type { ModelRequest } from '../models/provider.js'
@@ -88,6 +89,13 @@ export class BudgetHold {
     await this.#settle(usage === null ? null : this.#takeBefore(toPaid(usage)))
   }
 
+  /** In the events of the run, unless it is over for this request. */
+  readonly #reportUnsettled = (message: string): void => {
+    const { abort, runtime } = this.#scope
+    if (abort.aborted) warnUnsettled(message)
+    else runtime.emit({ type: 'warning', code: unsettledCode, message })
+  }
+
   #judgeFailure({ status }: ModelFailure, error: unknown): Paid | null {
     return isUnpaid(status, error) ? { usd: 0, tokens: 0 } : null
   }
@@ -116,7 +124,7 @@ export class BudgetHold {
           : 0
         return { usd, tokens: inputTokens + outputTokens }
       }
-      this.#held = await reserveInAll(budgets, getAmount, abort.signal)
+      this.#held = await reserveInAll(budgets, getAmount, abort.signal, this.#reportUnsettled)
     } catch (error) {
       abort.throwIfAborted()
       throw toOverBudgetError(error, asked, runtime.time.now())
@@ -128,8 +136,8 @@ export class BudgetHold {
     const held = this.#held
     this.#held = []
     await Promise.all(
-      held.map(({ reservation, usd, tokens }) =>
-        reservation.settle({
+      held.map(({ settle, usd, tokens }) =>
+        settle({
           usd: limitEstimate(paid?.usd ?? null, usd, paid?.estimated),
           tokens: limitEstimate(paid?.tokens ?? null, tokens, paid?.estimated),
         }),

@@ -1,5 +1,13 @@
-import type { BudgetStore, StoredBudget } from '../../core/budgets/budget-store.js'
-import { forgottenMs, type KeptReservation, reserveAmount, settleAmount } from '../../core/budgets/ledger.js'
+import type { BudgetStore } from '../../core/budgets/budget-store.js'
+import {
+  type BudgetRecord,
+  forgottenMs,
+  isInWindow,
+  type KeptReservation,
+  refuseWindow,
+  reserveAmount,
+  settleAmount,
+} from '../../core/budgets/ledger.js'
 import type { BudgetValues, ReservationValues } from './budget-statements.js'
 import type { Statements } from './file-statements.js'
 import { decodeText } from './sql-values.js'
@@ -11,11 +19,11 @@ export function createFileBudgets(
 ): BudgetStore {
   write((sql) => sql.budgets.create())
 
-  const findRow = ({ budgets: { sql } }: Statements, id: string): StoredBudget | null => {
+  const findRow = ({ budgets: { sql } }: Statements, id: string): BudgetRecord | null => {
     const [values] = sql.row.all([id]) as BudgetValues[]
     return values ? toRow(values) : null
   }
-  const putRow = ({ budgets: { sql } }: Statements, row: StoredBudget): void => {
+  const putRow = ({ budgets: { sql } }: Statements, row: BudgetRecord): void => {
     const { budget, terms, windowAt, spent, reserved, live } = row
     sql.put.run([
       budget,
@@ -34,8 +42,10 @@ export function createFileBudgets(
       write((all) => {
         const { sql } = all.budgets
         const time = now()
+        const kept = findRow(all, asked.budget)
+        if (!isInWindow(time, asked)) return refuseWindow(kept, asked, time)
         const expired = (sql.expired.all([asked.budget, time]) as ReservationValues[]).map(toReservation)
-        const { row, changed, answer } = reserveAmount(findRow(all, asked.budget), expired, asked, time)
+        const { row, changed, answer } = reserveAmount(kept, expired, asked, time)
         putRow(all, row)
         for (const one of changed) {
           const { reservation, windowAt, nanoUsd, tokens, expiresAt, lost } = one
@@ -63,9 +73,10 @@ export function createFileBudgets(
 
     list: (budget) =>
       write((all) => {
-        if (budget === undefined) return (all.budgets.sql.rows.all([]) as BudgetValues[]).map(toRow)
-        const row = findRow(all, budget)
-        return row ? [row] : []
+        const { sql } = all.budgets
+        const found = budget === undefined ? sql.rows.all([]) : sql.row.all([budget])
+        const time = now()
+        return (found as BudgetValues[]).map((values) => ({ ...toRow(values), now: time }))
       }),
 
     replaceTerms: (budget, terms) =>
@@ -77,7 +88,7 @@ export function createFileBudgets(
   }
 }
 
-function toRow([id, terms, windowAt, spentUsd, spentTokens, usd, tokens, live]: BudgetValues): StoredBudget {
+function toRow([id, terms, windowAt, spentUsd, spentTokens, usd, tokens, live]: BudgetValues): BudgetRecord {
   return {
     budget: decodeText(id),
     terms: decodeText(terms),

@@ -5,7 +5,7 @@ import { forgottenMs } from '../../core/budgets/ledger.js'
 export type Query = <Row extends object>(text: string, values: unknown[]) => Promise<Row[]>
 
 interface BudgetRow {
-  id: string
+  id: string | null
   terms: string
   window_at: string
   spent_usd: string
@@ -13,6 +13,7 @@ interface BudgetRow {
   reserved_usd: string
   reserved_tokens: string
   live: string
+  now: string
   granted: string | null
 }
 
@@ -30,8 +31,12 @@ export async function openPostgresBudgets(
   return {
     async reserve(asked) {
       const [row] = await query<BudgetRow>(sql.reserve, toReserveValues(asked, time()))
-      const answer = toStoredBudget(row as BudgetRow)
-      return { ...answer, granted: row?.granted === asked.reservation }
+      // No row: the budget is not there, and the window that was asked for is not the current one.
+      const none = { budget: asked.budget, terms: asked.terms, windowAt: asked.windowAt, live: 0 }
+      const nothing = { spent: { nanoUsd: 0, tokens: 0 }, reserved: { nanoUsd: 0, tokens: 0 } }
+      const { id, now, granted } = row as BudgetRow
+      if (id === null) return { ...none, ...nothing, now: Number(now), granted: false }
+      return { ...toStoredBudget(row as BudgetRow), granted: granted === asked.reservation }
     },
 
     async settle({ reservation, nanoUsd, tokens }) {
@@ -43,7 +48,7 @@ export async function openPostgresBudgets(
     },
 
     async list(budget) {
-      return (await query<BudgetRow>(sql.list, [budget ?? null])).map(toStoredBudget)
+      return (await query<BudgetRow>(sql.list, [budget ?? null, time()])).map(toStoredBudget)
     },
 
     async replaceTerms(budget, terms) {
@@ -53,7 +58,8 @@ export async function openPostgresBudgets(
 }
 
 function toReserveValues(asked: ReserveOptions, time: number | null): unknown[] {
-  const { budget, terms, windowAt, reservation, nanoUsd, tokens, allowance, ttlMs, countsLost } = asked
+  const { budget, terms, windowAt, windowEndsAt, reservation, nanoUsd, tokens } = asked
+  const { allowance, ttlMs, countsLost } = asked
   return [
     budget,
     time,
@@ -67,17 +73,19 @@ function toReserveValues(asked: ReserveOptions, time: number | null): unknown[] 
     ttlMs,
     countsLost,
     forgottenMs,
+    windowEndsAt,
   ]
 }
 
 function toStoredBudget(row: BudgetRow): StoredBudget {
   return {
-    budget: row.id,
+    budget: row.id ?? '',
     terms: row.terms,
     windowAt: Number(row.window_at),
     spent: { nanoUsd: Number(row.spent_usd), tokens: Number(row.spent_tokens) },
     reserved: { nanoUsd: Number(row.reserved_usd), tokens: Number(row.reserved_tokens) },
     live: Number(row.live),
+    now: Number(row.now),
   }
 }
 
@@ -112,13 +120,19 @@ function createStatements(schema: string) {
   const reservations = `"${schema}".budget_reservations`
   const now = `coalesce($2::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
   const columns = 'id, terms, window_at, spent_usd, spent_tokens, reserved_usd, reserved_tokens, live'
+  /** As `limitTotal`: totals of a server go further than numbers of JavaScript. */
+  const limit = (total: string) => `least(${Number.MAX_SAFE_INTEGER}, greatest(0, ${total}))`
   /** Of the window that the budget is in now. */
   const lost = (what: string) =>
-    `(SELECT coalesce(sum(${what}), 0)::bigint FROM expired e WHERE e.window_at = b.window_at)`
-  const isSame = 'b.window_at >= $4::bigint'
-  const spent = (what: string) =>
-    `CASE WHEN ${isSame} THEN b.spent_${what} + CASE WHEN $11::boolean THEN ${lost(what)} ELSE 0 END ELSE 0 END`
-  const reserved = (what: string) => `CASE WHEN ${isSame} THEN b.reserved_${what} - ${lost(what)} ELSE 0 END`
+    `(SELECT coalesce(sum(${what}), 0)::bigint FROM expired e WHERE e.window_at = b.window_at AND b.window_at = $4::bigint)`
+  /** A window that has not begun yet was opened by a wrong clock: what was spent in it counts in the current one. */
+  const spent = (what: string) => `
+    CASE WHEN b.window_at < $4::bigint THEN 0
+      WHEN b.window_at > $4::bigint THEN ${limit(`b.spent_${what} + b.reserved_${what}`)}
+      WHEN $11::boolean THEN ${limit(`b.spent_${what} + ${lost(what)}`)}
+      ELSE b.spent_${what} END`
+  const reserved = (what: string) =>
+    `CASE WHEN b.window_at = $4::bigint THEN ${limit(`b.reserved_${what} - ${lost(what)}`)} ELSE 0 END`
   const fits = (what: string, amount: string, most: string) =>
     `(${most}::bigint IS NULL OR (${spent(what)}) + (${reserved(what)}) + ${amount}::bigint <= ${most}::bigint)`
   const granted = `(b.terms = $3 AND ${fits('usd', '$6', '$8')} AND ${fits('tokens', '$7', '$9')})`
@@ -129,40 +143,46 @@ function createStatements(schema: string) {
   return {
     /**
      * $1 budget, $3 terms, $4 window, $5 reservation, $6 and $7 the amount, $8 and $9 the allowance, $10 milliseconds, $11 whether
-     * what is lost counts, $12 milliseconds after which a lost reservation is forgotten. Reservations that another statement has
-     * locked are left to it.
+     * what is lost counts, $12 milliseconds after which a lost reservation is forgotten, $13 the next window. Reservations that
+     * another statement has locked are left to it. Outside the window only the stored row is returned.
      */
     reserve: `
-      WITH expired AS (
+      WITH moment AS (
+        SELECT at FROM (SELECT ${now} AS at) t WHERE at >= $4::bigint AND ($13::bigint IS NULL OR at < $13::bigint)
+      ), expired AS (
         UPDATE ${reservations} SET lost = CASE WHEN $11::boolean THEN 'counted' ELSE 'free' END
         WHERE id IN (
-          SELECT id FROM ${reservations}
-          WHERE budget = $1 AND lost IS NULL AND expires_at <= ${now} FOR UPDATE SKIP LOCKED
+          SELECT r.id FROM ${reservations} r, moment
+          WHERE budget = $1 AND lost IS NULL AND expires_at <= moment.at FOR UPDATE OF r SKIP LOCKED
         )
         RETURNING window_at, usd, tokens, 1 AS live
       ), forgotten AS (
         DELETE FROM ${reservations} WHERE id IN (
-          SELECT id FROM ${reservations}
-          WHERE budget = $1 AND lost IS NOT NULL AND expires_at <= ${now} - $12::bigint FOR UPDATE SKIP LOCKED
+          SELECT r.id FROM ${reservations} r, moment
+          WHERE budget = $1 AND lost IS NOT NULL AND expires_at <= moment.at - $12::bigint FOR UPDATE OF r SKIP LOCKED
         )
       ), kept AS (
         INSERT INTO ${budgets} AS b (${columns}, granted)
-        VALUES ($1, $3, $4, 0, 0, ${ifFirst('$6')}, ${ifFirst('$7')}, ${ifFirst('1')},
-          CASE WHEN ${firstGranted} THEN $5::text END)
+        SELECT $1, $3, $4::bigint, 0, 0, ${ifFirst('$6')}, ${ifFirst('$7')}, ${ifFirst('1')},
+          CASE WHEN ${firstGranted} THEN $5::text END
+        FROM moment
         ON CONFLICT (id) DO UPDATE SET
-          window_at = greatest(b.window_at, $4::bigint),
+          window_at = $4::bigint,
           spent_usd = ${spent('usd')},
           spent_tokens = ${spent('tokens')},
-          reserved_usd = ${reserved('usd')} + ${ifGranted('$6')},
-          reserved_tokens = ${reserved('tokens')} + ${ifGranted('$7')},
-          live = CASE WHEN ${isSame} THEN b.live - ${lost('live')} ELSE 0 END + ${ifGranted('1')},
+          reserved_usd = ${limit(`${reserved('usd')} + ${ifGranted('$6')}`)},
+          reserved_tokens = ${limit(`${reserved('tokens')} + ${ifGranted('$7')}`)},
+          live = CASE WHEN b.window_at = $4::bigint THEN b.live - ${lost('live')} ELSE 0 END + ${ifGranted('1')},
           granted = CASE WHEN ${granted} THEN $5::text END
         RETURNING ${columns}, granted
       ), held AS (
         INSERT INTO ${reservations} (id, budget, window_at, usd, tokens, expires_at)
-        SELECT $5, id, window_at, $6::bigint, $7::bigint, ${now} + $10::bigint FROM kept WHERE granted = $5
+        SELECT $5, kept.id, window_at, $6::bigint, $7::bigint, moment.at + $10::bigint FROM kept, moment WHERE granted = $5
       )
-      SELECT ${columns}, granted FROM kept`,
+      SELECT ${columns}, granted, (SELECT at FROM moment) AS now FROM kept
+      UNION ALL
+      SELECT ${columns}, NULL, ${now} FROM (SELECT 1) one LEFT JOIN ${budgets} ON id = $1
+      WHERE NOT EXISTS (SELECT FROM moment)`,
 
     /** $1 reservation, $2 and $3 what was paid. */
     settle: `
@@ -170,10 +190,10 @@ function createStatements(schema: string) {
         DELETE FROM ${reservations} WHERE id = $1 RETURNING budget, window_at, usd, tokens, lost
       )
       UPDATE ${budgets} b SET
-        spent_usd = b.spent_usd + $2::bigint - CASE WHEN gone.lost = 'counted' THEN gone.usd ELSE 0 END,
-        spent_tokens = b.spent_tokens + $3::bigint - CASE WHEN gone.lost = 'counted' THEN gone.tokens ELSE 0 END,
-        reserved_usd = b.reserved_usd - CASE WHEN gone.lost IS NULL THEN gone.usd ELSE 0 END,
-        reserved_tokens = b.reserved_tokens - CASE WHEN gone.lost IS NULL THEN gone.tokens ELSE 0 END,
+        spent_usd = ${limit(`greatest(0, b.spent_usd - CASE WHEN gone.lost = 'counted' THEN gone.usd ELSE 0 END) + $2::bigint`)},
+        spent_tokens = ${limit(`greatest(0, b.spent_tokens - CASE WHEN gone.lost = 'counted' THEN gone.tokens ELSE 0 END) + $3::bigint`)},
+        reserved_usd = ${limit(`b.reserved_usd - CASE WHEN gone.lost IS NULL THEN gone.usd ELSE 0 END`)},
+        reserved_tokens = ${limit(`b.reserved_tokens - CASE WHEN gone.lost IS NULL THEN gone.tokens ELSE 0 END`)},
         live = b.live - CASE WHEN gone.lost IS NULL THEN 1 ELSE 0 END
       FROM gone WHERE b.id = gone.budget AND b.window_at = gone.window_at`,
 
@@ -184,7 +204,8 @@ function createStatements(schema: string) {
         SELECT id FROM ${reservations} WHERE id = ANY($1::text[]) AND lost IS NULL ORDER BY id FOR UPDATE SKIP LOCKED
       )`,
 
-    list: `SELECT ${columns}, NULL AS granted FROM ${budgets} WHERE $1::text IS NULL OR id = $1 ORDER BY id`,
+    list: `
+      SELECT ${columns}, NULL AS granted, ${now} AS now FROM ${budgets} WHERE $1::text IS NULL OR id = $1 ORDER BY id`,
 
     replaceTerms: `UPDATE ${budgets} SET terms = $2 WHERE id = $1 RETURNING id`,
   }

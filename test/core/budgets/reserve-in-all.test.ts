@@ -52,7 +52,7 @@ it('many that reserve at once in several budgets take no more than there is, all
           for (const id of ids) if (held[id] > limits[id]) overdrawn.push(`${id}: ${held[id]}`)
           await pass(turns)
           for (const id of ids) held[id] -= tokens
-          await Promise.all(amounts.map(({ reservation }) => reservation.settle({ usd: 0, tokens: 0 })))
+          await Promise.all(amounts.map(({ settle }) => settle({ usd: 0, tokens: 0 })))
           return 'held'
         } catch (error) {
           const isTooMuch = ids.some((id) => tokens > limits[id])

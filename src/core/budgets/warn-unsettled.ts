@@ -1,0 +1,8 @@
+import { warnProcess } from '../base/warn-process.js'
+
+/** The code of the warning about a settlement that a store did not take. */
+export const unsettledCode = 'budget_unsettled'
+
+export function warnUnsettled(message: string): void {
+  warnProcess(message, unsettledCode)
+}

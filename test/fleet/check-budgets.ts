@@ -1,0 +1,230 @@
+import * as fc from 'fast-check'
+import { SimulatedClock } from 'xstate'
+import { type BudgetStore, createBudget } from '../../src/fleet/index.js'
+import { type AgentEvent, createAgent, ModelError, type ModelProvider } from '../../src/index.js'
+import { plainAnswer } from '../support/manual-model.js'
+import { sampled } from '../support/extent.js'
+
+/** What a provider reports of one answer. */
+const usages = {
+  plain: { inputTokens: 12, outputTokens: 8, totalTokens: 20, cachedInputTokens: 0, reasoningTokens: 0 },
+  none: null,
+  total: { totalTokens: 25 },
+  negative: { inputTokens: -500, outputTokens: -500, totalTokens: -1000 },
+  halfNegative: { inputTokens: 12, outputTokens: -8, totalTokens: 4 },
+  impossible: { inputTokens: 1e308, outputTokens: 1e308, totalTokens: 1e308 },
+  huge: { inputTokens: 9e7, outputTokens: 12, totalTokens: 9e7 + 12 },
+  fraction: { inputTokens: 10.25, outputTokens: 0.5, totalTokens: 10.75 },
+  text: { inputTokens: '12', outputTokens: '8', totalTokens: '20' },
+  nothing: { inputTokens: NaN, outputTokens: Infinity, totalTokens: NaN },
+}
+
+type UsageName = keyof typeof usages
+type Ending = 'answers' | 'is stopped' | 'breaks off' | 'is refused' | 'never connects'
+
+/** One request to the provider. */
+const request = fc.record({
+  usage: fc.constantFrom(...(Object.keys(usages) as UsageName[])),
+  ending: fc.constantFrom<Ending>(
+    ...([
+      'answers',
+      'answers',
+      'answers',
+      'is stopped',
+      'breaks off',
+      'is refused',
+      'never connects',
+    ] as const),
+  ),
+  cost: fc.constantFrom<unknown>(undefined, 0.001, 1e-12, NaN, 1e308, -5, '1'),
+  streams: fc.boolean(),
+})
+type Request = typeof request extends fc.Arbitrary<infer Value> ? Value : never
+
+/** A provider that plays a request. `onStop` is called in the middle of an answer that is stopped. */
+function play({ usage, ending, cost, streams }: Request, onStop: () => void): ModelProvider {
+  const reported = usages[usage]
+  return {
+    provider: 'fuzzed',
+    model: 'fuzzed-1',
+    request: async (_request, { signal, onDelta }) => {
+      if (ending === 'is refused')
+        throw new ModelError({ kind: 'fatal', code: 'no', message: 'No.', status: 400 })
+      if (ending === 'never connects') throw Object.assign(new Error('No.'), { code: 'ECONNREFUSED' })
+      if (streams) onDelta('Half of an ', '')
+      if (ending === 'breaks off') throw new ModelError({ kind: 'incomplete', code: 'cut', message: 'Cut.' })
+      if (ending === 'is stopped') {
+        onStop()
+        await new Promise((_resolve, reject) => {
+          if (signal.aborted) reject(signal.reason as Error)
+          signal.addEventListener('abort', () => reject(signal.reason as Error))
+        })
+      }
+      const counted = reported && { ...reported, ...(cost !== undefined && { providerCost: cost }) }
+      return { ...plainAnswer, text: 'Half of an answer.', usage: counted as (typeof usages)['plain'] }
+    },
+  }
+}
+
+/** The contract of shared budgets, with any store and any provider: nothing stays reserved, nothing is free, no run hangs. */
+export function checkBudgets(
+  name: string,
+  open: () => Promise<BudgetStore> | BudgetStore,
+  numRuns = 60,
+): void {
+  describe(name, () => {
+    let store: BudgetStore
+    let count = 0
+    beforeEach(async () => {
+      store = await open()
+    })
+
+    test('a request of any provider is settled in whole, at its end, and no run waits for one that is over', async () => {
+      const property = fc.asyncProperty(
+        fc.array(request, { minLength: 1, maxLength: 6 }),
+        async (requests) => {
+          const id = `fuzzed-${(count += 1)}`
+          const budget = createBudget({ id, tokens: 1e9, usd: 1000, store })
+          const warnings: string[] = []
+          let before = { usd: 0, tokens: 0 }
+          for (const one of requests) {
+            let stop = (): void => undefined
+            const agent = createAgent({
+              model: play(one, () => stop()),
+              prices: { 'fuzzed-1': { inputPerMillion: 1, outputPerMillion: 1 } },
+              budgets: [budget],
+              stream: one.streams,
+              sampling: { maxTokens: 100 },
+              retry: { maxAttempts: 1 },
+            })
+            const run = agent.run('Hello.')
+            stop = () => run.cancel()
+            run.events$.subscribe((event) => {
+              if (event.type === 'warning') warnings.push(event.code)
+            })
+            // oxlint-disable-next-line no-await-in-loop -- one request after the other
+            const { state } = await run.result
+            expect(state).toBe(endings[one.ending])
+            // oxlint-disable-next-line no-await-in-loop -- see above
+            const { spent, reserved, live } = await untilSettled(() => budget.status())
+            expect({ reserved, live }).toEqual({ reserved: { usd: 0, tokens: 0 }, live: 0 })
+            expect(
+              Number.isSafeInteger(spent.tokens) && Number.isSafeInteger(Math.round(spent.usd * 1e9)),
+            ).toBe(true)
+            const isPaid =
+              one.ending === 'answers' ||
+              (one.streams && one.ending !== 'is refused' && one.ending !== 'never connects')
+            if (isPaid) expect(spent.tokens).toBeGreaterThan(before.tokens)
+            else expect(spent.tokens).toBeGreaterThanOrEqual(before.tokens)
+            expect(spent.usd).toBeGreaterThanOrEqual(before.usd)
+            before = spent
+          }
+          expect(warnings).not.toContain('budget_unsettled')
+          // What is left of a billion tokens still pays for a request, whatever one answer has reported.
+          await (await budget.reserve({ tokens: 1000, usd: 0.01 })).settle({ tokens: 1, usd: 0 })
+        },
+      )
+      await fc.assert(property, { numRuns: sampled(numRuns) })
+    })
+
+    test('an amount that is not a number from 0 is refused, and the reservation stays', async () => {
+      const budget = createBudget({ id: 'amounts', tokens: 1000, usd: 1, store })
+      const held = await budget.reserve({ tokens: 600, usd: 0.5 })
+      for (const value of [NaN, -1, Infinity, '5'] as number[]) {
+        for (const key of ['tokens', 'usd']) {
+          const wrong = { code: 'invalid_config', subject: key }
+          // oxlint-disable-next-line no-await-in-loop -- one after the other
+          await expect(held.settle({ [key]: value })).rejects.toMatchObject(wrong)
+          // oxlint-disable-next-line no-await-in-loop -- see above
+          await expect(budget.reserve({ [key]: value })).rejects.toMatchObject(wrong)
+        }
+      }
+      expect(await budget.status()).toMatchObject({
+        reserved: { tokens: 600 },
+        spent: { tokens: 0 },
+        live: 1,
+      })
+      await held.settle({ tokens: 10.2, usd: 1e-12 })
+      expect(await budget.status()).toMatchObject({ spent: { tokens: 11, usd: 1e-9 }, live: 0 })
+      await expect(budget.reserve({ tokens: 1e308 })).rejects.toMatchObject({ code: 'budget_exceeded' })
+    })
+
+    test('a payment of any size leaves a budget that can be read, and a limit that can be raised', async () => {
+      const budget = createBudget({ id: 'sizes', tokens: 1000, usd: 1, store })
+      for (const huge of [1e300, Number.MAX_VALUE]) {
+        // oxlint-disable-next-line no-await-in-loop -- one after the other
+        const held = await createBudget({ id: `sizes-${huge}`, tokens: 1000, usd: 1, store }).reserve({
+          tokens: 1,
+        })
+        // oxlint-disable-next-line no-await-in-loop -- see above
+        await held.settle({ tokens: huge, usd: huge })
+      }
+      await (await budget.reserve({ tokens: 1 })).settle({ tokens: 5000, usd: 2 })
+      await expect(budget.reserve({ tokens: 1 })).rejects.toMatchObject({ code: 'budget_exceeded' })
+      const raised = createBudget({ id: 'sizes', tokens: 10_000, usd: 10, store })
+      await raised.replaceLimits()
+      await (await raised.reserve({ tokens: 1000 })).settle({ tokens: 1 })
+      expect(await raised.status()).toMatchObject({ spent: { tokens: 5001, usd: 2 }, live: 0 })
+    })
+
+    test('a settlement that the store does not take is reported in the run, and tried again', async () => {
+      const clock = new SimulatedClock()
+      clock.set(Date.now())
+      let isAway = false
+      const away: BudgetStore = {
+        ...bind(store),
+        settle: (options) => {
+          if (isAway) throw new Error('The disk is full.')
+          return store.settle(options)
+        },
+      }
+      const budget = createBudget({ id: 'away', tokens: 100_000, store: away, clock, leaseMs: 3000 })
+      const model = play(
+        { usage: 'plain', ending: 'answers', cost: undefined, streams: false },
+        () => undefined,
+      )
+      const agent = createAgent({ model, budgets: [budget], sampling: { maxTokens: 100 } })
+      isAway = true
+      const run = agent.run('Hello.')
+      const warnings: AgentEvent[] = []
+      run.events$.subscribe((event) => void (event.type === 'warning' && warnings.push(event)))
+      expect(await run.result).toMatchObject({ state: 'COMPLETED' })
+      expect(warnings).toMatchObject([
+        { code: 'budget_unsettled', message: expect.stringMatching(/'away'.*The disk is full/) },
+      ])
+      isAway = false
+      clock.increment(1000)
+      expect(await untilSettled(() => budget.status())).toMatchObject({ spent: { tokens: 20 }, live: 0 })
+    })
+  })
+}
+
+const endings: Record<Ending, string> = {
+  answers: 'COMPLETED',
+  'is stopped': 'CANCELLED',
+  'breaks off': 'ERROR',
+  'is refused': 'ERROR',
+  'never connects': 'ERROR',
+}
+
+/** The methods of a store that may be an object of a class. */
+function bind(store: BudgetStore): BudgetStore {
+  return {
+    reserve: (options) => store.reserve(options),
+    settle: (options) => store.settle(options),
+    renew: (ids, ttlMs) => store.renew(ids, ttlMs),
+    list: (id) => store.list(id),
+    replaceTerms: (id, terms) => store.replaceTerms(id, terms),
+  }
+}
+
+/** A request that was stopped is settled after its run has ended. */
+async function untilSettled<Status extends { live: number }>(ask: () => Promise<Status>): Promise<Status> {
+  for (let turn = 0; ; turn += 1) {
+    // oxlint-disable-next-line no-await-in-loop -- until it is settled
+    const status = await ask()
+    if (status.live === 0 || turn === 200) return status
+    // oxlint-disable-next-line no-await-in-loop -- as above
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
