@@ -19,7 +19,11 @@ export function jestStatus(jestArgs, variables) {
 /** What starts it. */
 export function jestCommand(args, variables) {
   const root = fileURLToPath(new URL('..', import.meta.url))
-  const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', ...heapFlags]
+  // A test that expects a warning listens for it. Printed, it would look like a fault of the run.
+  const quiet = ['ExperimentalWarning', 'StatewrightWarning', 'JEST-01'].map(
+    (warning) => `--disable-warning=${warning}`,
+  )
+  const flags = ['--experimental-vm-modules', ...quiet, ...heapFlags]
   const jest = join(root, 'node_modules/jest/bin/jest.js')
   return {
     command: process.execPath,

@@ -137,6 +137,8 @@ await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   logLevel: 'warning',
+  // Such an import only loads a module before the tests start.
+  logOverride: { 'ignored-bare-import': 'silent' },
   plugins: [plugin],
 })
 
@@ -162,4 +164,5 @@ const bundled = {
   roots: ['<rootDir>/test', '<rootDir>/.tests'],
   testMatch: ['<rootDir>/.tests/*.test.js', ...apart],
 }
-runSuite(['--config', JSON.stringify(bundled), ...args], { STATEWRIGHT_CHILDREN: children })
+const tallies = process.env.STATEWRIGHT_TESTS === 'all' ? [] : ['--silent']
+runSuite(['--config', JSON.stringify(bundled), ...tallies, ...args], { STATEWRIGHT_CHILDREN: children })
