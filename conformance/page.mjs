@@ -1,5 +1,6 @@
-// docs/conformance.md: its tables are what conformance/results.json says. Nothing is added by hand between the marks.
+// Writes the tables of docs/conformance.md and README.md from conformance/results.json.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { written } from '../bench/block.mjs'
 import { cases } from '../packages/agent-loop-conformance/cases/index.mjs'
@@ -7,6 +8,7 @@ import { cases } from '../packages/agent-loop-conformance/cases/index.mjs'
 const file = (name) => fileURLToPath(new URL(name, import.meta.url))
 const results = file('./results.json')
 const page = file('../docs/conformance.md')
+const readme = file('../README.md')
 
 const signs = { pass: '✓', not_claimed: '–', expected_fail: '✗', fail: '✗' }
 const variants = ['defaults', 'documented']
@@ -145,18 +147,44 @@ export function writeReport(report) {
 /** Until it was measured on a quiet machine there is no table: a busy one fails libraries for its own slowness. */
 const noTable = 'There is no table yet: it waits for a run of all libraries on a quiet machine.'
 
-function renderPage() {
-  const text = existsSync(results) ? renderReport(JSON.parse(read(results)), readExpected()) : noTable
-  return written(read(page), 'conformance', text)
+/** Documented variants only, with the CPU per step that docs/performance.md has. */
+function renderComparison({ peers, results }) {
+  const performance = read(file('../docs/performance.md'))
+  const rows = peers.map(({ name, title }) => {
+    const own = results.filter((one) => one.peer === name && one.variant === 'documented')
+    const count = (is) => own.filter(is).length
+    const [, cpu = ''] =
+      new RegExp(`^\\| \\*{0,2}${title}\\*{0,2} \\| ([\\d.]+) `, 'm').exec(performance) ?? []
+    return [
+      title,
+      count(({ result }) => result === 'pass'),
+      count(isFailure),
+      count(({ result }) => result === 'not_claimed'),
+      cpu,
+    ]
+  })
+  const sorted = rows.toSorted((a, b) => b[1] - a[1])
+  return table(['Library', 'Passed', 'Failed', 'Not claimed', 'CPU per step'], sorted)
+}
+
+/** The two documents as the results make them. */
+function renderPages() {
+  const report = existsSync(results) ? JSON.parse(read(results)) : undefined
+  const text = report ? renderReport(report, readExpected()) : noTable
+  return [
+    [page, written(read(page), 'conformance', text)],
+    [readme, written(read(readme), 'comparison', report ? renderComparison(report) : noTable)],
+  ]
 }
 
 export function writePage() {
-  writeFileSync(page, renderPage())
+  for (const [name, text] of renderPages()) writeFileSync(name, text)
 }
 
-/** Why the page is not what it should be, or undefined. */
+/** Why a document differs from the results, or undefined. */
 export function findPageProblem() {
-  return renderPage() === read(page)
+  const stale = renderPages().filter(([name, text]) => read(name) !== text)
+  return stale.length === 0
     ? undefined
-    : 'docs/conformance.md is not what conformance/results.json says: run --write.'
+    : `${stale.map(([name]) => basename(name)).join(' and ')} differ from conformance/results.json. Run npm run conformance -- --write.`
 }

@@ -28,7 +28,7 @@ for (const file of new Set([...recorded.keys(), ...reports.keys()])) {
   else writeFileSync(join(folder, file), after)
 }
 
-const readme = join(root, 'README.md')
+const readme = join(root, 'docs/README.md')
 const text = readFileSync(readme, 'utf8')
 const sizes = await measureEntries(root, entries)
 const { before, line, after } = findSizes(text)
@@ -36,10 +36,10 @@ const stale = isStale(line, sizes)
 if (stale && !check) writeFileSync(readme, `${before}${formatSizes(sizes)}${after}`)
 
 if (changes.length > 0) console[check ? 'error' : 'log'](`Public types:\n  ${changes.join('\n  ')}`)
-if (stale) console[check ? 'error' : 'log']('Sizes in README.md: other ones were measured.')
+if (stale) console[check ? 'error' : 'log']('The sizes in docs/README.md differ from the measured ones.')
 if (check && (changes.length > 0 || stale)) {
   console.error(
-    'To accept it, run `npm run api`, and commit api/ and README.md together with the code. ' +
+    'To accept it, run `npm run api`, and commit api/ and docs/README.md together with the code. ' +
       'If users see the change, add a line to CHANGELOG.md in the same commit (docs/versioning.md says what may change).',
   )
   process.exitCode = 1

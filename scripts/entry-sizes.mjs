@@ -1,4 +1,4 @@
-// How much code an app loads with each entry point, as a line of README.md, which has to stay short.
+// How much code an app loads with each entry point, as a line of docs/README.md.
 import { gzipSync } from 'node:zlib'
 import { relative } from 'node:path'
 import { build } from 'esbuild'
@@ -55,7 +55,7 @@ export function parseSizes(line) {
 export function findSizes(text) {
   const [before, rest] = text.split(begin)
   const [line, after] = rest?.split(end) ?? []
-  if (after === undefined) throw new Error(`README.md has no lines "${begin.trim()}" and "${end.trim()}".`)
+  if (after === undefined) throw new Error(`docs/README.md has no lines "${begin.trim()}" and "${end.trim()}".`)
   return { before: before + begin, line, after: end + after }
 }
 

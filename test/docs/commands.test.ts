@@ -29,7 +29,8 @@ const says = (text: string) => ({ text })
 const work = { toolCalls: [{ name: 'save', arguments: {} }] }
 
 const scripts: Record<string, Script> = {
-  'README.md › Statewright': { because: { 'npm ci': 'scripts of package.json' } },
+  'README.md › Statewright': { because: { 'npm install': 'npm run check:pack' } },
+  'README.md › Statewright (3)': { because: { 'npm ci': 'scripts of package.json' } },
   'docs/a-run-as-a-test.md › From the command line': {
     because: { 'npx statewright sessions export demo --as test --agent': 'test/cli/export-test.test.ts' },
   },
@@ -72,7 +73,7 @@ const scripts: Record<string, Script> = {
     because: { 'npx statewright batch': 'test/examples/batch.test.ts' },
   },
   'docs/fleet.md › Tell many sessions (2)': {},
-  'docs/guarantees.md › What is guaranteed, and by what': {},
+  'docs/guarantees.md › Guarantees': {},
   'docs/guardrails-measured.md › Guardrails, measured': {},
   'docs/hono.md › Hono': {},
   'docs/deferred-tools.md › The search': {

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { needCount, readClaims, renderClaim, renderGuarantees, renderStamp } from './guarantees.js'
+import { needCount, readClaims, readNames, renderClaim, renderGuarantees, renderStamp } from './guarantees.js'
 import { root } from './snippets.js'
 
 const file = `${root}docs/guarantees.md`
@@ -12,7 +12,7 @@ function readPage(): [stamp: string, counted: string] {
   return [stamp, rest.join('\n\n')]
 }
 
-test('the page has every claim of the README with its rules, its tests and the counts as they are: npm run guarantees', async () => {
+test('the page has every guarantee with its rules, its tests and current counts: npm run guarantees', async () => {
   const counted = await renderGuarantees()
   // `npm run guarantees`: only what changed is counted anew, so that a commit is that of the last change.
   if (process.env.STATEWRIGHT_GUARANTEES === 'write' && readPage()[1] !== counted) {
@@ -27,10 +27,11 @@ test('the page has every claim of the README with its rules, its tests and the c
   expect(told).toBe(counted)
 })
 
-test('each guarantee of the README has rules and tests', () => {
-  const claims = readClaims()
-  expect(claims.length).toBeGreaterThan(8)
-  expect(claims.filter(({ rules, tests }) => rules.length === 0 || tests.length === 0)).toEqual([])
+test('the guarantees of the README are on the page', () => {
+  const known = readClaims().map(({ name }) => name)
+  const listed = readNames()
+  expect(listed.length).toBe(5)
+  expect(listed.filter((name) => !known.includes(name))).toEqual([])
 })
 
 test.each([[undefined], [0], [Number.NaN], [1.5]])('a count that is %p is refused', (count) => {

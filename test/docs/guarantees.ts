@@ -8,8 +8,6 @@ import { testsOf } from './test-names.js'
 
 const read = (name: string): string => readFileSync(root + name, 'utf8')
 const readJson = (name: string): unknown => JSON.parse(read(name))
-const heading = 'What it guarantees'
-
 /** How much one suite tries. */
 interface Count {
   count: number
@@ -67,9 +65,10 @@ export async function countProofs(): Promise<Count[]> {
   return counts.map(([count, what, command]) => ({ count: needCount(count, what), what, command }))
 }
 
-/** The guarantees, by the words with which the README states them: rules of the machine, and tests of the library. */
-const proofs: Record<string, { rules: readonly string[]; tests: readonly string[] }> = {
+/** The guarantees: their text, the rules of the machine and the tests of the library that hold them. */
+const claims: Record<string, Omit<Claim, 'name'>> = {
   'It stops': {
+    text: 'steps, time, tokens and cost have limits. An agent that repeats itself is nudged, then refused, then paused; `resume()` continues it ([configuration](configuration.md), [guardrails](guardrails.md)).',
     rules: [
       'steps never exceed maxSteps, or by one to conclude',
       'the calls that run never exceed the caps on tool calls',
@@ -85,6 +84,7 @@ const proofs: Record<string, { rules: readonly string[]; tests: readonly string[
     ],
   },
   'Cancel always wins': {
+    text: 'in every state. No tool or model call starts after it.',
     rules: ['nothing starts when a run ends, and nothing runs while it rests'],
     tests: [
       'test/graph/structure.test.ts › CANCEL is handled at the root, first and without a guard, and nowhere else',
@@ -92,6 +92,7 @@ const proofs: Record<string, { rules: readonly string[]; tests: readonly string[
     ],
   },
   'Incomplete output has no effect': {
+    text: 'a truncated call never runs, and a retry discards the text of the failed attempt.',
     rules: [
       'only whole calls that wait for no answer are started, and all of them',
       'a truncated answer is continued as long as recoveries are left',
@@ -102,6 +103,7 @@ const proofs: Record<string, { rules: readonly string[]; tests: readonly string[
     ],
   },
   'Paid output is kept': {
+    text: 'the answer that crosses a budget, and the partial text of a cancelled answer.',
     rules: ['the partial text of a stopped answer is kept and marked'],
     tests: [
       'test/scenarios/budget.test.ts › a budget › keeps the answer that crosses the line, and lets it win with onOvershoot complete',
@@ -109,6 +111,7 @@ const proofs: Record<string, { rules: readonly string[]; tests: readonly string[
     ],
   },
   'The history stays valid': {
+    text: 'every call has exactly one result, however the run ends, so that every provider accepts it.',
     rules: [
       'a model is only asked with a valid history',
       'a result is never replaced',
@@ -121,6 +124,7 @@ const proofs: Record<string, { rules: readonly string[]; tests: readonly string[
     ],
   },
   'It survives crashes': {
+    text: 'with a store, another process resumes the run where it stopped. A call that must not repeat never runs twice ([resume](resume.md)).',
     rules: [
       'no call is started twice, unless the run is resumed',
       'a resumed run starts no call again that may not run twice',
@@ -131,6 +135,7 @@ const proofs: Record<string, { rules: readonly string[]; tests: readonly string[
     ],
   },
   'Shields fail closed': {
+    text: 'content that shields have not checked is never emitted ([shields](shields.md)).',
     rules: ['what no shield has cleared is neither told nor in the transcript'],
     tests: [
       'test/scenarios/shields.test.ts › a shield that %s blocks, unless it is told to fail open',
@@ -138,6 +143,7 @@ const proofs: Record<string, { rules: readonly string[]; tests: readonly string[
     ],
   },
   '`run.result` never rejects for an agent outcome': {
+    text: 'it has the `state` in which the run settled, and a one-word `reason`. If you prefer exceptions, `orThrow(await run.result)` throws `MaxStepsError`, `BudgetExceededError`, `TimedOutError`, `GuardrailError`, …, each with the result.',
     rules: [
       'one terminal event, the last, and it says how the run ended',
       'a result has what the type of its state says',
@@ -150,6 +156,7 @@ const proofs: Record<string, { rules: readonly string[]; tests: readonly string[
     ],
   },
   'The machine is pure': {
+    text: 'a log of its events *is* the run. Tests generated from its graph take every transition on the live agent, and check its rules in every reachable state.',
     rules: ['no event breaks the machine'],
     tests: [
       'test/scenarios/durable-hostile.test.ts › a process that dies after any record › a replay up to each record is what the live machine stood in then, byte for byte',
@@ -167,15 +174,12 @@ export interface Claim {
   tests: readonly string[]
 }
 
-/** The guarantees of the README: one list item each, which starts with the name in bold. */
-export function readClaims(): Claim[] {
-  const [, section = ''] = new RegExp(`^## ${heading}$([^]*?)^## `, 'm').exec(read('README.md')) ?? []
-  return [...section.matchAll(/^- \*\*(.+?)\*\*[^]*?(?=\n- |\n\n)/gm)].map(([item, name = '']) => ({
-    name,
-    text: item.slice(2).replaceAll(/\s+/g, ' '),
-    rules: proofs[name]?.rules ?? [],
-    tests: proofs[name]?.tests ?? [],
-  }))
+export const readClaims = (): Claim[] => Object.entries(claims).map(([name, claim]) => ({ name, ...claim }))
+
+/** The names of the guarantees that the README lists. */
+export function readNames(): string[] {
+  const [, section = ''] = /^## What it guarantees$([^]*?)^## /m.exec(read('README.md')) ?? []
+  return [...section.matchAll(/^- \*\*(.+?)\*\*/gm)].map(([, name = '']) => name)
 }
 
 /** Finds a test by `file › describe › name`. */
@@ -183,9 +187,6 @@ function hasTest(test: string): boolean {
   const [file = '', ...path] = test.split(' › ')
   return testsOf(file).some(({ name, isSkipped }) => name === path.join(' › ') && !isSkipped)
 }
-
-/** Links of the README, as they are from `docs/`. */
-const moveLinks = (text: string): string => text.replaceAll('](docs/', '](')
 
 export function renderClaim({ name, text, rules, tests }: Claim): string {
   if (rules.length === 0 || tests.length === 0)
@@ -197,7 +198,7 @@ export function renderClaim({ name, text, rules, tests }: Claim): string {
   if (gone.length > 0) throw new Error(`The proofs of "${name}" do not exist: ${gone.join(', ')}`)
   return [
     `### ${name}`,
-    moveLinks(text),
+    `${text.charAt(0).toUpperCase()}${text.slice(1)}`,
     [
       'Rules of the machine, checked in every reachable configuration:',
       ...rules.map((rule) => `- ${rule}`),

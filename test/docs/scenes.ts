@@ -127,14 +127,13 @@ const completed =
 const pays: Turns = [call('pay', { amount: 7 }), says('All is paid.')]
 
 export const scenes: Record<string, Scene | Elsewhere> = {
-  'README.md › An agent in twenty lines': {
+  'README.md › Statewright (2)': {
     turns: [call('add', { a: 19, b: 23 }), says('19 + 23 is 42.')],
     expect: ({ said, bodies }) => {
       expect(said).toContain('19 + 23 is 42.\nCOMPLETED (end_turn), ')
       expect(bodies()[1]).toContain('"content":"42"')
     },
   },
-  'README.md › An agent in twenty lines (2)': { because: 'test/studio/answers.test.ts' },
   'SKILL.md › The shortest agent': {
     turns: [call('look_up', { id: '17' }), says('It is on its way.')],
     expect: ({ said, bodies }) => {

@@ -15,6 +15,7 @@ export const documents = [
   'docs/check-an-agent.md',
   'docs/command-line.md',
   'docs/compare-machines.md',
+  'docs/concepts.md',
   'docs/configuration.md',
   'docs/conformance.md',
   'docs/context.md',

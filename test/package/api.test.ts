@@ -21,12 +21,12 @@ const entries = Object.entries(exports).flatMap(([path, { types }]) =>
   types === undefined ? [] : [`statewright${path.slice(1)}`],
 )
 
-test('each entry point has a record of its public types, and its size in the README', async () => {
+test('each entry point has a record of its public types, and its size in docs/README.md', async () => {
   expect(readdirSync(`${root}api`).toSorted()).toEqual(
     entries.map((name) => `${name.replaceAll('/', '.')}.md`).toSorted(),
   )
   const { findSizes, parseSizes, isStale } = await load<Sizes>('scripts/entry-sizes.mjs')
-  const { line } = findSizes(read('README.md'))
+  const { line } = findSizes(read('docs/README.md'))
   const sizes = parseSizes(line)
   expect(sizes.map(({ name }) => name)).toEqual(entries)
   expect(isStale(line, sizes)).toBe(false)

@@ -7,20 +7,18 @@ const read = (file: string): string => readFileSync(root + file, 'utf8')
 /** The front page: parts of the README and of the measurements, and when to use something else. */
 export function frontPage(): string {
   const readme = read('README.md')
+  const [program = ''] = /^```sh\nnpm install[^]*?```ts\n[^]*?^```$/m.exec(readme) ?? []
   const film = /^!\[.*film.*$/m.exec(readme)?.[0] ?? ''
   return [
     '# Statewright',
     film,
-    '## An agent in twenty lines',
-    sectionOf(readme, 'An agent in twenty lines'),
+    program,
     '## What it guarantees',
     sectionOf(readme, 'What it guarantees'),
     listCounts(),
     '## Beside other libraries',
     compare(),
     readFileSync(`${site}src/content/when-not.md`, 'utf8').trim(),
-    '## Where to read on',
-    sectionOf(readme, 'Where to read on'),
   ].join('\n\n')
 }
 
