@@ -1,6 +1,7 @@
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { runAbortable } from '../core/base/abort.js'
 import { asList, asObject, asText } from '../core/models/as-json.js'
+import { findSchemaFamily, fitTools } from '../core/models/fit-tools.js'
 import { closeTimeoutMs } from '../core/models/openai/response-limits.js'
 import { SentSecrets } from '../core/models/openai/sent-secrets.js'
 import {
@@ -64,7 +65,8 @@ async function requestModel(
   const fold = createPartFold(model.provider, model.specificationVersion, tellsCalls)
   try {
     const urls: SupportedUrls = (await model.supportedUrls) ?? {}
-    const call = { ...callOf(request, urls, onWarning), abortSignal: signal }
+    const fitting = fitTools(request, findSchemaFamily(model.provider, model.modelId), onWarning)
+    const call = { ...callOf(fitting, urls, onWarning), abortSignal: signal }
     // The package still puts the request together.
     if (onSent) setTimeout(onSent, 0)
     if (request.stream) await readStream(model, call, fold, callbacks)

@@ -1,3 +1,5 @@
+import type { JsonObject } from '../../machines/agent/json.js'
+import { asObject, isObject } from '../core/models/as-json.js'
 import { maxDepth, isNestedDeeper } from '../core/models/plain-json.js'
 import { isWellFormed } from '../core/models/well-formed.js'
 import { parseJsonOr } from '../core/base/parse-json.js'
@@ -37,7 +39,7 @@ export function findStrictProblem(
   const functions = (tools ?? []).filter(({ type }) => type === 'function')
   return (
     findRequestProblem(request) ??
-    findFirstProblem(functions, (tool, i) => findToolProblem(tool, i, functions)) ??
+    findFirstProblem(functions, (tool, i) => findToolProblem(tool, i, functions, request.model)) ??
     findFirstProblem(
       messages,
       (message, i) => findMessageProblem(message, `messages[${i}]`, limits) ?? findTurnProblem(messages, i),
@@ -58,7 +60,12 @@ function findRequestProblem({ tools, ...rest }: ChatRequest): RequestProblem | n
   return key === undefined ? null : createProblem(key, torn)
 }
 
-function findToolProblem(tool: Tool, i: number, tools: readonly Tool[]): RequestProblem | null {
+function findToolProblem(
+  tool: Tool,
+  i: number,
+  tools: readonly Tool[],
+  model?: string,
+): RequestProblem | null {
   const at = `tools[${i}]`
   const { name, parameters }: { name?: string; parameters?: unknown } = tool.function ?? {}
   if (!isWellFormed(tool)) return createProblem(at, torn)
@@ -66,10 +73,34 @@ function findToolProblem(tool: Tool, i: number, tools: readonly Tool[]): Request
     return createProblem(`${at}.function.name`, describeBadName(name))
   if (tools.findIndex((other) => other.function?.name === name) < i)
     return createProblem(`${at}.function.name`, `is '${name}', like that of another tool.`)
-  const { type } = (parameters ?? { type: 'object' }) as { type?: unknown }
-  return type === 'object'
-    ? null
-    : createProblem(`${at}.function.parameters`, "must be a schema of type 'object'.")
+  const problem = findSchemaProblem(
+    asObject(parameters ?? { type: 'object' }) ?? {},
+    /claude/i.test(model ?? ''),
+  )
+  return problem === null ? null : createProblem(`${at}.function.parameters`, problem)
+}
+
+/** By the rules of OpenAI, and of Anthropic for the names of properties. */
+function findSchemaProblem(schema: JsonObject, isClaude: boolean): string | null {
+  if (schema.type !== 'object') return "must be a schema of type 'object'."
+  const union = ['oneOf', 'anyOf', 'allOf', 'enum', 'not'].find((key) => key in schema)
+  if (union !== undefined) return `must not have '${union}' at the top level.`
+  const queue: JsonObject[] = [schema]
+  for (const { const: _const, enum: _enum, default: _default, examples: _examples, ...part } of queue) {
+    if (part.type === 'array' && !('items' in part || 'prefixItems' in part))
+      return 'has an array without items.'
+    if (typeof part.exclusiveMinimum === 'boolean' || typeof part.exclusiveMaximum === 'boolean')
+      return 'has a limit that is not a number.'
+    const key = Object.keys(asObject(part.properties) ?? {}).find((name) => !/^[\w.-]{1,64}$/.test(name))
+    if (isClaude && key !== undefined)
+      return `has the property '${key}': use 1 to 64 letters, digits, '_', '.' and '-'.`
+    queue.push(
+      ...Object.values(part)
+        .flatMap((value) => (Array.isArray(value) ? value : [value]))
+        .filter(isObject),
+    )
+  }
+  return null
 }
 
 function findMessageProblem(message: WireMessage, at: string, limits: CallLimits): RequestProblem | null {

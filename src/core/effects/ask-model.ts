@@ -108,6 +108,7 @@ export async function askModel<Output>(
     const ready = onSend?.()
     if (ready) await ready
     abort.throwIfAborted()
+    for (const warning of parts.tools.leftOut ?? []) warnOnce(runtime, 'tool_left_out', warning)
     const asked: Omit<ModelRequestOptions, 'signal'> = {
       onSent: loadPrices,
       onActivity: (kind) => {

@@ -15,6 +15,6 @@ export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-function isObject(value: unknown): value is JsonObject {
+export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

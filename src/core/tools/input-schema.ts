@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../machines/agent/json.js'
 import { loadOnce } from '../base/lazy-load.js'
 import { describeError } from '../base/describe-error.js'
+import { normalizeSchema } from '../models/normalize-schema.js'
 import { toolFlaws } from './tool-flaws.js'
 import { readProperty } from '../base/to-json.js'
 import { isStandardSchema, type StandardJsonSchema, type Validation } from './standard-schema.js'
@@ -52,8 +53,8 @@ function plainSchemaValidator(schema: JsonObject): Validate {
 }
 
 /**
- * The JSON Schema that the model sees: draft 2020-12 (the draft that OpenAI and Anthropic check against), `$schema`
- * left out, always with `properties`. A copy, so that later changes to the schema object change nothing.
+ * The JSON Schema of a tool: draft 2020-12 (the draft that OpenAI and Anthropic check against), `$schema` left out, always
+ * with `properties`. A copy, so that later changes to the schema object change nothing. The provider fits it to its own rules.
  *
  * Throws an Error whose message completes 'The input of tool … '.
  */
@@ -62,8 +63,8 @@ export function toParameters(schema: InputSchema): JsonObject {
   if (!isStandardSchema(schema) && typeof readProperty(schema, 'parse') === 'function') {
     throw new Error(`${toolFlaws.schema}.`)
   }
-  const { $schema: _, ...parameters } = copyJsonObject(
-    isStandardSchema(schema) ? convertToJsonSchema(schema) : schema,
+  const { $schema: _, ...parameters } = normalizeSchema(
+    copyJsonObject(isStandardSchema(schema) ? convertToJsonSchema(schema) : schema),
   )
   if (parameters.type !== 'object') throw new Error(explainNotAnObject(parameters))
   return { ...parameters, properties: parameters.properties ?? {} }

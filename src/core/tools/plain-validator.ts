@@ -1,22 +1,22 @@
-import { format, type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
+import { format, type OutputUnit, type Schema, Validator } from '@cfworker/json-schema'
 import type { JsonObject } from '../../../machines/agent/json.js'
-import { asList } from '../models/as-json.js'
+import { asList, isObject } from '../models/as-json.js'
 import { loadOnce } from '../base/lazy-load.js'
+import { normalizeSchema } from '../models/normalize-schema.js'
 import type { Issue, Validation } from './standard-schema.js'
 
 /**
- * Checks values against a plain JSON Schema of any draft since 4, by its own: `$schema` says which; 2020-12 without one.
- * Parts that cannot be checked pass: unknown keywords, patterns of other languages, references to other documents. The
- * owner of the schema, an MCP server for example, checks them itself. No code is generated, so pages that forbid `eval`
- * can use it.
+ * Checks values against a plain JSON Schema of any draft since 4. Parts that cannot be checked pass: unknown keywords,
+ * keywords in a wrong shape, patterns of other languages, references to other documents. No code is generated, so pages that
+ * forbid `eval` can use it.
  *
  * The schema can come from a stranger: its patterns run in linear time, by RE2.
  */
 export async function createPlainValidator(schema: JsonObject): Promise<(value: unknown) => Validation> {
-  const { checks, schema: safe } = await withLinearPatterns(schema)
+  const { checks, schema: safe } = await withLinearPatterns(normalizeSchema(schema))
   let validator: Validator | null = null
   try {
-    validator = new Validator(safe as Schema, findDraft(schema), false)
+    validator = new Validator(safe as Schema, '2020-12', false)
   } catch {
     // A schema that contradicts itself: two parts with one `$id`, for example.
   }
@@ -32,18 +32,6 @@ export async function createPlainValidator(schema: JsonObject): Promise<(value: 
       for (const name of Object.keys(checks)) delete format[name]
     }
   }
-}
-
-const drafts: readonly [part: string, draft: SchemaDraft][] = [
-  ['draft-04', '4'],
-  ['draft-06', '7'],
-  ['draft-07', '7'],
-  ['2019-09', '2019-09'],
-]
-
-function findDraft({ $schema }: JsonObject): SchemaDraft {
-  const named = typeof $schema === 'string' ? $schema : ''
-  return drafts.find(([part]) => named.includes(part))?.[1] ?? '2020-12'
 }
 
 type Checks = Record<string, (text: string) => boolean>
@@ -127,10 +115,6 @@ function isSafe(pattern: string): boolean {
   const repeats = bare.match(/[*+?{]/g)?.length ?? 0
   if (/\\[1-9k]/.test(pattern)) return false
   return repeats === 0 || bare === '.*' || (repeats === 1 && /^\^[^|()]*$/.test(bare))
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Of these it is told that nothing fits, not why each of their parts does not. */

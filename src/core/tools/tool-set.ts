@@ -24,6 +24,8 @@ export interface ToolSet {
   readonly team: Team | undefined
   /** The tools as the machine sees them. */
   readonly traits: Record<string, ToolTraits>
+  /** A sentence for each tool that a source leaves out. Absent: there is no source. */
+  readonly leftOut?: readonly string[]
   /** Whether the provider's own search finds a tool. Absent: it searches for none. */
   readonly isHosted?: ((name: string) => boolean) | undefined
 }
@@ -155,6 +157,9 @@ function createChangingSet(first: readonly EntryTools[]): ToolSet {
     },
     get isHosted() {
       return now().isHosted
+    },
+    get leftOut() {
+      return lots.flatMap(({ source }) => source?.leftOut ?? [])
     },
   }
 }

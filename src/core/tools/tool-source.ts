@@ -16,6 +16,8 @@ export interface ToolSource {
    * until something changes: arrays are compared by identity.
    */
   readonly tools: readonly Tool[]
+  /** A sentence for each tool that it leaves out. Each run emits it as a `warning`, `tool_left_out`. */
+  readonly leftOut?: readonly string[]
 }
 
 /** A source's present list; undefined for what is none, or has none to give. Never throws. */

@@ -47,6 +47,9 @@ export async function mcpTools(options: McpOptions): Promise<McpServer> {
 /** Lists that are asked for in a row when the server keeps saying that its list has changed. */
 const maxRounds = 2
 
+/** Warnings about one list that each run repeats. */
+const maxWarnings = 20
+
 class ReconnectingServer implements McpServer {
   readonly #options: CheckedMcpOptions
   readonly #signIn: SignIn | undefined
@@ -58,6 +61,7 @@ class ReconnectingServer implements McpServer {
   #name = ''
   #names = new ToolNames('')
   #tools: readonly Tool[] = []
+  #leftOut: readonly string[] = []
   /** The list that `#tools` was made from, as JSON. */
   #listed = ''
   #refreshing: Promise<void> | undefined
@@ -76,6 +80,10 @@ class ReconnectingServer implements McpServer {
 
   get tools(): readonly Tool[] {
     return this.#tools
+  }
+
+  get leftOut(): readonly string[] {
+    return this.#leftOut
   }
 
   /** @throws an Error, perhaps a ToolError, that says what happened */
@@ -208,8 +216,9 @@ class ReconnectingServer implements McpServer {
 
   async #readList(connection: McpConnection): Promise<void> {
     const { maxMessageBytes } = this.#options
+    const warnings: string[] = []
     const warn = (warning: string): void => {
-      this.#warn(warning)
+      warnings.push(this.#warn(warning))
     }
     const listed = connection.hasTools ? await listTools(connection, maxMessageBytes, warn) : []
     const json = JSON.stringify(listed)
@@ -226,13 +235,20 @@ class ReconnectingServer implements McpServer {
     if (name !== undefined) tools.push(createResourceTool(name, maker, (...asked) => this.ask(...asked)))
     else if (resources) warn('It has no resources.')
     this.#tools = Object.freeze(tools)
+    const more = warnings.length - maxWarnings
+    this.#leftOut = [
+      ...warnings.slice(0, maxWarnings),
+      ...(more > 0 ? [`MCP server '${this.#name}': ${more} more warnings. Set onWarning to read them.`] : []),
+    ]
   }
 
-  #warn(warning: string): void {
+  #warn(warning: string): string {
+    const sentence = `MCP server '${this.#name}': ${warning}`
     try {
-      this.#options.onWarning?.(`MCP server '${this.#name}': ${warning}`)
+      this.#options.onWarning?.(sentence)
     } catch {
       // A listener's mistake is not the server's.
     }
+    return sentence
   }
 }

@@ -1,15 +1,36 @@
 import { isRecord } from '../../../guards/lib/stored.js'
-import { decodePercent } from '../../core/base/decode-percent.js'
+import { asText } from '../../core/models/as-json.js'
+import { findRefFault } from '../../core/models/fit-tools.js'
+import { isNestedDeeper } from '../../core/models/plain-json.js'
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
 
 /** Characters of a schema as JSON. */
 const maxSchema = 64 * 1024
 
-/** Levels of a schema; what is deeper is an attack, or nothing that a provider would take. */
+/** Levels of a schema. No provider takes deeper ones. */
 const maxDepth = 100
 
 /**
- * Why a model cannot be shown this input schema; undefined when it can. One bad schema would make the provider refuse
- * every request of the agent. Completes a sentence that begins with the schema.
+ * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets one. `null` for what is
+ * not set (Go, Java) and `[]` for no properties (PHP) are left out.
+ */
+export function readInputSchema(listed: Json | undefined): Json | undefined {
+  if (!isRecord(listed)) return listed
+  const { type, properties, required, ...schema } = listed as JsonObject
+  const isObject = type === undefined || [type].flat().some((name) => asText(name).toLowerCase() === 'object')
+  const isEmpty = properties === null || (Array.isArray(properties) && properties.length === 0)
+  return {
+    ...schema,
+    ...(type !== undefined && { type }),
+    ...(isObject && { type: 'object' }),
+    ...(properties !== undefined && { properties: isEmpty ? {} : properties }),
+    ...(required !== undefined && required !== null && { required }),
+  }
+}
+
+/**
+ * Why no model can get a tool with this input schema; undefined when it can. Completes a sentence that begins with the schema.
+ * `fitTools` brings the others into the form that a provider takes.
  */
 export function findSchemaFault(schema: unknown): string | undefined {
   if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'
@@ -22,43 +43,9 @@ export function findSchemaFault(schema: unknown): string | undefined {
   if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
     return 'has a list of required properties that is no list of names'
   }
-  return findRefFault(schema)
-}
-
-/** Looks no deeper than `levels`, for a server decides how deep its schemas are. */
-function isNestedDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1))
-}
-
-/** Every `$ref` has to lead to something inside. */
-function findRefFault(schema: Record<string, unknown>): string | undefined {
-  const queue: unknown[] = [schema]
-  for (const value of queue) {
-    if (typeof value !== 'object' || value === null) continue
-    for (const key of ['$ref', '$dynamicRef']) {
-      const ref = (value as Record<string, unknown>)[key]
-      if (typeof ref !== 'string') continue
-      if (!ref.startsWith('#')) return `refers to something outside itself ('${ref.slice(0, 100)}')`
-      if (!isRefResolvable(schema, ref)) return `refers to '${ref.slice(0, 100)}', which it does not have`
-    }
-    queue.push(...Object.values(value))
-  }
-  return undefined
-}
-
-/** A JSON pointer is followed; an anchor (`#name`) is believed. */
-function isRefResolvable(schema: Record<string, unknown>, ref: string): boolean {
-  if (ref === '#' || !ref.startsWith('#/')) return true
-  let value: unknown = schema
-  for (const part of ref.slice(2).split('/')) {
-    const key = decodePercent(part).replaceAll('~1', '/').replaceAll('~0', '~')
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
-    value = (value as Record<string, unknown>)[key]
-  }
-  return true
+  return findRefFault(schema as JsonObject)
 }
 
 function isSchema(value: unknown): boolean {
-  return typeof value === 'boolean' || isRecord(value)
+  return typeof value === 'boolean' || isRecord(value) || (Array.isArray(value) && value.length === 0)
 }

@@ -1,6 +1,8 @@
 import type { Json, JsonObject } from '../../../machines/agent/json.js'
 import { defineTool } from '../../core/tools/define-tool.js'
 import { readProperty } from '../../core/base/to-json.js'
+import { asList } from '../../core/models/as-json.js'
+import type { StandardJsonSchema, Validation } from '../../core/tools/standard-schema.js'
 import { Ask } from '../../core/tools/ask.js'
 import type { Tool } from '../../core/tools/tool.js'
 import { ResultWithData } from '../../core/tools/tool-content.js'
@@ -12,7 +14,7 @@ import type { CheckedMcpOptions } from './mcp-options.js'
 import { cutText, stripInvisible } from './plain-text.js'
 import { readAppData, readResult } from './read-result.js'
 import { findHeaderFault } from './header-fault.js'
-import { findSchemaFault } from './schema-fault.js'
+import { findSchemaFault, readInputSchema } from './schema-fault.js'
 
 /** Characters of a description; some providers refuse longer ones. */
 const maxDescription = 1_024
@@ -39,7 +41,7 @@ export function findToolFault(
   { hasHeaders, tasks }: Pick<McpToolParts, 'hasHeaders' | 'tasks'>,
 ): string | undefined {
   if (needsTask(listed) && tasks === 'none') return 'runs only as a task, and the server has none'
-  const schema = readProperty(listed, 'inputSchema')
+  const schema = readInputSchema(readProperty(listed, 'inputSchema') as Json | undefined)
   const fault = findSchemaFault(schema) ?? (hasHeaders ? findHeaderFault(schema) : undefined)
   return fault === undefined ? undefined : `has an input schema that ${fault}`
 }
@@ -66,7 +68,7 @@ export function toTool(
 ): Tool {
   const { needsApproval, trustAnnotations, defer, timeoutMs } = options
   const isTask = tasks === 'asked' && needsTask(listed)
-  const inputSchema = readProperty(listed, 'inputSchema') as JsonObject & { type: 'object' }
+  const inputSchema = readInputSchema(readProperty(listed, 'inputSchema') as Json) as JsonObject
   const hint = (key: string): boolean =>
     trustAnnotations && readProperty(readProperty(listed, 'annotations'), key) === true
   const readOnly = hint('readOnlyHint') && !hint('destructiveHint')
@@ -74,7 +76,14 @@ export function toTool(
   return defineTool({
     name,
     description: createDescription(listed, toolName, server),
-    input: inputSchema,
+    input: {
+      '~standard': {
+        version: 1,
+        vendor: 'statewright',
+        validate: (value: unknown) => checkRequired(value as JsonObject, inputSchema),
+        jsonSchema: { input: () => inputSchema },
+      },
+    } satisfies StandardJsonSchema<JsonObject, JsonObject>,
     readOnly,
     idempotent,
     keepsHandle: tasks === 'extension' || isTask,
@@ -115,6 +124,19 @@ export function toTool(
       return appData === null ? value : new ResultWithData(value, appData)
     },
   }) as Tool
+}
+
+/**
+ * The server checks the arguments by its own rules, and may take more than its schema says. Only fields that every server
+ * needs are asked for here: required ones without a default.
+ */
+function checkRequired(args: JsonObject, { required, properties }: JsonObject): Validation<JsonObject> {
+  const issues = asList(required)
+    .filter((name) => typeof name === 'string')
+    .filter((name) => !Object.hasOwn(args, name))
+    .filter((name) => readProperty(readProperty(properties, name), 'default') === undefined)
+    .map((name) => ({ path: [name], message: 'Missing.' }))
+  return issues.length > 0 ? { issues } : { value: args }
 }
 
 /** Whose words these are is said first: they are the server's, and may try to give the model orders. */

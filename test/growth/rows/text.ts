@@ -1,5 +1,7 @@
 import { toEvidence, scrubEvidence } from '../../../guards/lib/evidence.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
+import { fitSchema } from '../../../src/core/models/fit-tools.js'
+import { toParameters } from '../../../src/core/tools/input-schema.js'
 import { parseArguments } from '../../../src/core/tools/parse-arguments.js'
 import type { Tool } from '../../../src/core/tools/tool.js'
 import {
@@ -210,7 +212,30 @@ const strangerRows: readonly Row[] = strangers.map(([name, schema]) =>
   }),
 )
 
+/** A schema of so many alternatives, with keys and keywords that providers refuse. */
+const oddSchema = (ways: number) => ({
+  type: 'object' as const,
+  anyOf: Array.from({ length: ways }, (_, i) => ({
+    properties: {
+      kind: { const: `${i}` },
+      [`$${i}`]: { type: 'int' },
+      list: { type: 'array', items: [{ enum: [] }] },
+    },
+    required: ['kind', `$${i}`],
+  })),
+})
+
 export const textRows: readonly Row[] = [
+  ...(['openai', 'anthropic', 'gemini'] as const).map((family) =>
+    row({
+      name: `a tool with many alternatives, for ${family}`,
+      covers: [],
+      from: 50,
+      atMost: 400,
+      prepare: oddSchema,
+      run: (schema) => fitSchema(toParameters(schema), family),
+    }),
+  ),
   ...ofShield(
     'secretsShield',
     ['statewright secretsShield', ...secretKinds.map((kind) => `secret ${kind}`)],

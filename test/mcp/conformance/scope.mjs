@@ -71,7 +71,7 @@ const reasons = {
 }
 
 const clientReasons = {
-  'a model reads a schema without its dialect; by the dialect the arguments are checked': [
+  'a model reads a schema without its dialect; the server checks the arguments': [
     'json-schema-2020-12-preservation:json-schema-2020-12-client-$schema-preserved',
   ],
 }

@@ -1,6 +1,7 @@
 import type { OpenAI } from 'openai'
 import type { ModelResponse } from '../../../../machines/agent/model-response.js'
 import { describeError } from '../../base/describe-error.js'
+import { findSchemaFamily, fitTools } from '../fit-tools.js'
 import { toModelFailure } from '../to-model-failure.js'
 import { ModelError, type ModelRequest } from '../provider.js'
 import { exchangeOverNode, type ExchangeOptions } from './node-exchange.js'
@@ -17,9 +18,10 @@ import type { ApiWire } from './api-wire.js'
 export type Exchange = (request: ModelRequest, options: ExchangeOptions) => Promise<ModelResponse>
 
 /** How requests of one API are made with these options. Loaded when the first one is, together with the client. */
-export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange {
+export function createExchange(options: OpenAIOptions, wire: ApiWire, provider: string): Exchange {
   const { path, format, bodies } = wire
   const secrets = new SentSecrets(options)
+  const family = findSchemaFamily(provider, options.model)
   const { apiKey, dispatcher } = options
   /** A dispatcher is used whichever `fetch` the app has. */
   const findNode = dispatcher ? getNodeHttp : findNodeHttp
@@ -69,7 +71,8 @@ export function createExchange(options: OpenAIOptions, wire: ApiWire): Exchange 
     return { node, own: (plain ??= createPlainClient(noted, path)) }
   }
 
-  return async (request, callbacks) => {
+  return async (given, callbacks) => {
+    const request = fitTools(given, family, callbacks.onWarning)
     let client: Pick<OpenAI, 'apiKey'> | undefined
     try {
       const way = findPlainWay()

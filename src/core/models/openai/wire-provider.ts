@@ -15,7 +15,7 @@ export function createWireProvider(
   const provider = options.provider ?? getProviderName(getBaseURL(options))
   const exchange = loadOnce(async () => {
     const [{ createExchange }, wire] = await Promise.all([import('./exchange.js'), wireAt(provider)])
-    return createExchange(options, wire)
+    return createExchange(options, wire, provider)
   })
   const structuredOutput = findStructuredOutput(provider)
   const echo = echoAt(provider)

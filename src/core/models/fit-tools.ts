@@ -1,0 +1,446 @@
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import { decodePercent } from '../base/decode-percent.js'
+import { asList, asText, isObject } from './as-json.js'
+import { mapObject } from './normalize-schema.js'
+import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
+
+/**
+ * Providers whose APIs check the schemas of tools by different rules. One tool outside the rules makes the API refuse the
+ * whole request.
+ *
+ * - All of them want an object at the top, and OpenAI and Anthropic want nothing else there: "schema must have type 'object'
+ *   and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (langchain-ai/langchainjs#9804),
+ *   "input_schema does not support oneOf, allOf, or anyOf at the top level" (dearlordylord/huly-mcp#66).
+ * - Anthropic: "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (ComposioHQ/composio#3500).
+ * - Gemini takes a part of OpenAPI 3.0 (https://ai.google.dev/api/caching#Schema): one type for each schema, enums of texts
+ *   (microsoft/azure-devops-mcp#139), few formats (google-gemini/gemini-cli#5450), no references, nothing beside `anyOf`, and
+ *   names that begin with a letter or `_` (google-gemini/gemini-cli#2966).
+ *
+ * What a family refuses is written into the description instead, so that the model still reads it. The tool checks
+ * arguments against its own schema.
+ */
+export type SchemaFamily = 'openai' | 'anthropic' | 'gemini'
+
+/** Judged by the name of the model, wherever it runs, then by the provider. */
+export function findSchemaFamily(provider: string, model: string): SchemaFamily {
+  const name = `${model} ${provider}`
+  return /claude|anthropic/i.test(name) ? 'anthropic' : /gemini|google/i.test(name) ? 'gemini' : 'openai'
+}
+
+interface FittedTools {
+  readonly tools: readonly ToolSpec[]
+  /** A sentence for each tool that is left out. */
+  readonly warnings: readonly string[]
+}
+
+const fittedTools: Record<SchemaFamily, WeakMap<readonly ToolSpec[], FittedTools>> = {
+  openai: new WeakMap(),
+  anthropic: new WeakMap(),
+  gemini: new WeakMap(),
+}
+
+/** The same spec for the same spec: providers cache tools by identity. A string says why a tool is left out. */
+const fittedSpecs: Record<SchemaFamily, WeakMap<ToolSpec, ToolSpec | string>> = {
+  openai: new WeakMap(),
+  anthropic: new WeakMap(),
+  gemini: new WeakMap(),
+}
+
+/** The request with tools that the family takes. Warns, `tool_left_out`, of a tool that cannot be made to fit. */
+export function fitTools(
+  request: ModelRequest,
+  family: SchemaFamily,
+  onWarning: ModelRequestOptions['onWarning'],
+): ModelRequest {
+  const { tools: given } = request
+  if (given.length === 0) return request
+  let fitted = fittedTools[family].get(given)
+  if (fitted === undefined) fittedTools[family].set(given, (fitted = fitAll(given, family)))
+  const { tools, warnings } = fitted
+  for (const warning of warnings) onWarning?.('tool_left_out', warning)
+  return tools === given ? request : { ...request, tools }
+}
+
+function fitAll(given: readonly ToolSpec[], family: SchemaFamily): FittedTools {
+  const tools: ToolSpec[] = []
+  const warnings: string[] = []
+  for (const spec of given) {
+    let fitted = fittedSpecs[family].get(spec)
+    if (fitted === undefined) fittedSpecs[family].set(spec, (fitted = fitSpec(spec, family)))
+    if (typeof fitted === 'string') warnings.push(`The tool '${spec.name}' is left out: ${fitted}.`)
+    else tools.push(fitted)
+  }
+  const isSame = tools.length === given.length && tools.every((tool, index) => tool === given[index])
+  return { tools: isSame ? given : tools, warnings }
+}
+
+function fitSpec(spec: ToolSpec, family: SchemaFamily): ToolSpec | string {
+  if (family === 'gemini' && !/^[a-z_]/i.test(spec.name))
+    return 'Gemini takes only names that begin with a letter or an underscore. Rename it'
+  try {
+    const parameters = fitSchema(spec.parameters, family)
+    return parameters === spec.parameters ? spec : { ...spec, parameters }
+  } catch (error) {
+    if (error instanceof UnfitSchemaError) return error.message
+    throw error
+  }
+}
+
+class UnfitSchemaError extends Error {}
+
+/** Schemas that one schema may have once its references are written out. */
+const maxParts = 5_000
+
+/** Counts the parts that are written out, because each reference may double them. */
+class PartCounter {
+  #left = maxParts
+
+  count(): void {
+    this.#left -= 1
+    if (this.#left < 0)
+      throw new UnfitSchemaError(
+        `its input schema has more than ${maxParts} parts once its references are written out`,
+      )
+  }
+}
+
+/**
+ * The schema as the family takes it. The same object where it fits already.
+ * @throws an Error that completes a sentence about the tool
+ */
+export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject {
+  const parts = new PartCounter()
+  const open = openTop(schema, parts)
+  if (family === 'gemini') {
+    const { description, properties = {}, required } = toGemini(open, { root: schema, refs: [], parts })
+    return { type: 'object', ...(description && { description }), properties, ...(required && { required }) }
+  }
+  const fitted = family === 'anthropic' ? describeOddKeys(open) : open
+  const fault = fitted === schema ? undefined : findRefFault(fitted)
+  if (fault !== undefined)
+    throw new UnfitSchemaError(`its input schema ${fault} in the form that providers take`)
+  return fitted
+}
+
+/** Characters of a keyword in a description. Of an object that is longer, its keys are there. */
+const maxNote = 2_000
+
+/** The schema with keywords that cannot be sent in its description. */
+function addNote(schema: JsonObject, notes: readonly (readonly [string, Json | undefined])[]): JsonObject {
+  const words = notes.flatMap(([key, value]) => {
+    if (value === undefined) return []
+    const short = [value, ...(isObject(value) ? [Object.keys(value)] : [])]
+      .map((shown) => JSON.stringify(shown))
+      .find((text) => text.length <= maxNote)
+    return short === undefined ? [] : [`${key}: ${short}`]
+  })
+  if (words.length === 0) return schema
+  const note = `(${words.join(', ')})`
+  const { description } = schema
+  return { ...schema, description: typeof description === 'string' ? `${description} ${note}` : note }
+}
+
+/** Keywords that no provider takes at the top level. */
+const topKeywords = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', 'const', '$ref']
+
+/** The properties that any part of the schema has, as one object. */
+function openTop(schema: JsonObject, parts: PartCounter): JsonObject {
+  const odd = topKeywords.filter((key) => key in schema)
+  if (odd.length === 0) return schema
+  const { properties, required } = gather(schema, { root: schema, refs: [], parts })
+  const rest = Object.fromEntries(
+    Object.entries(schema).filter(([key]) => key !== 'required' && !odd.includes(key)),
+  ) as JsonObject
+  const notes = odd.filter((key) => key !== '$ref').map((key) => [key, schema[key]] as const)
+  return addNote({ ...rest, properties, ...(required.size > 0 && { required: [...required] }) }, notes)
+}
+
+/** Where the parts of a schema are read. */
+interface Scope {
+  readonly root: JsonObject
+  /** The references that lead here. */
+  readonly refs: readonly string[]
+  readonly parts: PartCounter
+}
+
+interface Members {
+  properties: JsonObject
+  required: ReadonlySet<string>
+}
+
+const readMembers = ({ properties, required }: JsonObject): Members => ({
+  properties: isObject(properties) ? properties : {},
+  required: new Set(asList(required).filter((name) => typeof name === 'string')),
+})
+
+/** What an object of this schema may have, and what it must have. */
+function gather(schema: Json, scope: Scope): Members {
+  scope.parts.count()
+  if (!isObject(schema)) return readMembers({})
+  const all = [readMembers(schema), ...asList(schema.allOf).map((part) => gather(part, scope))]
+  const { $ref } = schema
+  if (typeof $ref === 'string' && !scope.refs.includes($ref))
+    all.push(gather(findRef(scope.root, $ref) ?? {}, { ...scope, refs: [...scope.refs, $ref] }))
+  for (const key of ['anyOf', 'oneOf']) {
+    const ways = asList(schema[key]).map((part) => gather(part, scope))
+    const [first, ...others] = ways
+    if (first === undefined) continue
+    all.push({
+      properties: mergeProperties(ways, 'anyOf'),
+      required: new Set(
+        [...first.required].filter((name) => others.every(({ required }) => required.has(name))),
+      ),
+    })
+  }
+  return mergeMembers(all)
+}
+
+function mergeMembers(members: readonly Members[]): Members {
+  return {
+    properties: mergeProperties(members, 'allOf'),
+    required: new Set(members.flatMap(({ required }) => [...required])),
+  }
+}
+
+function mergeProperties(members: readonly Members[], joint: 'anyOf' | 'allOf'): JsonObject {
+  const found = new Map<string, Set<Json>>()
+  for (const { properties } of members)
+    for (const [name, schema] of Object.entries(properties))
+      found.set(name, (found.get(name) ?? new Set()).add(schema))
+  return Object.fromEntries(
+    [...found].map(([name, schemas]): [string, Json] => {
+      const distinct = schemas.size === 1 ? [...schemas] : dropRepeated([...schemas])
+      return [name, distinct.length === 1 ? (distinct[0] as Json) : { [joint]: distinct }]
+    }),
+  )
+}
+
+function dropRepeated<Part extends Json>(parts: readonly Part[]): Part[] {
+  return [...new Map(parts.map((part) => [JSON.stringify(part), part])).values()]
+}
+
+/** Why a `$ref` leads to nothing inside the schema; undefined when each leads to something. An anchor (`#name`) is believed. */
+export function findRefFault(schema: JsonObject): string | undefined {
+  const queue: unknown[] = [schema]
+  for (const value of queue) {
+    if (typeof value !== 'object' || value === null) continue
+    for (const key of ['$ref', '$dynamicRef']) {
+      const ref = (value as JsonObject)[key]
+      if (typeof ref !== 'string') continue
+      if (!ref.startsWith('#')) return `refers to something outside itself ('${ref.slice(0, 100)}')`
+      if (ref.startsWith('#/') && findRef(schema, ref) === undefined)
+        return `refers to '${ref.slice(0, 100)}', which it does not have`
+    }
+    queue.push(...(Object.values(value) as unknown[]))
+  }
+  return undefined
+}
+
+/** What a JSON pointer inside the schema leads to. */
+function findRef(root: JsonObject, ref: string): Json | undefined {
+  if (ref === '#') return root
+  if (!ref.startsWith('#/')) return undefined
+  let value: Json | undefined = root
+  for (const part of ref.slice(2).split('/')) {
+    const key = decodePercent(part).replaceAll('~1', '/').replaceAll('~0', '~')
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+    value = (value as JsonObject)[key]
+  }
+  return value
+}
+
+const isAnthropicKey = (key: string): boolean => /^[a-zA-Z0-9_.-]{1,64}$/.test(key)
+
+/** Keywords that hold schemas by name. Those whose names are not properties come first. */
+const mapKeywords = new Set(['$defs', 'definitions', 'patternProperties', 'dependentSchemas', 'properties'])
+
+/** Keywords that hold a value and no schema. */
+const valueKeywords = new Set([
+  'const',
+  'enum',
+  'default',
+  'examples',
+  'required',
+  'dependentRequired',
+  'type',
+])
+
+/** Properties whose names Anthropic refuses go into the description of their object. The same object where there are none. */
+function describeOddKeys(schema: JsonObject): JsonObject {
+  const changed = new Set<string>()
+  const inner = mapObject(schema, (value, key) => {
+    const next = mapKeywords.has(key) && isObject(value) ? mapObject(value, fitValue) : fitKeyword(key, value)
+    if (!isEqualEntry(value, next)) changed.add(key)
+    return next
+  })
+  const fitted = changed.size === 0 ? schema : widen(inner, changed)
+  const { properties } = fitted
+  if (!isObject(properties) || Object.keys(properties).every(isAnthropicKey)) return fitted
+  const { required: _required, additionalProperties, ...rest } = fitted
+  const entries = Object.entries(properties)
+  const required = [...readMembers(fitted).required]
+  const needed = required.filter((name) => !isAnthropicKey(name))
+  const others = required.filter(isAnthropicKey)
+  return addNote(
+    {
+      ...rest,
+      properties: Object.fromEntries(entries.filter(([key]) => isAnthropicKey(key))),
+      ...(others.length > 0 && { required: others }),
+      ...(additionalProperties === true && { additionalProperties }),
+    },
+    [
+      ['further properties', Object.fromEntries(entries.filter(([key]) => !isAnthropicKey(key)))],
+      ['required among these', needed.length > 0 ? needed : undefined],
+    ],
+  )
+}
+
+/** A part that has become wider makes these keywords narrower: they are left out, and `oneOf` becomes `anyOf`. */
+function widen(schema: JsonObject, changed: ReadonlySet<string>): JsonObject {
+  const dropped = new Set(['not', 'if', 'oneOf'].filter((key) => changed.has(key)))
+  // Without `if`, they mean nothing.
+  const rest = Object.fromEntries(Object.entries(schema).filter(([key]) => !dropped.has(key))) as JsonObject
+  return dropped.has('oneOf') ? { anyOf: schema.oneOf as Json, ...rest } : rest
+}
+
+const fitValue = (value: Json): Json => (isObject(value) ? describeOddKeys(value) : value)
+
+function fitKeyword(key: string, value: Json): Json {
+  if (valueKeywords.has(key)) return value
+  return Array.isArray(value) ? value.map(fitValue) : fitValue(value)
+}
+
+/** Whether a keyword is as it was: its parts are the same objects. */
+function isEqualEntry(before: Json, after: Json): boolean {
+  if (before === after) return true
+  if (typeof before !== 'object' || before === null || typeof after !== 'object' || after === null)
+    return false
+  const [old, next] = [Object.values(before), Object.values(after)]
+  return old.length === next.length && old.every((value, index) => value === next[index])
+}
+
+const geminiKeywords: Readonly<Record<string, readonly string[]>> = {
+  string: ['minLength', 'maxLength', 'pattern'],
+  number: ['minimum', 'maximum'],
+  integer: ['minimum', 'maximum'],
+  array: ['minItems', 'maxItems'],
+  object: ['minProperties', 'maxProperties'],
+}
+
+const geminiFormats: Readonly<Record<string, readonly string[]>> = {
+  string: ['date-time', 'enum'],
+  number: ['float', 'double'],
+  integer: ['int32', 'int64'],
+}
+
+/** Keywords that Gemini does not take, and that restrict a value. */
+const describedKeywords = (
+  'exclusiveMinimum exclusiveMaximum multipleOf uniqueItems not if then else patternProperties propertyNames contains minContains ' +
+  'maxContains dependentRequired dependentSchemas prefixItems additionalProperties'
+).split(' ')
+
+/** Any JSON, as far as one type for each schema can say it. */
+const geminiTypes = ['string', 'number', 'boolean', 'object', 'array']
+
+/** Gemini's part of OpenAPI. References are written out; one that leads back to itself ends as an object. */
+function toGemini(given: Json | undefined, scope: Scope): JsonObject {
+  scope.parts.count()
+  const { $ref, allOf, ...schema } = isObject(given) ? given : {}
+  if (typeof $ref === 'string') {
+    const target = findRef(scope.root, $ref)
+    if (!isObject(target) || scope.refs.includes($ref))
+      return addNote({ type: 'object', ...pickText(schema) }, [['$ref', $ref]])
+    const parts = [{ ...schema, ...(allOf && { allOf }) }]
+    return toGemini(mergeAll(target, parts), { ...scope, refs: [...scope.refs, $ref] })
+  }
+  if (Array.isArray(allOf) && allOf.length > 0) {
+    const refs = allOf
+      .map((part) => asText(isObject(part) && part.$ref))
+      .filter((ref) => !scope.refs.includes(ref))
+    const open = allOf.map((part) => {
+      if (!isObject(part) || !refs.includes(asText(part.$ref))) return part
+      const { $ref: ref, ...others } = part
+      return mergeAll(findRef(scope.root, asText(ref)) ?? {}, [others])
+    })
+    return toGemini(mergeAll(schema, open), { ...scope, refs: [...scope.refs, ...refs] })
+  }
+  const key = ['anyOf', 'oneOf'].find((name) => asList(schema[name]).length > 0)
+  if (key !== undefined) {
+    const { [key]: ways, ...rest } = schema
+    return toAnyOf(asList(ways).map((way) => toGemini(mergeAll(rest, [way]), scope)))
+  }
+  const types = listTypes(schema)
+  return toAnyOf(types.map((type) => toTyped(schema, type, scope)))
+}
+
+function toAnyOf(ways: readonly JsonObject[]): JsonObject {
+  const distinct = dropRepeated(
+    ways.flatMap((way) => (Array.isArray(way.anyOf) ? way.anyOf.filter(isObject) : [way])),
+  )
+  return distinct.length === 1 ? (distinct[0] as JsonObject) : { anyOf: distinct }
+}
+
+/** The types that a schema accepts: by its own words, or by its values and keywords. */
+function listTypes(schema: JsonObject): readonly string[] {
+  const { type, enum: values, const: only } = schema
+  if (type !== undefined) return (Array.isArray(type) ? type : [type]).map(asText)
+  const known = only !== undefined ? [only] : asList(values)
+  if (known.length > 0) return [...new Set(known.map(typeOf))]
+  if ('properties' in schema) return ['object']
+  if ('items' in schema || 'prefixItems' in schema) return ['array']
+  return geminiTypes
+}
+
+function typeOf(value: Json): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+function toTyped(schema: JsonObject, type: string, scope: Scope): JsonObject {
+  if (type === 'null') return { type }
+  const result: JsonObject = { type, ...pickText(schema) }
+  for (const key of geminiKeywords[type] ?? []) if (schema[key] !== undefined) result[key] = schema[key]
+  const notes: [string, Json | undefined][] = describedKeywords
+    .filter((key) => schema[key] !== undefined && typeof schema[key] !== 'boolean')
+    .map((key) => [key, schema[key]])
+  const { format } = schema
+  if (geminiFormats[type]?.includes(asText(format))) result['format'] = asText(format)
+  else notes.push(['format', format])
+  const values = schema.const !== undefined ? [schema.const] : asList(schema.enum)
+  const fitting = values.filter((value) => value !== null)
+  const isPlain = type === 'string' && fitting.every((value) => typeof value === 'string' && value !== '')
+  if (isPlain && fitting.length > 0) result['enum'] = fitting
+  else if (values.length > 0) notes.push(['one of', [...values]])
+  if (type === 'array') result['items'] = toItems(schema, scope)
+  if (type === 'object' && isObject(schema.properties) && Object.keys(schema.properties).length > 0) {
+    const properties = mapObject(schema.properties, (value) => toGemini(value, scope))
+    const required = asList(schema.required).filter((name) => Object.hasOwn(properties, asText(name)))
+    Object.assign(result, { properties }, required.length > 0 && { required })
+  }
+  return addNote(result, notes)
+}
+
+/** Elements of any type are shown as texts, because Gemini wants a type for them. */
+function toItems({ items, prefixItems }: JsonObject, scope: Scope): JsonObject {
+  const ways = [...asList(prefixItems), ...(isObject(items) && Object.keys(items).length > 0 ? [items] : [])]
+  return ways.length === 0 ? { type: 'string' } : toAnyOf(ways.map((way) => toGemini(way, scope)))
+}
+
+function pickText({ title, description, default: value }: JsonObject): JsonObject {
+  return {
+    ...(typeof title === 'string' && { title }),
+    ...(typeof description === 'string' && { description }),
+    ...(value !== undefined && value !== null && { default: value }),
+  }
+}
+
+/** One schema for several that all apply. A keyword that two of them have is taken from the last one. */
+function mergeAll(first: Json, parts: readonly Json[]): JsonObject {
+  const schemas = [first, ...parts].filter(isObject)
+  const { properties, required } = mergeMembers(schemas.map(readMembers))
+  return {
+    ...(Object.assign({}, ...schemas) as JsonObject),
+    ...(Object.keys(properties).length > 0 && { properties }),
+    ...(required.size > 0 && { required: [...required] }),
+  }
+}

@@ -1,0 +1,210 @@
+import type { Json, JsonObject } from '../../../machines/agent/json.js'
+import { isObject } from './as-json.js'
+
+/**
+ * The schema in the form of draft 2020-12, with every keyword in a shape that the draft allows. OpenAI and Anthropic check
+ * tools against this draft, and refuse all tools of a request for one keyword in another shape:
+ *
+ * - `True is not of type 'number'` (Dokploy/mcp#74): the booleans of draft 4 become the limits themselves.
+ * - `'int' is not valid under any of the given schemas` (Kuadrant/mcp-gateway#662): names of other languages become JSON types.
+ * - `array schema missing items` (typesense/typesense#3059): an array of anything gets `items: {}`.
+ * - `'…' is not a 'regex'`: a pattern that the providers' regular expressions do not know is left out.
+ * - `null` for what is not set, as serializers of Go, Java and C# write it, and `[]` for `{}`, as PHP does: left out.
+ * - `nullable` of OpenAPI 3.0 becomes the type `null`.
+ *
+ * The result accepts every object that the schema accepts. A schema that is valid already stays equal.
+ */
+export function normalizeSchema({ nullable: _nullable, ...schema }: JsonObject): JsonObject {
+  const draft = typeof schema.$schema === 'string' ? schema.$schema : ''
+  const { type } = schema
+  return { ...normalize(schema, /draft-0[3-7]/.test(draft)), ...(type === 'object' && { type }) }
+}
+
+/** Characters of `\p{…}`, named groups and the like, which Python's expressions do not have. */
+const foreignPattern = /\\[pPckuU]|\(\?<[^=!]/
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'string',
+  str: 'string',
+  number: 'number',
+  float: 'number',
+  double: 'number',
+  decimal: 'number',
+  integer: 'integer',
+  int: 'integer',
+  long: 'integer',
+  boolean: 'boolean',
+  bool: 'boolean',
+  array: 'array',
+  list: 'array',
+  object: 'object',
+  dict: 'object',
+  map: 'object',
+  null: 'null',
+}
+
+type Reader = (value: Json, isOld: boolean) => Json | undefined
+
+const isNumber: Reader = (value) => (Number.isFinite(value) ? value : undefined)
+const isCount: Reader = (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? value : undefined)
+const isText: Reader = (value) => (typeof value === 'string' ? value : undefined)
+const isFlag: Reader = (value) => (typeof value === 'boolean' ? value : undefined)
+const isList: Reader = (value) => (Array.isArray(value) ? value : undefined)
+const isFilled: Reader = (value) => (Array.isArray(value) && value.length > 0 ? value : undefined)
+
+const readSchema: Reader = (value, isOld) => {
+  if (typeof value === 'boolean') return value
+  if (Array.isArray(value) && value.length === 0) return {}
+  return isObject(value) ? normalize(value, isOld) : undefined
+}
+
+const readSchemas: Reader = (value, isOld) =>
+  isFilled(value, isOld) && (value as Json[]).map((inner) => readSchema(inner, isOld) ?? {})
+
+/** Schemas by name. Boolean schemas are written out, because not every provider takes them here. */
+const readMap: Reader = (value, isOld) =>
+  isObject(value)
+    ? mapObject(value, (inner) => {
+        const schema = readSchema(inner, isOld) ?? {}
+        return schema === true ? {} : schema === false ? { not: {} } : schema
+      })
+    : Array.isArray(value) && value.length === 0
+      ? {}
+      : undefined
+
+const readNames: Reader = (value) =>
+  Array.isArray(value) && value.every((name) => typeof name === 'string') ? [...new Set(value)] : undefined
+
+/** The shape of each keyword; a keyword in another shape is left out. Other keywords are not read. */
+const readers: Readonly<Record<string, Reader>> = Object.assign(
+  Object.create(null) as Record<string, Reader>,
+  toReaders(isNumber, 'minimum maximum exclusiveMinimum exclusiveMaximum'),
+  toReaders(
+    isCount,
+    'minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains',
+  ),
+  toReaders(isText, 'title description $comment $id $anchor $ref $dynamicRef $dynamicAnchor format'),
+  toReaders(isFlag, 'uniqueItems readOnly writeOnly deprecated'),
+  toReaders(isList, 'examples'),
+  toReaders(
+    readSchema,
+    'items additionalProperties unevaluatedProperties unevaluatedItems contains not if then else',
+  ),
+  toReaders(readSchema, 'propertyNames contentSchema'),
+  toReaders(readSchemas, 'anyOf oneOf allOf prefixItems'),
+  toReaders(readMap, 'properties patternProperties dependentSchemas $defs definitions'),
+  toReaders(readNames, 'required'),
+  toReaders(isFilled, 'enum'),
+  {
+    multipleOf: (value) => (Number.isFinite(value) && Number(value) > 0 ? value : undefined),
+    pattern: (value) => (typeof value === 'string' && isPattern(value) ? value : undefined),
+    dependentRequired: (value) =>
+      isObject(value) && Object.values(value).every((names) => readNames(names, false)) ? value : undefined,
+    type: readType,
+  } satisfies Record<string, Reader>,
+)
+
+function toReaders(reader: Reader, names: string): Record<string, Reader> {
+  return Object.fromEntries(names.split(' ').map((name) => [name, reader]))
+}
+
+/** `isOld`: up to draft 7, nothing beside a reference counts. */
+function normalize(given: JsonObject, isOld: boolean): JsonObject {
+  const schema = isOld && typeof given.$ref === 'string' ? pickAnnotations(given) : toNewKeywords(given)
+  const result: JsonObject = {}
+  for (const [key, value] of Object.entries(schema)) {
+    const read = readers[key]
+    const fitting = read ? read(value, isOld) : value
+    if (fitting !== undefined) setOwn(result, key, fitting)
+  }
+  if (acceptsType(result, 'array') && !('items' in result) && !('prefixItems' in result)) result['items'] = {}
+  return given.nullable === true ? allowNull(result) : result
+}
+
+/** Keywords of earlier drafts by their present names. */
+function toNewKeywords(given: JsonObject): JsonObject {
+  const { nullable: _nullable, $recursiveRef, items, additionalItems, dependencies, ...schema } = given
+  if (items !== undefined) {
+    const isTuple = Array.isArray(items) && items.length > 0
+    if (isTuple) schema.prefixItems ??= items
+    const rest = isTuple ? additionalItems : items
+    if (rest !== undefined) schema.items = rest
+  }
+  if (typeof $recursiveRef === 'string') schema.$ref ??= $recursiveRef
+  for (const [limit, exclusive] of [
+    ['minimum', 'exclusiveMinimum'],
+    ['maximum', 'exclusiveMaximum'],
+  ] as const) {
+    if (schema[exclusive] !== true) continue
+    const bound = schema[limit]
+    delete schema[exclusive]
+    if (typeof bound !== 'number') continue
+    schema[exclusive] = bound
+    delete schema[limit]
+  }
+  if (isObject(dependencies)) {
+    const [lists, schemas] = [{}, {}] as [JsonObject, JsonObject]
+    for (const [name, needs] of Object.entries(dependencies))
+      setOwn(Array.isArray(needs) ? lists : schemas, name, needs)
+    if (Object.keys(lists).length > 0) schema.dependentRequired ??= lists
+    if (Object.keys(schemas).length > 0) schema.dependentSchemas ??= schemas
+  }
+  return schema
+}
+
+function pickAnnotations({ $ref, title, description, $defs, definitions }: JsonObject): JsonObject {
+  const kept = { $ref, title, description, $defs, definitions }
+  return Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) as JsonObject
+}
+
+/** A name that no JSON type has means any type. */
+function readType(value: Json): Json | undefined {
+  const names = (Array.isArray(value) ? value : [value]).map((name) =>
+    name === null ? (Array.isArray(value) ? 'null' : undefined) : getTypeName(name),
+  )
+  if (names.length === 0 || names.includes(undefined)) return undefined
+  const unique = [...new Set(names as string[])]
+  return unique.length === 1 && !(Array.isArray(value) && value.length === 1) ? unique[0] : unique
+}
+
+function getTypeName(name: Json): string | undefined {
+  if (typeof name !== 'string') return undefined
+  const known = name.toLowerCase()
+  return Object.hasOwn(typeNames, known) ? typeNames[known] : undefined
+}
+
+/** The value or null. */
+function allowNull(schema: JsonObject): JsonObject {
+  const { type, enum: values } = schema
+  const isOther = ['$ref', 'const', 'anyOf', 'oneOf', 'allOf', 'not', 'if'].some((key) => key in schema)
+  if (isOther) return { anyOf: [schema, { type: 'null' }] }
+  return {
+    ...schema,
+    ...(type !== undefined && { type: [...new Set([...(Array.isArray(type) ? type : [type]), 'null'])] }),
+    ...(Array.isArray(values) && !values.includes(null) && { enum: [...values, null] }),
+  }
+}
+
+function isPattern(pattern: string): boolean {
+  if (foreignPattern.test(pattern)) return false
+  try {
+    return new RegExp(pattern, 'u') instanceof RegExp
+  } catch {
+    return false
+  }
+}
+
+export function acceptsType({ type }: JsonObject, name: string): boolean {
+  return Array.isArray(type) ? type.includes(name) : type === name
+}
+
+/** Also for a key named `__proto__`. */
+function setOwn(target: JsonObject, key: string, value: Json): void {
+  Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true })
+}
+
+export function mapObject(source: JsonObject, change: (value: Json, key: string) => Json): JsonObject {
+  const result: JsonObject = {}
+  for (const [key, value] of Object.entries(source)) setOwn(result, key, change(value, key))
+  return result
+}
