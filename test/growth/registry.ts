@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rules } from '../../guards/roster.js'
 import { type ModelProvider, createAgent, memoryStore } from '../../src/index.js'
+import { createBudget, createLimiter } from '../../src/fleet/index.js'
 import { Run } from '../../src/core/run/run.js'
 import { piiKinds } from '../../src/core/shields/pii.js'
 import { secretKinds } from '../../src/core/shields/secrets.js'
@@ -51,6 +52,10 @@ export async function subjects(): Promise<string[]> {
     ...named('personal data', piiKinds),
     ...named('store', functionsOf(store)),
     ...named('inbox', functionsOf(store.inbox)),
+    ...named('timers', functionsOf(store.timers)),
+    ...named('budgets', functionsOf((await store.openBudgets?.()) ?? {})),
+    ...named('budget', functionsOf(createBudget({ id: 'b', tokens: 1, store }))),
+    ...named('limiter', functionsOf(createLimiter({ id: 'l', concurrency: 1 }))),
     ...named('agent', functionsOf(createAgent({ model, store }))),
     ...named('run', methodsOf(Run)),
     ...named('studio', Object.keys(studioRoutes)),

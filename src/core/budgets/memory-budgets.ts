@@ -1,3 +1,4 @@
+import { OrderedList } from '../base/ordered-list.js'
 import type { BudgetStore } from './budget-store.js'
 import {
   type BudgetRecord,
@@ -15,20 +16,24 @@ interface Due {
   reservation: string
 }
 
+const compareDue = (a: Due, b: Due): number =>
+  a.at - b.at || (a.reservation < b.reservation ? -1 : a.reservation > b.reservation ? 1 : 0)
+
 /** Budgets that live as long as the process does. */
 export function createMemoryBudgets(now: () => number): BudgetStore {
   const rows = new Map<string, BudgetRecord>()
   const reservations = new Map<string, KeptReservation & { budget: string }>()
   /** By the budget: in the order of time. A reservation that was renewed is put back when its entry is due. */
-  const dueByBudget = new Map<string, DueList>()
+  const dueByBudget = new Map<string, OrderedList<Due>>()
 
   /** The reservations of a budget that have run out. Those for which no run can be waiting are forgotten. */
   const takeExpired = (budget: string, time: number): KeptReservation[] => {
     const expired: KeptReservation[] = []
     const due = dueByBudget.get(budget)
     const later: Due[] = []
-    for (let next = due?.take(time); next !== undefined; next = due?.take(time)) {
+    for (let next = due?.first; next !== undefined && next.at <= time; next = due?.first) {
       const { reservation } = next
+      due?.delete(next)
       const kept = reservations.get(reservation)
       if (kept === undefined) continue
       const isLive = kept.lost === null && kept.expiresAt > time
@@ -51,7 +56,7 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
       rows.set(budget, row)
       for (const one of changed) reservations.set(one.reservation, { ...one, budget })
       if (!answer.granted) return answer
-      const due = dueByBudget.get(budget) ?? new DueList()
+      const due = dueByBudget.get(budget) ?? new OrderedList<Due>(compareDue)
       dueByBudget.set(budget, due)
       due.add({ at: time + asked.ttlMs, reservation: asked.reservation })
       return answer
@@ -86,34 +91,5 @@ export function createMemoryBudgets(now: () => number): BudgetStore {
       if (row) rows.set(budget, { ...row, terms })
       return row !== undefined
     },
-  }
-}
-
-/** What is due, in the order of time. Most entries are added at the end. */
-class DueList {
-  #entries: Due[] = []
-  /** The entries before it were taken. */
-  #first = 0
-
-  add(entry: Due): void {
-    let [low, high] = [this.#first, this.#entries.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((this.#entries[middle] as Due).at <= entry.at) low = middle + 1
-      else high = middle
-    }
-    this.#entries.splice(low, 0, entry)
-  }
-
-  /** The next entry whose time has come. */
-  take(time: number): Due | undefined {
-    const entry = this.#entries[this.#first]
-    if (entry === undefined || entry.at > time) return undefined
-    this.#first += 1
-    if (this.#first * 2 > this.#entries.length) {
-      this.#entries = this.#entries.slice(this.#first)
-      this.#first = 0
-    }
-    return entry
   }
 }

@@ -1,5 +1,5 @@
 import type { LogRecord } from '../../core/sessions/store/store.js'
-import type { StoredTimer, TimerTable } from '../../core/sessions/store/timers.js'
+import { compareTimes, type StoredTimer, type TimerTable } from '../../core/sessions/store/timers.js'
 
 type Value = string | number | null
 
@@ -103,11 +103,16 @@ export function openTables({ sql }: ObjectStorage) {
 
     timers: {
       get: (id) => run<StoredTimer>('SELECT id, at, data FROM statewright_timers WHERE id = ?', id)[0],
-      values: () => run('SELECT id, at, data FROM statewright_timers'),
-      set(_id, { id, at, data }) {
+      // An object has the timers of one session and its sub-agents.
+      byTime: () => run<StoredTimer>('SELECT id, at, data FROM statewright_timers').sort(compareTimes),
+      byId: (id) =>
+        run<StoredTimer>('SELECT id, at, data FROM statewright_timers')
+          .filter((timer) => timer.id >= id)
+          .sort((a, b) => (a.id < b.id ? -1 : 1)),
+      set({ id, at, data }) {
         run('INSERT OR REPLACE INTO statewright_timers (id, at, data) VALUES (?, ?, ?)', id, at, data)
       },
-      delete(id) {
+      delete({ id }) {
         run('DELETE FROM statewright_timers WHERE id = ?', id)
       },
     } satisfies TimerTable,

@@ -1,5 +1,6 @@
 import type { Row } from '../measure.js'
 import { evaluationRows } from './evaluations.js'
+import { fleetRows } from './fleet.js'
 import { guardRows } from './guards.js'
 import { messageRows } from './messages.js'
 import { recordRows } from './records.js'
@@ -13,4 +14,5 @@ export const rows: readonly Row[] = [
   ...recordRows,
   ...runRows,
   ...evaluationRows,
+  ...fleetRows,
 ]

@@ -7,7 +7,7 @@ import type { InboxMessage } from './inbox.js'
 import { checkListOptions, compareListed, isListed } from './list-options.js'
 import { checkSessionId } from './session-id.js'
 import { resolveRange } from './read-range.js'
-import { createTableTimers } from './timers.js'
+import { createTableTimers, createTimerTable } from './timers.js'
 import {
   sessionBusyError,
   checkFollows,
@@ -161,7 +161,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): SyncSessionStore 
 
     openBudgets: async () => (budgets ??= (await loadBudgets()).createMemoryBudgets(now)),
 
-    timers: createTableTimers(now),
+    timers: createTableTimers(now, createTimerTable()),
 
     inbox: {
       put(sessionId, text) {

@@ -1,3 +1,5 @@
+import { OrderedList } from '../../base/ordered-list.js'
+
 type MaybePromise<Value> = Value | Promise<Value>
 
 /** Something to do at a time: the next firing of a schedule, a firing that has not ended, a sleeping session to wake. */
@@ -84,44 +86,83 @@ export async function removeTimer(timers: SessionTimers, id: string): Promise<bo
   }
 }
 
-/** Where timers are kept that are so few that all of them are looked through. A Map is one. */
+/** Where timers are kept: by their ids, and in two orders. */
 export interface TimerTable {
   get(id: string): StoredTimer | undefined
-  /** In any order. */
-  values(): Iterable<StoredTimer>
-  set(id: string, timer: StoredTimer): unknown
-  delete(id: string): unknown
+  /** In the order of time, not before this one. */
+  byTime(from: StoredTimer): Iterable<StoredTimer>
+  /** In the order of ids, from this one. */
+  byId(from: string): Iterable<StoredTimer>
+  set(timer: StoredTimer): void
+  delete(timer: StoredTimer): void
 }
 
 /** The timers of a table, by the clock of their store. Each method is one step: a store that has transactions makes it one of them. */
-export function createTableTimers(now: () => number, table: TimerTable = new Map()): SyncSessionTimers {
-  const compare = (a: StoredTimer, b: StoredTimer): number => a.at - b.at || compareIds(a.id, b.id)
+export function createTableTimers(now: () => number, table: TimerTable): SyncSessionTimers {
+  const put = (timer: StoredTimer): void => {
+    const before = table.get(timer.id)
+    if (before) table.delete(before)
+    table.set(timer)
+  }
   return {
     get: (id) => table.get(id) ?? null,
     set(given) {
-      for (const { id, at, data } of given) table.set(id, { id, at, data })
+      for (const { id, at, data } of given) put({ id, at, data })
     },
     listDue({ limit, after }) {
       const time = now()
-      const due = [...table.values()].filter(
-        (timer) => timer.at <= time && (after === undefined || compare(timer, after) > 0),
-      )
-      return { now: time, timers: due.sort(compare).slice(0, limit) }
+      const timers: StoredTimer[] = []
+      for (const timer of table.byTime(after ?? firstTimer)) {
+        if (timer.at > time || timers.length >= limit) break
+        if (after === undefined || compareTimes(timer, after) > 0) timers.push(timer)
+      }
+      return { now: time, timers }
     },
-    list: ({ prefix, limit, after }) =>
-      [...table.values()]
-        .filter(({ id }) => id.startsWith(prefix) && (after === undefined || compareIds(id, after) > 0))
-        .sort((a, b) => compareIds(a.id, b.id))
-        .slice(0, limit),
+    list({ prefix, limit, after }) {
+      const timers: StoredTimer[] = []
+      const from = after !== undefined && after > prefix ? after : prefix
+      for (const timer of table.byId(from)) {
+        if (!timer.id.startsWith(prefix) || timers.length >= limit) break
+        if (timer.id !== after) timers.push(timer)
+      }
+      return timers
+    },
     move({ id, from, to, add = [] }) {
       const timer = table.get(id)
       if (timer?.at !== from) return false
-      if (to === null) table.delete(id)
-      else table.set(id, { ...timer, at: to })
-      for (const one of add) if (!table.get(one.id)) table.set(one.id, { ...one })
+      if (to === null) table.delete(timer)
+      else put({ ...timer, at: to })
+      for (const one of add) if (!table.get(one.id)) table.set({ ...one })
       return true
     },
   }
 }
 
+/** Timers that live as long as the process does. */
+export function createTimerTable(): TimerTable {
+  const timers = new Map<string, StoredTimer>()
+  const byTime = new OrderedList<StoredTimer>(compareTimes)
+  const byId = new OrderedList<StoredTimer>((a, b) => compareIds(a.id, b.id))
+  return {
+    get: (id) => timers.get(id),
+    byTime: (from) => byTime.from(from),
+    byId: (id) => byId.from({ ...firstTimer, id }),
+    set(timer) {
+      timers.set(timer.id, timer)
+      byTime.add(timer)
+      byId.add(timer)
+    },
+    delete(timer) {
+      timers.delete(timer.id)
+      byTime.delete(timer)
+      byId.delete(timer)
+    },
+  }
+}
+
+const firstTimer: StoredTimer = { id: '', at: -Infinity, data: '' }
+
 const compareIds = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+export const compareTimes = (a: StoredTimer, b: StoredTimer): number =>
+  a.at === b.at ? compareIds(a.id, b.id) : a.at < b.at ? -1 : 1
