@@ -35,14 +35,19 @@ export async function createMcpAuth(
   }
 }
 
-/** The folder is made when there is something to keep. */
+/** The folder is created when there is something to store. */
 function storeIn(folder: string): NonNullable<McpAuth['store']> {
   const store = fileTokenStore(join(folder, fileName))
+  const createFolder = () => mkdir(folder, { recursive: true, mode: 0o700 })
   return {
     ...store,
     set: async (key, text) => {
-      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await createFolder()
       await store.set(key, text)
+    },
+    update: async (key, edit) => {
+      await createFolder()
+      await store.update?.(key, edit)
     },
   }
 }

@@ -1,12 +1,16 @@
 import { jest } from '@jest/globals'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { fileTokenStore, finishMcpSignIn, loopbackSignIn, type McpAuth } from '../../src/mcp/index.js'
 import { createSignIn } from '../../src/mcp/client/sign-in/sign-in.js'
 import { createSignInFetch } from '../../src/mcp/client/sign-in/sign-in-fetch.js'
 import { authServer, willing as makeWilling } from './auth-server.js'
 import { httpServer, json } from './http-server.js'
+import { buildServing } from '../stores/child.js'
+import { settled } from '../support/manual-model.js'
 import { failureOf, open, use } from './support.js'
 
 beforeEach(() => {
@@ -17,6 +21,15 @@ beforeEach(() => {
 afterEach(() => {
   jest.restoreAllMocks()
 })
+
+/** A store as an app has it, whose database answers later. */
+function textStore(texts: Map<string, string>): NonNullable<McpAuth['store']> {
+  return {
+    get: (key) => settled().then(() => texts.get(key)),
+    set: (key, text) => settled().then(() => void texts.set(key, text)),
+    delete: (key) => settled().then(() => void texts.delete(key)),
+  }
+}
 
 /** Without what the options do not know. */
 function willing(more: Partial<McpAuth> = {}): { auth: McpAuth; visits: URL[] } {
@@ -124,6 +137,52 @@ describe('a server that asks for a sign-in', () => {
     expect(await failureOf(finishMcpSignIn(other, `${pathname}${search}`))).toMatchObject({
       code: 'mcp_sign_in',
     })
+  })
+
+  const stores = {
+    'one store': () => {
+      const store = textStore(new Map())
+      return () => store
+    },
+    'a store object for each request': () => {
+      const texts = new Map<string, string>()
+      return () => textStore(texts)
+    },
+    'a file': () => () => fileTokenStore(join(folder, 'tokens.json')),
+  }
+
+  it.each(Object.entries(stores))(
+    'exchanges an answer once that comes several times at once, with %s',
+    async (_, make) => {
+      const { url, asked } = await authServer()
+      const openStore = make()
+      const sent: URL[] = []
+      const authOf = (): McpAuth => ({
+        redirectUrl: 'http://127.0.0.1:1/callback',
+        signIn: (to) => void sent.push(to),
+        store: openStore(),
+      })
+      await failureOf(open({ url, auth: authOf() }))
+      const { headers } = await fetch(sent[0] ?? '', { redirect: 'manual' })
+      const callback = headers.get('location') ?? ''
+      const finished = await Promise.allSettled(
+        [1, 2, 3].map(() => finishMcpSignIn({ url, auth: authOf() }, callback)),
+      )
+      expect(finished.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected'])
+      expect(asked.filter(({ body }) => body.includes('grant_type=authorization_code'))).toHaveLength(1)
+      expect(await use(await open({ url, auth: authOf() }), 'safe_go')).toBe('ok')
+    },
+  )
+
+  it('refreshes tokens once for all the connections that share them', async () => {
+    const { url, expire, asked } = await authServer()
+    const { auth, visits } = willing()
+    const openOne = () => open({ url, auth: { ...auth, store: fileTokenStore(join(folder, 'tokens.json')) } })
+    const servers = [await openOne(), await openOne(), await openOne()]
+    expire()
+    expect(await Promise.all(servers.map((server) => use(server, 'safe_go')))).toEqual(['ok', 'ok', 'ok'])
+    expect(visits).toHaveLength(1)
+    expect(asked.filter(({ body }) => body.includes('grant_type=refresh_token'))).not.toHaveLength(0)
   })
 
   it.each([
@@ -272,6 +331,36 @@ describe('fileTokenStore', () => {
     expect(
       await Promise.all(['a', 'b', 'c', '__proto__x', 'constructor'].map(async (key) => other.get(key))),
     ).toEqual(['a', undefined, 'c', '__proto__x', undefined])
+  })
+
+  it('loses nothing of what several stores and processes write at one time', async () => {
+    const path = join(folder, 'tokens.json')
+    const built = buildServing()
+    const script = `
+      import { fileTokenStore } from ${JSON.stringify(built.url)}
+      const store = fileTokenStore(process.argv[1])
+      const name = process.argv[2]
+      await Promise.all(Array.from({ length: 10 }, (_, i) => store.set(name + i, name)))
+      for (let i = 0; i < 10; i += 1) await store.update('count', (text = '0') => String(Number(text) + 1))`
+    const write = (name: string) =>
+      promisify(execFile)(process.execPath, ['--input-type=module', '-e', script, path, name])
+    const here = [fileTokenStore(path), fileTokenStore(path)]
+    await Promise.all([write('a'), write('b'), ...here.map((store, i) => store.set(`here${i}`, 'c'))])
+    built.remove()
+    const texts = JSON.parse(await readFile(path, 'utf8')) as Record<string, string>
+    expect(Object.keys(texts)).toHaveLength(23)
+    expect(texts['count']).toBe('20')
+    expect(await readdir(folder)).toEqual(['tokens.json'])
+  }, 60_000)
+
+  it('takes over the lock of a process that has died', async () => {
+    const path = join(folder, 'tokens.json')
+    await writeFile(`${path}.lock`, 'gone')
+    const old = new Date(Date.now() - 60_000)
+    await utimes(`${path}.lock`, old, old)
+    await Promise.all([fileTokenStore(path).set('a', '1'), fileTokenStore(path).set('b', '2')])
+    expect(await readdir(folder)).toEqual(['tokens.json'])
+    expect(JSON.parse(await readFile(path, 'utf8'))).toEqual({ a: '1', b: '2' })
   })
 
   it.each(['no json with a secret', '[1]', '{"a":{"b":"secret"}}'])(

@@ -3,6 +3,7 @@ import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { loadAgents } from '../load-agents.js'
+import { reserveStdout } from '../../mcp/server/reserve-stdout.js'
 import { openStoreForRun } from '../open-session-store.js'
 import { type OptionSpecs, parseOptions } from '../parse-options.js'
 import { formatCarriedOptions, storeOptionSpec } from './common-options.js'
@@ -34,16 +35,22 @@ export const mcpCommand: Command = {
     const module = text('agents')
     if (module === undefined)
       throw badUsageError('Which agents? Write: statewright mcp --agents MODULE.', '--agents')
+    // Modules may print as they are loaded.
+    const reserved = io.stdout === process.stdout ? reserveStdout() : null
     const { store } = await openStoreForRun(text('store'), io)
     try {
       const agents = await loadAgents(module, io.cwd, store)
       const { serveMcpStdio } = await import('../../mcp/server/index.js')
-      const { stdin, stdout } = io
-      const answerCommand = `statewright tell${formatCarriedOptions({ store: text('store') })}`
       const onError = (error: unknown): void => {
         io.stderr.write(`statewright: ${error instanceof Error ? error.message : String(error)}\n`)
       }
-      const server = await serveMcpStdio({ agents, stdin, stdout, onError, answerCommand })
+      const server = await serveMcpStdio({
+        agents,
+        stdin: io.stdin,
+        stdout: reserved?.stdout ?? io.stdout,
+        onError,
+        answerCommand: `statewright tell${formatCarriedOptions({ store: text('store') })}`,
+      })
       const close = (): void => void server.close()
       const stops = [whenAborted(io.signal, close), io.sigterm.setListener(close)]
       await server.closed
@@ -51,6 +58,7 @@ export const mcpCommand: Command = {
       return exitCodes.completed
     } finally {
       await store.close()
+      reserved?.release()
     }
   },
 }

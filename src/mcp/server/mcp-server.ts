@@ -7,6 +7,7 @@ import { toErrorResponse } from '../../web/error-response.js'
 import { expectRequest } from '../../web/request-handler.js'
 import { checkServerOptions, type McpServerOptions } from './options.js'
 import { createProtocolServer } from './protocol-server.js'
+import { reserveStdout } from './reserve-stdout.js'
 import { loadServerSdk, loadStdioSdk } from './sdk.js'
 import { TaskDesk } from './task-desk.js'
 
@@ -108,13 +109,12 @@ export interface McpStdioServer {
 export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'hosts' | 'maxBodyBytes'> {
   /** Where requests come from. Default: stdin of the process. */
   stdin?: Readable
-  /** Where answers go. Default: stdout of the process. */
+  /** Where answers go. Default: stdout of the process; what else is written there goes to stderr until the server has closed. */
   stdout?: Writable
 }
 
 /**
- * Serves agents to the MCP client that has started this process, over its stdin and stdout; as `statewright mcp` does. Nothing else
- * may write to stdout.
+ * Serves agents to the MCP client that has started this process, over its stdin and stdout; as `statewright mcp` does.
  *
  * @example
  * const serve = async () => {
@@ -126,20 +126,24 @@ export interface McpStdioOptions extends Omit<McpServerOptions, 'authorize' | 'h
  */
 export async function serveMcpStdio(options: McpStdioOptions): Promise<McpStdioServer> {
   expectArgument('serveMcpStdio(options)', options, objectRule(['agents'], '{ agents, … }'))
-  const { stdin = process.stdin, stdout = process.stdout, ...others } = options
+  const { stdin = process.stdin, stdout, ...others } = options
   const { answerCommand = 'statewright tell' } = others
   const checked = checkServerOptions('serveMcpStdio', { ...others, answerCommand, authorize: 'none' })
   const desk = new TaskDesk(checked)
   const [sdk, stdio] = await Promise.all([loadServerSdk(), loadStdioSdk()])
   const grant: AccessGrant = { prefix: '', context: undefined, tags: undefined, mayContinue: true }
+  const reserved = stdout === undefined ? reserveStdout() : null
   const connection = stdio.serveStdio(
     ({ era }) => createProtocolServer({ sdk, desk, options: checked, grant, era }),
-    { transport: new stdio.StdioServerTransport(stdin, stdout), onerror: checked.onError },
+    {
+      transport: new stdio.StdioServerTransport(stdin, reserved?.stdout ?? stdout),
+      onerror: checked.onError,
+    },
   )
   let end = (): void => undefined
   const ended = new Promise<void>((resolve) => (end = resolve))
   for (const event of ['end', 'close']) stdin.once(event, end)
-  const closed = ended.then(() => desk.drain())
+  const closed = ended.then(() => desk.drain()).finally(() => reserved?.release())
   return {
     closed,
     close: async () => {

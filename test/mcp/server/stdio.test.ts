@@ -1,7 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { pathToFileURL } from 'node:url'
 import { serializeMessage } from '@modelcontextprotocol/server'
 import { Client, type JSONRPCMessage, type Transport } from '@modelcontextprotocol/client'
 import { createAgent, defineAgents, memoryStore } from '../../../src/index.js'
@@ -96,3 +99,69 @@ describe('statewright mcp', () => {
     expect(err).toContain('has no agents as its default export')
   })
 })
+
+/** The built command as a process with real pipes. */
+const bin = join(process.cwd(), 'dist/src/cli/main.js')
+const whenBuilt = existsSync(bin) ? test : test.skip
+
+const printingAgents = (entry: string) => `
+  import { createAgent, defineAgents, defineTool } from ${JSON.stringify(entry)}
+  console.log('The module is loaded.')
+  process.stdout.write('Without a line end')
+  const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2, cachedInputTokens: 0, reasoningTokens: 0 }
+  const answer = { text: '', reasoning: '', refusal: null, toolCalls: [], finishReason: 'stop', complete: true, usage, model: 'm' }
+  const call = { id: 'a', type: 'function', function: { name: 'look', arguments: '{}' } }
+  const model = {
+    provider: 'p',
+    model: 'm',
+    request: async ({ messages }) => {
+      console.info('The model is asked.')
+      return messages.at(-1).role === 'tool'
+        ? { ...answer, text: 'Done.' }
+        : { ...answer, toolCalls: [call], finishReason: 'tool_calls' }
+    },
+  }
+  const look = defineTool({
+    name: 'look',
+    description: 'Looks.',
+    input: { type: 'object' },
+    execute: () => {
+      console.log('{"jsonrpc":"2.0","id":1,"result":{}}')
+      return 'seen'
+    },
+  })
+  export default ({ store }) => defineAgents({ support: createAgent({ model, store, tools: [look] }) })`
+
+whenBuilt(
+  'what modules and tools print does not reach the stdout of statewright mcp',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'mcp-cli-'))
+    const module = join(folder, 'agents.mjs')
+    writeFileSync(module, printingAgents(pathToFileURL(join(process.cwd(), 'dist/src/index.js')).href))
+    const child = spawn(process.execPath, [bin, 'mcp', '--agents', module, '--store', `file:${folder}/store`])
+    let [out, err] = ['', '']
+    child.stderr.on('data', (chunk) => (err += String(chunk)))
+    const ended = once(child, 'close')
+    const clientInfo = { name: 'test', version: '1' }
+    const initialize = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }
+    const call = { name: 'support', arguments: { message: 'Look.' } }
+    const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    child.stdout.on('data', (chunk) => {
+      out += String(chunk)
+      if (out.includes('Done.')) child.stdin.end()
+    })
+    send({ id: 7, method: 'initialize', params: initialize })
+    send({ method: 'notifications/initialized' })
+    send({ id: 8, method: 'tools/call', params: call })
+    expect((await ended)[0]).toBe(0)
+    rmSync(folder, { recursive: true })
+    const messages = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: number })
+    expect(messages.map(({ id }) => id)).toEqual([7, 8])
+    for (const text of ['The module is loaded.', 'Without a line end', 'The model is asked.', '"id":1'])
+      expect(err).toContain(text)
+  },
+  30_000,
+)

@@ -1,2 +1,3 @@
 export * from './agents.js'
 export * from '../../../src/mcp/server/index.js'
+export { fileTokenStore } from '../../../src/mcp/index.js'

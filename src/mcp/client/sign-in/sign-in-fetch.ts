@@ -13,6 +13,9 @@ const loopback = ['localhost', '127.0.0.1', '::1']
 
 export type SignInFetch = (to: string | URL, init?: RequestInit) => Promise<Response>
 
+/** Refreshes in flight, of all connections: an authorization server takes each refresh token once. */
+const refreshes = new Map<string, Promise<Response>>()
+
 /**
  * Requests to addresses that the server of `address` names for the sign-in. They may not lead into a private network,
  * unless the server is there itself. `onRefused` receives each refresh token that is refused. `resolve`: default `dns.lookup`.
@@ -25,9 +28,6 @@ export function createSignInFetch(
   const host = address.hostname.replace(/^\[(.*)\]$/, '$1')
   const isLocal = loopback.includes(host) || host.endsWith('.localhost')
   const policy = createAddressPolicy([host, ...(isLocal ? loopback : [])])
-  /** Refreshes under way: an authorization server takes each refresh token once. */
-  const refreshes = new Map<string, Promise<Response>>()
-
   const load = async (to: URL, init: RequestInit): Promise<Response> => {
     const refuse = (): Error =>
       new Error(`The server names '${to.origin}' for the sign-in, which is no public address.`)

@@ -6,6 +6,7 @@ import type {
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client'
 import { createId } from '../../../core/base/create-id.js'
+import { parseJsonOr } from '../../../core/base/parse-json.js'
 import { describeError } from '../../../core/base/describe-error.js'
 import { StatewrightError } from '../../../core/base/errors.js'
 import { loadClientSdk } from '../mcp-sdk.js'
@@ -111,13 +112,7 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
   const finish = async (callback: string | URL): Promise<void> => {
     const params = readCallback(callback)
     if (params === undefined) throw fail('what came back is no URL.')
-    let pending: Pending | undefined
-    // An answer counts once, whatever comes of it.
-    await records.change((kept) => {
-      if (kept.pending === undefined || kept.pending.state !== params.get('state')) return
-      pending = kept.pending
-      delete kept.pending
-    })
+    const pending = await takePending(records, params.get('state'))
     if (pending === undefined)
       throw fail('what came back belongs to no sign-in that is under way. Begin again.')
     const { verifier, discovery } = pending
@@ -163,6 +158,29 @@ export function createSignIn(url: string | URL, auth: McpAuth): SignIn {
         asking = undefined
       })),
   }
+}
+
+/** States of the answers that this process exchanges, of any store: an authorization server revokes tokens when a code comes again. */
+const exchanged = new Set<string>()
+const maxExchanged = 1_000
+
+/** An answer counts once, whether or not its exchange succeeds. */
+async function takePending(records: Records, state: string | null): Promise<Pending | undefined> {
+  if (state === null || exchanged.has(state)) return undefined
+  let pending: Pending | undefined
+  await records.change((kept) => {
+    if (kept.pending?.state !== state) return
+    pending = kept.pending
+    delete kept.pending
+  })
+  // Stores of one user may be several objects, so that the process remembers the state, too.
+  if (pending === undefined || exchanged.has(state)) return undefined
+  exchanged.add(state)
+  for (const oldest of exchanged) {
+    if (exchanged.size <= maxExchanged) break
+    exchanged.delete(oldest)
+  }
+  return pending
 }
 
 /** Who the client is, and what it was given: the same at the beginning of a sign-in and at its end. */
@@ -216,11 +234,13 @@ function createCredentials(
   }
 }
 
-/** What the store has of a server, read anew each time: other processes write there, too. */
+/** The last change of each store without `update`: this process makes one at a time. */
+const changes = new WeakMap<McpTokenStore, Promise<unknown>>()
+
+/** What the store has of a server. Other connections and processes write there, too, so that each read asks the store. */
 class Records {
   readonly #store: McpTokenStore
   readonly #key: string
-  #last: Promise<unknown> = Promise.resolve()
 
   constructor(store: McpTokenStore, key: string) {
     this.#store = store
@@ -228,27 +248,32 @@ class Records {
   }
 
   async read(): Promise<Kept> {
-    try {
-      const text = await this.#store.get(this.#key)
-      const kept: unknown = text === undefined ? {} : JSON.parse(text)
-      return typeof kept === 'object' && kept !== null ? (kept as Kept) : {}
-    } catch (error) {
-      // A text that is none of ours is as good as none; its words would show a secret.
-      if (error instanceof SyntaxError) return {}
-      throw error
-    }
+    return parseKept(await this.#store.get(this.#key))
   }
 
-  change(edit: (kept: Kept) => void): Promise<void> {
-    const edited = async (): Promise<void> => {
-      const kept = await this.read()
+  async change(edit: (kept: Kept) => void): Promise<void> {
+    const toText = (text: string | undefined): string => {
+      const kept = parseKept(text)
       edit(kept)
-      await this.#store.set(this.#key, JSON.stringify(kept))
+      return JSON.stringify(kept)
     }
-    const work = this.#last.then(edited)
-    this.#last = work.catch(() => undefined)
+    const store = this.#store
+    if (store.update) return store.update(this.#key, toText)
+    const work = (changes.get(store) ?? Promise.resolve()).then(async () =>
+      store.set(this.#key, toText(await store.get(this.#key))),
+    )
+    changes.set(
+      store,
+      work.catch(() => undefined),
+    )
     return work
   }
+}
+
+/** A text that is not one of ours counts as none: an error would show a secret. */
+function parseKept(text: string | undefined): Kept {
+  const kept = text === undefined ? null : parseJsonOr(text, null)
+  return typeof kept === 'object' && kept !== null ? (kept as Kept) : {}
 }
 
 /** The one whose digest the user is sent with (RFC 7636, S256). */

@@ -1,10 +1,12 @@
 import { checkInput } from '../../../core/config/check-input.js'
 import { nonEmptyText, record } from '../../../core/config/value-kinds.js'
+import { systemClock, wait } from '../../../core/base/clock.js'
+import { createId } from '../../../core/base/create-id.js'
 import { StatewrightError } from '../../../core/base/errors.js'
 import { describeError } from '../../../core/base/describe-error.js'
 
 /**
- * Where sign-ins are kept: a text for each server. The texts are secrets. Give each of your users a store of their own.
+ * Stores sign-ins: a text for each server. The texts are secrets. Give each of your users a separate store.
  *
  * @example
  * const texts = new Map<string, string>()
@@ -18,6 +20,11 @@ export interface McpTokenStore {
   get(key: string): string | undefined | Promise<string | undefined>
   set(key: string, text: string): void | Promise<void>
   delete(key: string): void | Promise<void>
+  /**
+   * Replaces a text in one step: no other process changes it in the meantime, as in a transaction. Give it when several processes
+   * share the store. Default: `get`, then `set`.
+   */
+  update?(key: string, edit: (text: string | undefined) => string): void | Promise<void>
 }
 
 /** Sign-ins that end with the process. */
@@ -33,7 +40,8 @@ export function createMemoryTokens(): McpTokenStore {
 const pathKind = record({ path: nonEmptyText() })
 
 /**
- * Keeps sign-ins in a file that its owner alone can read (mode 0600). The folder has to exist. Needs Node.
+ * Stores sign-ins in a file that only its owner can read (mode 0600). The folder has to exist. Several servers and processes can share
+ * the file. Needs Node.
  *
  * @example
  * const store = fileTokenStore('./tokens.json')
@@ -41,33 +49,96 @@ const pathKind = record({ path: nonEmptyText() })
  */
 export function fileTokenStore(path: string): McpTokenStore {
   checkInput(pathKind, { path }, 'arguments of fileTokenStore')
-  // What waits for its turn: two changes must not lose each other.
-  let last: Promise<unknown> = Promise.resolve()
-  const change = (edit: (texts: Record<string, string>) => void): Promise<void> => {
-    const edited = async (): Promise<void> => {
-      const texts = await readTexts(path)
-      edit(texts)
-      await writeTexts(path, texts)
-    }
-    const work = last.then(edited)
-    last = work.catch(() => undefined)
-    return work
-  }
+  const change = (edit: (texts: Record<string, string>) => void): Promise<void> =>
+    queueChange(path, async () => {
+      const release = await lockFile(path)
+      try {
+        const texts = await readTexts(path)
+        edit(texts)
+        await writeTexts(path, texts)
+      } finally {
+        await release()
+      }
+    })
   return {
     get: async (key) => {
-      await last
-      const texts = await readTexts(path)
-      return Object.hasOwn(texts, key) ? texts[key] : undefined
+      await changes.get(toFileKey(path))
+      return findText(await readTexts(path), key)
     },
     set: (key, text) =>
       change((texts) => {
-        texts[key] = text
+        setText(texts, key, text)
       }),
     delete: (key) =>
       change((texts) => {
         delete texts[key]
       }),
+    update: (key, edit) =>
+      change((texts) => {
+        setText(texts, key, edit(findText(texts, key)))
+      }),
   }
+}
+
+/** The last change of each file: this process makes one at a time, whichever store makes it. */
+const changes = new Map<string, Promise<unknown>>()
+
+const toFileKey = (path: string): string => process.getBuiltinModule('node:path').resolve(path)
+
+function queueChange(path: string, change: () => Promise<void>): Promise<void> {
+  const key = toFileKey(path)
+  const work = (changes.get(key) ?? Promise.resolve()).then(change)
+  const settled = work
+    .catch(() => undefined)
+    .finally(() => {
+      if (changes.get(key) === settled) changes.delete(key)
+    })
+  changes.set(key, settled)
+  return work
+}
+
+const findText = (texts: Record<string, string>, key: string): string | undefined =>
+  Object.hasOwn(texts, key) ? texts[key] : undefined
+
+/** Also under the key `__proto__`. */
+function setText(texts: Record<string, string>, key: string, value: string): void {
+  Object.defineProperty(texts, key, { value, enumerable: true, configurable: true, writable: true })
+}
+
+/** A change takes milliseconds: an older lock was left by a process that has died. */
+const lockMs = 10_000
+const lockLookMs = 10
+
+/** Locks a file against other processes. Returns what releases the lock. */
+async function lockFile(path: string): Promise<() => Promise<void>> {
+  const { readFile, rename, rm, stat, writeFile } = process.getBuiltinModule('node:fs/promises')
+  const [lock, owner] = [`${path}.lock`, createId()]
+  const until = systemClock.now() + 3 * lockMs
+  /* oxlint-disable no-await-in-loop -- until the lock is free */
+  for (;;) {
+    try {
+      await writeFile(lock, owner, { mode: 0o600, flag: 'wx' })
+      return async () => {
+        if ((await readFile(lock, 'utf8').catch(() => '')) === owner) await rm(lock, { force: true })
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || systemClock.now() > until)
+        throw unusableFile(path, `cannot be written. ${describeError(error)}`, error)
+    }
+    const age = await stat(lock).then(
+      ({ mtimeMs }) => systemClock.now() - mtimeMs,
+      () => 0,
+    )
+    if (age > lockMs) {
+      // Of several processes that find it, one moves it away.
+      const left = `${lock}.${owner}`
+      await rename(lock, left).then(
+        () => rm(left, { force: true }),
+        () => undefined,
+      )
+    } else await wait(systemClock, lockLookMs)
+  }
+  /* oxlint-enable no-await-in-loop */
 }
 
 async function readTexts(path: string): Promise<Record<string, string>> {
