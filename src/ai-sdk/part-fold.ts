@@ -4,6 +4,7 @@ import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { asObject, asText } from '../core/models/as-json.js'
 import { refuseTooLarge } from '../core/models/openai/response-limits.js'
 import { type Delta, noDelta } from '../core/models/openai/delta.js'
+import { listDistinctCalls, type SentCall } from '../core/models/distinct-calls.js'
 import { describeMediaList, toBase64, toContentPart } from '../core/models/media.js'
 import { toPlainJson } from '../core/models/plain-json.js'
 import { unsupportedApprovalError, unsupportedPauseError } from './ai-sdk-failure.js'
@@ -239,11 +240,12 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
     },
 
     getResponse() {
-      const said = joinBlocks(blocks, 'text', '')
-      const toolCalls = toToolCalls(blocks)
+      const written = listDistinctCalls(blocks, readSentCall)
+      const said = joinBlocks(written, 'text', '')
+      const toolCalls = toToolCalls(written)
       const text = said === '' && toolCalls.length === 0 ? describeMediaList(media) : said
       const { finishReason, complete } = toFinish(end?.['finishReason'])
-      const items = toProviderItems(provider, { text, toolCalls }, toEchoParts(blocks, toolCalls))
+      const items = toProviderItems(provider, { text, toolCalls }, toEchoParts(written, toolCalls))
       return {
         text,
         reasoning: joinBlocks(blocks, 'reasoning', paragraph),
@@ -263,6 +265,12 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
 }
 
 const paragraph = '\n\n'
+
+/** An id can come again with another call, so it identifies none here. */
+function readSentCall(block: Block): SentCall | null {
+  if (block.type !== 'call' || block.hosted) return null
+  return { id: '', name: block.name, arguments: block.whole ? block.input || '{}' : block.input }
+}
 
 /** A summary of the transcript that Anthropic goes on with (compaction): a text by the package, and no part of the answer. */
 function isSummary(block: Block): boolean {

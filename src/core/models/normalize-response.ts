@@ -6,6 +6,7 @@ import { readTokens, readUsd, readWaitMs } from '../base/amounts.js'
 import { createId } from '../base/create-id.js'
 import { stripControls } from '../base/strip-controls.js'
 import { readCitations } from './citations.js'
+import { listDistinctCalls, type SentCall } from './distinct-calls.js'
 import { toContentPart } from './media.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
@@ -66,24 +67,30 @@ function normalizeDetails(given: readonly unknown[]): Json[] {
 
 function normalizeCalls(calls: readonly Partial<ToolCall>[], toCallId: (id: string) => string): ToolCall[] {
   const ids: IdTree = new Map()
-  return calls.map((call, i) => {
-    const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
+  return listDistinctCalls(calls, readCall).map((call, i) => {
+    const { name, arguments: text } = readCall(call)
     const hosted = normalizeHosted(call?.hosted)
     // Unique in the session, too: people, logs and the model itself name a call by it.
     let id = toText(call?.id) || `call_${createId().replaceAll('-', '').slice(0, 24)}`
     // The provider finds the call that it runs itself by its own id.
     if (hosted.hosted === undefined) id = toCallId(id)
     while (!addId(ids, id)) id = toCallId(`${id.replaceAll('/', '_')}_${i + 1}`)
-    const text = typeof input === 'string' ? input : (JSON.stringify(input ?? {}) ?? '{}')
     const extra = toPlainJson(call?.extra_content)
     return {
       id,
       type: 'function',
-      function: { name: toText(name), arguments: text },
+      function: { name, arguments: text.trim() === '' ? '{}' : text },
       ...(extra !== undefined && { extra_content: extra }),
       ...hosted,
     }
   })
+}
+
+/** Arguments that are not a text are written as JSON; blank where there are none. */
+function readCall(call: Partial<ToolCall>): SentCall {
+  const { name, arguments: input } = (call?.function ?? {}) as { name?: unknown; arguments?: unknown }
+  const text = typeof input === 'string' || input == null ? (input ?? '') : (JSON.stringify(input) ?? '')
+  return { id: toText(call?.id), name: toText(name), arguments: text }
 }
 
 /** Ids by their parts between slashes. A part without further parts is the end of an id. */

@@ -1,15 +1,23 @@
+import { fingerprintCall } from '../../../../guards/lib/fingerprint.js'
 import type { Json, JsonObject } from '../../../../machines/agent/json.js'
 import type { ToolCall } from '../../../../machines/agent/messages.js'
 import type { ToolCallDelta } from '../provider.js'
+import { listDistinctCalls } from '../distinct-calls.js'
 import { asList, asObject, asText } from '../as-json.js'
 
 interface CallDraft {
   id: string
   name: string
   arguments: string
-  /** Pieces that the arguments came in. */
-  pieces: number
+  /** Whether the arguments are a whole object. */
+  json: JsonScan
+  /** The arguments as the last piece has them, while each piece repeats the pieces before it; null otherwise. */
+  snapshot: string | null
   extra: Json | undefined
+  /** It began at the place of a call of the same tool that has arguments. */
+  repeats: boolean
+  /** Another call of the same tool began at its place. */
+  isReplaced: boolean
 }
 
 /** Puts streamed tool calls together. Providers differ in how they say which call a piece belongs to: see `find`. */
@@ -40,25 +48,30 @@ export class ToolCallFold {
       const piece = readArguments(call)
 
       let draft = this.#find(index, id)
-      if (draft === undefined || isAnotherCall(draft, id, name, piece)) {
-        draft = { id: '', name: '', arguments: '', pieces: 0, extra: undefined }
+      const isAgain = draft !== undefined && isSentAgain(draft, { index, id, name, piece })
+      if (draft === undefined || (!isAgain && isAnotherCall(draft, id, name, piece))) {
+        const next = createDraft()
+        // Servers begin one call twice at one place.
+        if (draft !== undefined && index !== null && draft.name === name) {
+          draft.isReplaced = isBlank(draft) || (isPlaceholder(draft.arguments) && piece === '')
+          next.repeats = !draft.isReplaced
+        }
+        draft = next
         this.#drafts.push(draft)
       }
       // Some providers repeat id and name on every piece: the first ones count, nothing is joined.
       draft.id ||= id
       draft.name ||= name
-      if (piece !== '') {
-        draft.arguments += piece
-        draft.pieces += 1
-      }
+      const added = isAgain ? '' : piece
+      if (added !== '') addPiece(draft, added)
       if (entry.extra_content != null) draft.extra = entry.extra_content
       if (index !== null) this.#byIndex.set(index, draft)
       if (id !== '') this.#byId.set(id, draft)
       this.#last = draft
-      length += piece.length
+      length += added.length
       if (told !== undefined) {
         const at = this.#drafts.lastIndexOf(draft)
-        told.push({ index: at, id: draft.id, name: draft.name, arguments: piece })
+        told.push({ index: at, id: draft.id, name: draft.name, arguments: added })
       }
     }
     return length
@@ -67,20 +80,95 @@ export class ToolCallFold {
   /** The calls in the order in which they began: ids unique within the answer or '', arguments never empty. */
   result(): ToolCall[] {
     const uniqueId = createUniqueIds()
-    return this.#drafts
-      .filter((draft) => draft.id !== '' || draft.name !== '' || draft.arguments !== '')
-      .map((draft) => ({
-        id: draft.id && uniqueId(draft.id),
-        type: 'function' as const,
-        function: { name: draft.name, arguments: tidyArguments(draft.arguments) },
-        ...(draft.extra !== undefined && { extra_content: draft.extra }),
-      }))
+    const begun = this.#drafts.filter(
+      (draft) =>
+        (draft.id !== '' || draft.name !== '' || draft.arguments !== '') &&
+        !(draft.isReplaced && isPlaceholder(draft.arguments)) &&
+        !(draft.repeats && isBlank(draft)),
+    )
+    const calls = begun.map((draft) => ({ ...draft, arguments: toArguments(draft) }))
+    return listDistinctCalls(calls, (call) => call).map((call) => ({
+      id: call.id && uniqueId(call.id),
+      type: 'function' as const,
+      function: { name: call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments },
+      ...(call.extra !== undefined && { extra_content: call.extra }),
+    }))
   }
 
-  /** By index where there is one, else by id, else the last call. */
+  /** By index where there is one, else by id, else the last call. Of several calls at one index, the one with the id. */
   #find(index: number | null, id: string): CallDraft | undefined {
-    return index === null ? (this.#byId.get(id) ?? this.#last) : this.#byIndex.get(index)
+    const named = this.#byId.get(id)
+    if (index === null) return named ?? this.#last
+    const last = this.#byIndex.get(index)
+    return last === undefined || last.id === id ? last : (named ?? last)
   }
+}
+
+function createDraft(): CallDraft {
+  const json = { depth: 0, isText: false, isEscape: false, isWhole: false, last: '' }
+  return {
+    id: '',
+    name: '',
+    arguments: '',
+    json,
+    snapshot: '',
+    extra: undefined,
+    repeats: false,
+    isReplaced: false,
+  }
+}
+
+function addPiece(draft: CallDraft, piece: string): void {
+  const { snapshot } = draft
+  draft.snapshot = snapshot !== null && piece.startsWith(snapshot) ? piece : null
+  draft.arguments += piece
+  scan(draft.json, piece)
+}
+
+/** How far an object in JSON has come. */
+interface JsonScan {
+  /** Open brackets. */
+  depth: number
+  isText: boolean
+  isEscape: boolean
+  /** Its last bracket is closed. */
+  isWhole: boolean
+  /** The last character that is not blank. */
+  last: string
+}
+
+function scan(state: JsonScan, piece: string): JsonScan {
+  for (let i = 0; i < piece.length; i += 1) {
+    const char = piece.charAt(i)
+    if (char > ' ') state.last = char
+    if (state.isEscape) state.isEscape = false
+    else if (char === '"') state.isText = !state.isText
+    else if (state.isText) state.isEscape = char === '\\'
+    else if (char === '{' || char === '[') state.depth += 1
+    else if (char === '}' || char === ']') state.isWhole = --state.depth === 0
+  }
+  return state
+}
+
+const isWholeObject = (text: string): boolean =>
+  text.startsWith('{') && scan(createDraft().json, text).isWhole
+
+function hasWholeArguments({ json, snapshot, arguments: text }: CallDraft): boolean {
+  const isCumulative = snapshot !== null && snapshot.length < text.length
+  return isCumulative ? isWholeObject(snapshot) : json.isWhole
+}
+
+/** The end of the arguments of a call may send all of them again. */
+function isSentAgain(
+  draft: CallDraft,
+  { index, id, name, piece }: { index: number | null; id: string; name: string; piece: string },
+): boolean {
+  const isAddressed = index !== null || (id !== '' && id === draft.id)
+  if (!isAddressed || !hasWholeArguments(draft) || (name !== '' && name !== draft.name)) return false
+  if (draft.arguments === piece) return true
+  // Written anew, it may have other blanks. The limit keeps the work linear.
+  if (piece.length * 4 < draft.arguments.length || !isWholeObject(piece)) return false
+  return fingerprintCall('', draft.arguments) === fingerprintCall('', piece)
 }
 
 function readArguments(call: JsonObject | null): string {
@@ -92,10 +180,37 @@ function readArguments(call: JsonObject | null): string {
 /** Whether a named piece begins another call although it claims the place of this one (Ollama, Gemini). */
 function isAnotherCall(draft: CallDraft, id: string, name: string, piece: string): boolean {
   if (name === '') return false
-  if (id !== '' && draft.id !== '') return draft.id !== id
-  if (draft.name !== '' && draft.name !== name) return true
-  const anonymous = id === '' && draft.id === '' && draft.name !== ''
-  return anonymous && draft.pieces === 1 && isJsonObject(draft.arguments) && isJsonObject(piece)
+  const isWhole = hasWholeArguments(draft)
+  const isOtherName = draft.name !== '' && draft.name !== name
+  if (id !== '' && draft.id !== '') {
+    // Some servers send a new id with each piece.
+    if (draft.id !== id) return isOtherName || isWhole || isBlank(draft) || !canContinue(draft, piece)
+    return isWhole && !isPlaceholder(draft.arguments) && isWholeObject(piece)
+  }
+  if (isOtherName) return true
+  const isNamed = draft.name !== '' && (draft.id === '' || !isPlaceholder(draft.arguments))
+  return isNamed && isWhole && isWholeObject(piece)
+}
+
+/** Whether a piece can stand behind arguments that are not whole: an object only where a value is due. */
+function canContinue({ json }: CallDraft, piece: string): boolean {
+  return !piece.startsWith('{') || json.isText || ':[,'.includes(json.last)
+}
+
+const isBlank = ({ json }: CallDraft): boolean => json.last === ''
+
+/** Some providers send `{}` or `null` before the real arguments. */
+const isPlaceholder = (text: string): boolean => ['', '{}', 'null'].includes(text.trim())
+
+/** Blank where there are none; a `{}` that was sent as a placeholder before the real ones is dropped. */
+function toArguments({ arguments: text, snapshot }: CallDraft): string {
+  const trimmed = text.trim()
+  if (trimmed === 'null') return ''
+  if (snapshot !== null && snapshot.length < text.length && isJsonObject(snapshot) && !isJsonObject(trimmed))
+    return snapshot
+  if (!trimmed.startsWith('{}')) return text
+  const rest = trimmed.slice(2).trimStart()
+  return rest.startsWith('{') ? rest : text
 }
 
 function isJsonObject(text: string): boolean {
@@ -106,15 +221,6 @@ function isJsonObject(text: string): boolean {
   } catch {
     return false
   }
-}
-
-/** No arguments are `{}`; a `{}` that was sent as a placeholder before the real ones is dropped. */
-function tidyArguments(text: string): string {
-  const trimmed = text.trim()
-  if (trimmed === '' || trimmed === 'null') return '{}'
-  if (!trimmed.startsWith('{}')) return text
-  const rest = trimmed.slice(2).trimStart()
-  return rest.startsWith('{') ? rest : text
 }
 
 function createUniqueIds(): (id: string) => string {

@@ -2,9 +2,10 @@ import type { Json, JsonObject } from '../../../../../machines/agent/json.js'
 import type { ModelResponse } from '../../../../../machines/agent/model-response.js'
 import { asList, asObject, asText } from '../../as-json.js'
 import { readCitations } from '../../citations.js'
+import { listDistinctCalls, type SentCall } from '../../distinct-calls.js'
 import { describeMediaList } from '../../media.js'
 import { ModelError } from '../../provider.js'
-import { readCalls } from './response-calls.js'
+import { readCalls, readItemArguments } from './response-calls.js'
 import { messageSeparator, toKeptItems, readWords } from './kept-items.js'
 import { readPictures } from './image-items.js'
 
@@ -19,7 +20,8 @@ interface ResponseAnswer extends Pick<ModelResponse, 'finishReason' | 'complete'
  * its text where it has nothing else to say, and stays among its items where it has.
  * @throws ModelError `unsupported_output` for items that want an output of another kind than a function's
  */
-export function toModelResponse({ items, from, ...answer }: ResponseAnswer): ModelResponse {
+export function toModelResponse({ items: all, from, ...answer }: ResponseAnswer): ModelResponse {
+  const items = listDistinctCalls(all, readSentCall)
   const foreign = items.find((item) => needsOutput(item, items))
   if (foreign !== undefined && answer.complete) throw unsupportedOutputError(foreign)
   const messages = items.filter(({ type }) => type === 'message')
@@ -40,6 +42,11 @@ export function toModelResponse({ items, from, ...answer }: ResponseAnswer): Mod
     ...(annotations.length > 0 && { annotations }),
     ...(answer.complete && items.length > 0 && { providerItems: { from, items: toKeptItems(items, said) } }),
   }
+}
+
+function readSentCall(item: JsonObject): SentCall | null {
+  if (item.type !== 'function_call') return null
+  return { id: asText(item.call_id), name: asText(item.name), arguments: readItemArguments(item) }
 }
 
 /** All that the model said, commentary included. */
