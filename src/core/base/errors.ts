@@ -40,6 +40,7 @@ const retryableCodes: ReadonlySet<string> = new Set([
   'out_of_turn',
   'stopped',
   'stranded',
+  'newer_log',
   'draining',
 ])
 

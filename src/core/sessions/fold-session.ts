@@ -9,6 +9,7 @@ import { isTags, type SessionTags } from './store/session-tags.js'
 import type { LogRecord } from './store/store.js'
 import { StoreError } from './store/store-error.js'
 import type { RecordContent, MachineState } from './log/record-content.js'
+import { type LogFeature, listFeatures } from './log/log-features.js'
 import { damagedLogError, openRecord } from './log/log-record.js'
 import { addBranch, type BranchStart, type BranchTree, isBranchTree, unbranched } from './branch-tree.js'
 import { createSessionState, cutState, toSessionState } from './session-state.js'
@@ -53,6 +54,8 @@ export interface FoldedSession {
   keys: readonly string[]
   /** The branches of the session; null: it has never parted. */
   branches: BranchTree | null
+  /** What the log uses so far. */
+  features: ReadonlySet<LogFeature>
   /** What the telemetry of that run has left. */
   link: string | null
   /** Characters of the last snapshot, and of what has come since. */
@@ -102,6 +105,8 @@ function getCurrentState({ run, state, branches }: FoldedSession): SessionState 
   return { ...toSessionState(run.context), ...(branches && { numbered: run.context.numbered }) }
 }
 
+const noLogFeatures: ReadonlySet<LogFeature> = new Set()
+
 /** Where a session stands before the first of these records. */
 export function createFoldedSession(records: readonly LogRecord[]): FoldedSession {
   return {
@@ -122,6 +127,7 @@ export function createFoldedSession(records: readonly LogRecord[]): FoldedSessio
     queued: 0,
     keys: [],
     branches: null,
+    features: noLogFeatures,
     link: null,
     snapshotSize: 0,
     tailSize: 0,
@@ -248,6 +254,8 @@ function applyEntry(
     default:
       throw new Error('There is no such type of record.')
   }
+  const used = listFeatures(entry)
+  if (used.length > 0) folded.features = new Set([...folded.features, ...used])
   folded.lastEventNumber = entry.told ?? folded.lastEventNumber
   if (typeof entry.link === 'string') folded.link = entry.link
 }

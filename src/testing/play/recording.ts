@@ -3,6 +3,7 @@ import { sha256 } from '../../../guards/lib/sha256.js'
 import type { AgentConfig } from '../../../machines/agent/config.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
 import type { ToolSpec } from '../../core/models/provider.js'
+import { findUnknownFormat } from '../../core/sessions/log/log-record.js'
 import { logVersion } from '../../core/sessions/log/record-content.js'
 import { openRecord } from '../../core/sessions/log/log-record.js'
 import type { ClearedRecord } from '../../core/sessions/clear-records.js'
@@ -141,11 +142,11 @@ function checkRecords(records: readonly RecordedEntry[], session: string): Recor
     if (!isWellFormed(record)) throw damagedRecordingError(session, `record ${record.seq} is incomplete`)
     if (before && record.seq <= before.seq)
       throw damagedRecordingError(session, `record ${record.seq} is not in its place`)
-    if ('version' in record && record.version > logVersion) {
+    const unknown = findUnknownFormat(record.version ?? logVersion, record.needs ?? [])
+    if (unknown !== null) {
       throw new ReplayError(
         'newer_recording',
-        `The recording of session '${session}' has records of log version ${record.version}; this Statewright knows ` +
-          `versions up to ${logVersion}. Play it with the newer Statewright that took it.`,
+        `The recording of session '${session}' ${unknown}. Play it with the newer Statewright that took it.`,
         session,
       )
     }

@@ -1,7 +1,8 @@
 import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { LogRecord } from '../store/store.js'
 import { StoreError } from '../store/store-error.js'
-import { branchLogVersion, logVersion, type RecordContent } from './record-content.js'
+import { knownFeatures } from './log-features.js'
+import { featureLogVersion, logVersion, type RecordContent } from './record-content.js'
 
 /** An entry that is not sealed yet. */
 export type RecordDraft = Omit<LogRecord, 'check'>
@@ -42,18 +43,23 @@ export function openRecord(record: LogRecord, after: number, sessionId: string):
   } catch (error) {
     throw damagedLogError(sessionId, after, `record ${seq} is not JSON`, error)
   }
-  const version: unknown = 'version' in entry ? entry.version : logVersion
+  const { version = logVersion, needs = [] }: { version?: unknown; needs?: unknown } = entry
   if (typeof version !== 'number')
     throw damagedLogError(sessionId, after, `record ${seq} names no log version`)
-  if (version > branchLogVersion) {
-    throw new StoreError(
-      'newer_log',
-      `Session '${sessionId}' was written with log version ${version}; this Statewright knows versions up to ` +
-        `${branchLogVersion}. Open it with the newer Statewright that wrote it.`,
-      sessionId,
-    )
-  }
-  return entry
+  const unknown = findUnknownFormat(version, needs)
+  if (unknown === null) return entry
+  const text = `Session '${sessionId}' ${unknown}. Open it with the newer Statewright that wrote it.`
+  throw new StoreError('newer_log', text, sessionId)
+}
+
+/** The part of a record's format that this Statewright does not know, as a predicate; null: it knows all. */
+export function findUnknownFormat(version: number, needs: unknown): string | null {
+  if (version > featureLogVersion)
+    return `was written with log version ${version}; this Statewright knows versions up to ${featureLogVersion}`
+  const unknown = (Array.isArray(needs) ? needs : [needs]).filter(
+    (name) => !knownFeatures.has(name as string),
+  )
+  return unknown.length === 0 ? null : `uses ${unknown.join(', ')}, which this Statewright does not know`
 }
 
 function computeChecksum(seq: number, at: number, type: string, data: string): string {

@@ -14,6 +14,9 @@ export const logVersion = 2
 /** The version of records that tell of branches: an earlier Statewright would go on from another transcript. */
 export const branchLogVersion = 3
 
+/** The version of records that name the features they use: an earlier Statewright would drop what it does not know. */
+export const featureLogVersion = 4
+
 /** What a run starts from, but for what the log itself says: the session's state. So a start is small, too. */
 export type StartInput = Omit<AgentInput, keyof SessionState>
 
@@ -34,6 +37,8 @@ export type RecordContent = Content & {
   told?: number
   /** What the run's telemetry leaves for the process that resumes the run: see `JournalEntry`. A snapshot repeats the last. */
   link?: string
+  /** The features that the log uses from here on. A snapshot repeats all. A reader that does not know one refuses the log. */
+  needs?: string[]
 }
 
 type Content =
@@ -64,7 +69,7 @@ type Content =
       /** Where it begins a branch. */
       version?: number
     }
-  | { type: 'event'; event: AgentMachineEvent }
+  | { type: 'event'; event: AgentMachineEvent; version?: number }
   | {
       type: 'snapshot'
       version: number

@@ -3,7 +3,8 @@ import type { BranchStart, BranchTree } from '../branch-tree.js'
 import type { FoldedSession } from '../fold-session.js'
 import { hasTags, mergeTags, type SessionTags } from '../store/session-tags.js'
 import { type SessionFacts, toDefinitionField, toTagsField } from './create-records.js'
-import { branchLogVersion, type RecordContent } from './record-content.js'
+import { type LogFeature, listFeatures } from './log-features.js'
+import { branchLogVersion, featureLogVersion, type RecordContent } from './record-content.js'
 
 type Snapshot = Extract<RecordContent, { type: 'snapshot' }>
 type StartFields = Pick<
@@ -27,8 +28,14 @@ export class CurrentFacts {
   #newTags: SessionTags = {}
   #branch: { start: BranchStart; add: (seq: number) => BranchTree } | undefined
   readonly #createDefinition: FirstFacts['definition']
+  /** What the log uses so far. */
+  #features: ReadonlySet<LogFeature>
 
-  constructor({ name, tags, parent, runs, definition, branches }: FoldedSession, first: FirstFacts) {
+  constructor(
+    { name, tags, parent, runs, definition, branches, features }: FoldedSession,
+    first: FirstFacts,
+  ) {
+    this.#features = features
     this.#facts = {
       name: name ?? first.name,
       tags,
@@ -63,6 +70,17 @@ export class CurrentFacts {
   /** The run that begins next begins a branch; `add`: what that makes of the branches, by the number of its record. */
   setBranch(start: BranchStart, add: (seq: number) => BranchTree): void {
     this.#branch = { start, add }
+  }
+
+  /** Adds the features to a record that no earlier record names. A snapshot names all, because reading may start there. */
+  nameFeatures(entry: RecordContent): RecordContent {
+    const used = listFeatures(entry)
+    if (used.length === 0 && entry.type !== 'snapshot') return entry
+    const news = used.filter((feature) => !this.#features.has(feature))
+    if (news.length > 0) this.#features = new Set([...this.#features, ...news])
+    if (news.length === 0 && (entry.type !== 'snapshot' || this.#features.size === 0)) return entry
+    const needs = entry.type === 'snapshot' ? this.#features : new Set(news)
+    return { ...entry, version: featureLogVersion, needs: [...needs].sort() }
   }
 
   /** A run begins: what its record, of this number, tells of it. */

@@ -198,10 +198,11 @@ export class SessionLog implements Journal {
     this.inbox.markSaid(this.#queued, listClientIds(entry.input.input))
   }
 
-  write(entry: RecordContent): void {
+  write(content: RecordContent): void {
     if (this.#failure) return
-    if (entry.type === 'snapshot') this.facts.repeat(entry)
-    if (entry.type === 'opened') this.facts.markOpened()
+    if (content.type === 'snapshot') this.facts.repeat(content)
+    if (content.type === 'opened') this.facts.markOpened()
+    const entry = this.facts.nameFeatures(content)
     let record: RecordDraft
     try {
       record = draftRecord(this.#head + 1, this.#getRecordTime(entry), entry)
