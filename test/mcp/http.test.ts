@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { classifyToolError } from '../../src/core/tools/classify-tool-error.js'
 import { httpServer, json, sse } from './http-server.js'
 import { failureOf, open, use } from './support.js'
@@ -101,6 +102,52 @@ describe('a server over HTTP', () => {
       expect({ sessions, executed }).toEqual({ sessions: 2, executed: 1 })
     },
   )
+
+  const refuse = (response: ServerResponse, id: unknown, code: number, message: string): void => {
+    response.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 'one' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } }))
+  }
+
+  it.each([
+    [-32_603, 'Session not found'],
+    [-32_001, 'Session not found'],
+    [-32_000, 'Bad Request: No valid session ID provided'],
+    [-32_600, 'Invalid session'],
+    [-32_000, 'Bad Request: Server not initialized'],
+    [404, "The session 'one' has expired."],
+  ])(
+    'that has forgotten the session and says so in a 200 (%i, %s) gets a new one, and the call once more',
+    async (code, message) => {
+      let sessions = 0
+      let executed = 0
+      const { url } = await httpServer(
+        (request, response) => {
+          executed += 1
+          json(response, request, ok)
+        },
+        ({ id, method }, response) => {
+          if (method === 'initialize') sessions += 1
+          if (sessions > 1 || id === undefined || !['tools/call', 'ping'].includes(method)) return false
+          if (sessions === 0) return false
+          refuse(response, id, code, message)
+          return true
+        },
+      )
+      expect(await use(await open({ url }), 'web_go')).toBe('ok')
+      expect({ sessions, executed }).toEqual({ sessions: 2, executed: 1 })
+    },
+  )
+
+  it('cannot have a call made twice with words of its own that are about another session', async () => {
+    let executed = 0
+    const { url } = await httpServer(({ id }, response) => {
+      executed += 1
+      refuse(response, id, -32_603, 'Session not found')
+    })
+    const failure = await failureOf(use(await open({ url }), 'web_go'))
+    expect(failure.message).toBe("The MCP server 'web': Session not found")
+    expect(executed).toBe(1)
+  })
 
   it('cannot have a call made twice with an error of its own that has the number 404', async () => {
     let executed = 0

@@ -1,7 +1,7 @@
 import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { JsonObject } from '../../machines/agent/json.js'
+import type { Json, JsonObject } from '../../machines/agent/json.js'
 import { ToolContent } from '../../src/core/tools/tool-content.js'
 import { type AgentOptions, memoryStore, secretsShield } from '../../src/index.js'
 import { openRecord } from '../../src/core/sessions/log/log-record.js'
@@ -69,7 +69,19 @@ describe('the result of a call', () => {
       Array(3).fill("[content of type 'unknown']").join('\n'),
     ],
     ['nothing', { content: [] }, undefined],
-    ['content that is no list', { content: 'text' }, undefined],
+    ['content that is a plain text', { content: 'text' }, 'text'],
+    ['parts that are plain texts', { content: ['a', { type: 'text', text: 'b' }] }, 'a\nb'],
+    ['a text that is a value as JSON', { content: [{ type: 'text', text: { a: 1 } }] }, '{"a":1}'],
+    [
+      'structured content behind an empty text',
+      { content: [{ type: 'text', text: ' \n' }], structuredContent: { a: 1 } },
+      { a: 1 },
+    ],
+    [
+      'no structured content that is null',
+      { content: [{ type: 'text', text: '' }], structuredContent: null },
+      '',
+    ],
   ])('shows %s', async (_, result, expected) => {
     const server = await odd('results')
     expect(await use(server, 'results_answer', { result })).toEqual(expected)
@@ -99,6 +111,44 @@ describe('the result of a call', () => {
         '[file: application/pdf, 1 bytes, #]',
       ].join('\n'),
     )
+  })
+
+  it.each<[string, JsonObject, object]>([
+    [
+      'of type image/jpg',
+      { ...png, mimeType: 'image/jpg' },
+      { type: 'image_url', image_url: { url: 'data:image/jpeg;base64,AAAA' } },
+    ],
+    [
+      'of a type with parameters',
+      { ...png, mimeType: 'IMAGE/PNG; x=1' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+    ],
+    [
+      'with line breaks',
+      { ...png, data: 'AA\r\nAA\n' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+    ],
+    [
+      'in the alphabet of addresses',
+      { ...png, data: '-_-_' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,+/+/' } },
+    ],
+    [
+      'as a data: address',
+      { type: 'image', data: 'data:image/webp;base64,AAAA' },
+      { type: 'image_url', image_url: { url: 'data:image/webp;base64,AAAA' } },
+    ],
+    [
+      'that is sound of another name',
+      { type: 'audio', mimeType: 'audio/wave', data: 'AA\nA=' },
+      { type: 'input_audio', input_audio: { data: 'AAA=', format: 'wav' } },
+    ],
+  ])('has a picture %s', async (_, part, expected) => {
+    const server = await odd('results')
+    const result = await use(server, 'results_answer', { result: { content: [part as Json] } })
+    if (!(result instanceof ToolContent)) throw new Error('It is more than words.')
+    expect(result.media).toEqual([expected])
   })
 
   it.each<[string, JsonObject, string]>([

@@ -13,8 +13,15 @@ interface Task {
   answers: unknown[]
 }
 
-/** A server whose tool is a task, which has ended when it has been asked for `polls` times. */
-export async function taskServer(form: TaskForm, { polls = 2 }: { polls?: number } = {}) {
+/** A server whose tool is a task, which has ended when it has been asked for `polls` times. A `silent` task never changes. */
+interface TaskServerOptions {
+  polls?: number
+  silent?: boolean
+  /** Milliseconds. */
+  ttl?: number
+}
+
+export async function taskServer(form: TaskForm, { polls = 2, silent = false, ttl }: TaskServerOptions = {}) {
   const tasks = new Map<string, Task>()
   const keys: unknown[] = []
   const cancelled: string[] = []
@@ -29,14 +36,20 @@ export async function taskServer(form: TaskForm, { polls = 2 }: { polls?: number
     const isAsking = asks !== undefined && answers.length === 0
     const status = isAsking ? 'input_required' : isOver ? (end ?? 'completed') : 'working'
     const time = new Date(0).toISOString()
-    const task = { taskId, status, statusMessage: `Question ${count}.`, createdAt: time, lastUpdatedAt: time }
-    if (!isModern) return { ...task, ttl: null, pollInterval: 50 }
+    const task = {
+      taskId,
+      status,
+      statusMessage: `Question ${silent ? 0 : count}.`,
+      createdAt: time,
+      lastUpdatedAt: time,
+    }
+    if (!isModern) return { ...task, ttl: ttl ?? null, pollInterval: 50 }
     const outcome = {
       ...(isAsking && { inputRequests: { seat: { method: 'elicitation/create', params: asks } } }),
       ...(status === 'completed' && { result: result(taskId) }),
       ...(status === 'failed' && { error: { code: -32603, message: 'Out of paper.' } }),
     }
-    return { ...task, ttlMs: null, pollIntervalMs: 50, ...outcome }
+    return { ...task, ttlMs: ttl ?? null, pollIntervalMs: 50, ...outcome }
   }
   const hooks = {
     away: 0,

@@ -51,6 +51,40 @@ describe.each(sampledKinds(taskForms))('a call that becomes a task, by the %s', 
     expect(cancelled).toEqual(['task-2'])
   })
 
+  it.each([
+    [
+      'its ttl, and is cancelled',
+      { polls: Infinity, ttl: 150 },
+      {},
+      /did not end its task within the 150 ms/,
+    ],
+    [
+      'timeoutMs without a sign of life, and is cancelled',
+      { polls: Infinity, silent: true },
+      { timeoutMs: 150 },
+      /gave no sign of progress for 150 ms/,
+    ],
+    [
+      'timeoutMs without a sign of life, though its ttl is longer',
+      { polls: Infinity, silent: true, ttl: 60_000 },
+      { timeoutMs: 150 },
+      /gave no sign of progress for 150 ms/,
+    ],
+  ])('ends by %s', async (_, task, options, words) => {
+    const { url, cancelled } = await taskServer(form, task)
+    const server = await open({ url, ...options })
+    const failure = await failureOf(use(server, 'web_go'))
+    expect(failure).toMatchObject({ kind: 'transient', message: expect.stringMatching(words) as string })
+    expect(failure.message).toMatch(/It may have taken effect all the same/)
+    await server.close()
+    expect(cancelled).toEqual(['task-1'])
+  })
+
+  it('goes on for longer than timeoutMs while it shows signs of life', async () => {
+    const { url } = await taskServer(form, { polls: 25 })
+    expect(await use(await open({ url, timeoutMs: 1_000 }), 'web_go')).toBe('The answer of task-1.')
+  })
+
   it('is asked for again when the server was away', async () => {
     const { url, keys, hooks } = await taskServer(form)
     const server = await open({ url })

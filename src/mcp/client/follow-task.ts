@@ -6,7 +6,8 @@ import { limitTime, waitOn } from '../../core/base/time-limit.js'
 import { readProperty } from '../../core/base/to-json.js'
 import { ToolError } from '../../core/tools/tool-error.js'
 import type { McpCall, McpConnection } from './mcp-connection.js'
-import { doubtHint, SessionExpiredError } from './mcp-errors.js'
+import { createSilenceError, doubtHint, SessionExpiredError } from './mcp-errors.js'
+import { defaultTimeoutMs } from './mcp-options.js'
 import { quoteText } from './plain-text.js'
 import { readTask, type TaskState } from './task-wire.js'
 
@@ -23,6 +24,8 @@ export interface TaskFollowing {
   /** The server's, for people. */
   server: string
   call: McpCall
+  /** Of the server's options. */
+  timeoutMs: number
   /** The connection; a new one when the old one is lost. */
   connect: () => Promise<McpConnection>
   /** Given what goes on after the call has ended. */
@@ -31,7 +34,7 @@ export interface TaskFollowing {
 
 /**
  * Asks for a task until it has ended, or asks for input, also over connections that come after this one. The task is cancelled
- * with its call, but not when another process goes on with the run.
+ * with its call and at its limits, but not when another process continues the run.
  * @throws what tells the model that there is no result
  */
 export async function followTask(
@@ -42,14 +45,18 @@ export async function followTask(
   const { server, call } = following
   const { signal, onProgress } = call
   const name = `The MCP server '${server}'`
-  let told = ''
-  const tell = ({ status, message }: TaskState): void => {
+  const limit = new TaskLimit(following)
+  let lastReport = ''
+  const tell = (state: TaskState): void => {
+    limit.note(state)
+    const { status, message } = state
     const report = { status, ...(message !== undefined && { message }) }
-    if (JSON.stringify(report) !== told) onProgress(report)
-    told = JSON.stringify(report)
+    if (JSON.stringify(report) !== lastReport) onProgress(report)
+    lastReport = JSON.stringify(report)
   }
+  const cancel = (): void => following.keep(cancelTask(taskId, following))
   const stop = whenAborted(signal, () => {
-    if (readProperty(signal.reason, 'name') !== 'LeftError') following.keep(cancelTask(taskId, following))
+    if (readProperty(signal.reason, 'name') !== 'LeftError') cancel()
   })
   try {
     if (first) tell(first)
@@ -57,7 +64,7 @@ export async function followTask(
     let given = call.given.inputResponses ?? {}
     const refusal = Object.keys(given).length > 0 ? await giveAnswers(taskId, following) : undefined
     // What has made the task does not have its result.
-    if (first?.status === 'working') await waitOn(systemClock, first.pollMs, signal)
+    if (first?.status === 'working') await waitOn(systemClock, limit.cut(first.pollMs), signal)
     /* oxlint-disable no-await-in-loop -- one question after the other */
     for (let looks = 1; ; looks += 1) {
       signal.throwIfAborted()
@@ -76,11 +83,62 @@ export async function followTask(
         if (isNew || refusal !== undefined || looks >= maxStaleLooks)
           return { resultType: 'input_required', inputRequests: explainAgain(inputRequests, given, refusal) }
       } else given = {}
-      await waitOn(systemClock, state.pollMs, signal)
+      const fault = limit.findFault()
+      if (fault !== undefined) {
+        cancel()
+        throw fault
+      }
+      await waitOn(systemClock, limit.cut(state.pollMs), signal)
     }
     /* oxlint-enable no-await-in-loop */
   } finally {
     stop()
+  }
+}
+
+const getElapsed = (): number => systemClock.elapsed?.() ?? systemClock.now()
+
+/** How long a task may go on: for its `ttl`, and for `timeoutMs` without a change. */
+class TaskLimit {
+  readonly #following: TaskFollowing
+  readonly #begin = getElapsed()
+  #ttlMs: number | null = null
+  #changedAt = this.#begin
+  #last = ''
+
+  constructor(following: TaskFollowing) {
+    this.#following = following
+  }
+
+  note({ status, message, updatedAt, ttlMs }: TaskState): void {
+    const signs = JSON.stringify([status, message, updatedAt])
+    if (signs !== this.#last) this.#changedAt = getElapsed()
+    this.#last = signs
+    this.#ttlMs = ttlMs
+  }
+
+  /** Milliseconds of silence; 0 is no limit. */
+  get #silenceMs(): number {
+    const { timeoutMs } = this.#following
+    return this.#ttlMs !== null && timeoutMs === defaultTimeoutMs ? 0 : timeoutMs
+  }
+
+  /** At most until the limit. */
+  cut(pollMs: number): number {
+    const now = getElapsed()
+    const silence = this.#silenceMs === 0 ? Infinity : this.#changedAt + this.#silenceMs - now
+    const ttl = this.#ttlMs === null ? Infinity : this.#begin + this.#ttlMs - now
+    return Math.max(1, Math.min(pollMs, silence, ttl))
+  }
+
+  findFault(): ToolError | undefined {
+    const { server, timeoutMs } = this.#following
+    const now = getElapsed()
+    if (this.#silenceMs !== 0 && now - this.#changedAt >= this.#silenceMs)
+      return createSilenceError(server, timeoutMs)
+    if (this.#ttlMs === null || now - this.#begin < this.#ttlMs) return undefined
+    const words = `The MCP server '${server}' did not end its task within the ${this.#ttlMs} ms that it keeps tasks (ttl).`
+    return new ToolError('transient', `${words} ${doubtHint}`)
   }
 }
 

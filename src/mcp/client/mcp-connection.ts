@@ -235,9 +235,12 @@ async function beginConnection(
     try {
       return await afterSignIn(signIn, () => orLoss(work()))
     } catch (error) {
-      if (transport.sessionId !== undefined && expiredStatuses.includes(findHttpStatus(error))) {
+      if (transport.sessionId !== undefined && (await isSessionLost(error, client, startTimeoutMs))) {
         onLost({ reason: 'has ended the session', transient: true })
-        throw new SessionExpiredError('The session has expired.', { cause: error })
+        throw new SessionExpiredError(
+          `The MCP server '${options.name ?? serverName}' does not know its session any more.`,
+          { cause: error },
+        )
       }
       throw toCallError(error, options.name ?? serverName, wire)
     }
@@ -351,6 +354,30 @@ function createChangeListener(
         })
     },
   }
+}
+
+/** Servers say so by the status, or by an error of JSON-RPC. A tool may use the same words, so a ping decides then. */
+async function isSessionLost(error: unknown, client: Client, timeout: number): Promise<boolean> {
+  if (expiredStatuses.includes(findHttpStatus(error))) return true
+  if (!saysSessionLost(error)) return false
+  return client.request({ method: 'ping' }, anyResult, { timeout }).then(
+    () => false,
+    () => true,
+  )
+}
+
+function saysSessionLost(error: unknown): boolean {
+  const isOfServer = typeof readProperty(error, 'code') === 'number'
+  const lost =
+    /\bsession\b.*\b(not found|expired|unknown|invalid|terminated|closed|not exist|no longer|not initialized)\b/i
+  const words = describeError(error)
+  return (
+    isOfServer &&
+    (lost.test(words) ||
+      /\b(unknown|invalid|expired|no|no valid|missing)( mcp)? session\b|\bserver not initialized\b/i.test(
+        words,
+      ))
+  )
 }
 
 /** How servers refuse a session that they do not know: 404 by the protocol, 400 by the example that many follow. */

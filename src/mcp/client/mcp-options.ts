@@ -67,7 +67,10 @@ export interface McpCommonOptions {
    * Offer a tool that lists and reads the server's resources. For `needsApproval`, its name is `resources/read`. Default false.
    */
   resources?: boolean
-  /** Milliseconds that a call may take without a sign of progress; 0 is no limit. Default 60 000. */
+  /**
+   * Milliseconds that a call may take without a sign of progress; 0 is no limit. Default 60 000; a task that has a `ttl` may
+   * take as long as that by default.
+   */
   timeoutMs?: number
   /** Milliseconds that the server has to start, introduce itself and list its tools. Default 30 000. */
   startTimeoutMs?: number
@@ -96,6 +99,8 @@ type DefaultedKey =
   | 'trustAnnotations'
   | 'resources'
   | 'needsApproval'
+
+export const defaultTimeoutMs = 60_000
 
 export type CheckedMcpOptions = McpOptions & Required<Pick<McpCommonOptions, DefaultedKey>>
 
@@ -173,7 +178,7 @@ export function checkMcpOptions(input: unknown): CheckedMcpOptions {
     defer: false,
     trustAnnotations: false,
     resources: false,
-    timeoutMs: 60_000,
+    timeoutMs: defaultTimeoutMs,
     startTimeoutMs: 30_000,
     maxMessageBytes: 10 * 1024 * 1024,
   }

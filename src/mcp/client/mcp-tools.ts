@@ -88,8 +88,7 @@ class ReconnectingServer implements McpServer {
 
   /** @throws an Error, perhaps a ToolError, that says what happened */
   async ask(method: string, params: JsonObject, signal?: AbortSignal): Promise<JsonObject> {
-    const connection = await this.#getConnection()
-    return connection.ask(method, params, { signal })
+    return this.#tryTwice(async () => (await this.#getConnection()).ask(method, params, { signal }))
   }
 
   async open(): Promise<McpConnection> {
@@ -132,6 +131,7 @@ class ReconnectingServer implements McpServer {
     const following: TaskFollowing = {
       server: this.#name,
       call,
+      timeoutMs: this.#options.timeoutMs,
       connect: () => this.#getConnection(),
       keep: (work) => this.#keep(work),
     }
@@ -140,7 +140,7 @@ class ReconnectingServer implements McpServer {
       call.stopTimer()
       return followTask(taskId, following)
     }
-    const result = await this.#callAgain(call)
+    const result = await this.#tryTwice(() => this.#callOnce(call))
     const task = findTask(result)
     if (task === undefined) return result
     call.stopTimer()
@@ -148,12 +148,13 @@ class ReconnectingServer implements McpServer {
     return followTask(task.id, following, task)
   }
 
-  async #callAgain(call: McpCall): Promise<JsonObject> {
+  /** Once more in a new session, where the server has lost the first one and has therefore executed nothing. */
+  async #tryTwice(work: () => Promise<JsonObject>): Promise<JsonObject> {
     try {
-      return await this.#callOnce(call)
+      return await work()
     } catch (error) {
       if (!(error instanceof SessionExpiredError)) throw error
-      return await this.#callOnce(call)
+      return await work()
     }
   }
 

@@ -26,8 +26,9 @@ const acceptedTypes = new Set([
  * @throws {ToolError} `failed`, when the server says that it is an error
  */
 export function readResult(result: JsonObject): Json | ToolContent | undefined {
-  const content = Array.isArray(result.content) ? result.content : []
-  const { structuredContent, isError } = result
+  const content = readContent(result)
+  const { isError } = result
+  const structuredContent = result.structuredContent ?? undefined
   const hasText = content.some((part) => readProperty(part, 'type') === 'text')
   const head = hasText || structuredContent === undefined ? [] : [structuredContent]
   if (content.length === 0 && head.length > 0 && isError !== true) return structuredContent
@@ -35,6 +36,16 @@ export function readResult(result: JsonObject): Json | ToolContent | undefined {
   const text = parts.join('\n')
   if (isError === true) throw new ToolError('failed', text || 'The server did not say why.')
   return toToolContent(content, parts.slice(0, head.length)) ?? (parts.length === 0 ? undefined : text)
+}
+
+/** The parts of a result. A plain string is a text, and blank texts say less than structured content. */
+function readContent({ content, structuredContent }: JsonObject): Json[] {
+  const parts = (Array.isArray(content) ? content : [content ?? []].flat()).map(
+    (part): Json => (typeof part === 'string' ? { type: 'text', text: part } : part),
+  )
+  const isBlank = (part: Json): boolean =>
+    readProperty(part, 'type') === 'text' && describePart(part).trim() === ''
+  return structuredContent == null ? parts : parts.filter((part) => !isBlank(part))
 }
 
 /** Characters of JSON that are kept for the app. They are written into the log. */
@@ -46,7 +57,7 @@ export function readAppData({ _meta: meta, structuredContent }: JsonObject): Jso
   const entries = isRecord(meta) ? Object.entries(meta).filter(([key]) => !key.startsWith(ofProtocol)) : []
   const data: JsonObject = {
     ...(entries.length > 0 && { _meta: Object.fromEntries(entries) }),
-    ...(structuredContent !== undefined && { structuredContent }),
+    ...(structuredContent != null && { structuredContent }),
   }
   return Object.keys(data).length === 0 || countJson(data) > maxAppData ? null : data
 }
@@ -84,16 +95,34 @@ export function toParts(part: Json): ContentPart[] {
   return readProperty(part, 'type') === 'resource' ? [described, shown] : [shown]
 }
 
+/** Names that servers use for accepted types. */
+const typeNames: Readonly<Record<string, string>> = {
+  'image/jpg': 'image/jpeg',
+  'image/pjpeg': 'image/jpeg',
+  'image/x-png': 'image/png',
+  'audio/wave': 'audio/wav',
+  'audio/vnd.wave': 'audio/wav',
+  'audio/x-mp3': 'audio/mpeg',
+  'application/x-pdf': 'application/pdf',
+}
+
+/** Without line breaks (MIME writes one each 76 characters), and in the alphabet that is not for addresses. */
+function toPlainBase64(text: string): string {
+  return text.replaceAll(/\s+/g, '').replaceAll('-', '+').replaceAll('_', '/')
+}
+
 /** What models take of such a part; null for words, and for what none of them takes. */
 function toMediaPart(part: Json): ContentPart | null {
   const type = readText(part, 'type')
   const [held, key] = type === 'resource' ? [readProperty(part, 'resource'), 'blob'] : [part, 'data']
-  const mediaType = readText(held, 'mimeType')?.toLowerCase() ?? ''
-  const data = readText(held, key)
+  const given = readText(held, key) ?? ''
+  const [, addressType = '', base64 = given] = /^data:([^;,]*)(?:;[^,]*)?;base64,(.*)$/is.exec(given) ?? []
+  const named = (readText(held, 'mimeType') ?? addressType).toLowerCase().replace(/;.*/s, '').trim()
+  const mediaType = typeNames[named] ?? named
+  const data = toPlainBase64(base64)
   const isMedia = type === 'resource' || type === 'image' || type === 'audio'
   // An address is none of it: nothing is fetched that a server names.
-  if (!isMedia || !acceptedTypes.has(mediaType) || data === undefined || data.slice(0, 9).includes(':'))
-    return null
+  if (!isMedia || !acceptedTypes.has(mediaType) || data === '' || data.slice(0, 9).includes(':')) return null
   try {
     return toContentPart({ type: 'file', data, mediaType }, 'content')
   } catch {
@@ -104,11 +133,13 @@ function toMediaPart(part: Json): ContentPart | null {
 function describePart(part: Json): string {
   const type = readText(part, 'type') ?? 'unknown'
   switch (type) {
-    case 'text':
-      return readText(part, 'text') ?? ''
+    case 'text': {
+      const text = readProperty(part, 'text')
+      return typeof text === 'string' ? text : text == null ? '' : JSON.stringify(text)
+    }
     case 'image':
     case 'audio':
-      return `[${type}: ${readMimeType(part)}, ${countBase64Bytes(readText(part, 'data') ?? '')} bytes]`
+      return `[${type}: ${readMimeType(part)}, ${countBase64Bytes(toPlainBase64(readText(part, 'data') ?? ''))} bytes]`
     case 'resource':
       return describeResource(readProperty(part, 'resource'))
     case 'resource_link': {
@@ -128,7 +159,7 @@ function describeResource(resource: unknown): string {
   const head = `${readText(resource, 'uri') ?? 'without address'}, ${readMimeType(resource)}`
   const text = readText(resource, 'text')
   if (text !== undefined) return `[resource: ${head}, ${text.length} characters]\n${text}`
-  return `[resource: ${head}, ${countBase64Bytes(readText(resource, 'blob') ?? '')} bytes]`
+  return `[resource: ${head}, ${countBase64Bytes(toPlainBase64(readText(resource, 'blob') ?? ''))} bytes]`
 }
 
 function readMimeType(part: unknown): string {

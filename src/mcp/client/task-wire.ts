@@ -46,6 +46,10 @@ export interface TaskState {
   message: string | undefined
   /** Milliseconds until it is asked for again. */
   pollMs: number
+  /** Milliseconds from its creation for which the server keeps it; null: not limited. */
+  ttlMs: number | null
+  /** Changes with each sign of life. */
+  updatedAt: string | undefined
   /** Of the extension: what it came to, or asks. */
   result: JsonObject | undefined
   error: unknown
@@ -72,11 +76,14 @@ export function readTask(task: unknown): TaskState {
     return typeof value === 'object' && value !== null ? (value as JsonObject) : undefined
   }
   const poll = readProperty(task, 'pollIntervalMs') ?? readProperty(task, 'pollInterval')
+  const ttl = readProperty(task, 'ttlMs') ?? readProperty(task, 'ttl')
   return {
     id: text('taskId') ?? '',
     status: text('status') ?? '',
     message: text('statusMessage'),
     pollMs: Math.min(mostPollMs, Math.max(leastPollMs, readWaitMs(poll) ?? usualPollMs)),
+    ttlMs: Number.isFinite(ttl) && Number(ttl) > 0 ? Number(ttl) : null,
+    updatedAt: text('lastUpdatedAt'),
     result: object('result'),
     error: readProperty(task, 'error'),
     inputRequests: object('inputRequests'),
