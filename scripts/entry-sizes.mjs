@@ -55,7 +55,8 @@ export function parseSizes(line) {
 export function findSizes(text) {
   const [before, rest] = text.split(begin)
   const [line, after] = rest?.split(end) ?? []
-  if (after === undefined) throw new Error(`docs/README.md has no lines "${begin.trim()}" and "${end.trim()}".`)
+  if (after === undefined)
+    throw new Error(`docs/README.md has no lines "${begin.trim()}" and "${end.trim()}".`)
   return { before: before + begin, line, after: end + after }
 }
 

@@ -19,6 +19,7 @@ import {
   type Shield,
   StoreError,
 } from '../../src/index.js'
+import { agentMachine } from '../../machines/agent.machine.js'
 import { createBudget } from '../../src/fleet/index.js'
 import type { Scenario } from '../../src/rehearsal/index.js'
 import { tinyPdf } from '../memory/support/tiny-pdf.js'
@@ -160,6 +161,18 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     expect: ({ said }) => {
       expect(said).toMatch(/^RUN_STARTED\n[^]*TEXT_MESSAGE_CONTENT\n[^]*RUN_FINISHED\n$/)
     },
+  },
+  'docs/bring-your-own-loop.md › Bring your own loop': {
+    turns: [call('add', { a: 19, b: 23 }), says('19 + 23 is 42.')],
+    expect: ({ said, bodies }) => {
+      expect(said).toContain('RUNNING → WAITING_FOR_TOOL')
+      expect(said).toContain('COMPLETED 19 + 23 is 42.')
+      expect(bodies()[1]).toContain('"content":"42"')
+    },
+  },
+  'docs/bring-your-own-loop.md › Watch it in Stately': { because: 'a page of stately.ai' },
+  'docs/bring-your-own-loop.md › Test its paths': {
+    own: async () => ({ machine: agentMachine }),
   },
   'docs/chat.md › Chat': { because: 'test/ui/chat-handler.test.ts' },
   'docs/chat.md › The page': { because: 'test/ui/chat-transport.test.ts' },

@@ -4,6 +4,7 @@ import * as agui from '../../src/agui/index.js'
 import * as aiSdk from '../../src/ai-sdk/index.js'
 import * as core from '../../src/index.js'
 import * as fleet from '../../src/fleet/index.js'
+import * as machine from '../../src/machine/index.js'
 import * as mcp from '../../src/mcp/index.js'
 import * as mcpServing from '../../src/mcp/server/index.js'
 import * as memory from '../../src/memory/index.js'
@@ -31,6 +32,7 @@ const modules = {
   'statewright/agui': agui,
   'statewright/ai-sdk': aiSdk,
   'statewright/fleet': fleet,
+  'statewright/machine': machine,
   'statewright/mcp': mcp,
   'statewright/mcp/server': mcpServing,
   'statewright/memory': memory,

@@ -11,6 +11,7 @@ export const documents = [
   'docs/a-run-as-a-test.md',
   'docs/agui.md',
   'docs/architecture.md',
+  'docs/bring-your-own-loop.md',
   'docs/chat.md',
   'docs/check-an-agent.md',
   'docs/command-line.md',

@@ -194,6 +194,7 @@ const rowOfEntryPoint: Rows<string> = {
   './ai-sdk': 'no: it is the provider',
   './testing': 'no: it explores the bare machine',
   './diagram': 'exit: chart',
+  './machine': 'no: the bare machine, with actors of the app',
   './mcp': 'other: MCP',
   './mcp/server': 'no: it sends what results and pending calls say, as runs tell of them',
   './otel': 'exit: spans',

@@ -25,6 +25,7 @@ export const entries: Readonly<Record<string, string>> = {
   'statewright/memory': 'src/memory/index.ts',
   'statewright/skills': 'src/skills/index.ts',
   'statewright/fleet': 'src/fleet/index.ts',
+  'statewright/machine': 'src/machine/index.ts',
   'statewright/mcp': 'src/mcp/index.ts',
   'statewright/mcp/server': 'src/mcp/server/index.ts',
   'statewright/diagram': 'src/diagram/index.ts',

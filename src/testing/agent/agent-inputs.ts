@@ -1,9 +1,8 @@
 import { noGuards } from '../../../guards/roster.js'
-import { getInitialGuardrails } from '../../../guards/state.js'
-import type { AgentConfig, AgentConfigInput } from '../../../machines/agent/config.js'
-import { type AgentInput, type Features, noFeatures } from '../../../machines/agent/context.js'
+import type { AgentConfigInput } from '../../../machines/agent/config.js'
+import { type AgentInput, type Features } from '../../../machines/agent/context.js'
 import { noUsage } from '../../../machines/agent/usage.js'
-import { resolveConfig } from '../../core/config/resolve-config.js'
+import { createInput as createMachineInput } from '../../core/agent/machine-input.js'
 import { early } from './stamp-event.js'
 import { progressSettings, type ProgressConfig } from '../../../guards/progress-config.js'
 
@@ -244,19 +243,7 @@ function createWatchingInput(
 }
 
 function createInput(config: AgentConfigInput, features: Partial<Features> = {}): AgentInput {
-  return {
-    now: early,
-    runId: 'run',
-    sessionId: 'session',
-    config: resolveConfig(config) satisfies AgentConfig,
-    tools,
-    features: { ...noFeatures, ...features },
-    messages: [],
-    input: [{ content: 'Go.' }],
-    usage: noUsage,
-    guardrails: getInitialGuardrails(),
-    warnedOfBudget: false,
-  }
+  return createMachineInput('Go.', { config, features, tools, now: early })
 }
 
 function createTraits(readOnly: boolean): AgentInput['tools'][string] {

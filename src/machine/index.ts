@@ -1,0 +1,40 @@
+/** The chart, its conditions and its types, for actors of your own. `xstate` is the only package that it needs. */
+export { agentMachine } from '../../machines/agent.machine.js'
+export * as conditions from '../../machines/agent/conditions.js'
+export {
+  type BatchCall,
+  isRunnable,
+  type ResultStatus,
+  type ToolErrorKind,
+  type ToolResult,
+  type ToolTraits,
+} from '../../machines/agent/batch-calls.js'
+export type { EmittedEvent } from '../../machines/agent/announcements.js'
+export type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
+export type { UserGuardsOutput } from '../../machines/agent/consultation.js'
+export type {
+  AgentContext,
+  AgentInput,
+  Features,
+  NewMessage,
+  SessionState,
+} from '../../machines/agent/context.js'
+export type { CompactionOutput } from '../../machines/agent/fit.js'
+export type { AgentMachineEvent, ControlEvent } from '../../machines/agent/machine-events.js'
+export type { Message, RetrievedSnippet, ToolCall } from '../../machines/agent/messages.js'
+export type {
+  CallNeeds,
+  FailureDetails,
+  ModelActorError,
+  ModelOutput,
+  ModelResponse,
+} from '../../machines/agent/model-response.js'
+export { createModelFailure } from '../../machines/agent/model-response.js'
+export type { AgentState, Reason, RunResult } from '../../machines/agent/run-result.js'
+export type { CallScreening, InputScreening, OutputScreening } from '../../machines/agent/screening.js'
+export type { StepPlan } from '../../machines/agent/step-plan.js'
+export { noUsage, type TokenUsage, type Usage } from '../../machines/agent/usage.js'
+export { createInput, type MachineInputOptions } from '../core/agent/machine-input.js'
+export { ConfigError } from '../core/base/errors.js'
+export { resolveConfig } from '../core/config/resolve-config.js'
+export { outputOf, pendingCalls, usageOf } from '../core/run/read-snapshot.js'
