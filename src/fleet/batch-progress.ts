@@ -8,7 +8,7 @@ export interface BatchProgress {
   done: number
   /** Items at work. */
   running: number
-  /** Items that wait for an answer, or for another process that has their session. */
+  /** Items that wait for an answer, for a shared budget, or for another process that has their session. */
   waiting: number
   /** Items that ended in any other state. */
   failed: number
@@ -55,9 +55,9 @@ export class BatchCounter {
     this.#tell()
   }
 
-  settle(state: AgentState | null, cost: number | null): void {
+  settle(state: AgentState | null, cost: number | null, isParked = false): void {
     if (state === 'COMPLETED') this.#done += 1
-    else if (isRestState(state)) this.#resting += 1
+    else if (isRestState(state) || isParked) this.#resting += 1
     else this.#failed += 1
     this.#cost = this.#cost === null || cost === null ? null : this.#cost + cost
     this.#tell()

@@ -1,5 +1,13 @@
 import type { BudgetsOption } from '../core/budgets/budgets-option.js'
-import { type AnyTools, type RunResult, isWorkState } from '../../machines/agent/run-result.js'
+import type { Message } from '../../machines/agent/messages.js'
+import {
+  type AgentState,
+  type AnyTools,
+  type Reason,
+  type RunResult,
+  isRestState,
+  isWorkState,
+} from '../../machines/agent/run-result.js'
 import type { Agent } from '../core/agent/agent-options.js'
 import { onAbort } from '../core/base/abort.js'
 import { waitOn } from '../core/base/time-limit.js'
@@ -8,7 +16,9 @@ import { StatewrightError, UsageError } from '../core/base/errors.js'
 import { yieldToEventLoop } from '../core/base/event-loop.js'
 import { runSession } from '../core/drive/drive.js'
 import { readConversation } from '../core/sessions/input-history.js'
+import { readSessionAt, toSessionSnapshot } from '../core/sessions/replay-session.js'
 import { Session } from '../core/sessions/session.js'
+import type { SessionStore } from '../core/sessions/store/store.js'
 import { type BatchItem, findItemFault, getBatchSessionId } from './batch-item.js'
 import { BatchCounter, type BatchProgress } from './batch-progress.js'
 
@@ -29,7 +39,7 @@ export interface BatchParts<Item, Output, Tools> {
   id: string
   concurrency: number
   agent: Agent<Output, Tools>
-  hasStore: boolean
+  store: SessionStore | undefined
   /** Whether shields may have changed inputs before they were stored. */
   isRedacted: boolean
   clock: Clock
@@ -41,6 +51,7 @@ export interface BatchParts<Item, Output, Tools> {
   total: number | null
   context: unknown
   budgets: BudgetsOption | undefined
+  retryFailed: boolean
 }
 
 /** How long a session that another process holds is left alone, in milliseconds. */
@@ -50,6 +61,7 @@ const busyWaitMs = 1000
 const takenCodes: ReadonlySet<string> = new Set(['session_busy', 'lease_lost', 'out_of_order'])
 /** Codes of errors that concern one item: the others go on. */
 const itemCodes: ReadonlySet<string> = new Set([
+  'input_changed',
   'invalid_input',
   'unsupported_content',
   'corrupt_log',
@@ -203,7 +215,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
       if (this.#stop.signal.aborted) return null
       try {
         // oxlint-disable-next-line no-await-in-loop -- again, when the session is free
-        return await (this.#parts.hasStore ? this.#runStored(slot) : this.#runInMemory(slot))
+        return await (this.#parts.store ? this.#runStored(slot, this.#parts.store) : this.#runInMemory(slot))
       } catch (error) {
         if (!(error instanceof StatewrightError)) throw error
         if (error.code === 'stopped' && this.#stop.signal.aborted) return null
@@ -218,25 +230,30 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     }
   }
 
-  async #runStored(slot: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
+  async #runStored(
+    slot: Slot<Item, Output, Tools>,
+    store: SessionStore,
+  ): Promise<Outcome<Item, Output, Tools>> {
     const { agent, context, budgets } = this.#parts
     const { item, session } = slot
     const { signal } = this.#stop
+    const turn = await this.#findTurn(slot, store)
     const rest = await runSession(agent as unknown as Agent, {
       session,
       input: item.input,
+      ...(turn !== undefined && { turn }),
       ...(item.tags && { tags: item.tags }),
       context,
       signal,
       ...(budgets && { budgets }),
     })
     if (rest.stopped || isWorkState(rest.state)) return null
-    this.#counter.settle(rest.state, rest.cost)
+    this.#counter.settle(rest.state, rest.cost, isUnpaid(rest))
     const read = async (): Promise<BatchResult<Item, Output, Tools>> => {
       try {
         const { run } = await agent.replay(session)
-        if (!this.#parts.isRedacted && !hasInput(run as RunResult, item))
-          return { item, session, result: null, error: createChangedInputError(session, this.#parts.id) }
+        // Another process may have begun it in between.
+        this.#expectInput((run as RunResult).messages, slot)
         return { item, session, result: await agent.withObject(run as RunResult) }
       } catch (error) {
         if (error instanceof StatewrightError && itemCodes.has(error.code))
@@ -246,6 +263,23 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     }
     // What is far from its turn is not kept in memory meanwhile.
     return this.#window.indexOf(slot) < 2 * this.#parts.concurrency ? read() : read
+  }
+
+  /** Which run of its session an item needs; undefined: the latest. @throws {UsageError} `input_changed`, before anything runs */
+  async #findTurn(slot: Slot<Item, Output, Tools>, store: SessionStore): Promise<number | undefined> {
+    if ((await store.get(slot.session)) === null) return undefined
+    const folded = await readSessionAt(store, slot.session)
+    const { run, messages } = toSessionSnapshot(folded, null)
+    if (folded.runs === 0 || run === null) return undefined
+    this.#expectInput(messages, slot)
+    const mayRetry = isUnpaid(run) || (this.#parts.retryFailed && run.state !== 'COMPLETED')
+    const isOver = !isWorkState(run.state) && !isRestState(run.state)
+    return isOver && mayRetry ? folded.runs + 1 : undefined
+  }
+
+  #expectInput(messages: readonly Message[], { item, session }: Slot<Item, Output, Tools>): void {
+    if (!this.#parts.isRedacted && !hasInput(messages, item))
+      throw createChangedInputError(session, this.#parts.id)
   }
 
   async #runInMemory({ item, session }: Slot<Item, Output, Tools>): Promise<Outcome<Item, Output, Tools>> {
@@ -259,7 +293,7 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
     })
     const result = (await run.result) as RunResult<Output, Tools>
     if (result.state === 'CANCELLED' && this.#stop.signal.aborted) return null
-    this.#counter.settle(result.state, result.usage.cost)
+    this.#counter.settle(result.state, result.usage.cost, isUnpaid(result))
     return { item, session, result }
   }
 
@@ -295,8 +329,13 @@ export class BatchRun<Item extends BatchItem, Output, Tools> {
   }
 }
 
+/** Whether a shared budget could not pay for the item: the batch tries it again when it is started again. */
+export function isUnpaid({ state, reason }: { state: AgentState; reason: Reason | null }): boolean {
+  return state === 'BUDGET_EXCEEDED' && reason === 'shared_budget'
+}
+
 /** Whether the session was begun with this input. */
-function hasInput({ messages }: RunResult, { input }: BatchItem): boolean {
+function hasInput(messages: readonly Message[], { input }: BatchItem): boolean {
   const { history, newMessages } = readConversation(input, 0)
   return newMessages.every(
     ({ content }, i) => JSON.stringify(messages[history.length + i]?.content) === JSON.stringify(content),

@@ -24,8 +24,13 @@ export interface RunAllOptions {
   total?: number
   /** The app's own object, handed to `execute`. */
   context?: unknown
-  /** Shared budgets besides those of the agent, as in `agent.run`. An item that they cannot pay for ends in `BUDGET_EXCEEDED`. */
+  /**
+   * Shared budgets besides those of the agent, as in `agent.run`. An item that they cannot pay for has a result in
+   * `BUDGET_EXCEEDED`. The same batch, started again, tries it again. Needs an agent with a store.
+   */
   budgets?: BudgetsOption
+  /** Whether items that have ended without COMPLETED get one more run of their session, with the same input. Default: false. */
+  retryFailed?: boolean
 }
 
 /** How many items are begun ahead of the one whose result is next. */
@@ -39,6 +44,7 @@ const optionNames = [
   'total',
   'context',
   'budgets',
+  'retryFailed',
 ] as const satisfies (keyof RunAllOptions)[]
 
 /**
@@ -76,10 +82,19 @@ export function runAll<Item extends BatchItem, Output, Tools>(
       'agent',
     )
   const source = toIterator(items)
-  const { id, concurrency = 8, signal, onProgress, total, context, budgets } = checkOptions(options)
+  const {
+    id,
+    concurrency = 8,
+    signal,
+    onProgress,
+    total,
+    context,
+    budgets,
+    retryFailed = false,
+  } = checkOptions(options)
   return new BatchRun<Item, Output, Tools>({
     agent,
-    hasStore: internals.store !== undefined,
+    store: internals.store,
     isRedacted: internals.parts.shields.input.length > 0,
     clock: internals.parts.clock,
     source,
@@ -91,6 +106,7 @@ export function runAll<Item extends BatchItem, Output, Tools>(
     total: total ?? (Array.isArray(items) ? items.length : null),
     context,
     budgets,
+    retryFailed,
   }).readResults()
 }
 
@@ -124,6 +140,8 @@ function checkOptions(options: unknown): RunAllOptions {
     throw optionError('signal', 'signal must be an AbortSignal')
   if (onProgress !== undefined && typeof onProgress !== 'function')
     throw optionError('onProgress', 'onProgress must be a function')
+  if (given.retryFailed !== undefined && typeof given.retryFailed !== 'boolean')
+    throw optionError('retryFailed', 'retryFailed must be true or false')
   if (total !== undefined && !(Number.isSafeInteger(total) && total >= 0))
     throw optionError('total', `total must be a whole number of at least 0 (is ${String(total)})`)
   return given

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { SimulatedClock } from 'xstate'
 import { BatchDisplay } from '../../src/cli/batch/batch-display.js'
 import type { ResultLine } from '../../src/cli/batch/result-line.js'
-import { ModelError } from '../../src/index.js'
+import { createBudget } from '../../src/fleet/index.js'
+import { ModelError, type SessionStore } from '../../src/index.js'
 import { SigtermHandler } from '../../src/cli/sigterm.js'
 import { kept } from './kept.js'
 import { cli, removeFolders } from './support.js'
@@ -416,4 +417,43 @@ describe('how the batch stands', () => {
     bar.update({ ...progress, total: null, cost: null, timeLeftMs: null })
     expect(shows()).toBe('\r120 done, 8 running, 2 waiting, 1 failed, cost not known\u001B[K')
   })
+})
+
+test('lines that failed are run again with --retry-failed, and with nothing else', async () => {
+  const { toFile, read } = await place(questions(3))
+  let isDown = true
+  world.onAsked = (said) => {
+    if (isDown && said !== 'Question 0')
+      throw new ModelError({ kind: 'fatal', code: 'no_luck', message: 'No luck.' })
+  }
+  const first = await toFile()
+  expect(first.code).toBe(1)
+  expect(first.err).toContain('lines that failed: the same command with --retry-failed runs them again.')
+  isDown = false
+  expect(await toFile()).toMatchObject({ code: 1 })
+  expect(world.asked.length).toBe(3)
+  expect(await toFile(['--retry-failed'])).toMatchObject({ code: 0 })
+  expect(parse(await read()).map(({ state }) => state)).toEqual(['COMPLETED', 'COMPLETED', 'COMPLETED'])
+  expect(world.asked.length).toBe(5)
+})
+
+test('lines that a shared budget cannot pay for wait, and the same command tries them again', async () => {
+  const budgeted = agentModule.replace(
+    '=> createAgent({ model, store,',
+    `=> createAgent({ model, store, sampling: { maxTokens: 100 }, budgets: globalThis.${hook}.open(store),`,
+  )
+  const { cwd, toFile, read } = await place(questions(4))
+  await writeFile(join(cwd, 'agent.mjs'), budgeted)
+  const open = (id: string, tokens: number) =>
+    Object.assign(world, { open: (store: SessionStore) => [createBudget({ id, tokens, store })] })
+  open('team', 400)
+  const first = await toFile(['--concurrency', '1'])
+  expect(first.err).toMatch(/2 waiting, 0 failed/)
+  expect(first.err).toContain('lines that a shared budget cannot pay for: 2.')
+  expect(first.err).not.toContain('statewright resume')
+  expect(first.code).toBe(3)
+  open('department', 10_000)
+  expect(await toFile()).toMatchObject({ code: 0 })
+  expect(parse(await read()).map(({ state }) => state)).toEqual(Array(4).fill('COMPLETED'))
+  expect(world.asked.length).toBe(4)
 })

@@ -273,6 +273,81 @@ test('a session that was begun with another input is no result of this one', asy
   expect(second?.result?.state).toBe('COMPLETED')
 })
 
+test('a session that was begun with another input is refused before it goes on', async () => {
+  const paid: string[] = []
+  const manual = new ManualModel()
+  const pay = tool('pay', () => {
+    paid.push('Ann')
+    return 'paid'
+  })
+  const store = memoryStore()
+  const agent = createAgent({ model: manual, store, tools: [pay] })
+  const stop = new AbortController()
+  const first = collect(runAll(agent, [{ id: '1', input: 'Pay Ann.' }], { id: 'bills', signal: stop.signal }))
+  await until(() => manual.pending)
+  stop.abort()
+  expect(await first).toEqual([])
+  manual.request = () =>
+    Promise.resolve({ ...plainAnswer, toolCalls: [call('c1', 'pay', {})], finishReason: 'tool_calls' })
+  const head = store.get('bills.1')?.head
+  const [second] = await collect(runAll(agent, [{ id: '1', input: 'Look at Bob.' }], { id: 'bills' }))
+  expect(second).toMatchObject({ result: null, error: { code: 'input_changed' } })
+  expect([paid, store.get('bills.1')?.head]).toEqual([[], head])
+})
+
+test.each(sampledKinds(['at once', 'by promises']))(
+  'items that a shared budget cannot pay for are tried again by the same batch, in a store that answers %s',
+  async (kind) => {
+    const { model, log } = echo()
+    const inner = memoryStore()
+    const store: SessionStore = kind === 'at once' ? inner : distant(inner)
+    const budgetOf = (tokens: number) => createBudget({ id: 'tenant', tokens, store: inner })
+    const agent = createAgent({ model, store, sampling: { maxTokens: 100 } })
+    const told: BatchProgress[] = []
+    const run = (tokens: number) =>
+      collect(
+        runAll(agent, items(6), {
+          id: 'b',
+          concurrency: 3,
+          budgets: [budgetOf(tokens)],
+          onProgress: (progress) => void told.push(progress),
+        }),
+      )
+    const states = (results: { result: RunResult | null }[]) => results.map(({ result }) => result?.state)
+    const few = states(await run(130))
+    expect(few.filter((state) => state === 'BUDGET_EXCEEDED').length).toBeGreaterThan(2)
+    expect(told.at(-1)).toMatchObject({
+      failed: 0,
+      waiting: few.filter((state) => state !== 'COMPLETED').length,
+    })
+    await budgetOf(100_000).replaceLimits()
+    const asked = log.asked.length
+    expect(states(await run(100_000))).toEqual(items(6).map(() => 'COMPLETED'))
+    // What was answered before is not asked again.
+    expect(log.asked.length - asked).toBe(few.filter((state) => state !== 'COMPLETED').length)
+  },
+)
+
+test('items that have failed stay so, and get one more run with retryFailed', async () => {
+  let isDown = true
+  const { model, log } = echo((said) => {
+    if (isDown && said !== 'Question 0')
+      throw new ModelError({ kind: 'fatal', code: 'down', message: 'Down.' })
+    return `You said: ${said}`
+  })
+  const agent = createAgent({ model, store: memoryStore() })
+  const states = async (options: object) =>
+    (await collect(runAll(agent, items(3), { id: 'b', ...options }))).map(({ result }) => result?.state)
+  const failed = ['COMPLETED', 'ERROR', 'ERROR']
+  expect(await states({})).toEqual(failed)
+  isDown = false
+  expect(await states({})).toEqual(failed)
+  expect(log.asked.length).toBe(3)
+  expect(await states({ retryFailed: true })).toEqual(['COMPLETED', 'COMPLETED', 'COMPLETED'])
+  expect(await states({ retryFailed: true })).toEqual(['COMPLETED', 'COMPLETED', 'COMPLETED'])
+  expect(log.asked.length).toBe(5)
+})
+
 test('an input that a shield has changed is known again', async () => {
   const { model } = echo()
   const shields = { input: [secretsShield({ action: 'redact' })] }
@@ -343,9 +418,11 @@ test('items are read as they are needed, and no more than look-ahead are ahead o
     }
   }
   const told: BatchProgress[] = []
+  const store = memoryStore()
   const batch = new BatchRun({
-    agent: createAgent({ model, store: memoryStore() }),
-    hasStore: true,
+    agent: createAgent({ model, store }),
+    store,
+    retryFailed: false,
     isRedacted: false,
     clock: systemClock,
     source: stream(),

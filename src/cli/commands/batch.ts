@@ -11,6 +11,7 @@ import type { RunResult } from '../../../machines/agent/run-result.js'
 import { noUsage } from '../../../machines/agent/usage.js'
 import { type BatchItem, findBatchIdFault } from '../../fleet/batch-item.js'
 import type { BatchProgress } from '../../fleet/batch-progress.js'
+import { isUnpaid } from '../../fleet/batch-run.js'
 import { runAll } from '../../fleet/run-all.js'
 import { BatchDisplay, formatCost, formatProgress } from '../batch/batch-display.js'
 import { BatchInput, type InputSummary, toBatchId } from '../batch/batch-input.js'
@@ -34,6 +35,7 @@ const optionSpecs = {
   out: { short: 'o', value: 'FILE', about: 'where the results go, a line each (default: stdout)' },
   concurrency: { value: 'N', about: 'how many lines are at work at once (default: 8)' },
   'cost-limit': { value: 'USD', about: 'begin no line any more when the batch has cost so much' },
+  'retry-failed': { about: 'run lines again that have failed: one more run of their session' },
   ...storeOptionSpec,
   ...drainOptionSpec,
   help: { short: 'h', about: 'show this help' },
@@ -46,13 +48,14 @@ interface BatchOptions {
   out: string | undefined
   concurrency: number
   costLimit: number | undefined
+  retryFailed: boolean
   store: string | undefined
   drainMs: number
 }
 
 /** Reads the arguments of `statewright batch`. Throws a CliError for invalid ones. */
 export function readBatchOptions(args: readonly string[]): BatchOptions {
-  const { positionals, text } = parseOptions(args, optionSpecs)
+  const { positionals, text, has } = parseOptions(args, optionSpecs)
   const [input, ...more] = positionals
   if (input === undefined)
     throw badUsageError('Name a file of lines { "id", "input" }: INPUT.jsonl.', 'INPUT')
@@ -71,6 +74,7 @@ export function readBatchOptions(args: readonly string[]): BatchOptions {
     out: text('out'),
     concurrency: parseWholeNumber('--concurrency', text('concurrency'), 1) ?? 8,
     costLimit: parseCost(text('cost-limit')),
+    retryFailed: has('retry-failed'),
     store: text('store'),
     drainMs: 1000 * (parseWholeNumber('--drain', text('drain'), 0) ?? drainSeconds),
   }
@@ -166,6 +170,8 @@ class BatchCommand {
   #codes = new Set<ExitCode>()
   #isDraining = false
   #given = 0
+  /** Lines that a shared budget could not pay for. */
+  #unpaid = 0
 
   constructor(parts: BatchCommandParts) {
     const { io, summary } = parts
@@ -190,6 +196,7 @@ class BatchCommand {
       const given = runAll(agent, this.#untilStopped(input.readItems()), {
         id: options.id,
         concurrency: options.concurrency,
+        retryFailed: options.retryFailed,
         total: summary.count,
         signal: AbortSignal.any([this.#park.signal, io.signal]),
         onProgress: (progress) => {
@@ -199,6 +206,7 @@ class BatchCommand {
       })
       for await (const result of given) {
         this.#given += 1
+        if (result.result && isUnpaid(result.result)) this.#unpaid += 1
         this.#codes.add(result.result === null ? exitCodes.error : toExitCode(result.result as RunResult))
         await results.write(toResultLine(result))
       }
@@ -254,7 +262,13 @@ class BatchCommand {
     const say = (text: string): void => void io.stderr.write(`statewright: ${text}\n`)
     const { timeLeftMs: _timeLeftMs, ...counts } = this.#progress
     say(`batch '${options.id}': ${formatProgress({ ...counts, running: 0, timeLeftMs: null })}.`)
-    if (counts.waiting > 0)
+    if (this.#unpaid > 0)
+      say(
+        `lines that a shared budget cannot pay for: ${this.#unpaid}. Start the batch again when it is whole.`,
+      )
+    if (counts.failed > 0 && !options.retryFailed)
+      say('lines that failed: the same command with --retry-failed runs them again.')
+    if (counts.waiting > this.#unpaid)
       say(
         `lines that wait: statewright resume ${quoteShellWord(`${options.id}.LINE-ID`)}${formatCarriedOptions({ store: options.store })}, ` +
           'then start the batch again.',
