@@ -41,6 +41,7 @@ const book = defineTool({
   execute: ({ to, leaves, seat }) => `Booked: ${to}, ${leaves}, seat ${seat}.`,
 })
 
+/** @type {import('statewright').SessionStore} */
 export const store = fileStore({ dir: CHAT_DIR })
 
 export const agent = createAgent({

@@ -23,9 +23,9 @@ const chat = chatHandler({
 })
 
 /** The chats of a user, the latest first. */
-function listChats(request) {
+async function listChats(request) {
   const prefix = findVisitor(request.headers.get('cookie'))
-  const sessions = prefix ? store.list({ prefix, limit: 50 }) : []
+  const sessions = prefix ? await store.list({ prefix, limit: 50 }) : []
   return Response.json(
     sessions.map(({ id, summary }) => ({ id: id.slice(prefix.length + 1), title: summary?.title ?? 'Chat' })),
     { headers: { 'cache-control': 'no-store' } },

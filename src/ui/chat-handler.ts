@@ -19,6 +19,8 @@ import type { InputPart } from '../core/models/media.js'
 import { parseApprovalId } from '../web/approval-id.js'
 import type { CallAnswer, PageAnswers } from '../web/call-answers.js'
 import type { IncomingMessage } from '../web/incoming-message.js'
+import type { QueuedAnswer } from '../web/message-queue.js'
+import type { Subscription } from '../web/subscription.js'
 import type { PageFiles } from '../web/page-files.js'
 
 export interface ChatHandlerOptions<Context = unknown> extends HandlerOptions<Context> {
@@ -34,7 +36,8 @@ export interface ChatHandlerOptions<Context = unknown> extends HandlerOptions<Co
  * - `POST path`: the last message starts a run, answers pending calls, or continues a run; streamed. `regenerate()` and an edit
  *   of an earlier message begin a branch: the former answer stays in the log
  * - `GET path/:id`: the chat as messages, for `useChat({ messages })`; `?branch=2`: as that branch has it
- * - `GET path/:id/stream`: the answer that is under way, from its beginning; 204 when there is none
+ * - `GET path/:id/stream`: the answer that is under way, from its beginning; 204 when there is none. With `?of=ID`, the answer to
+ *   that user message, also when it is complete or has not begun
  * - `POST path/:id/stop`: cancels it
  *
  * The log decides: only the last message of a page is read, and a message that is sent again does not start a second run.
@@ -89,9 +92,9 @@ function createProtocolHandler(
     options: ['protocol'],
     handlePost: (chats, sent) => handlePost(chats, sent, protocol),
     readChat: (chats, sessionId, branch) => readChat(chats, { sessionId, branch }, protocol),
-    streamChat: async (chats, { sessionId }) => {
-      const subscription = await chats.subscribe(sessionId)
-      return subscription && createChatResponse(subscription, { protocol })
+    streamChat: async (chats, { sessionId, of }) => {
+      const found = await (of === undefined ? chats.subscribe(sessionId) : chats.subscribeTo(sessionId, of))
+      return found && toResponse(found, protocol)
     },
   })
 }
@@ -109,6 +112,10 @@ async function handlePost(
     'message' in input
       ? await chats.sendMessage(sessionId, input.message)
       : await chats.answerCalls(sessionId, input)
+  return toResponse(sent, protocol)
+}
+
+function toResponse(sent: Subscription | QueuedAnswer, protocol: Protocol): Response {
   return 'answer' in sent ? createQueuedResponse(sent, { protocol }) : createChatResponse(sent, { protocol })
 }
 

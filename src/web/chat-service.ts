@@ -28,8 +28,16 @@ import {
   runInProgressError,
   answersPendingError,
 } from './chat-errors.js'
-import { type Caller, findContext, findTurn, hasEnded, LiveRuns } from './live-runs.js'
-import { findSentMessage, isTurnOpening, toTurn } from './chat-turn.js'
+import { type Caller, findContext, findTurn, hasEnded, type LiveRun, LiveRuns } from './live-runs.js'
+import {
+  findClientId,
+  findPastTurn,
+  findSentMessage,
+  isOpenedBy,
+  isTurnOpening,
+  toTurn,
+} from './chat-turn.js'
+import { isSaid } from '../core/sessions/inbox/queued-message.js'
 
 /** The current state of a session. */
 export interface SessionView {
@@ -115,19 +123,30 @@ export class ChatService {
    * Subscribes to the answer that is under way, from its beginning; null when there is none. A run of another process is
    * read from its log. A run whose process has died is resumed here with `mayContinue`, as is a run whose answers no process
    * has read; otherwise it is only watched.
+   *
+   * With `of`, it is the answer to that user message, whether the run has ended, works, or has not begun: a page that has read
+   * the message misses nothing. Null when the session does not have the message.
    */
   subscribe(
     sessionId: string,
     caller: Caller,
-    { mayContinue }: { mayContinue: boolean },
-  ): Promise<Subscription | null> {
+    { mayContinue, of }: { mayContinue: boolean; of?: string | undefined },
+  ): Promise<Subscription | QueuedAnswer | null> {
     return this.#tasks.run(sessionId, async () => {
       const live = this.#liveRuns.get(sessionId)
-      if (live) return subscribeFromStart(live)
+      if (live && (of === undefined || isAnswerOf(live, of))) return subscribeFromStart(live)
+      // The queue is read before the log: a message moves from one to the other.
+      if (of !== undefined && (await this.#messages.has(sessionId, of)))
+        return this.#messages.watch(sessionId, of, { ...caller, mayContinue })
       const stored = await this.#sessions.readStored(sessionId)
       if (stored === null) return null
+      if (of !== undefined && !isOpenedBy(stored.context, of)) {
+        const past = findPastTurn(stored.context, of)
+        return past && createFinishedSubscription(past)
+      }
       const isAtRest = !isWorking(stored.context.state)
       if (isAtRest && !(mayContinue && (await this.#continued.isAnswered(sessionId, stored)))) {
+        if (of !== undefined) return createFinishedSubscription(toTurn(stored.context))
         const isNext = mayContinue && !(await this.#messages.isEmpty(sessionId))
         const begun = isNext ? await this.#messages.beginNext(sessionId, caller) : null
         return begun && subscribeFromStart(begun)
@@ -209,10 +228,15 @@ export class ChatService {
   async readSession(sessionId: string, branch?: number): Promise<SessionView | null> {
     try {
       const read = branch === undefined ? {} : { branch }
+      // The queue is read before the log: a message moves from one to the other.
+      const waiting = await this.#messages.list(sessionId)
       const { messages, run, snapshot, branches, ends = [] } = await this.#agent.replay(sessionId, read)
-      const { calls = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
+      const { calls = [], steering = [] } = (snapshot?.context as AgentContext | undefined) ?? {}
       const approved = calls.flatMap((call) => (call.approved && !call.result ? [call.id] : []))
-      const queued = await this.#messages.list(sessionId)
+      const queued = [
+        ...this.#messages.listSteering(steering),
+        ...waiting.filter((message) => !isSaid(messages, findClientId(message) ?? message.id)),
+      ]
       const points = branches?.points ?? []
       const { state = null, pending = [] } = run ?? {}
       const wakeAt = (run?.state === 'PAUSED' && run.wakeAt) || null
@@ -398,4 +422,11 @@ export class ChatService {
       await waitForNextAttempt(this.#clock)
     }
   }
+}
+
+/** Whether a run of this process answers the user message with this id, which is the page's or that of the transcript. */
+function isAnswerOf(live: LiveRun, messageId: string): boolean {
+  if (live.clientIds.size > 0) return live.clientIds.has(messageId)
+  const context = findContext(live.run)
+  return context !== undefined && isOpenedBy(context, messageId)
 }

@@ -63,17 +63,25 @@ export function toTurn(context: AgentContext): Turn {
   }
 }
 
+const hasId = (message: Message, id: string): boolean => message.id === id || findClientId(message) === id
+
+/** Whether the last user message has this id, which is the page's or that of the transcript. */
+export function isOpenedBy({ messages }: Pick<AgentContext, 'messages'>, id: string): boolean {
+  const opening = messages.findLast(isTurnOpening)
+  return opening !== undefined && hasId(opening, id)
+}
+
 /** The turn that a page's message opened, when other turns have followed it; null when there is none. */
-export function findPastTurn(context: AgentContext, clientId: string): Turn | null {
+export function findPastTurn(context: AgentContext, id: string): Turn | null {
   const all = maskMessages(context)
-  const at = all.findLastIndex((message) => isTurnOpening(message) && findClientId(message) === clientId)
+  const at = all.findLastIndex((message) => isTurnOpening(message) && hasId(message, id))
   const opening = all[at]
   const next = all.findIndex((message, i) => i > at && isTurnOpening(message))
   if (!opening || next < 0) return null
   const end = context.ends?.find(({ messageId }) => messageId === opening.id)
   return {
     messageId: toAnswerId(opening),
-    clientId,
+    clientId: findClientId(opening),
     before: all.slice(0, at + 1),
     messages: all.slice(at + 1, next),
     settled: [],

@@ -47,6 +47,8 @@ interface AwaitedMessage {
   idleLooks: number
   /** Whether it was queued already when this request sent it. */
   isResent: boolean
+  /** Whether the request only reads: it starts nothing unless it may continue what others have begun. */
+  isWatched?: boolean
 }
 
 interface TakeOver {
@@ -94,6 +96,25 @@ export class MessageQueue {
     // A page that has left hears of no error.
     answer.catch(() => undefined)
     return { answer }
+  }
+
+  /** The answer to a message that waits, for a request that reads: see `add`. */
+  watch(sessionId: string, messageId: string, caller: Caller): QueuedAnswer {
+    const isWatched = true
+    const answer = this.#waitForAnswer({
+      sessionId,
+      messageId,
+      caller,
+      idleLooks: 0,
+      isResent: false,
+      isWatched,
+    })
+    answer.catch(() => undefined)
+    return { answer }
+  }
+
+  async has(sessionId: string, messageId: string): Promise<boolean> {
+    return (await this.#parts.sessions.readQueue(sessionId)).some((one) => one.messageId === messageId)
   }
 
   /** What the model makes of steering has the rights of the run: without an object of the app, none are lent. */
@@ -160,6 +181,17 @@ export class MessageQueue {
     )
   }
 
+  /** Steering that the run has read, and the model has not: it is in no message yet. */
+  listSteering(texts: readonly string[]): UserMessage[] {
+    const { inputShields } = this.#parts.sessions
+    return texts.map((text, i) => ({
+      id: `steering.${i}`,
+      role: 'user',
+      createdAt: this.#parts.clock.now(),
+      content: inputShields ? unclearedInput : text,
+    }))
+  }
+
   async isEmpty(sessionId: string): Promise<boolean> {
     return (await this.#parts.sessions.readQueue(sessionId)).length === 0
   }
@@ -221,7 +253,7 @@ export class MessageQueue {
   async #lookForAnswer(awaited: AwaitedMessage): Promise<Subscription | null> {
     const { tasks } = this.#parts
     // The person writes: after a stop, the queue goes on.
-    for (let afterStop = true; ; afterStop = false) {
+    for (let afterStop = !awaited.isWatched; ; afterStop = false) {
       // oxlint-disable-next-line no-await-in-loop -- one look after the other
       const look = await tasks.run(awaited.sessionId, () => this.#look(awaited, afterStop))
       if ('answer' in look) return look.answer
@@ -231,7 +263,7 @@ export class MessageQueue {
   }
 
   async #look(awaited: AwaitedMessage, afterStop: boolean): Promise<Look> {
-    const { sessionId, messageId, caller } = awaited
+    const { sessionId, messageId, caller, isWatched = false } = awaited
     const { liveRuns, continued } = this.#parts
     const live = liveRuns.get(sessionId)
     if (live) return lookAtLive(live, messageId)
@@ -244,10 +276,12 @@ export class MessageQueue {
       this.#forgetSender(sessionId, messageId)
       if (at < openings.length - 1)
         return { answer: createFinishedSubscription(findPastTurn(context, messageId) ?? toTurn(context)) }
+      if (!isWorking(context.state)) return { answer: createFinishedSubscription(toTurn(context)) }
       return {
-        answer: isWorking(context.state)
-          ? await continued.resumeOrFollow(sessionId, caller)
-          : createFinishedSubscription(toTurn(context)),
+        answer:
+          isWatched && !caller.mayContinue
+            ? continued.followRemote(sessionId, stored, null)
+            : await continued.resumeOrFollow(sessionId, caller),
       }
     }
     if (isHeld) {
@@ -259,6 +293,8 @@ export class MessageQueue {
     if (isQueueStopped(context) && !afterStop) return { answer: null }
     awaited.idleLooks += 1
     const isAbandoned = awaited.idleLooks > maxIdleLooks
+    if (isWatched && !caller.mayContinue)
+      return isAbandoned ? { answer: null } : { until: this.#waitForPoll() }
     const mayTakeOver = (next: string): boolean => {
       if (caller.mayContinue) return true
       // Without an object of the app, no rights are lent; and who sends a message again says it.

@@ -25,7 +25,13 @@ export class PageChatService {
   }
 
   async sendMessage(sessionId: string, message: IncomingMessage): Promise<Subscription | QueuedAnswer> {
-    const sent = await this.#service.sendMessage(sessionId, message, this.#rights, this.#rights)
+    return this.#maskLater(
+      sessionId,
+      await this.#service.sendMessage(sessionId, message, this.#rights, this.#rights),
+    )
+  }
+
+  #maskLater(sessionId: string, sent: Subscription | QueuedAnswer): Subscription | QueuedAnswer {
     if (!('answer' in sent)) return this.#mask(sessionId, sent)
     const answer = sent.answer.then((found) => found && this.#mask(sessionId, found))
     answer.catch((error: unknown) =>
@@ -53,7 +59,14 @@ export class PageChatService {
   async subscribe(sessionId: string, { hasAnswered = false } = {}): Promise<Subscription | null> {
     const mayContinue = hasAnswered || this.#rights.mayContinue
     const subscription = await this.#service.subscribe(sessionId, this.#rights, { mayContinue })
-    return subscription && this.#mask(sessionId, subscription)
+    return subscription && this.#mask(sessionId, subscription as Subscription)
+  }
+
+  /** The answer to a user message, whether it is complete, under way, or waits for its turn. */
+  async subscribeTo(sessionId: string, of: string): Promise<Subscription | QueuedAnswer | null> {
+    const { mayContinue } = this.#rights
+    const found = await this.#service.subscribe(sessionId, this.#rights, { mayContinue, of })
+    return found && this.#maskLater(sessionId, found)
   }
 
   async subscribeAtRest(sessionId: string): Promise<Subscription | null> {

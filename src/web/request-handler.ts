@@ -40,6 +40,8 @@ export interface HandlerOptions<Context = unknown> extends PageFileOptions, Hand
 export interface Chat {
   chatId: string
   sessionId: string
+  /** The user message whose answer is streamed. Absent: the answer that is under way. */
+  of?: string | undefined
 }
 
 /** The body of a `POST`, and what its sender may do. */
@@ -122,7 +124,13 @@ export function createRequestHandler(
       case 'read':
         return protocol.readChat(chats, sessionId, readBranchParameter(request))
       case 'stream':
-        return (await protocol.streamChat(chats, { chatId: route.chatId, sessionId })) ?? noContentResponse()
+        return (
+          (await protocol.streamChat(chats, {
+            chatId: route.chatId,
+            sessionId,
+            of: readMessageId(request),
+          })) ?? noContentResponse()
+        )
       default:
         await chats.cancelRun(sessionId)
         return noContentResponse()
@@ -204,6 +212,13 @@ function checkOptions(options: HandlerOptions, protocol: ChatProtocol): HandlerO
 function readBranchParameter({ url }: Request): number | undefined {
   const given = new URL(url).searchParams.get('branch')
   return given === null ? undefined : readBranch(/^\d{1,4}$/.test(given) ? Number(given) : given)
+}
+
+/** The user message that `?of=` names. */
+function readMessageId({ url }: Request): string | undefined {
+  const id = new URL(url).searchParams.get('of') ?? undefined
+  if (id === undefined || (id !== '' && id.length <= 200)) return id
+  throw new UsageError('invalid_input', 'of must be the id of a message: 1 to 200 characters.', 'of')
 }
 
 /**

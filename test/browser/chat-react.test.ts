@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { jest } from '@jest/globals'
+import type { Page } from 'playwright-core'
 import { launchChromium } from './chromium.js'
 
 jest.setTimeout(60_000)
@@ -13,27 +14,76 @@ const example = fileURLToPath(new URL('../../examples/chat-react/', import.meta.
 // It has packages of its own, which `npm run test:browser` and `npm run chat:react` install.
 const isInstalled = existsSync(`${example}node_modules/vite`)
 
-;(isInstalled ? it : it.skip)(
-  'chat-react is styled, shows a message that waits for its turn as one, and says it once',
-  async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'statewright-chat-'))
-    const { OPENAI_API_KEY: _key, OPENAI_BASE_URL: _url, ...environment } = process.env
-    const server: ChildProcess = spawn(process.execPath, ['server.mjs'], {
+const farStore = new URL('far-store.mjs', import.meta.url).href
+
+interface Served {
+  page: Page
+  close: () => Promise<void>
+}
+
+/** The starter as people start it, in front of another store where one is named. */
+async function serve(store?: string): Promise<Served> {
+  const folder = await mkdtemp(join(tmpdir(), 'statewright-chat-'))
+  const { OPENAI_API_KEY: _key, OPENAI_BASE_URL: _url, ...environment } = process.env
+  const server: ChildProcess = spawn(
+    process.execPath,
+    [...(store === undefined ? [] : ['--import', farStore]), 'server.mjs'],
+    {
       cwd: example,
-      env: { ...environment, PORT: '0', CHAT_DIR: folder },
+      env: { ...environment, PORT: '0', CHAT_DIR: folder, ...(store !== undefined && { CHAT_STORE: store }) },
       stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  const browser = await launchChromium()
+  const close = async (): Promise<void> => {
+    await browser.close()
+    server.kill()
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const url = await new Promise<string>((resolve, reject) => {
+      server.stdout?.on('data', (text: Buffer) => resolve(/http:\S+/.exec(String(text))?.[0] ?? ''))
+      server.on('exit', (code) => reject(new Error(`The server has ended with ${code}.`)))
     })
-    const browser = await launchChromium()
+    const page = await browser.newPage()
+    await page.goto(url)
+    return { page, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function say(page: Page, text: string): Promise<void> {
+  const field = page.getByLabel('Message')
+  await field.fill(text)
+  await field.press('Enter')
+}
+
+const rolesOf = (page: Page): Promise<string[]> =>
+  page.locator('article').evaluateAll((all) => all.map((one) => (one as HTMLElement).dataset['role'] ?? ''))
+
+const stores: Record<string, () => Promise<{ store?: string; stop?: () => Promise<void> } | null>> = {
+  files: () => Promise.resolve({}),
+  'files that answer after 5 ms': () => Promise.resolve({ store: 'slow' }),
+  Postgres: async () => {
+    const { ownPostgres } = (await import('../../scripts/own-postgres.mjs' as string)) as {
+      ownPostgres: () => Promise<{ url: string; stop: () => Promise<void> } | null>
+    }
+    const server = await ownPostgres()
+    return server && { store: server.url, stop: () => server.stop() }
+  },
+}
+
+describe.each(Object.entries(stores))('chat-react on %s', (_, start) => {
+  const run = isInstalled ? it : it.skip
+
+  run('is styled, and answers a queued message once, in its place', async () => {
+    const started = await start()
+    if (started === null) return
+    const { page, close } = await serve(started.store)
     try {
-      const url = await new Promise<string>((resolve, reject) => {
-        server.stdout?.on('data', (said: Buffer) => resolve(/http:\S+/.exec(String(said))?.[0] ?? ''))
-        server.on('exit', (code) => reject(new Error(`The server has ended with ${code}.`)))
-      })
-      const page = await browser.newPage()
-      await page.goto(url)
-      const field = page.getByLabel('Message')
-      await field.fill('To Lisbon.')
-      await field.press('Enter')
+      await say(page, 'To Lisbon.')
       const own = page.locator('article[data-role=user]')
       await own.filter({ hasText: 'To Lisbon.' }).waitFor()
       const look = (selector: string) =>
@@ -44,21 +94,53 @@ const isInstalled = existsSync(`${example}node_modules/vite`)
             const { backgroundColor, borderTopStyle } = getComputedStyle(one)
             return { backgroundColor, borderTopStyle }
           })
-      const said = await look('[data-role=user] .text')
-      expect(said.backgroundColor).toBe('rgb(36, 50, 74)')
+      const sent = await look('[data-role=user] .text')
+      expect(sent.backgroundColor).toBe('rgb(36, 50, 74)')
       // While the answer comes.
       await page.getByRole('button', { name: 'Stop' }).waitFor()
-      await field.fill('And back.')
-      await field.press('Enter')
+      await say(page, 'And back.')
       const queued = page.locator('article[data-queued]')
       await queued.waitFor()
       expect(await queued.innerText()).toMatch(/And back\.\s*queued/)
-      expect(await look('[data-queued] .text')).not.toEqual(said)
+      expect(await look('[data-queued] .text')).not.toEqual(sent)
       expect(await own.filter({ hasText: 'And back.' }).count()).toBe(1)
+      // It waits while the first answer waits for the person, also after a reload.
+      await page.getByRole('button', { name: '12C' }).waitFor()
+      await page.reload()
+      await queued.waitFor()
+      await page.getByRole('button', { name: '12C' }).click()
+      await page.getByRole('button', { name: 'Approve' }).click()
+      // Its turn has come when its own answer asks for a seat.
+      await page.getByRole('button', { name: '12C', disabled: false }).waitFor()
+      const roles = ['user', 'assistant', 'user', 'assistant']
+      expect(await rolesOf(page)).toEqual(roles)
+      expect(await queued.count()).toBe(0)
+      expect(await own.filter({ hasText: 'And back.' }).count()).toBe(1)
+      await page.reload()
+      await page.getByRole('button', { name: '12C', disabled: false }).waitFor()
+      expect(await rolesOf(page)).toEqual(roles)
     } finally {
-      await browser.close()
-      server.kill()
-      await rm(folder, { recursive: true, force: true })
+      await close()
+      await started.stop?.()
     }
-  },
-)
+  })
+
+  run('shows that an answer was stopped, also after a reload', async () => {
+    const started = await start()
+    if (started === null) return
+    const { page, close } = await serve(started.store)
+    try {
+      await say(page, 'To Lisbon.')
+      await page.getByRole('button', { name: 'Stop' }).click()
+      const end = page.locator('.end')
+      await end.waitFor()
+      expect(await end.innerText()).toBe('The answer was cancelled.')
+      await page.reload()
+      await end.waitFor()
+      expect(await rolesOf(page)).toEqual(['user', 'assistant'])
+    } finally {
+      await close()
+      await started.stop?.()
+    }
+  })
+})

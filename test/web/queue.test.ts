@@ -74,6 +74,25 @@ async function untilLater(condition: () => Promise<boolean>): Promise<void> {
 
 const wordsOf = (chat: Chat): string[] => chat.messages.map(textOf)
 
+it('only waits when a page reads the stream of a queued message: reading does not restart a stopped queue', async () => {
+  const store = memoryStore()
+  const { handler, asked, model } = open(store)
+  const first = handler(said('u1', 'One?')).then(chunksOf)
+  await asked()
+  const second = handler(said('u2', 'Two?')).then(chunksOf)
+  await untilLater(async () => (await history(handler)).length === 2)
+  await handler(at('/c/stop', json))
+  await Promise.all([first, second])
+  for (const reader of [handler, open(store).handler]) {
+    const streams = await reader(at('/c/stream?of=u2'))
+    expect(await chunksOf(streams)).toEqual([])
+    expect((await history(reader)).at(-1)).toEqual(['user', 'Two?', true])
+  }
+  expect(model.attempts).toHaveLength(1)
+  expect((await handler(at('/c/stream?of='))).status).toBe(400)
+  expect((await handler(at('/c/stream?of=u9'))).status).toBe(204)
+})
+
 describe.each(sampledKinds(stores))('a chat over %s', (_, kept) => {
   it('answers a message that came too early when its turn comes, and useChat shows both in order', async () => {
     const { handler, asked, answer, model } = open(kept())

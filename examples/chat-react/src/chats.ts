@@ -44,6 +44,8 @@ class Queue {
 export interface OpenChat {
   chat: PageChat
   queue: Queue
+  /** Aborted when a newer read of the chat begins, or a message joins the queue: what was read before is out of date. */
+  read: AbortController
 }
 
 const opened = new Map<string, Promise<OpenChat>>()
@@ -56,13 +58,9 @@ export function openChat(id: string): Promise<OpenChat> {
 }
 
 async function createChat(id: string): Promise<OpenChat> {
-  const messages = await transport.readMessages(id)
-  const queue = new Queue()
-  queue.set(messages.filter(isQueued))
   const chat: PageChat = new Chat({
     id,
     transport,
-    messages: messages.filter((message) => !isQueued(message)),
     sendAutomaticallyWhen: (given) =>
       lastAssistantMessageIsCompleteWithApprovalResponses(given) ||
       lastAssistantMessageIsCompleteWithToolCalls(given),
@@ -77,31 +75,53 @@ async function createChat(id: string): Promise<OpenChat> {
       })
     },
     onFinish: ({ isAbort, isError }) => {
-      if (!isAbort && !isError) void refresh({ chat, queue })
+      // A request that was refused has changed nothing. After a run that has failed, the next message has its turn.
+      if (!isAbort && (!isError || hasEnded(chat.messages.at(-1)))) void refresh(open)
     },
   })
-  return { chat, queue }
+  const open: OpenChat = { chat, queue: new Queue(), read: new AbortController() }
+  await readChat(open)
+  return open
 }
 
 export const isAtWork = ({ status }: PageChat): boolean => status === 'submitted' || status === 'streaming'
 
-/** Reads the chat again, with its branches, and follows the answer of a message whose turn has come. */
-export async function refresh({ chat, queue }: OpenChat, branch?: number): Promise<void> {
+/** Reads the chat. False: a newer read has replaced this one. */
+async function readChat(open: OpenChat, branch?: number): Promise<boolean> {
+  const { chat, queue } = open
+  open.read.abort()
+  const { signal } = (open.read = new AbortController())
   const messages = await transport.readMessages(chat.id, branch === undefined ? {} : { branch })
+  if (signal.aborted) return false
   queue.set(messages.filter(isQueued))
-  // The next step has begun, for example with an answer of the page.
+  // An answer that streams is newer than what was read.
+  if (!isAtWork(chat)) chat.messages = messages.filter((message) => !isQueued(message))
+  return true
+}
+
+/** Follows the answer to the last message. When there is none, waits for the turn of the next message. */
+export async function follow(open: OpenChat): Promise<void> {
+  const { chat, queue } = open
   if (isAtWork(chat)) return
-  chat.messages = messages.filter((message) => !isQueued(message))
   const last = chat.messages.at(-1)
-  const isNext = last?.role === 'user' || (queue.messages.length > 0 && !asks(last))
-  if (isNext && branch === undefined) await chat.resumeStream()
+  const [next] = queue.messages
+  if (last?.role === 'user' || next === undefined || asks(last)) return chat.resumeStream()
+  const { signal } = open.read
+  const hasBegun = await transport.waitForTurn(chat.id, next.id, { signal }).catch(() => false)
+  if (hasBegun && !signal.aborted) await refresh(open)
+}
+
+/** Reads the chat again, with its branches, and follows it. */
+export async function refresh(open: OpenChat, branch?: number): Promise<void> {
+  if ((await readChat(open, branch)) && branch === undefined) await follow(open)
 }
 
 /**
  * Sends a message whose turn comes when the answer has ended. The server has stored it when this resolves, and answers it
  * whether or not a page reads the response.
  */
-export async function queueMessage({ chat, queue }: OpenChat, parts: ChatMessage['parts']): Promise<void> {
+export async function queueMessage(open: OpenChat, parts: ChatMessage['parts']): Promise<void> {
+  const { chat, queue } = open
   const message: ChatMessage = { id: generateId(), role: 'user', parts, metadata: { queued: true } }
   const response = await fetch(api, {
     method: 'POST',
@@ -110,10 +130,25 @@ export async function queueMessage({ chat, queue }: OpenChat, parts: ChatMessage
   })
   if (!response.ok) throw new Error((await response.json()).error.message)
   void response.body?.cancel()
+  open.read.abort()
   queue.set([...queue.messages, message])
   // Its turn may have come already.
-  if (!isAtWork(chat)) await refresh({ chat, queue })
+  if (!isAtWork(chat)) await refresh(open)
 }
+
+interface End {
+  type: string
+  state: string
+  message?: string
+}
+
+export const readEnd = (part: ChatMessage['parts'][number]): End | undefined => {
+  const end = part.type === 'data-statewright' ? (part.data as End) : undefined
+  return end?.type === 'run_ended' ? end : undefined
+}
+
+/** Whether a limit, a guard, a person or a failure ended the answer. */
+export const hasEnded = (message?: ChatMessage): boolean => message?.parts.some(readEnd) === true
 
 /** Whether an answer waits for the person. */
 export const asks = (message?: ChatMessage): boolean =>

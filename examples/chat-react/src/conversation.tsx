@@ -9,18 +9,25 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react'
-import { asks, type ChatMessage, isLost, openChat, queueMessage, refresh } from './chats'
-import { hasEnded, Message, textOf } from './message'
+import {
+  asks,
+  type ChatMessage,
+  follow,
+  hasEnded,
+  isLost,
+  openChat,
+  queueMessage,
+  refresh,
+  transport,
+} from './chats'
+import { Message, textOf } from './message'
 
 const examples = ['To Lisbon, tomorrow morning', 'Two seats to Porto on Friday']
 
 export function Conversation({ id, onChange }: { id: string; onChange: () => void }) {
   const open = use(openChat(id))
   const { chat, queue } = open
-  const { messages, status, error, sendMessage, regenerate, resumeStream, stop } = useChat({
-    chat,
-    resume: true,
-  })
+  const { messages, status, error, sendMessage, regenerate, resumeStream, stop } = useChat({ chat })
   const queued = useSyncExternalStore(queue.subscribe, () => queue.messages)
   const [text, setText] = useState('')
   const [editing, setEditing] = useState<string>()
@@ -35,6 +42,7 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
   const isBusy = isCut || status === 'submitted' || status === 'streaming'
   const isAsking = !isBusy && asks(messages.at(-1))
 
+  useEffect(() => void follow(open), [open])
   // The connection broke in the middle of an answer: the transport waits until the server is back.
   useEffect(() => void (isCut && resumeStream()), [isCut, resumeStream])
   useEffect(onChange, [status])
@@ -64,6 +72,13 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
       setFault((failure as Error).message)
       setText((now) => (now === '' ? said : now))
     }
+  }
+
+  /** The page leaves the answer before its end has come: it reads it when the run has stopped. */
+  async function halt(): Promise<void> {
+    await stop()
+    await transport.stop(id)
+    await refresh(open)
   }
 
   function edit(message: ChatMessage): void {
@@ -183,7 +198,7 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
             onKeyDown={sendByEnter}
           />
           {isBusy && (
-            <button type="button" onClick={() => void stop()}>
+            <button type="button" onClick={() => void halt()}>
               Stop
             </button>
           )}

@@ -1,6 +1,6 @@
 import { Markdown } from 'markdown-to-jsx'
 import type { Elicitation, ElicitationAnswer } from 'statewright'
-import type { ChatMessage } from './chats'
+import { type ChatMessage, readEnd } from './chats'
 import { ElicitationView } from './elicitation'
 
 type Part = ChatMessage['parts'][number]
@@ -71,7 +71,7 @@ function PartView({ part, ...props }: { part: Part } & MessageProps) {
         </Markdown>
       )
     case 'data-statewright':
-      return <EndView end={readEnd(part)} />
+      return <EndView part={part} />
     case 'reasoning':
       return <p className="reasoning">{part.text}</p>
     case 'file':
@@ -94,21 +94,9 @@ function PartView({ part, ...props }: { part: Part } & MessageProps) {
   }
 }
 
-interface End {
-  state: string
-  message?: string
-}
-
-const readEnd = (part: Part): End | undefined =>
-  part.type === 'data-statewright' && (part.data as { type: string }).type === 'run_ended'
-    ? (part.data as End)
-    : undefined
-
-/** Whether a limit, a guard, a person or a failure ended the answer. */
-export const hasEnded = (message?: ChatMessage): boolean => message?.parts.some(readEnd) === true
-
 /** The reason why the answer is not complete. */
-function EndView({ end }: { end: End | undefined }) {
+function EndView({ part }: { part: Part }) {
+  const end = readEnd(part)
   return end?.message === undefined ? null : (
     <p className="end" data-state={end.state}>
       {end.message}

@@ -129,7 +129,7 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   }
 
   /**
-   * Settles when the run holds its session and begins; rejects when it is refused: the session is busy or has a run that
+   * Settles when the run holds its session and its start is stored; rejects when it is refused: the session is busy or has a run that
    * waits (`session_busy`, `unfinished_run`), the store cannot be read, a price is not known. The same with a store and
    * without one. A refused run emits a `warning`; it is never an unhandled rejection.
    *
@@ -302,7 +302,11 @@ export class Run<Output = unknown, Tools = AnyTools> implements AsyncIterable<Ag
   #startRun({ queuedId }: RunOrigin): void {
     this.#actor.start()
     if (queuedId !== undefined) this.#actor.emit({ type: 'message_dequeued', messageId: queuedId })
-    this.#started.reach(doNothing)
+    const reach = (): void => this.#started.reach(doNothing)
+    const durable = this.#log?.flush()
+    // A store that fails ends the run by itself.
+    if (durable) durable.then(reach, reach)
+    else reach()
   }
 
   #resumeRun(): void {

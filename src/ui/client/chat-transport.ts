@@ -51,6 +51,13 @@ export interface ChatTransport<Message = ToolMessage, Version extends Protocol =
    */
   readMessages(chatId: string, options?: { branch?: number; signal?: AbortSignal }): Promise<Message[]>
   /**
+   * Waits for the turn of a queued message. True when its answer has begun: read the chat again, and resume the stream. False
+   * when it waits for a person, or the chat does not have it.
+   *
+   * @throws {ChatError}
+   */
+  waitForTurn(chatId: string, messageId: string, options?: { signal?: AbortSignal }): Promise<boolean>
+  /**
    * Stops the run of a chat on the server, as `stop()` of `useChat` does.
    *
    * @throws {ChatError}
@@ -104,6 +111,7 @@ export function chatTransport(
     sendMessages: (request) => http.sendMessages(request),
     reconnectToStream: (request) => http.reconnectToStream(request),
     readMessages: (chatId, options) => http.readMessages(chatId, options),
+    waitForTurn: (chatId, messageId, options) => http.waitForTurn(chatId, messageId, options),
     stop: (chatId) => http.stop(chatId),
   }
 }

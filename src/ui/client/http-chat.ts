@@ -59,6 +59,8 @@ export class HttpChat {
   readonly #connection: Connection
   /** The last answer of each chat, until it has ended. */
   readonly #answers = new Map<string, OpenAnswer>()
+  /** The user message at the end of each chat, as the page has read it: its answer is still to be streamed. */
+  readonly #unanswered = new Map<string, string>()
 
   constructor(options: HttpChatOptions) {
     this.#options = options
@@ -68,6 +70,7 @@ export class HttpChat {
   async sendMessages(options: SendOptions): Promise<ReadableStream<PageChunk>> {
     const { chatId, trigger, messageId, abortSignal: signal } = options
     const message = findSentMessage(options)
+    this.#unanswered.delete(chatId)
     const source = this.#createPost('', options, {
       ...options.body,
       id: chatId,
@@ -120,7 +123,33 @@ export class HttpChat {
   ): Promise<UIMessage[]> {
     const path = branch === undefined ? toPath(chatId) : `${toPath(chatId)}?branch=${branch}`
     const response = await this.#connection.request(this.#createGet(path), { signal })
-    return (await response.json()) as UIMessage[]
+    const messages = (await response.json()) as UIMessage[]
+    const last = messages.findLast(({ metadata }) => !metadata?.queued)
+    if (last?.role === 'user') this.#unanswered.set(chatId, last.id)
+    else this.#unanswered.delete(chatId)
+    return messages
+  }
+
+  async waitForTurn(
+    chatId: string,
+    messageId: string,
+    { signal }: { signal?: AbortSignal | undefined } = {},
+  ): Promise<boolean> {
+    for (;;) {
+      const response = await this.#connection.request(this.#createGet(toStreamPath(chatId, messageId)), {
+        signal,
+      })
+      if (response.status === 204) return false
+      const chunks = readChunks(response.body, this.#options.clock)
+      try {
+        return (await chunks.next()).done !== true
+      } catch (error) {
+        if (!isLostError(error)) throw error
+        this.#connection.report('lost')
+      } finally {
+        void chunks.return(undefined)
+      }
+    }
   }
 
   async stop(chatId: string): Promise<void> {
@@ -137,7 +166,7 @@ export class HttpChat {
       // The chat went on without this page.
       if (!(error instanceof ChatError) || error.status !== 409) throw error
     }
-    const stream = this.#createGet(`${toPath(chatId)}/stream`, options)
+    const stream = this.#createGet(toStreamPath(chatId, this.#unanswered.get(chatId)), options)
     const response = await this.#connection.request(stream, { signal })
     return response.status === 204 ? null : response
   }
@@ -229,6 +258,9 @@ export class HttpChat {
 }
 
 const toPath = (chatId: string): string => `/${encodeURIComponent(chatId)}`
+
+const toStreamPath = (chatId: string, of: string | undefined): string =>
+  `${toPath(chatId)}/stream${of === undefined ? '' : `?of=${encodeURIComponent(of)}`}`
 
 /**
  * The message that a request is about: the last one, or the earlier one whose calls are answered. Of an answer only the calls
