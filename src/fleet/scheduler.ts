@@ -18,8 +18,8 @@ import {
 import { limitStoreTime } from '../core/sessions/store/checked-store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionTimers, StoredTimer } from '../core/sessions/store/timers.js'
-import { createOccurrences } from './occurrences.js'
-import { getTimers, parseSchedule, schedulePrefix, type StoredSchedule } from './schedule.js'
+import { createOccurrences, type Occurrences } from './occurrences.js'
+import { type CatchUp, getTimers, parseSchedule, schedulePrefix, type StoredSchedule } from './schedule.js'
 
 /** What a firing, or a session to wake, is given to: `runSession`, or a function that queues it in an engine. */
 export type RunFiring = (options: RunSessionOptions) => Promise<SessionResult | void>
@@ -221,12 +221,13 @@ class StoreScheduler implements Scheduler {
     const { agent, recurrence, input, tags, catchUp, anchor } = stored
     const occurrences = await createOccurrences(recurrence, anchor)
     const due: number[] = []
-    let next: number | null = at
-    while (next !== null && next <= now && due.length < mostAtOnce) {
+    let next: number | null = catchUp === 'all' ? at : skipMissed(occurrences, { at, now, catchUp })
+    const most = catchUp === 'all' ? mostAtOnce : Infinity
+    while (next !== null && next <= now && due.length < most) {
+      if (catchUp === 'one') due.length = 0
       due.push(next)
       next = occurrences.findNext(next)
     }
-    if (catchUp !== 'all' && next !== null && next <= now) next = occurrences.findNext(now)
     const firing: Firing = { agent, input, tags }
     const text = JSON.stringify(firing)
     const add = chooseFirings(due, now, catchUp).map((time) => ({
@@ -316,13 +317,20 @@ class StoreScheduler implements Scheduler {
   }
 }
 
-function chooseFirings(
-  due: readonly number[],
-  now: number,
-  catchUp: StoredSchedule['catchUp'],
-): readonly number[] {
-  if (catchUp === 'all') return due
-  return catchUp === 'one' ? due.slice(-1) : due.filter((time) => now - time <= graceMs)
+/** A time from which all that are needed follow: those of the last minute, or the last one. */
+function skipMissed(
+  occurrences: Occurrences,
+  { at, now, catchUp }: Pick<StoredTimer, 'at'> & { now: number; catchUp: CatchUp },
+): number | null {
+  for (let spanMs = graceMs; now - spanMs > at; spanMs *= 2) {
+    const next = occurrences.findNext(now - spanMs - 1)
+    if (catchUp === 'none' || (next !== null && next <= now)) return next
+  }
+  return at
+}
+
+function chooseFirings(due: readonly number[], now: number, catchUp: CatchUp): readonly number[] {
+  return catchUp === 'none' ? due.filter((time) => now - time <= graceMs) : due
 }
 
 /** Its session: there is one for each time of a schedule, so a firing exists once. */

@@ -141,6 +141,26 @@ test.each([
   expect(sent).toHaveLength(times.length + 1)
 })
 
+test.each([
+  ['one', { everyMs: minute }, ['06T06:20:00']],
+  ['none', { everyMs: minute }, ['06T06:19:00', '06T06:20:00']],
+  ['one', { cron: '* * * * *' }, ['06T06:20:00']],
+  // The last of 3,600 of that hour.
+  ['one', { cron: '* * 3 * * *' }, ['06T03:59:59']],
+  ['none', { cron: '* * 3 * * *' }, []],
+] as const)('of thousands of missed times, %s fires the right ones: %p', async (catchUp, when, times) => {
+  const { hosts, shared, sent, open } = setUp()
+  const { agents, scheduler } = open()
+  await schedule(agents, { id: 'often', ...when, input: 'Go.', catchUp })
+  // Days in which no process runs.
+  hosts.now = Date.parse('2026-05-06T06:20:00Z')
+  scheduler.start()
+  await hosts.pass(5000)
+  expect([...sent].sort()).toEqual(times.map((time) => `often@2026-05-${time}Z`))
+  const [listed] = await listSchedules(shared)
+  expect(listed?.nextAt).toBeGreaterThan(hosts.now - 5000)
+})
+
 test('clocks that change skip no day and double none', async () => {
   const hosts = new Hosts(Date.parse('2026-03-27T12:00:00Z'))
   const shared = memoryStore({ now: () => hosts.now })
