@@ -17,11 +17,14 @@ import { waitLabels } from './record-rows.js'
  */
 export function withoutTexts({ chart, visits, session, moments }: ExportedSession): ExportedSession {
   const tools = listToolNames(moments)
-  const toName = (name: string): string => (tools.has(name) ? name : 'call')
+  const names: Names = {
+    toName: (name) => (tools.has(name) ? name : 'call'),
+    toId: createNumbering(),
+  }
   const packer = new MomentPacker()
-  const toBare = once((message: ShownMessage) => bareMessage(message, toName))
+  const toBare = once((message: ShownMessage) => bareMessage(message, names))
   for (const moment of unpackAll(moments)) packer.addMoment(bareMoment(moment, toBare))
-  return { chart, visits, session: bareSession(session, toName), moments: packer.packed }
+  return { chart, visits, session: bareSession(session, names), moments: packer.packed }
 }
 
 /** One after the other: all at once they need much memory. */
@@ -51,12 +54,24 @@ function listToolNames(moments: PackedMoments): Set<string> {
   return names
 }
 
-type ToName = (name: string) => string
+interface Names {
+  /** The name of a tool. */
+  toName: (name: string) => string
+  /** The number of a call in place of its id, which a provider or a client chose. */
+  toId: (id: string) => string
+}
 
-function bareSession(
-  { session, isPart, verdict, rows, bars, gaps }: SessionView,
-  toName: ToName,
-): SessionView {
+function createNumbering(): Names['toId'] {
+  const numbers = new Map<string, string>()
+  return (id) => {
+    const number = numbers.get(id) ?? `call ${numbers.size + 1}`
+    numbers.set(id, number)
+    return number
+  }
+}
+
+function bareSession({ session, isPart, verdict, rows, bars, gaps }: SessionView, names: Names): SessionView {
+  const { toName } = names
   const { state, reason } = verdict
   return {
     session: bareRow(session),
@@ -71,7 +86,7 @@ function bareSession(
           : `${toWords(state)}${reason === null ? '' : `: ${toWords(reason).toLowerCase()}`}.`,
     },
     parent: null,
-    rows: rows.map((row) => bareRecord(row, toName)),
+    rows: rows.map((row) => bareRecord(row, names)),
     bars: bars.map(({ sessionId: _sessionId, ...bar }) => ({
       ...bar,
       label: bar.lane === 'tools' || bar.lane === 'children' ? toName(bar.label) : bareLabel(bar.label),
@@ -82,8 +97,8 @@ function bareSession(
 }
 
 /** Its label names what happened, and the tools. */
-function bareRecord(row: RecordRow, toName: ToName): RecordRow {
-  const calls = row.calls.map((call) => ({ ...call, name: toName(call.name) }))
+function bareRecord(row: RecordRow, { toName, toId }: Names): RecordRow {
+  const calls = row.calls.map((call) => ({ ...call, id: toId(call.id), name: toName(call.name) }))
   const invented = row.calls.find(({ name }) => toName(name) !== name)?.name
   const label = bareLabel(row.label)
   return {
@@ -166,7 +181,7 @@ function bareMoment(
   }
 }
 
-function bareMessage({ role, id, at, calls, marks }: ShownMessage, toName: ToName): ShownMessage {
+function bareMessage({ role, id, at, calls, marks }: ShownMessage, { toName, toId }: Names): ShownMessage {
   return {
     role,
     id,
@@ -174,8 +189,8 @@ function bareMessage({ role, id, at, calls, marks }: ShownMessage, toName: ToNam
     text: role === 'assistant' && calls.length > 0 ? '' : leftOut,
     media: [],
     reasoning: '',
-    calls: calls.map(({ id, name, result, status, durationMs, decision }) => ({
-      id,
+    calls: calls.map(({ id: callId, name, result, status, durationMs, decision }) => ({
+      id: toId(callId),
       name: toName(name),
       arguments: '',
       result: result === null ? null : leftOut,

@@ -1,7 +1,7 @@
 import { warnProcess } from '../core/base/warn-process.js'
 import { describeError } from '../core/base/describe-error.js'
 import { ConfigError, StatewrightError } from '../core/base/errors.js'
-import type { ExposeOptions } from './exposure.js'
+import type { CheckedExpose } from './exposure.js'
 
 /** Other codes are answered with 409: the session is not in a state that allows the request. */
 const statusByCode: Readonly<Record<string, number>> = {
@@ -68,7 +68,7 @@ const requestErrorCodes: ReadonlySet<string> = new Set([
  * Where an error comes from.
  *
  * - `where`: `request` (it could not be done), `run` (a run has failed), `tool` (a call has), `retry` (a request to a model
- *   failed and is made again), `warning`, `hook` (`onStart`, `onRest` or `onFinish` has failed)
+ *   failed and is made again), `warning`, `hook` (`onStart`, `onRest`, `onFinish` or a function of `expose` has failed)
  * - `session`: its id, null when a request names none; `callId`: for a sub-agent's call, ids joined by slashes
  */
 export interface ErrorContext {
@@ -89,7 +89,7 @@ export interface FailedRequest {
   /** The prefix of the session ids, which the page does not know. */
   prefix: string
   session: string | null
-  expose: ExposeOptions
+  expose: CheckedExpose
   onError: OnError | undefined
 }
 
@@ -117,9 +117,8 @@ export function toErrorResponse(
       }
     : {
         message:
-          typeof errors === 'function'
-            ? errors(error, { session: session ?? '' })
-            : getGenericMessage(status),
+          (typeof errors === 'function' ? errors(error, { session: session ?? '' }) : null) ??
+          getGenericMessage(status),
       }
   const body = { error: { code, ...details } }
   return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })

@@ -33,10 +33,25 @@ export interface ExposeOptions {
   models?: boolean
 }
 
+/** `expose` as it was checked: its functions return null where the app's function has failed. */
+export interface CheckedExpose {
+  errors?: boolean | 'code' | SafeFormatter
+  toolErrors?: boolean | 'code' | SafeFormatter
+  retries?: boolean | 'code' | SafeFormatter
+  usage?: boolean
+  models?: boolean
+}
+
+type SafeFormatter = (...args: Parameters<ErrorFormatter>) => string | null
+type ReportFailure = (error: unknown, at: Parameters<ErrorFormatter>[1]) => void
+
 const exposeKeys = ['errors', 'toolErrors', 'retries', 'usage', 'models'] as const
 
-/** @throws {ConfigError} `invalid_config` for an unknown key or value */
-export function checkExpose(expose: ExposeOptions = {}): ExposeOptions {
+/**
+ * `report` receives the first failure of each function of `expose`.
+ * @throws {ConfigError} `invalid_config` for an unknown key or value
+ */
+export function checkExpose(expose: ExposeOptions = {}, report: ReportFailure): CheckedExpose {
   const wrong = (message: string, key: string): ConfigError => new ConfigError('invalid_config', message, key)
   if (typeof expose !== 'object' || expose === null)
     throw wrong(`expose must be an object with some of ${exposeKeys.join(', ')}.`, 'expose')
@@ -49,16 +64,38 @@ export function checkExpose(expose: ExposeOptions = {}): ExposeOptions {
     const allowed = hasWords ? "true, false, 'code' or a function" : 'true or false'
     throw wrong(`expose.${key} must be ${allowed}.`, `expose.${key}`)
   }
-  return expose
+  const entries = Object.entries(expose) as [string, unknown][]
+  return Object.fromEntries(
+    entries.map(([key, value]) => [
+      key,
+      typeof value === 'function' ? guardFormatter(key, value as ErrorFormatter, report) : value,
+    ]),
+  )
+}
+
+/** A function that fails must not make a chat unreadable. It may be called for each message, so only its first failure is reported. */
+function guardFormatter(key: string, format: ErrorFormatter, report: ReportFailure): SafeFormatter {
+  let isReported = false
+  return (error, at) => {
+    try {
+      const text: unknown = format(error, at)
+      if (typeof text === 'string') return text
+      throw new TypeError(`expose.${key} must return a text, and has returned ${typeof text}.`)
+    } catch (failure) {
+      if (!isReported) report(failure, at)
+      isReported = true
+      return null
+    }
+  }
 }
 
 /** Masks the events and messages of one session for one page. */
 export class PageView {
-  readonly #expose: ExposeOptions
+  readonly #expose: CheckedExpose
   readonly #session: string
   readonly #failures = new EventFailures()
 
-  constructor(expose: ExposeOptions, session: string) {
+  constructor(expose: CheckedExpose, session: string) {
     this.#expose = expose
     this.#session = session
   }
@@ -136,16 +173,10 @@ export class PageView {
     if (errors === true || failure.code === 'shield') return failure
     // The id of a budget is the app's own.
     const { budget: _budget, ...shown } = failure
-    if (typeof errors === 'function') {
-      const original = error ?? new StatewrightError(failure.code, failure.message)
-      return {
-        ...(shown as Failure),
-        code: toPageCode(failure.code),
-        message: errors(original, { session: this.#session }),
-      }
-    }
     const code = toPageCode(failure.code)
-    return { ...(shown as Failure), code, message: `${getSentence(code)} (${code})` }
+    const original = error ?? new StatewrightError(failure.code, failure.message)
+    const message = typeof errors === 'function' ? errors(original, { session: this.#session }) : null
+    return { ...(shown as Failure), code, message: message ?? `${getSentence(code)} (${code})` }
   }
 
   maskRunFailure(failure: RunFailure | null): RunFailure | null {
@@ -166,11 +197,10 @@ export class PageView {
     if (!isMaskedStatus(status)) return { content }
     if (publicMessage !== undefined) return { content: publicMessage }
     if (toolErrors === true) return { content }
-    if (typeof toolErrors === 'function') {
-      const original = error ?? new StatewrightError(status, content)
-      return { content: toolErrors(original, { session: this.#session, callId }) }
-    }
-    return { content: `${sentenceByStatus[status] ?? sentenceByStatus.error} (${status})` }
+    const original = error ?? new StatewrightError(status, content)
+    const at = { session: this.#session, callId }
+    const text = typeof toolErrors === 'function' ? toolErrors(original, at) : null
+    return { content: text ?? `${sentenceByStatus[status] ?? sentenceByStatus.error} (${status})` }
   }
 
   #maskRetry(event: Extract<AgentEvent, { type: 'retry' }>, error: unknown): AgentEvent | null {
@@ -184,11 +214,8 @@ export class PageView {
     }
     const code = toPageCode(event.code)
     const original = error ?? new StatewrightError(event.code, event.message)
-    const message =
-      retries === 'code'
-        ? `The model is asked again. (${code})`
-        : retries(original, { session: this.#session })
-    return { ...rest, ...named, code, message }
+    const message = retries === 'code' ? null : retries(original, { session: this.#session })
+    return { ...rest, ...named, code, message: message ?? `The model is asked again. (${code})` }
   }
 }
 
@@ -266,7 +293,7 @@ function isGuardReason(code: string): boolean {
 
 /** Whether the page is shown less than the failure says. */
 export function isFailureMasked(
-  { errors, toolErrors, retries, models }: ExposeOptions,
+  { errors, toolErrors, retries, models }: CheckedExpose,
   { where, error }: EventFailure,
 ): boolean {
   switch (where) {

@@ -2,14 +2,14 @@ import type { BranchRequest } from './branched-runs.js'
 import type { PageAnswers } from './call-answers.js'
 import type { ChatService, SessionView } from './chat-service.js'
 import type { IncomingMessage } from './incoming-message.js'
-import { type ExposeOptions, PageView } from './exposure.js'
+import { type CheckedExpose, PageView } from './exposure.js'
 import type { QueuedAnswer, WhenBusy } from './message-queue.js'
 import type { Subscription } from './subscription.js'
 import type { Caller } from './live-runs.js'
 
 /** What one request may do with the sessions of an agent, and what its page may see. */
 export interface PageRights extends Caller {
-  expose: ExposeOptions
+  expose: CheckedExpose
   /** What becomes of a message while the session works. */
   whenBusy: WhenBusy
 }

@@ -86,7 +86,9 @@ export function createRequestHandler(
     whenBusy = 'queue',
     onError,
   } = checkOptions(options, protocol)
-  const expose = checkExpose(options.expose)
+  const expose = checkExpose(options.expose, (error, { session, callId = null }) =>
+    reportError(onError, error, { where: 'hook', session, runId: null, callId }),
+  )
   const getPageFiles = createPageFiles(options)
   const service = getChatService(agent)
   const clock = internalsByAgent.get(agent)?.parts.clock ?? systemClock

@@ -88,7 +88,10 @@ test.each(['W', '長', 'wide words '])(
 test.each(forms)('without texts, a %s has nothing that people, models or tools said', async (form) => {
   const store = memoryStore()
   const turns = [
-    { text: 'Zebra one.', toolCalls: [{ name: 'look_up', arguments: { what: 'zebra two' } }] },
+    {
+      text: 'Zebra one.',
+      toolCalls: [{ id: 'zebra-13', name: 'look_up', arguments: { what: 'zebra two' } }],
+    },
     { toolCalls: [{ name: 'poll_nothing', arguments: {} }] },
     { toolCalls: [{ name: 'zebra_eleven', arguments: {} }] },
     { text: 'Zebra three.', toolCalls: [{ name: 'pay', arguments: { amount: 1, to: 'zebra four' } }] },

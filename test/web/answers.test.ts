@@ -200,3 +200,41 @@ it('a subscriber right after resume() gets every event that the messages of the 
     expect.arrayContaining(['tool_progress', 'tool_result', 'stream_chunk', 'run_ended']),
   )
 })
+
+describe.each([
+  [
+    'throws',
+    () => {
+      throw new Error('The words are missing.')
+    },
+  ],
+  ['returns no text', () => undefined as never],
+])('a function of expose that %s', (_, format) => {
+  it('masks what it was asked for, and is reported once: the chat stays readable', async () => {
+    const fails = tool('look', () => {
+      throw new RangeError('row 7 is missing')
+    })
+    const turns = [call('look'), call('look', { again: 1 }), text('Sorry.')]
+    const theatre = await stage(turns, { store: memoryStore(), tools: [fails] })
+    const hooks: unknown[] = []
+    const handler: Handler = chatHandler({
+      agent: theatre.agent,
+      authorize,
+      expose: { toolErrors: format },
+      onError: (error, { where, session }) => {
+        if (where === 'hook') hooks.push([(error as Error).name, session])
+      },
+    })
+    const live = await (await handler(send('Look.'))).text()
+    expect(live).toContain('The tool failed. (error)')
+    for (const path of ['', '/stream']) {
+      // oxlint-disable-next-line no-await-in-loop -- one look after the other
+      const page = await handler(new Request(`http://chat.test/api/chat/c1${path}`))
+      expect(page.status).toBeLessThan(300)
+      // oxlint-disable-next-line no-await-in-loop -- as above
+      expect(await page.text()).not.toContain('row 7')
+    }
+    expect(live).not.toContain('row 7')
+    expect(hooks).toEqual([[expect.stringMatching(/Error$/), 'ann:c1']])
+  })
+})

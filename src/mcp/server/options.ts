@@ -9,7 +9,7 @@ import { expectArgument, objectRule } from '../../core/base/expect-argument.js'
 import { expectKnownOptions } from '../../core/config/known-options.js'
 import type { SessionStore } from '../../core/sessions/store/store.js'
 import type { Authorize } from '../../web/authorize.js'
-import { checkExpose, type ExposeOptions } from '../../web/exposure.js'
+import { type CheckedExpose, checkExpose, type ExposeOptions } from '../../web/exposure.js'
 import { type AgentTool, createAgentTools, type McpAgentTool } from './agent-tools.js'
 
 /** What agents are served with. */
@@ -62,7 +62,7 @@ export interface CheckedOptions {
   maxBodyBytes: number | undefined
   pollMs: number
   drainMs: number | undefined
-  expose: ExposeOptions
+  expose: CheckedExpose
   onError: (error: unknown) => void
 }
 
@@ -138,7 +138,7 @@ export function checkServerOptions(by: string, options: McpServerOptions): Check
     maxBodyBytes,
     pollMs,
     drainMs,
-    expose: checkExpose(expose),
+    expose: checkExpose(expose, onError),
     onError,
   }
 }

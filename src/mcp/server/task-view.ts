@@ -5,7 +5,7 @@ import type { Agent } from '../../core/agent/agent-options.js'
 import { formatToolName } from '../../core/format/format-call.js'
 import type { FoldedSession } from '../../core/sessions/fold-session.js'
 import type { Agents } from '../../core/drive/define-agents.js'
-import { type ExposeOptions, PageView } from '../../web/exposure.js'
+import { type CheckedExpose, PageView } from '../../web/exposure.js'
 import { listQuestions, type Question } from './questions.js'
 
 /** A turn of a session, as the protocol tells of it. */
@@ -31,7 +31,7 @@ export interface ToolResult {
 export async function viewTask(
   { run, head, definition }: FoldedSession,
   session: string,
-  { agents, expose }: { agents: Agents; expose: ExposeOptions },
+  { agents, expose }: { agents: Agents; expose: CheckedExpose },
 ): Promise<TaskView> {
   if (run === null) return { status: 'working', about: 'It has not begun.', questions: [], result: null }
   const { context } = run

@@ -8,6 +8,7 @@ import {
 import type { ModelRequest } from '../../../src/index.js'
 import { redactEvent } from '../../../src/diagram/index.js'
 import { formatInputMessages, formatInstructions } from '../../../src/otel/span-content.js'
+import { scrubSecrets } from '../../../src/core/shields/scrub-secrets.js'
 import { toShownText } from '../../../src/studio/shown-values.js'
 import { redactedBy, refusal, verdictOf } from './support.js'
 
@@ -101,6 +102,13 @@ describe('what leaves the process', () => {
       expect(one).not.toContain(secret)
       expect(one).toContain('[redacted]')
     }
+  })
+
+  const whole = examples.filter(([, secret]) => !secret.endsWith('without an end'))
+  it.each(whole)('keeps the text around a secret of the kind %s, %j', (_, secret, text = secret) => {
+    const scrubbed = scrubSecrets(`Use it: ${text} for now.`)
+    expect(scrubbed).toMatch(/^Use it: .*\[redacted\].* for now\.$/s)
+    expect(scrubbed).not.toContain(secret)
   })
 })
 
