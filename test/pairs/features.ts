@@ -1,6 +1,16 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { BudgetError, createBudget, type SharedBudget } from '../../src/fleet/index.js'
 import { skills } from '../../src/skills/index.js'
-import { type AgentEvent, type AgentOptions, defineGuard, memoryStore } from '../../src/index.js'
+import {
+  type AgentEvent,
+  type AgentOptions,
+  defineGuard,
+  memoryStore,
+  type SessionStore,
+} from '../../src/index.js'
+import { fileStore } from '../../src/stores/file/index.js'
 import type { DeedName, Manner } from '../chaos/deeds.js'
 import type { FaultName } from '../chaos/faults/index.js'
 import type { Plan } from '../chaos/plan.js'
@@ -75,6 +85,25 @@ function createRefusingBudget(waitMs: number | null): SharedBudget {
     }),
     replaceLimits: async () => undefined,
   }
+}
+
+let budgets = 0
+
+/** It pays for every request. At the end of a cell, nothing of it may be reserved. */
+const createLargeBudget = (store: SessionStore): SharedBudget =>
+  createBudget({ id: `pairs-${(budgets += 1)}`, tokens: 1e12, store })
+
+let sqlStore: SessionStore | undefined
+
+/** One for all cells. */
+function openSqlStore(): SessionStore {
+  if (sqlStore) return sqlStore
+  const dir = mkdtempSync(path.join(tmpdir(), 'statewright-pairs-budgets-'))
+  process.once('exit', () => {
+    void sqlStore?.close?.()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  return (sqlStore = fileStore({ dir }))
 }
 
 /** Every feature that may meet another one in a run. A new feature adds its row. */
@@ -282,7 +311,12 @@ export const features = {
     answers: ['calls several tools', 'calls several tools'],
   },
   'a shared budget': {
-    options: { budgets: [createBudget({ id: 'pairs', tokens: 1e12, store: memoryStore() })] },
+    createOptions: () => ({ budgets: [createLargeBudget(memoryStore())] }),
+  },
+  'a shared budget in SQLite': {
+    createOptions: () => ({ budgets: [createLargeBudget(openSqlStore())] }),
+    answers: ['calls one tool', 'cut in the body'],
+    never: ['a shared budget', 'a shared budget that ends the run', 'a shared budget that is waited for'],
   },
   'a shared budget that ends the run': {
     shows: (event) => event.type === 'state_changed' && event.reason === 'shared_budget',

@@ -6,6 +6,7 @@ import {
   type Agent,
   type AgentContext,
   type AgentEvent,
+  type AgentOptions,
   type ForkEdit,
   memoryStore,
   type Message,
@@ -16,6 +17,7 @@ import {
   type SessionStore,
   StatewrightError,
 } from '../../src/index.js'
+import type { SharedBudget } from '../../src/fleet/index.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import { faultsOf } from '../agui/page.js'
 import { agentOf } from '../chaos/agent.js'
@@ -143,6 +145,7 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
     if (cell.isForked) broken.push(...(await forked(agent, world, store)))
     world.calm = true
     if (!limited(cell)) broken.push(...(await sayMore(agent, cell.plan, world)))
+    broken.push(...(await stillReserved(parts.options.budgets)))
   } catch (error) {
     broken.push(`threw ${String(error instanceof Error ? error.stack : error)}`)
   } finally {
@@ -151,6 +154,18 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
   }
   broken.push(...provider.refused.map((why) => `refused by the provider: ${why}`))
   return { broken: [...new Set(broken)], ended, events: seen.events, said, stopped: driving?.stopped ?? 0 }
+}
+
+/** A request that was stopped is settled a moment later. */
+async function stillReserved(budgets: AgentOptions['budgets']): Promise<string[]> {
+  if (!Array.isArray(budgets)) return []
+  for (let turn = 0; ; turn += 1) {
+    const statuses = await Promise.all((budgets as SharedBudget[]).map(async (budget) => budget.status()))
+    const held = statuses.filter(({ live, reserved }) => live > 0 || reserved.tokens > 0)
+    if (held.length === 0) return []
+    if (turn === 200) return held.map(({ live }) => `${live} requests that are over are still reserved`)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
 }
 
 interface Seen {
