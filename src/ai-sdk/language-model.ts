@@ -144,17 +144,20 @@ function takePart(
   { onWarning, onDelta, onToolCallDelta, onHostedCall: onHosted }: ModelRequestOptions,
 ): void {
   const given = asObject(part)
-  switch (asText(given?.type)) {
+  const type = asText(given?.type)
+  switch (type) {
     case 'stream-start':
       emitWarnings(given?.warnings, onWarning)
-      return
-    case 'finish':
-      fold.finish(part)
       return
     case 'error':
       throw given?.error
     default: {
-      const { text, reasoning, calls = [], hosted = [] } = fold.push(part)
+      const {
+        text,
+        reasoning,
+        calls = [],
+        hosted = [],
+      } = type === 'finish' ? fold.finish(part) : fold.push(part)
       if (text !== '' || reasoning !== '') onDelta(text, reasoning)
       for (const call of calls) onToolCallDelta?.(call)
       for (const call of hosted) onHosted?.(call)

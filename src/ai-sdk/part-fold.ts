@@ -2,6 +2,7 @@ import type { Json, JsonObject } from '../../machines/agent/json.js'
 import type { Annotation, MediaPart, ToolCall } from '../../machines/agent/messages.js'
 import type { ModelResponse } from '../../machines/agent/model-response.js'
 import { asObject, asText } from '../core/models/as-json.js'
+import { ThinkSplitter } from '../core/models/openai/think-tags.js'
 import { refuseTooLarge } from '../core/models/openai/response-limits.js'
 import { type Delta, noDelta } from '../core/models/openai/delta.js'
 import { listDistinctCalls, type SentCall } from '../core/models/distinct-calls.js'
@@ -33,8 +34,8 @@ type Block =
 export interface PartFold {
   /** Takes one part of a stream, or of the content of a whole answer. Returns what it adds to what is shown. */
   push(part: unknown): Delta
-  /** The end, of a stream (its part `finish`) or of a whole answer. */
-  finish(end: unknown): void
+  /** The end, of a stream (its part `finish`) or of a whole answer. Returns what was held back until then. */
+  finish(end: unknown): Delta
   /** The connection broke. Whether the provider's own chunks had announced the end: then nothing is missing. */
   finishBroken(): boolean
   /** Whether the end was announced: what comes now is no part of the answer. */
@@ -60,6 +61,8 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
   let progress = 0
   let toldCalls = 0
   let rawFinish = ''
+  /** Thoughts in tags, by the block of text that they stood in. */
+  const tagged = new Map<Block & { text: string }, { think: ThinkSplitter; text: string }>()
 
   function textBlock(type: 'text' | 'reasoning', key: string): Block & { text: string } {
     const known = blocks.findLast(
@@ -74,14 +77,49 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
   function write(type: 'text' | 'reasoning', key: string, text: string, part: JsonObject): Delta {
     const block = textBlock(type, key)
     if (block.type !== 'other') mergeMetadata(block.metadata, part['providerMetadata'])
+    grow(text.length)
+    if (isSummary(block)) {
+      block.text += text
+      return noDelta
+    }
+    if (type === 'text') return writeWords(block, text, !/^text-(?:start|delta)$/.test(asText(part['type'])))
     if (text === '') return noDelta
     // Thoughts come in paragraphs; what is said is one text.
-    const isNext = block.text === '' && blocks.some((other) => other.type === type && other.text !== '')
+    const isNext = block.text === '' && hasThoughts()
     block.text += text
-    grow(text.length)
-    if (isSummary(block)) return noDelta
-    if (type === 'text') return { text, reasoning: '' }
     return { text: '', reasoning: isNext ? paragraph + text : text }
+  }
+
+  function hasThoughts(): boolean {
+    const isWritten = ({ text }: { text: string }): boolean => text !== ''
+    return (
+      blocks.some((block) => block.type === 'reasoning' && isWritten(block)) ||
+      [...tagged.values()].some(isWritten)
+    )
+  }
+
+  /** Text, without the thoughts that stand in it between tags. */
+  function writeWords(block: Block & { text: string }, added: string, isEnd: boolean): Delta {
+    const thoughts = tagged.get(block) ?? { think: new ThinkSplitter(), text: '' }
+    tagged.set(block, thoughts)
+    const [first, last] = [thoughts.think.push(added), isEnd ? thoughts.think.flush() : noDelta]
+    const text = first.text + last.text
+    const reasoning = first.reasoning + last.reasoning
+    const isNext = reasoning !== '' && thoughts.text === '' && hasThoughts()
+    block.text += text
+    thoughts.text += reasoning
+    return text === '' && reasoning === ''
+      ? noDelta
+      : { text, reasoning: isNext ? paragraph + reasoning : reasoning }
+  }
+
+  /** What is held back as the start of a tag. */
+  function flush(): Delta {
+    const held = [...tagged.keys()].map((block) => writeWords(block, '', true))
+    return {
+      text: held.map(({ text }) => text).join(''),
+      reasoning: held.map(({ reasoning }) => reasoning).join(''),
+    }
   }
 
   function callBlock(part: JsonObject, id: unknown): Block & { type: 'call' } {
@@ -232,10 +270,12 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
       model = asText(response?.modelId) || model
       const isCut = toFinish(end?.['finishReason']).finishReason === 'length'
       if (!isCut && blocks.length > 0 && blocks.every(isSummary)) throw unsupportedPauseError()
+      return flush()
     },
 
     finishBroken() {
       if (rawFinish !== '') end ??= { finishReason: rawFinish }
+      flush()
       return end !== null
     },
 
@@ -248,7 +288,12 @@ export function createPartFold(provider: string, version: string, tellsCalls = f
       const items = toProviderItems(provider, { text, toolCalls }, toEchoParts(written, toolCalls))
       return {
         text,
-        reasoning: joinBlocks(blocks, 'reasoning', paragraph),
+        reasoning: [
+          joinBlocks(blocks, 'reasoning', paragraph),
+          ...[...tagged.values()].map(({ text }) => text),
+        ]
+          .filter((thought) => thought !== '')
+          .join(paragraph),
         refusal: null,
         toolCalls,
         finishReason,

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { parseConfigFile } from '../../../src/core/config/config-file.js'
 import { defaultConfig, resolveConfig } from '../../../src/core/config/resolve-config.js'
+import { findUnreachableSettings } from '../../../src/core/config/unreachable-settings.js'
 import { createPriceBook } from '../../../src/core/prices/price-book.js'
 
 const folder = new URL('../../../config/samples/', import.meta.url)
@@ -35,6 +36,7 @@ describe.each(readdirSync(folder).map((file) => file.replace('.json', '')))('sam
     const config = resolveConfig(Object.fromEntries(sections))
     expect(config).toMatchObject(Object.fromEntries(sections))
     expect(Object.keys(config)).toEqual(Object.keys(defaultConfig))
+    expect(findUnreachableSettings(Object.fromEntries(sections), config)).toEqual([])
   })
 })
 

@@ -315,3 +315,52 @@ describe('what is said', () => {
     expect([response.reasoning, shown.reasoning]).toEqual(['One.\n\nTwo.', 'One.\n\nTwo.'])
   })
 })
+
+describe('thoughts inside a message', () => {
+  const mixed = {
+    type: 'message',
+    id: 'm',
+    role: 'assistant',
+    content: [
+      { type: 'reasoning_text', text: 'Hm. ' },
+      { type: 'output_text', text: '<think>Yes.</think>So.', annotations: [] },
+    ],
+  }
+
+  test.each(both)('(%s) are no text', async (_how, answer) => {
+    const { response, shown } = await ask(answer([mixed]))
+    expect([response.text, response.reasoning]).toEqual(['So.', 'Hm. \n\nYes.'])
+    expect([shown.text, shown.reasoning]).toEqual(['So.', 'Hm. \n\nYes.'])
+  })
+
+  test('that stream are no text, with an end that repeats them and with none', async () => {
+    const pieces = [
+      added(0, { type: 'message', id: 'm', role: 'assistant', content: [] }),
+      {
+        type: 'response.reasoning_text.delta',
+        output_index: 0,
+        content_index: 0,
+        item_id: 'm',
+        delta: 'Hm. ',
+      },
+      ...['<th', 'ink>Yes.</thi', 'nk>', 'So', '.'].map((text) => delta(0, text, 'm')),
+    ]
+    for (const end of [
+      [done(0, mixed), completed([mixed])],
+      [done(0, mixed), completed([])],
+      [completed([])],
+    ]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const { response, shown } = await ask(events(...pieces, ...end))
+      expect([response.text, response.reasoning]).toEqual(['So.', 'Hm. \n\nYes.'])
+      expect([shown.text, shown.reasoning]).toEqual(['So.', 'Hm. \n\nYes.'])
+    }
+  })
+
+  test('that are all of an unended message are shown', async () => {
+    const { response, shown } = await ask(
+      events(added(0, { type: 'message' }), delta(0, 'ends in <thi'), completed([])),
+    )
+    expect([response.text, shown.text]).toEqual(['ends in <thi', 'ends in <thi'])
+  })
+})

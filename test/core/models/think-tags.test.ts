@@ -26,12 +26,42 @@ test.each([
   ['  indented', '  indented', ''],
   ['   ', '   ', ''],
   ['', '', ''],
+  ['<reasoning>why</reasoning>\nso', 'so', 'why'],
+  ['<thought>why</thought>so<thinking>then</thinking>', 'so', 'whythen'],
+  ['[THINK]why [1] <b>[/THINK]so [1]', 'so [1]', 'why [1] <b>'],
+  ['<seed:think>a<seed:cot_budget_reflect>b</seed:think>so', 'so', 'a<seed:cot_budget_reflect>b'],
+  ['◁think▷why◁/think▷so', 'so', 'why'],
+  ['<thinking>a</think>b</thinking>so', 'so', 'a</think>b'],
+  ['[THI', '[THI', ''],
+  ['write `[THINK]` or `<thought>` first', 'write `[THINK]` or `<thought>` first', ''],
 ])('%j shows %j', (content, text, reasoning) => {
   expect(split(content)).toEqual({ text, reasoning })
 })
 
 test('the result is the same wherever the text is cut', () => {
-  const word = fc.constantFrom('<think>', '</think>', '<', '`', ' ', '\n', 'a', '<thi', 'nk>', '</')
+  const word = fc.constantFrom(
+    '<think>',
+    '</think>',
+    '<',
+    '`',
+    ' ',
+    '\n',
+    'a',
+    '<thi',
+    'nk>',
+    '</',
+    'nking>',
+    '<reasoning>',
+    '</reasoning>',
+    '[THINK]',
+    '[/THINK]',
+    '[',
+    '<thought>',
+    '</thought>',
+    '<seed:',
+    'think>',
+    '</seed:think>',
+  )
   fc.assert(
     fc.property(fc.array(word), fc.array(fc.nat(60)), (words, cuts) => {
       const whole = words.join('')

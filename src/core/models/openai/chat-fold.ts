@@ -9,6 +9,7 @@ import { listTopLevelCitations, readCitations } from '../citations.js'
 import type { AnswerFormat, AnswerFold } from './answer-format.js'
 import { type Delta, noDelta } from './delta.js'
 import { refuseTooLarge } from './response-limits.js'
+import { isThought } from './responses/message-thoughts.js'
 import { ThinkSplitter } from './think-tags.js'
 import { ToolCallFold } from './tool-call-fold.js'
 import { readUsage } from './read-usage.js'
@@ -198,7 +199,7 @@ function readDeltaContent(content: unknown): Delta {
   for (const item of asList(content)) {
     const part = asObject(item)
     if (part?.type === 'thinking') delta.reasoning += readThoughts(part.thinking)
-    else if (part?.type === 'reasoning') delta.reasoning += readThoughts(part.text)
+    else if (part !== null && isThought(part)) delta.reasoning += readThoughts(part.text)
     else delta.text += typeof item === 'string' ? item : asText(part?.text)
   }
   return delta

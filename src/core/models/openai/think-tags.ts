@@ -1,15 +1,36 @@
 import type { Delta } from './delta.js'
 
-const openTag = '<think>'
-const closeTag = '</think>'
+/**
+ * Tags around thoughts, and who writes them: DeepSeek-R1 and Qwen3; Claude's prompts; Gemini's compatible API; Reka and Nemotron;
+ * Magistral; Seed-OSS; Kimi-VL.
+ */
+const closeTags: Readonly<Record<string, string>> = {
+  '<think>': '</think>',
+  '<thinking>': '</thinking>',
+  '<thought>': '</thought>',
+  '<reasoning>': '</reasoning>',
+  '[THINK]': '[/THINK]',
+  '<seed:think>': '</seed:think>',
+  '◁think▷': '◁/think▷',
+}
+
+const openTags = Object.keys(closeTags)
+
+/** Any of them: one search, because a search for each would take quadratic time. */
+const openTag = new RegExp(openTags.map((tag) => tag.replaceAll(/[[\]]/g, String.raw`\$&`)).join('|'), 'g')
+
+/** Whether a tag may begin in the text. */
+export const mayHaveTag = (text: string): boolean =>
+  text.includes('<') || text.includes('[') || text.includes('◁')
 
 /**
- * Takes inline `<think>…</think>` out of streamed text. What could be the start of a tag is held back until it is
- * known, so that a tag may be cut anywhere. A tag in backticks is talk about the tag; a closing tag without an opening
- * one is text, because what came before it has been shown already.
+ * Takes inline thoughts (`<think>…</think>` and others) out of streamed text. What could be the start of a tag is held back
+ * until it is known, so that a tag may be cut anywhere. A tag in backticks is talk about the tag; a closing tag without
+ * an opening one is text, because what came before it has been shown already.
  */
 export class ThinkSplitter {
-  #inside = false
+  /** The tag that ends the thought; null outside of thoughts. */
+  #closeTag: string | null = null
   /** The start of a tag, perhaps. */
   #held = ''
   /** White space before the first word: dropped when thoughts come first, shown otherwise. */
@@ -19,22 +40,22 @@ export class ThinkSplitter {
   #lastChar = ''
 
   push(piece: string): Delta {
-    if (this.#started && !this.#inside && this.#held === '' && !piece.includes('<')) {
+    if (this.#started && this.#closeTag === null && this.#held === '' && !mayHaveTag(piece)) {
       if (piece !== '') this.#lastChar = piece.charAt(piece.length - 1)
       return { text: piece, reasoning: '' }
     }
     const delta = { text: '', reasoning: '' }
     let rest = this.#held + piece
     for (;;) {
-      const at = this.#inside ? rest.indexOf(closeTag) : this.#findOpening(rest)
+      const [at, tag] = this.#findTag(rest)
       if (at === -1) break
       this.#take(rest.slice(0, at), delta)
-      rest = rest.slice(at + (this.#inside ? closeTag : openTag).length)
-      this.#inside = !this.#inside
+      rest = rest.slice(at + tag.length)
+      this.#closeTag = this.#closeTag === null ? (closeTags[tag] as string) : null
       this.#thought = true
       this.#lastChar = ''
     }
-    const whole = rest.length - countTagStart(rest, this.#inside ? closeTag : openTag)
+    const whole = rest.length - countTagStart(rest, this.#closeTag === null ? openTags : [this.#closeTag])
     this.#take(rest.slice(0, whole), delta)
     this.#held = rest.slice(whole)
     return delta
@@ -44,7 +65,7 @@ export class ThinkSplitter {
   flush(): Delta {
     const rest = this.#held
     this.#held = ''
-    if (this.#inside) return { text: '', reasoning: rest }
+    if (this.#closeTag !== null) return { text: '', reasoning: rest }
     const text = this.#takeText(rest)
     const blank = this.#started || this.#thought ? '' : this.#lead
     this.#lead = ''
@@ -52,7 +73,7 @@ export class ThinkSplitter {
   }
 
   #take(part: string, delta: { text: string; reasoning: string }): void {
-    if (this.#inside) delta.reasoning += part
+    if (this.#closeTag !== null) delta.reasoning += part
     else delta.text += this.#takeText(part)
   }
 
@@ -68,18 +89,21 @@ export class ThinkSplitter {
     return this.#thought ? text.trimStart() : this.#lead + text
   }
 
-  #findOpening(text: string): number {
-    let at = text.indexOf(openTag)
-    while (at !== -1 && (at === 0 ? this.#lastChar : text.charAt(at - 1)) === '`')
-      at = text.indexOf(openTag, at + 1)
-    return at
+  /** The next tag that begins or ends a thought, and where. */
+  #findTag(text: string): [at: number, tag: string] {
+    if (this.#closeTag !== null) return [text.indexOf(this.#closeTag), this.#closeTag]
+    for (const { 0: tag, index } of text.matchAll(openTag))
+      if ((index === 0 ? this.#lastChar : text.charAt(index - 1)) !== '`') return [index, tag]
+    return [-1, '']
   }
 }
 
-/** Length of the longest end of the text that a tag could begin with. */
-function countTagStart(text: string, tag: string): number {
-  for (let length = Math.min(tag.length - 1, text.length); length > 0; length -= 1) {
-    if (tag.startsWith(text.slice(-length))) return length
+/** Length of the longest end of the text that one of the tags could begin with. */
+function countTagStart(text: string, tags: readonly string[]): number {
+  const longest = Math.max(...tags.map((tag) => tag.length)) - 1
+  for (let length = Math.min(longest, text.length); length > 0; length -= 1) {
+    const end = text.slice(-length)
+    if (tags.some((tag) => tag.length > length && tag.startsWith(end))) return length
   }
   return 0
 }

@@ -3,6 +3,8 @@ import { asList, asObject, asText } from '../../as-json.js'
 import { type Delta, noDelta } from '../delta.js'
 import { readItemArguments } from './response-calls.js'
 import { messageSeparator } from './kept-items.js'
+import { isThought, readThought } from './message-thoughts.js'
+import { ThinkSplitter } from '../think-tags.js'
 
 /** An item of a stream. */
 export interface StreamedItem {
@@ -38,6 +40,8 @@ interface ItemDraft {
   taken: Map<string, { text: string; part: number }>
   /** The place of its call among the calls that are told; undefined while it is not. */
   callIndex: number | undefined
+  /** Takes thoughts in tags out of its words. */
+  readonly think: ThinkSplitter
 }
 
 const argumentsName = 'response.function_call_arguments'
@@ -78,6 +82,7 @@ export function createOutputItems(tellsCalls: boolean) {
       pieces: new Map(),
       taken: new Map(),
       callIndex: undefined,
+      think: new ThinkSplitter(),
     }
     drafts.set(draft.at, draft)
     return draft
@@ -86,11 +91,24 @@ export function createOutputItems(tellsCalls: boolean) {
   /** Adds to what is shown; two items, and two parts of a thought, are not run together. */
   function show(draft: ItemDraft, name: string, kind: PieceKind, added: string): Delta {
     if (kind === 'arguments') return tellCall(draft, added)
-    if (added === '' || (kind !== 'text' && kind !== 'reasoning')) return noDelta
-    const place = `${draft.at} ${name}`
+    if (kind === 'text') return showWords(draft, draft.think.push(added))
+    return kind === 'reasoning'
+      ? { text: '', reasoning: separate(kind, `${draft.at} ${name}`, added) }
+      : noDelta
+  }
+
+  function showWords({ at }: ItemDraft, { text, reasoning }: Delta): Delta {
+    if (text === '' && reasoning === '') return noDelta
+    const place = `${at} words`
+    return { text: separate('text', place, text), reasoning: separate('reasoning', place, reasoning) }
+  }
+
+  /** With a separator where it does not continue what was shown last. */
+  function separate(kind: 'text' | 'reasoning', place: string, added: string): string {
+    if (added === '') return ''
     const isNext = shown[kind] !== null && shown[kind] !== place && !added.startsWith(messageSeparator)
     shown[kind] = place
-    return { ...noDelta, [kind]: (isNext ? messageSeparator : '') + added }
+    return (isNext ? messageSeparator : '') + added
   }
 
   /** What is new of a call's arguments; all that came so far, with the event that first says whose they are. */
@@ -163,6 +181,13 @@ export function createOutputItems(tellsCalls: boolean) {
       return advance(draft, name, typeof part === 'number' ? part : 0, text, isWhole)
     },
 
+    /** What was held back as the start of a tag, when nothing more comes. */
+    flush(): Delta {
+      return [...drafts.values()]
+        .map((draft) => showWords(draft, draft.think.flush()))
+        .reduce((all, delta) => joinDeltas(all, delta), noDelta)
+    },
+
     /** The items in their order, those that never ended with what came of them. */
     result(): StreamedItem[] {
       return [...drafts.values()]
@@ -220,9 +245,10 @@ function listWholes(item: JsonObject): Map<string, Map<number, string>> {
     }
   }
   if (item.type === 'message') {
-    addAll(item.content, ({ type, text, refusal }) =>
-      type === 'refusal' ? ['refusal', asText(refusal)] : ['output_text', asText(text)],
-    )
+    addAll(item.content, (part) => {
+      if (part.type === 'refusal') return ['refusal', asText(part.refusal)]
+      return isThought(part) ? ['reasoning_text', readThought(part)] : ['output_text', asText(part.text)]
+    })
   } else if (item.type === 'reasoning') {
     addAll(item.summary, ({ text }) => ['reasoning_summary_text', asText(text)])
     addAll(item.content, ({ text }) => ['reasoning_text', asText(text)])
@@ -242,12 +268,14 @@ function addPieces({ item, pieces }: ItemDraft): JsonObject {
   const of = (kind: PieceKind) => said.filter((piece) => piece.kind === kind)
   const [call] = of('arguments')
   if (call !== undefined) return { ...item, type: item.type ?? 'function_call', arguments: call.text }
+  const thoughts = of('reasoning')
   const words: JsonObject[] = [
     ...of('text').map(({ text }) => ({ type: 'output_text', text, annotations: [] })),
     ...of('refusal').map(({ text }) => ({ type: 'refusal', refusal: text })),
   ]
-  if (words.length > 0) return { ...item, type: 'message', role: 'assistant', content: words }
-  const thoughts = of('reasoning')
+  const inMessage = thoughts.map(({ text }) => ({ type: 'reasoning_text', text }))
+  if (words.length > 0 || (item.type === 'message' && thoughts.length > 0))
+    return { ...item, type: 'message', role: 'assistant', content: [...inMessage, ...words] }
   if (thoughts.length === 0) return item
   return { ...item, type: 'reasoning', summary: thoughts.map(({ text }) => ({ type: 'summary_text', text })) }
 }

@@ -97,7 +97,8 @@ class ResponsesFold implements AnswerFold {
   }
 
   flush(): Delta {
-    return noDelta
+    // An answer that lists its items has shown all of them.
+    return this.#output === null ? this.#add(this.#items.flush()) : noDelta
   }
 
   getPartial(): Pick<ModelResponse, 'text' | 'usage'> {

@@ -7,6 +7,7 @@ import { describeMediaList } from '../../media.js'
 import { ModelError } from '../../provider.js'
 import { readCalls, readItemArguments } from './response-calls.js'
 import { messageSeparator, toKeptItems, readWords } from './kept-items.js'
+import { splitMessage } from './message-thoughts.js'
 import { readPictures } from './image-items.js'
 
 /** An answer's items, and what was said of it as a whole. */
@@ -21,7 +22,7 @@ interface ResponseAnswer extends Pick<ModelResponse, 'finishReason' | 'complete'
  * @throws ModelError `unsupported_output` for items that want an output of another kind than a function's
  */
 export function toModelResponse({ items: all, from, ...answer }: ResponseAnswer): ModelResponse {
-  const items = listDistinctCalls(all, readSentCall)
+  const items = listDistinctCalls(all.map(withoutThoughts), readSentCall)
   const foreign = items.find((item) => needsOutput(item, items))
   if (foreign !== undefined && answer.complete) throw unsupportedOutputError(foreign)
   const messages = items.filter(({ type }) => type === 'message')
@@ -35,7 +36,7 @@ export function toModelResponse({ items: all, from, ...answer }: ResponseAnswer)
   return {
     ...answer,
     text: isPicture ? describeMediaList(media) : joinText(said),
-    reasoning: joinThoughts(items),
+    reasoning: joinThoughts(all),
     refusal: refusal || null,
     toolCalls,
     ...(media.length > 0 && { media }),
@@ -51,8 +52,11 @@ function readSentCall(item: JsonObject): SentCall | null {
 
 /** All that the model said, commentary included. */
 export function joinText(items: readonly JsonObject[]): string {
-  const messages = items.filter((item) => item.type === 'message' && readWords(item, 'text') !== '')
-  return messages.map((item) => readWords(item, 'text')).join(messageSeparator)
+  const messages = items.filter(({ type }) => type === 'message').map(withoutThoughts)
+  return messages
+    .map((item) => readWords(item, 'text'))
+    .filter(Boolean)
+    .join(messageSeparator)
 }
 
 /** All that it thought aloud. */
@@ -68,11 +72,18 @@ function hasWords(item: JsonObject): boolean {
   return readWords(item, 'text') !== '' || readWords(item, 'refusal') !== ''
 }
 
-function listThoughts({ type, summary, content }: JsonObject): string[] {
+function listThoughts(item: JsonObject): string[] {
+  const { type, summary, content } = item
+  if (type === 'message') return splitMessage(item).thoughts
   if (type !== 'reasoning') return []
   return [...asList(summary), ...asList(content)]
     .map((part) => asText(asObject(part)?.text))
     .filter((text) => text !== '')
+}
+
+/** A message without thoughts among its words. */
+function withoutThoughts(item: JsonObject): JsonObject {
+  return item.type === 'message' ? splitMessage(item).message : item
 }
 
 /** A call, of no function, that the provider does not answer itself: it has an id for an output, and no output follows. */
