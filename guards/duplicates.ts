@@ -1,30 +1,29 @@
-import type { DuplicatesConfig } from './progress-config.js'
 import { toEvidence } from './lib/evidence.js'
 import { isCount, isNamedCalls, isRecord } from './lib/stored.js'
 import { type CallFact, ok, type Rule } from './types.js'
 import { type NamedCalls, nameCalls } from './lib/words.js'
 
 export interface DuplicatesState {
-  /** What the last fact led to: the call that comes most often in one response, and how often. */
+  /** The call that comes most often in the last response, and how often; null when that is not too often. */
   due: { count: number; named: NamedCalls } | null
 }
 
-/** Refuses identical calls in one response from the `blockAt`-th on: one answer is enough, and each may have an effect. */
-export const duplicates: Rule<DuplicatesState, DuplicatesConfig, 'no_progress'> = {
+/** Part of `progress.stale`: of identical calls in one response, only the first `blockAt` run. */
+export const duplicates: Rule<DuplicatesState, { blockAt: number }, 'no_progress'> = {
   reasons: ['no_progress'],
   initial: { due: null },
 
   observe(state, fact, { blockAt }) {
-    if (fact.type !== 'calls' || fact.calls.length < blockAt) return state.due ? { due: null } : state
-    const counts = new Map<string, { call: CallFact; count: number }>()
+    if (fact.type !== 'calls' || fact.calls.length <= blockAt) return state.due ? { due: null } : state
+    const groups = new Map<string, CallFact[]>()
     for (const call of fact.calls) {
-      const count = (counts.get(call.key)?.count ?? 0) + 1
-      counts.set(call.key, { call, count })
+      const group = groups.get(call.key)
+      if (group) group.push(call)
+      else groups.set(call.key, [call])
     }
-    let most: { call: CallFact; count: number } | null = null
-    for (const one of counts.values()) if (one.count > (most?.count ?? 0)) most = one
-    if (most === null || most.count < blockAt) return state.due ? { due: null } : state
-    return { due: { count: most.count, named: nameCalls([most.call]) } }
+    const [most = []] = [...groups.values()].sort((a, b) => b.length - a.length)
+    if (most.length <= blockAt) return state.due ? { due: null } : state
+    return { due: { count: most.length, named: nameCalls(most.slice(0, 1)) } }
   },
 
   verdict({ due }, { blockAt }) {
@@ -32,13 +31,13 @@ export const duplicates: Rule<DuplicatesState, DuplicatesConfig, 'no_progress'> 
     return {
       action: 'block',
       guard: 'no_progress',
-      rule: 'duplicates',
+      rule: 'stale',
       evidence: toEvidence(`${due.named.calls}, ${due.count} times in one response`),
       message:
         `Not executed. One response asked for the same call of ${due.named.tools} ${due.count} times; ` +
-        `the first ${blockAt - 1} were executed. Use their results. If you need it again, ask for it in a later response.`,
+        `the first ${blockAt} were executed. Use their results. If you need it again, ask for it in a later response.`,
       fingerprints: null,
-      spare: blockAt - 1,
+      spare: blockAt,
     }
   },
 

@@ -1,5 +1,5 @@
 import type { GuardrailsConfig } from './roster.js'
-import { fingerprintBatch, digest, identifyCall, formatArguments } from './lib/fingerprint.js'
+import { cutValues, fingerprintBatch, digest, identifyCall, formatArguments } from './lib/fingerprint.js'
 import { readAnswer } from './lib/answers.js'
 import { digestOutcome, type OutcomeDigests } from './lib/outcome-digest.js'
 import type { CallFact, ChildOutcome, Fact, ResultFact } from './types.js'
@@ -9,10 +9,14 @@ export function createCallFact(
   name: string,
   argumentsText: string,
   traits: { polling: boolean; readOnly: boolean },
+  { repeatedCall }: Pick<GuardrailsConfig, 'repeatedCall'>,
 ): CallFact {
-  const { fingerprint, key, alike } = identifyCall(name, argumentsText)
+  const { fingerprint, key } = identifyCall(name, argumentsText)
   const { polling, readOnly } = traits
-  return { name, fingerprint, key, alike, shown: formatArguments(argumentsText), polling, readOnly }
+  const fact = { name, fingerprint, key, shown: formatArguments(argumentsText), polling, readOnly }
+  const most = repeatedCall?.valueChars
+  if (most != null) fact.fingerprint = identifyCall(name, cutValues(argumentsText, most)).fingerprint
+  return fact
 }
 
 /** How a call ended. */
@@ -33,14 +37,13 @@ export function createResultFact(call: CallFact, ending: CallEnding, config: Gua
   const { content, child } = ending
   const { repeatedOutput, progress } = config
   const isCompared = progress !== null && !ending.refused
-  const { digest: outcome, words, numbers } = isCompared ? digestOutcome(content) : notCompared
+  const { digest: outcome, shape } = isCompared ? digestOutcome(content) : notCompared
   // Key by key: it is made for each result, and to spread two objects into a third takes longer than to compare
   // results.
   const fact: ResultFact = {
     name: call.name,
     fingerprint: call.fingerprint,
     key: call.key,
-    alike: call.alike,
     shown: call.shown,
     polling: call.polling,
     readOnly: call.readOnly,
@@ -50,8 +53,7 @@ export function createResultFact(call: CallFact, ending: CallEnding, config: Gua
     refusedBy: ending.refusedBy,
     digest: needsBatchFingerprint(config) || repeatedOutput ? digest(content) : '',
     outcome,
-    words,
-    numbers,
+    shape,
     says: isCompared ? readAnswer(call, ending) : null,
     size: content.length,
     durationMs: ending.durationMs,
@@ -60,7 +62,7 @@ export function createResultFact(call: CallFact, ending: CallEnding, config: Gua
   return fact
 }
 
-const notCompared: OutcomeDigests = { digest: '', words: '', numbers: '' }
+const notCompared: OutcomeDigests = { digest: '', shape: '' }
 
 export function createCallsFact(calls: CallFact[], config: GuardrailsConfig): Fact {
   return { type: 'calls', batch: fingerprintFactBatch(calls, config), calls }

@@ -5,30 +5,26 @@ import { lastWordsAsked, type NamedCalls, formatTimes } from './lib/words.js'
 export interface ProgressDue {
   action: 'nudge' | 'block' | 'halt'
   rule: ProgressRule
-  /** Where its numbers stand under `guardrails.progress`. */
-  setting: string
   count: number
   /** The count that halts. */
   haltAt: number | null
   named: NamedCalls
-  /** The keys of the calls to refuse; null: all of the batch. */
-  keys: string[] | null
-  /** Whether the repeated calls were refused by a person, a shield or another guard. */
+  /** Whether a person, a shield or another guard refused the repeated calls. */
   refused: boolean
   /** Which of two wordings. */
   wording: number
 }
 
 interface Words {
-  /** What was done: after `You have`, or `The model has`. Without a full stop. */
+  /** After `You have`, or `The model has`. Without a full stop. */
   done: (tools: string, count: number, refused: boolean) => string
-  /** What to try; two wordings, so that nothing is said twice in a row. */
+  /** What to try; two wordings, so that no nudge has the words of the one before. */
   advice: readonly [string, string]
   /** What people can do besides allowing more. */
   remedy: string
 }
 
-const markPolling = 'a tool that waits for something should be marked polling'
+const markPolling = 'mark a tool that waits for something with polling: true'
 
 const words: Record<ProgressRule, Words> = {
   stale: {
@@ -51,54 +47,14 @@ const words: Record<ProgressRule, Words> = {
     ],
     remedy: markPolling,
   },
-  mostly: {
-    done: (_, count) => `repeated earlier calls with the same results in ${count} of the latest rounds`,
-    advice: [
-      'Sum up what you know and what is missing, and ask only for what is missing.',
-      'Make a plan of the steps that are left, and leave out those that you have done.',
-    ],
-    remedy: markPolling,
-  },
-  beside: {
-    done: (tools, count) =>
-      `called ${tools} with the same arguments beside other calls in ${count} rounds, and its result does not change`,
-    advice: ['Leave it out: you have its result.', 'Call it again only after what can change its result.'],
-    remedy: markPolling,
-  },
   recurring: {
-    done: (tools) => `come back to ${tools} with the same arguments many times, always with the same result`,
+    done: (tools, count) =>
+      `called ${tools} with the same arguments ${formatTimes(count)}, and at most the numbers in its result changed`,
     advice: [
       'Asking will not change it: find out what it depends on, or go on without it.',
-      'Say why you need it again, and change that first.',
-    ],
-    remedy: markPolling,
-  },
-  tour: {
-    done: (tools, count) =>
-      `gone through a long round of calls again ${formatTimes(count)}, with the same results; the latest was ${tools}`,
-    advice: [
-      'Write down what you have found, and leave out what you have seen.',
-      'You have seen all of it: decide with what you know, or ask the user.',
-    ],
-    remedy: 'a transcript that keeps what was found needs no second look',
-  },
-  similar: {
-    done: (tools, count) =>
-      `called ${tools} with the same arguments in ${count} rounds, and only numbers, references or the order changed`,
-    advice: [
       'If you wait for something, wait longer between two calls; if not, look somewhere else.',
-      'Say which change you wait for, and whether it can still come.',
     ],
     remedy: markPolling,
-  },
-  sameOutput: {
-    done: (tools, count) =>
-      `called ${tools} ${formatTimes(count)} with other arguments, and the output was the same`,
-    advice: [
-      'More of the same will not help: check one assumption, or look somewhere else.',
-      'If nothing is what there is to find, take that as the answer and go on.',
-    ],
-    remedy: 'a tool that only reads should be marked readOnly, one that waits polling',
   },
   failing: {
     done: (tools, count) => `made ${count} rounds of calls that all failed, the latest ${tools}`,
@@ -107,14 +63,6 @@ const words: Record<ProgressRule, Words> = {
       'Start from the last thing that worked, and change one thing at a time.',
     ],
     remedy: 'look at the errors of the tools',
-  },
-  failingTool: {
-    done: (tools, count) => `called ${tools} in ${count} rounds, and each time it failed`,
-    advice: [
-      'Read its errors together, and find what they have in common; or do without it.',
-      'Try the smallest call of it that could work, or another tool.',
-    ],
-    remedy: 'look at its errors',
   },
   sameError: {
     done: (tools, count) => `tried ${count} different calls of ${tools}, and the error was the same`,
@@ -158,33 +106,40 @@ const words: Record<ProgressRule, Words> = {
   },
 }
 
+/** The key of `guardrails.progress` that has the numbers of a rule. */
+export function toSetting({ rule }: Pick<ProgressDue, 'rule'>): Exclude<ProgressRule, 'recurring'> {
+  return rule === 'recurring' ? 'stale' : rule
+}
+
 function formatDone({ rule, named, count, refused }: ProgressDue, who = 'You have'): string {
   return `${who} ${words[rule].done(named.tools, count, refused)}.`
 }
 
-/** What the model reads with its next request. */
+/** The model reads it with its next request. */
 export function formatProgressNudge(due: ProgressDue): string {
-  return `${formatDone(due)} ${words[due.rule].advice[due.wording === 1 ? 1 : 0]}`
+  const { advice, remedy } = words[due.rule]
+  const forDeveloper = remedy === markPolling ? ` (For the developer: ${markPolling}.)` : ''
+  return `${formatDone(due)} ${advice[due.wording === 1 ? 1 : 0]}${forDeveloper}`
 }
 
-/** What the model reads as the result of a call that was refused. */
+/** The model reads it as the result of a call that was refused. */
 export function formatProgressRefusal(due: ProgressDue): string {
   const left = due.haltAt === null ? null : Math.max(1, due.haltAt - due.count)
   const end = left === null ? '' : ` After ${left === 1 ? 'one' : left} more like this the run stops.`
   return `Not executed. ${formatDone(due)} ${words[due.rule].advice[due.count % 2 === 0 ? 0 : 1]}${end}`
 }
 
-/** What people read when the run stops. */
+/** People read it when the run stops. */
 export function formatProgressHalt(due: ProgressDue): string {
-  const { rule, setting, haltAt } = due
-  return `${formatDone(due, 'The model has')} To allow more, raise guardrails.progress.${setting}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
+  const { rule, haltAt } = due
+  return `${formatDone(due, 'The model has')} To allow more, raise guardrails.progress.${toSetting(due)}.haltAt (now ${haltAt}); ${words[rule].remedy}.`
 }
 
-/** What the model reads before the run pauses. */
+/** The model reads it before the run pauses. */
 export function formatLastWordsPrompt(due: ProgressDue): string {
   return `${formatDone(due)} ${lastWordsAsked}`
 }
 
-export function formatProgressEvidence({ named, setting, count }: ProgressDue): string {
-  return toEvidence(`${named.calls} (progress.${setting}: ${count})`)
+export function formatProgressEvidence(due: ProgressDue): string {
+  return toEvidence(`${due.named.calls} (progress.${toSetting(due)}: ${due.count})`)
 }

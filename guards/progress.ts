@@ -1,6 +1,4 @@
 import { type ProgressConfig, progressDefaults, progressSettings } from './progress-config.js'
-import { noLikeness } from './likeness.js'
-import { forgetPairs } from './news.js'
 import {
   formatProgressHalt,
   formatLastWordsPrompt,
@@ -8,36 +6,33 @@ import {
   formatProgressEvidence,
   formatProgressRefusal,
   type ProgressDue,
+  toSetting,
 } from './progress-words.js'
 import {
-  resetAfterWait,
   countStaleness,
-  findStaleCalls,
+  findStaleBatch,
+  forgetPairs,
   isStaleness,
-  findLooksAtChanges,
   noStaleness,
+  resetAfterWait,
   type Staleness,
 } from './staleness.js'
-import { isCount, isListOf, isNamedCalls, isRecord, isText, isTextOrNull } from './lib/stored.js'
+import { isCount, isNamedCalls, isRecord, isTextOrNull } from './lib/stored.js'
 import { countStreaks, isStreaks, noStreaks, type Streaks } from './streaks.js'
 import { decideAction, type ProgressRule, type Tally } from './tally.js'
-import { forgetLandmarks, noTour } from './tour.js'
-import { type CallFact, type Fact, type Guard, ok } from './types.js'
+import { type CallFact, type Fact, type Guard, ok, type ResultFact } from './types.js'
 import { nameCalls } from './lib/words.js'
 
 export interface ProgressState extends Staleness, Streaks {
-  /** The last nudge, so that none is said twice in a row. */
+  /** The last nudge, so that the next one has other words. */
   said: string | null
-  /** What the last fact led to. */
+  /** The result of the last fact. */
   due: ProgressDue | null
 }
 
-/** How many calls are refused at once by name: their keys are part of the state. */
-const mostKeys = 24
-
 /**
- * Progress is news: a call not made before in this turn, or a result not seen before from it. Results are compared
- * without what changes by itself. See `ProgressConfig` for the ways of making none that are told apart.
+ * Progress is news: a call not made before in this turn, or a result not seen before from it. Parts of results that change by
+ * themselves are not compared. `ProgressConfig` has the rules.
  */
 export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'policy_denied'> = {
   reasons: ['no_progress', 'policy_denied'],
@@ -46,8 +41,7 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
   isOn: true,
   initial: { ...noStaleness, ...noStreaks, said: null, due: null },
 
-  observe(given, fact, config) {
-    const state = withMissingFields(given)
+  observe(state, fact, config) {
     switch (fact.type) {
       case 'calls':
         return observeCalls(state, fact.calls, config)
@@ -60,11 +54,12 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
 
   verdict({ due }, config) {
     if (!due) return ok
-    const { action, rule } = due
+    const { action } = due
+    const rule = toSetting(due)
     const guard = rule === 'policyDenied' ? ('policy_denied' as const) : ('no_progress' as const)
     const evidence = formatProgressEvidence(due)
     if (action === 'block')
-      return { action, guard, rule, evidence, message: formatProgressRefusal(due), fingerprints: due.keys }
+      return { action, guard, rule, evidence, message: formatProgressRefusal(due), fingerprints: null }
     if (action === 'nudge') return { action, guard, rule, evidence, message: formatProgressNudge(due) }
     const message = formatProgressHalt(due)
     const onHalt = rule === 'policyDenied' ? 'error' : config.onHalt
@@ -74,43 +69,31 @@ export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'pol
 
   restore(stored) {
     if (!isRecord(stored)) return null
-    const state = withMissingFields(stored)
-    if (!isStaleness(state) || !isStreaks(state)) return null
-    const { said, due } = state
-    if (!isTextOrNull(said) || !isDue(due)) return null
-    return state as unknown as ProgressState
+    // Earlier versions have counts of rules that are gone, and lack the last change.
+    const { pairs, stale, batch, waits, changedAt = -1, said, due } = stored
+    const { failing, unknownTools, refused, transient, tools } = stored
+    const staleness = { pairs, stale, batch, waits, changedAt }
+    const streaks = { failing, unknownTools, refused, transient, tools }
+    if (!isStaleness(staleness) || !isStreaks(streaks) || !isTextOrNull(said)) return null
+    return { ...staleness, ...streaks, said, due: isDue(due) ? due : null }
   },
 
-  // What was learned from them may be asked for again.
   forget(state, head, from) {
-    const { pairs, landmarks } = withMissingFields(state)
-    const [left, leftLandmarks] = [forgetPairs(pairs, head, from), forgetLandmarks(landmarks, head, from)]
-    if (left.length === pairs.length && leftLandmarks.length === landmarks.length) return state
-    return { ...state, pairs: left, landmarks: leftLandmarks }
+    const pairs = forgetPairs(state.pairs, head, from)
+    return pairs === state.pairs ? state : { ...state, pairs }
   },
 }
-
-/** What an older version of this guard has stored lacks what this one counts besides. */
-function withMissingFields<State extends object>(state: State): State & typeof unknownBefore {
-  return 'likes' in state ? (state as State & typeof unknownBefore) : { ...unknownBefore, ...state }
-}
-
-const unknownBefore = { ...noLikeness, ...noTour, changedAt: -1 }
 
 function observeCalls(state: ProgressState, all: readonly CallFact[], config: ProgressConfig): ProgressState {
   const calls = all.filter((call) => !call.polling)
-  const again = findStaleCalls(state, calls, config)
-  if (again === null) return state.due ? { ...state, due: null } : state
-  const { rule, count, keys } = again
-  const meant = calls.filter((call) => keys === null || keys.includes(call.key))
+  const rule = findStaleBatch(state, calls, config)
+  if (rule === null) return state.due ? { ...state, due: null } : state
   const due: ProgressDue = {
     action: 'block',
     rule,
-    setting: rule,
-    count: Math.round(count),
+    count: Math.round(state.stale),
     haltAt: config[rule]?.haltAt ?? null,
-    named: nameCalls(meant),
-    keys: keys?.slice(0, mostKeys) ?? null,
+    named: nameCalls(calls),
     refused: false,
     wording: 0,
   }
@@ -119,37 +102,27 @@ function observeCalls(state: ProgressState, all: readonly CallFact[], config: Pr
 
 function observeResults(
   state: ProgressState,
-  fact: Extract<Fact, { type: 'results' }>,
+  { results: all, at }: Extract<Fact, { type: 'results' }>,
   config: ProgressConfig,
 ): ProgressState {
-  const ended = fact.results.filter((result) => !result.refused || result.refusedBy !== null)
-  const results = ended.filter((result) => !result.polling)
+  const ended = all.filter((result) => !result.refused || result.refusedBy !== null)
+  const results = ended.filter((result) => !result.polling).map(readTransient)
   if (results.length === 0) {
     return ended.length > 0 ? { ...state, ...resetAfterWait(state), due: null } : { ...state, due: null }
   }
-  const [streaks, broken] = countStreaks(state, results, findLooksAtChanges(state, results, fact.at), config)
-  const refusing = state.due?.action === 'block' ? state.due.rule : null
-  const [staleness, stale] = countStaleness(state, { results, at: fact.at, refusing }, config)
+  const [staleness, stale] = countStaleness(state, results, at, config)
+  const { pairs, stale: row, batch, waits, changedAt } = staleness
+  const [streaks, broken] = countStreaks(state, results, { at, changedAt }, config)
+  const { failing, unknownTools, refused, transient, tools } = streaks
   const due = findDue([...stale, ...broken], state.said)
   const said = due?.action === 'nudge' ? formatSaid(due) : state.said
-  // One by one: to spread two objects into a third costs as much as all the rest.
-  const { pairs, stale: row, batch, waits, recent, beside, newsAt, changedAt } = staleness
-  const { similar, likes, landmarks, every, tour } = staleness
-  const { failing, unknownTools, refused, transient, tools } = streaks
+  // Key by key: to spread two objects into a third costs as much as all the rest.
   return {
     pairs,
     stale: row,
     batch,
     waits,
-    recent,
-    beside,
-    newsAt,
     changedAt,
-    similar,
-    likes,
-    landmarks,
-    every,
-    tour,
     failing,
     unknownTools,
     refused,
@@ -160,7 +133,12 @@ function observeResults(
   }
 }
 
-/** Halts before nudges, and among equals the rule that knows most about the cause. */
+/** A result whose words report a temporary failure is one, however the tool returned it. */
+function readTransient(result: ResultFact): ResultFact {
+  return result.says === 'transient' ? { ...result, ok: false, errorKind: 'transient' } : result
+}
+
+/** Halts come before nudges. Among equals, the rule that knows most about the cause comes first. */
 const order: readonly ProgressRule[] = [
   'policyDenied',
   'unknownTools',
@@ -169,14 +147,8 @@ const order: readonly ProgressRule[] = [
   'sameError',
   'stale',
   'mixed',
-  'beside',
   'failing',
-  'failingTool',
-  'sameOutput',
   'recurring',
-  'mostly',
-  'tour',
-  'similar',
 ]
 
 function findDue(tallies: readonly Tally[], said: string | null): ProgressDue | null {
@@ -184,25 +156,21 @@ function findDue(tallies: readonly Tally[], said: string | null): ProgressDue | 
   for (const tally of tallies) {
     const action = decideAction(tally)
     if (action === null) continue
-    const isWeightier = action === 'halt' && best?.action === 'nudge'
-    const isEqual = best === null || action === best.action
-    if (
-      isWeightier ||
+    const isFirst =
       best === null ||
-      (isEqual && order.indexOf(tally.rule) < order.indexOf(best.tally.rule))
-    )
-      best = { tally, action }
+      (action === best.action
+        ? order.indexOf(tally.rule) < order.indexOf(best.tally.rule)
+        : action === 'halt')
+    if (isFirst) best = { tally, action }
   }
   if (best === null) return null
-  const { rule, setting = rule, after, steps, calls } = best.tally
+  const { rule, after, steps, calls } = best.tally
   const due: ProgressDue = {
     action: best.action,
     rule,
-    setting,
     count: Math.round(after),
     haltAt: steps?.haltAt ?? null,
     named: nameCalls(calls),
-    keys: null,
     refused: calls.every((call) => call.refusedBy === 'other'),
     wording: 0,
   }
@@ -215,18 +183,16 @@ function formatSaid({ rule, wording }: ProgressDue): string {
 
 const actions: readonly unknown[] = ['nudge', 'block', 'halt']
 
-function isDue(value: unknown): value is ProgressState['due'] {
+function isDue(value: unknown): value is ProgressDue | null {
   if (value === null) return true
   if (!isRecord(value) || !actions.includes(value['action'])) return false
-  const { rule, setting, count, haltAt, named: calls, keys, refused, wording } = value
-  if (
-    !(order as readonly unknown[]).includes(rule) ||
-    !isCount(count) ||
-    !isNamedCalls(calls) ||
-    !isCount(wording) ||
-    typeof refused !== 'boolean'
+  const { rule, count, haltAt, named: calls, refused, wording } = value
+  return (
+    (order as readonly unknown[]).includes(rule) &&
+    isCount(count) &&
+    (haltAt === null || isCount(haltAt)) &&
+    isNamedCalls(calls) &&
+    isCount(wording) &&
+    typeof refused === 'boolean'
   )
-    return false
-  if (!isText(setting) || !(haltAt === null || isCount(haltAt))) return false
-  return keys === null || isListOf(keys, isText, mostKeys)
 }

@@ -33,7 +33,7 @@ export type GuardName = Roster[keyof Roster]['reasons'][number]
 export type GuardrailsConfig = { [Key in keyof Roster]: Roster[Key]['defaults'] | null } & {
   /**
    * Identical consecutive batches that execute, where `repeatedCall` is on. Giving a number switches that guard on;
-   * `null` switches it off, and `progress.stale` and `progress.duplicates` with it.
+   * `null` switches it off, and `progress.stale` with it.
    */
   maxRepeatedToolSteps: number
 }
@@ -59,7 +59,7 @@ export const noGuards = Object.fromEntries(guards.map(([key]) => [key, null])) a
 export function findSettings(key: keyof GuardStates, config: GuardrailsConfig): object | null {
   switch (key) {
     case 'duplicates':
-      return config.progress?.duplicates ?? null
+      return config.progress?.stale?.blockAt == null ? null : config.progress.stale
     case 'repeatedCall':
       return repeatedCallSettings(config)
     default:

@@ -1,22 +1,11 @@
 import type { ProgressConfig } from './progress-config.js'
-import { fingerprintBatch } from './lib/fingerprint.js'
-import { countLikeness, isLikeness, type Likeness, noLikeness } from './likeness.js'
-import { isAmount, isPair, getPairKey, mostPairs, type Pair, formatPair, rememberPairs } from './news.js'
-import { isListOf, isRecord, isText, isTextOrNull } from './lib/stored.js'
-import {
-  addPart,
-  addPartUpTo,
-  saysUnderWay,
-  type ProgressRule,
-  hasReached,
-  type Tally,
-  weighResult,
-} from './tally.js'
-import { countTour, isTour, keepLandmarks, noTour, type Tour } from './tour.js'
+import { fingerprintBatch, keyLength } from './lib/fingerprint.js'
+import { isAmount, isCount, isListOf, isText, isTextOrNull } from './lib/stored.js'
+import { addPart, hasReached, type Tally, weighResult } from './tally.js'
 import type { CallFact, ResultFact } from './types.js'
 
-/** For how long the turn has had no news, and the pairs that it has seen. */
-export interface Staleness extends Likeness, Tour {
+/** How long the turn has had no news, and the pairs that it has seen. */
+export interface Staleness {
   pairs: Pair[]
   /** Batches in a row without news. */
   stale: number
@@ -24,193 +13,142 @@ export interface Staleness extends Likeness, Tour {
   batch: string | null
   /** Whether the last of them waited for something. */
   waits: boolean
-  /** The last batches, a character each: `0` brought news, `3` none, and those in between counted for less. */
-  recent: string
-  /** The calls that are repeated beside calls with news. */
-  beside: Beside[]
-  /** Where in the transcript the last news was. */
-  newsAt: number
-  /** Where the last news was that may have changed something: after it, the same call is another question. */
+  /** Index in the transcript of the last news that may have changed something: after it, a call is a new question. */
   changedAt: number
 }
 
-/** A call of the last batch that was no longer new, or will be next time. */
-interface Beside {
+/**
+ * A call and its outcome, as they are remembered; a tuple, because many are stored.
+ * - `pair`: the call's key, the shape of its outcome, and the outcome
+ * - `times`: how often the call came with an outcome of this shape; parts count for calls that wait or check a change
+ * - `at`: index in the transcript of the last message that made the call
+ */
+export type Pair = readonly [pair: string, times: number, at: number]
+
+export const noStaleness: Staleness = { pairs: [], stale: 0, batch: null, waits: false, changedAt: -1 }
+
+/** How many pairs are remembered at most: guard state is small. */
+const mostPairs = 64
+
+/** The weight of a repetition after a change: it may check the change. */
+const afterChange = 1 / 3
+
+interface SeenResult {
   pair: string
-  /** Batches in a row. */
-  times: number
+  result: ResultFact
+  /** The same call with the same outcome; null when there is none. */
+  same: Pair | null
+  /** The latest of the same call with an outcome of the same shape. */
+  similar: Pair | null
+  /** Whether the progress guard has refused the call. A refused call never counts as new. */
+  isOwn: boolean
 }
-
-export const noStaleness: Staleness = {
-  ...noLikeness,
-  ...noTour,
-  pairs: [],
-  stale: 0,
-  batch: null,
-  waits: false,
-  recent: '',
-  beside: [],
-  newsAt: -1,
-  changedAt: -1,
-}
-
-/** How many calls of a batch are watched for being repeated beside others. */
-const mostBeside = 6
 
 /**
- * Counts a batch whose calls were carried out or refused; those that only poll are not among `results`.
- * @param refusing the rule by which the progress guard itself has refused calls of the batch; null: it has not
+ * Counts a batch whose calls ran or were refused. Calls that only poll are not among `results`.
+ * @param at index in the transcript of the message that made the calls
  */
 export function countStaleness(
   before: Staleness,
-  { results, at, refusing }: { results: readonly ResultFact[]; at: number; refusing: ProgressRule | null },
+  results: readonly ResultFact[],
+  at: number,
   config: ProgressConfig,
 ): [Staleness, Tally[]] {
-  // A transient failure says nothing about the call.
+  // A temporary failure is neither news nor a repetition.
   const lasting = results.filter((result) => result.errorKind !== 'transient')
-  const [telling, copies] = groupIdentical(lasting)
-  if (telling.size === 0) return [before, []]
-  const known = new Map<string, Pair>()
-  for (const pair of before.pairs) if (telling.has(pair[0])) known.set(pair[0], pair)
-  const seen: ObservedResult[] = []
-  for (const [id, result] of telling) {
+  const [compared, copies] = groupIdentical(lasting)
+  if (compared.size === 0) return [before, []]
+  const known = new Map(before.pairs.map((pair) => [pair[0], pair]))
+  const seen = [...compared].map(([pair, result]): SeenResult => {
     const isOwn = result.refusedBy === 'progress'
-    const pair = isOwn ? findPairOfCall(before.pairs, result) : (known.get(id) ?? null)
-    seen.push({ id, result, pair, isOwn, part: weighAskedResult(result, config) })
-  }
-  const again = seen.map(({ pair }) => pair).filter((pair) => pair !== null)
-  const isStale = again.length === seen.length
-  const changedAt = findLastChange(before, results, at)
-  const fresh = seen.map((one) => updatePair(one, { before, isStale, changedAt, refusing, at }, config))
-  const [pairs, forgotten] = rememberPairs(before.pairs, again, fresh, config.memory)
-  const tallies = countRecurring(seen, fresh, config)
+    const same = isOwn ? findPairOfCall(before.pairs, result) : (known.get(pair) ?? null)
+    return { pair, result, same, similar: same ?? findSimilarPair(before.pairs, pair), isOwn }
+  })
+  const isChange = seen.some(({ result, similar }) => similar === null && result.ok && !result.readOnly)
+  const changedAt = isChange ? at : before.changedAt
   const calls = seen.map(({ result }) => result)
-  const weight = Math.max(copies, ...seen.map((one) => one.part))
-  const [likeness, similar] = countLikeness(before, calls, weight, config)
-  const [tour, tours] = countTour(before, seen, config)
-  tallies.push(...similar, ...tours)
-  const { similar: alike, likes } = likeness
-  const { landmarks, every } = keepLandmarks(before, forgotten)
-  const wider = { similar: alike, likes, landmarks, every, tour, changedAt }
-  if (!isStale) {
-    const beside = countBeside(before.beside, seen, config, tallies)
-    const recent = cutRecent(`${before.recent}0`, config)
-    return [{ pairs, stale: 0, batch: null, waits: false, recent, beside, newsAt: at, ...wider }, tallies]
+  const fresh = seen.map((one): Pair => [one.same?.[0] ?? one.pair, countTimes(one, changedAt, config), at])
+  const tallies = seen.flatMap((one, index) => tallyCall(one, fresh[index]?.[1] ?? 0, config))
+  const others = before.pairs.filter((pair) => !seen.some(({ same }) => same === pair))
+  const pairs = [...others, ...fresh].slice(-Math.min(config.memory, mostPairs))
+  if (seen.some(({ same }) => same === null)) {
+    return [{ pairs, stale: 0, batch: null, waits: false, changedAt }, tallies]
   }
-  const part = Math.max(
-    copies,
-    ...seen.map((one) => one.part * (isLookAtChange(one, changedAt) ? afterNews : 1)),
-  )
-  // A result that says that work goes on counts at once; a call that waits is never refused, and delays the halt.
-  const isUnheard = weight < 1 && before.stale < (config.stale?.nudgeAt ?? 0)
-  const says = isUnheard && calls.some((call) => saysUnderWay(call, config))
-  const stale = addPart(before.stale, says ? 1 : part)
+  const weights = seen.map(({ result }) => weighAskedResult(result, config))
+  const waits = Math.max(copies, ...weights) < 1
+  const parts = seen.map((one, index) => (weights[index] ?? 1) * (isCheck(one, changedAt) ? afterChange : 1))
+  // The nudge about work that goes on comes at once. Then the calls wait: they delay the halt, and are never refused.
+  const isFirst = waits && before.stale < (config.stale?.nudgeAt ?? 0)
+  const isNudged = isFirst && calls.some(({ says }) => says === 'under_way')
+  const stale = addPart(before.stale, isNudged ? 1 : Math.max(copies, ...parts))
   const id = formatBatchId(calls)
   const batch = before.stale === 0 || before.batch === id ? id : null
-  // A refused call did not run; only the counts in a row include it.
-  const counted = seen.some(({ isOwn }) => !isOwn)
-  const recent = counted
-    ? cutRecent(`${before.recent}${part < 1 ? Math.round(part * 3) : 3}`, config)
-    : before.recent
-  const row = { before: before.stale, after: stale, calls }
-  tallies.push(
-    batch === null
-      ? { rule: 'mixed', steps: config.mixed, ...row }
-      : { rule: 'stale', steps: config.stale, ...row },
-    {
-      rule: 'mostly',
-      before: sumRecent(before.recent),
-      after: sumRecent(recent),
-      steps: config.mostly,
-      calls,
-    },
-  )
-  const { beside, newsAt } = before
-  return [{ pairs, stale, batch, waits: weight < 1, recent, beside, newsAt, ...wider }, tallies]
+  const rule = batch === null ? 'mixed' : 'stale'
+  tallies.push({ rule, steps: config[rule], before: before.stale, after: stale, calls })
+  return [{ pairs, stale, batch, waits, changedAt }, tallies]
 }
 
-/** A batch of polls alone is time passing: what follows may well be asked again. */
-export function resetAfterWait(state: Staleness): Staleness {
-  return { ...state, stale: 0, batch: null, waits: false, beside: [] }
+/** A batch of polls alone is time that passes: the calls before it may well be made again. */
+export function resetAfterWait(state: Staleness): Pick<Staleness, 'stale' | 'batch' | 'waits'> {
+  return state.stale === 0 ? state : { stale: 0, batch: null, waits: false }
 }
 
-/** The calls of a batch that will bring no news, as far as it is known before they run; null: all of them. */
-export function findStaleCalls(
-  state: Staleness,
+/** The rule by which a batch is refused before it runs: it is known to bring no news. */
+export function findStaleBatch(
+  { pairs, stale, batch, waits }: Staleness,
   calls: readonly CallFact[],
   config: ProgressConfig,
-): { rule: 'stale' | 'mixed' | 'recurring' | 'beside'; count: number; keys: string[] | null } | null {
-  if (state.waits || calls.length === 0) return null
-  const { stale, mixed, recurring, beside } = config
-  if (
-    state.batch !== null &&
-    hasReached(state.stale, stale?.blockAt) &&
-    state.batch === formatBatchId(calls)
-  ) {
-    return { rule: 'stale', count: state.stale, keys: null }
-  }
-  if (hasReached(state.stale, mixed?.blockAt)) {
-    const known = new Set(state.pairs.map(([pair]) => getPairKey(pair)))
-    if (calls.every(({ key }) => known.has(key))) return { rule: 'mixed', count: state.stale, keys: null }
-  }
-  const often = state.pairs.filter(([, times]) => hasReached(times, recurring?.blockAt))
-  const oftenBeside = state.beside.filter(({ times }) => hasReached(times, beside?.blockAt))
-  return (
-    findDueCalls(often, 'recurring', calls) ??
-    findDueCalls(
-      oftenBeside.map(({ pair, times }) => [pair, times]),
-      'beside',
-      calls,
-    )
-  )
+): 'stale' | 'mixed' | null {
+  if (waits || calls.length === 0) return null
+  if (hasReached(stale, config.stale?.blockAt) && batch !== null && batch === formatBatchId(calls))
+    return 'stale'
+  if (!hasReached(stale, config.mixed?.blockAt)) return null
+  return calls.every(({ key }) => pairs.some(([pair]) => pair.startsWith(key))) ? 'mixed' : null
 }
 
-function findDueCalls<Rule extends ProgressRule>(
-  often: readonly (readonly [pair: string, times: number, at?: number])[],
-  rule: Rule,
-  calls: readonly CallFact[],
-): { rule: Rule; count: number; keys: string[] } | null {
-  const due = often.filter(([pair]) => calls.some(({ key }) => key === getPairKey(pair)))
-  return due[0] === undefined ? null : { rule, count: due[0][1], keys: due.map(([pair]) => getPairKey(pair)) }
+/** Requests leave out the messages from `head` up to `from`: the calls of these may be made again. */
+export function forgetPairs(pairs: Pair[], head: number, from: number): Pair[] {
+  const left = pairs.filter(([, , at]) => at < head || at >= from)
+  return left.length === pairs.length ? pairs : left
 }
 
-export function isStaleness(value: Record<string, unknown>): boolean {
+export function isStaleness<Value extends Record<string, unknown>>(value: Value): value is Value & Staleness {
   return (
     isListOf(value['pairs'], isPair, mostPairs) &&
     isAmount(value['stale']) &&
     isTextOrNull(value['batch']) &&
     typeof value['waits'] === 'boolean' &&
-    isText(value['recent']) &&
-    value['recent'].length <= longestWindow &&
-    isListOf(value['beside'], isBeside, mostBeside) &&
-    typeof value['newsAt'] === 'number' &&
-    typeof value['changedAt'] === 'number' &&
-    isLikeness(value) &&
-    isTour(value)
+    typeof value['changedAt'] === 'number'
   )
 }
 
-const longestWindow = 64
+function isPair(value: unknown): value is Pair {
+  return (
+    Array.isArray(value) && value.length === 3 && isText(value[0]) && isAmount(value[1]) && isCount(value[2])
+  )
+}
 
-interface ObservedResult {
-  /** What it is remembered by. */
-  id: string
-  result: ResultFact
-  /** What is remembered of it; null when it is new. */
-  pair: Pair | null
-  /** Whether the progress guard itself has refused the call. A refused call never counts as new. */
-  isOwn: boolean
-  /** How much it counts. */
-  part: number
+const shapeLength = 5
+
+/** The reason of a refusal is not compared: it may have other words each time. */
+function formatPair({ key, ok, refused, errorKind, shape, outcome }: ResultFact): string {
+  if (refused) return `${key}!`
+  if (errorKind === 'policy_denied') return `${key}~`
+  return `${key}${ok ? '+' : '-'}${shape.padEnd(shapeLength)}${outcome}`
+}
+
+function findSimilarPair(pairs: readonly Pair[], pair: string): Pair | null {
+  const start = pair.slice(0, keyLength + 1 + shapeLength)
+  return pairs.findLast(([one]) => one.startsWith(start)) ?? null
 }
 
 function findPairOfCall(pairs: readonly Pair[], { key }: CallFact): Pair {
-  return pairs.findLast(([pair]) => getPairKey(pair) === key) ?? [`${key}!`, 0, 0]
+  return pairs.findLast(([pair]) => pair.startsWith(key)) ?? [`${key}!`, 0, 0]
 }
 
 /**
  * The results of one batch, keyed as they are remembered. Identical calls with the same result count once. Calls that were
- * refused as duplicates are left out; then `copies` is the number of identical calls that ran.
+ * refused as identical ones are left out; then `copies` is the number of identical calls that ran.
  */
 function groupIdentical(
   results: readonly ResultFact[],
@@ -224,9 +162,9 @@ function groupIdentical(
   let copies = 0
   const different = new Map<string, ResultFact>()
   for (const result of results) {
-    const alike = result.refusedBy === 'progress' ? ran.get(result.key) : undefined
-    if (alike === undefined) different.set(formatPair(result), result)
-    else copies = Math.max(copies, alike)
+    const count = result.refusedBy === 'progress' ? ran.get(result.key) : undefined
+    if (count === undefined) different.set(formatPair(result), result)
+    else copies = Math.max(copies, count)
   }
   return [different, copies]
 }
@@ -240,127 +178,27 @@ function weighAskedResult(result: ResultFact, config: ProgressConfig): number {
   return result.refusedBy === 'other' ? 2 : weighResult(result, config)
 }
 
-/** Something new has come since, or beside it: what is asked again may matter again. */
-const afterNews = 1 / 3
-
-/** Where the last news was that may have changed something, this batch counted. */
-export function findLastChange(before: Staleness, results: readonly ResultFact[], at: number): number {
-  const known = new Set(before.pairs.map(([id]) => id))
-  const changes = results.some((result) => result.ok && !result.readOnly && !known.has(formatPair(result)))
-  return changes ? at : before.changedAt
+/** Whether something may have changed since the last run of the call. */
+function isCheck({ result, similar }: SeenResult, changedAt: number): boolean {
+  return similar !== null && !result.refused && result.errorKind !== 'policy_denied' && similar[2] < changedAt
 }
 
-/** Whether something may have changed since the last run of the call: then the call may check the change. */
-function isLookAtChange(
-  { pair, result }: Pick<ObservedResult, 'pair' | 'result'>,
-  changedAt: number,
-): boolean {
-  return pair !== null && !result.refused && result.errorKind !== 'policy_denied' && pair[2] < changedAt
+function countTimes(one: SeenResult, changedAt: number, config: ProgressConfig): number {
+  const { result, similar, isOwn } = one
+  if (similar === null) return 1
+  // The guard's own refusals say nothing about the call.
+  if (isOwn) return similar[1]
+  const part = Math.min(1, weighAskedResult(result, config))
+  return addPart(similar[1], isCheck(one, changedAt) ? part * afterChange : part)
 }
 
-/**
- * Which results of a batch are looks at changes: where the last change was, and those that came of the same before it.
- */
-export function findLooksAtChanges(
-  before: Staleness,
-  results: readonly ResultFact[],
-  at: number,
-): LooksAtChanges {
-  const changedAt = findLastChange(before, results, at)
-  const pairs = new Map(before.pairs.map((pair) => [pair[0], pair]))
-  const looks = results.filter((result) => {
-    const pair = pairs.get(formatPair(result)) ?? null
-    return isLookAtChange({ pair, result }, changedAt)
-  })
-  return { at, changedAt, looks: new Set(looks) }
-}
-
-export interface LooksAtChanges {
-  at: number
-  changedAt: number
-  looks: ReadonlySet<ResultFact>
-}
-
-function updatePair(
-  one: ObservedResult,
-  {
-    before,
-    isStale,
-    changedAt,
-    refusing,
-    at,
-  }: { before: Staleness; isStale: boolean; changedAt: number; refusing: ProgressRule | null; at: number },
-  config: ProgressConfig,
-): Pair {
-  const { id: fresh, pair, result, isOwn, part } = one
-  if (pair === null) return [fresh, 1, at]
-  const [id, times, lastAt] = pair
-  // Refused for another reason, it has not come back.
-  if (isOwn && refusing !== 'recurring') return [id, times, at]
-  const isAgain = isOwn || result.errorKind === 'policy_denied' || (isStale && before.newsAt <= lastAt)
-  if (isAgain) return [id, addPart(times, Math.min(part, 1)), at]
-  // However often a change is looked at: that alone leads to no more than a nudge.
-  const isLook = isLookAtChange(one, changedAt)
-  return [
-    id,
-    isLook
-      ? addPartUpTo(times, part * afterNews, config.recurring?.nudgeAt)
-      : addPart(times, part * afterNews),
-    at,
-  ]
-}
-
-function countRecurring(
-  seen: readonly ObservedResult[],
-  fresh: readonly Pair[],
-  config: ProgressConfig,
+function tallyCall(
+  { result, similar, isOwn }: SeenResult,
+  after: number,
+  { stale, policyDenied }: ProgressConfig,
 ): Tally[] {
-  return seen.flatMap(({ result, pair }, index): Tally[] => {
-    const isDenied = result.errorKind === 'policy_denied'
-    if (pair === null && !isDenied) return []
-    const rule = isDenied ? 'policyDenied' : 'recurring'
-    const [before, after] = [pair?.[1] ?? 0, fresh[index]?.[1] ?? 0]
-    return [{ rule, steps: config[rule], before, after, calls: [result] }]
-  })
-}
-
-/** Beside a call that may have changed something, the repetition may check the change. */
-const besideWrites = 1 / 6
-
-function countBeside(
-  before: readonly Beside[],
-  seen: readonly ObservedResult[],
-  config: ProgressConfig,
-  tallies: Tally[],
-): Beside[] {
-  if (seen.length < 2) return []
-  const writes = seen.some(({ result, pair }) => pair === null && result.ok && !result.readOnly)
-  const beside = seen.map(({ id: fresh, result, pair, isOwn, part }): Beside => {
-    const id = pair?.[0] ?? fresh
-    const count = before.find((one) => one.pair === id)?.times ?? 0
-    if (count === 0 || pair === null) return { pair: id, times: 1 }
-    const looks = writes && !isOwn && !(result.ok && result.readOnly)
-    const isTest = looks && (!result.ok || result.says === 'failing')
-    // A test that still fails after each change leads to no more than a nudge.
-    const times = isTest
-      ? addPartUpTo(count, part * afterNews, config.beside?.nudgeAt)
-      : addPart(count, Math.min(part, 1) * (looks ? besideWrites : 1))
-    tallies.push({ rule: 'beside', before: count, after: times, steps: config.beside, calls: [result] })
-    return { pair: id, times }
-  })
-  return beside.sort((a, b) => b.times - a.times).slice(0, mostBeside)
-}
-
-function cutRecent(recent: string, { mostly }: ProgressConfig): string {
-  return mostly === null ? '' : recent.slice(-Math.min(mostly.of, longestWindow))
-}
-
-function sumRecent(recent: string): number {
-  let thirds = 0
-  for (const one of recent) thirds += Number(one)
-  return thirds / 3
-}
-
-function isBeside(value: unknown): value is Beside {
-  return isRecord(value) && isText(value['pair']) && isAmount(value['times'])
+  const count = { before: similar?.[1] ?? 0, after, calls: [result] }
+  if (result.errorKind === 'policy_denied') return [{ rule: 'policyDenied', steps: policyDenied, ...count }]
+  if (similar === null || isOwn || stale?.nudgeAt == null) return []
+  return [{ rule: 'recurring', steps: { nudgeAt: stale.nudgeAt * 3, haltAt: null }, ...count }]
 }

@@ -9,8 +9,6 @@ export interface CallFact {
   fingerprint: string
   /** Short, and equal also for calls that differ in blanks at the ends of texts and lines. See `identifyCall`. */
   key: string
-  /** The same, and equal also for calls whose lists hold the same in another order. */
-  alike: string
   /** The arguments for people, cut. */
   shown: string
   polling: boolean
@@ -40,11 +38,8 @@ export interface ResultFact extends CallFact {
   digest: string
   /** The same without what changes by itself, and short: see outcome-digest.ts. Empty when no guard that is on asks. */
   outcome: string
-  /**
-   * Digests of the words and of the numbers that came back, in whatever order: see `OutcomeDigests`. Empty as `outcome` is.
-   */
-  words?: string
-  numbers?: string
+  /** The same without digits. Empty as `outcome` is. */
+  shape: string
   /** The meaning of the result's words for its call: see `readAnswer`. */
   says?: AnswerMeaning
   /** Characters that came back. */

@@ -7,7 +7,7 @@ import { build } from 'esbuild'
 
 const entry = `
 export { createCallsFact, createResultsFact } from './guards/facts.js'
-export { outcomeDigest } from './guards/lib/outcome-digest.js'
+export { digestOutcome } from './guards/lib/outcome-digest.js'
 export { collectFindings, getInitialGuardrails, observeAll } from './guards/state.js'
 export { toCallFact, toResultFact } from './machines/agent/call-facts.js'
 export { defaultConfig, enabledGuards } from './src/core/config/defaults.js'`
@@ -27,7 +27,7 @@ const parts = await import(
 const {
   createCallsFact,
   createResultsFact,
-  outcomeDigest,
+  digestOutcome,
   collectFindings,
   getInitialGuardrails,
   observeAll,
@@ -54,7 +54,7 @@ const steps = Array.from({ length: stepsMade }, (_, n) =>
 
 function step(config, state, n) {
   const batch = steps[n % stepsMade]
-  const facts = batch.map(({ call }) => toCallFact(tools, call))
+  const facts = batch.map(({ call }) => toCallFact(tools, call, config))
   const asked = observeAll(state, createCallsFact(facts, config), config)
   collectFindings(asked, config)
   const results = batch.map(({ call, result }, i) =>
@@ -104,7 +104,7 @@ for (const piece of [
 ]) {
   const [half, whole] = [8_000, 16_000].map((length) => {
     const text = piece.repeat(length / piece.length)
-    return least(() => outcomeDigest(text), 50)
+    return least(() => digestOutcome(text), 50)
   })
   console.log(
     `${JSON.stringify(piece)}: ${half.toFixed(0)} → ${whole.toFixed(0)} µs (× ${(whole / half).toFixed(1)})`,

@@ -1,21 +1,23 @@
-// What the guards say about recorded sessions and about small scripts of loops and of honest work, beside detectors in
-// the manner of others. The guards are those of the product: `replaySteps` tells them what the machine tells them.
+// Measures the guards on recorded sessions, on scripts of loops and of honest work, and on the live agent, next to detectors
+// in the manner of other programs. `replaySteps` gives the guards the facts that the machine gives them.
 //
-//   npm run bench:guards [-- FOLDER]   prints all, and writes the tables of docs/guardrails-measured.md
-//   node bench/guards/main.mjs --check  the scripts alone: what must hold, and that the docs say so
+//   npm run bench:guards [-- FOLDER]    prints all tables, and writes them to docs/guardrails-measured.md
+//   node bench/guards/main.mjs --check  fails when a limit is broken, or when the tables of scripts and behaviours are not current
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
-import { presets } from 'statewright'
+import { createAgent, defineTool, presets } from 'statewright'
 import { replaySteps } from 'statewright/testing'
+import { SimulatedClock } from 'xstate'
+import { behaviours, playBehaviour } from './behaviours.mjs'
 import { sessionsOf } from './corpus.mjs'
 import { written } from '../block.mjs'
 import { median } from '../statistics.mjs'
 import { others } from './others.mjs'
-import { honest, loops, slowLoops, undecided } from './scripts.mjs'
+import { honest, loops, undecided } from './scripts.mjs'
 
 /** How many responses a loop is given to be stopped. */
 const longest = 60
-/** The same for loops that differ a little each time. */
+/** The same for loops that no rule stops. */
 const slowest = 400
 const classic = { progress: null, repeatedCall: {}, repeatedOutput: {}, cycle: {}, failing: {} }
 
@@ -77,10 +79,9 @@ function judgeLoop(judge, script, length) {
 
 function judgeScripts(judge) {
   const stopped = loops.map((script) => judgeLoop(judge, script))
-  const slow = slowLoops.map((script) => judgeLoop(judge, script, slowest))
   const open = undecided.map((script) => judgeLoop(judge, script, slowest))
   const worked = honest.map((script) => ({ name: script.name, ...judge(stepsOf(script), script.tools) }))
-  return { stopped, slow, open, worked }
+  return { stopped, open, worked }
 }
 
 const count = (list, is) => list.filter(is).length
@@ -89,13 +90,13 @@ const share = (part, whole) => (whole === 0 ? '–' : `${((100 * part) / whole).
 
 function scriptsTable() {
   const rows = Object.entries(judges).map(([name, judge]) => {
-    const { stopped, slow, worked } = judgeScripts(judge)
+    const { stopped, open, worked } = judgeScripts(judge)
     return [
       name,
       count(stopped, ({ halt }) => halt !== null),
       count(stopped, ({ halt, wasted }) => halt !== null && wasted <= 10),
       mean(stopped.map(({ wasted }) => wasted)),
-      count(slow, ({ halt }) => halt !== null),
+      count(open, ({ halt }) => halt !== null),
       count(worked, ({ halt }) => halt !== null),
       count(worked, ({ blocked }) => blocked),
     ]
@@ -105,7 +106,7 @@ function scriptsTable() {
     `of ${loops.length} loops stopped`,
     '… within ten wasted calls',
     'wasted calls, mean',
-    `of ${slowLoops.length} slow ones`,
+    `of ${undecided.length} that look like work`,
     `of ${honest.length} honest ones halted`,
     '… refused a call',
   ]
@@ -113,7 +114,7 @@ function scriptsTable() {
 }
 
 function loopsTable() {
-  const { stopped, slow, open } = judgeScripts(judges['the default policy'])
+  const { stopped, open } = judgeScripts(judges['the default policy'])
   const row = ({ name, wasted, halt, rule, nudged }) => [
     name,
     wasted,
@@ -123,8 +124,7 @@ function loopsTable() {
   const head = ['wasted calls', 'stopped after', 'by']
   return [
     table(['loop', ...head], stopped.map(row)),
-    table(['slow loop', ...head], slow.map(row)),
-    table(['looks like honest work', ...head], open.map(row)),
+    table(['looks like work', ...head], open.map(row)),
   ].join('\n\n')
 }
 
@@ -143,19 +143,65 @@ function table(head, rows) {
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
 }
 
-/** What must hold of the scripts; what does not. */
-function faults() {
-  const { stopped, slow, open, worked } = judgeScripts(judges['the default policy'])
+const library = { createAgent, defineTool, SimulatedClock }
+
+/** Each behaviour on the live agent; honest ones also with `polling` tools. */
+async function playBehaviours() {
+  const played = { honest: [], polling: [], stuck: [] }
+  for (const one of behaviours.honest) {
+    played.honest.push({ name: one.name, ...(await playBehaviour(library, one)) })
+    played.polling.push({ name: one.name, ...(await playBehaviour(library, one, true)) })
+  }
+  for (const one of behaviours.stuck)
+    played.stuck.push({ name: one.name, ...(await playBehaviour(library, one)) })
+  return played
+}
+
+const meanWaste = (stuck) => Math.round(stuck.reduce((sum, { wasted }) => sum + wasted, 0) / stuck.length)
+
+function behavioursTable({ honest: worked, polling, stuck }) {
+  const said = ({ isHalted, rule }) => (isHalted ? `halted by \`${rule}\`` : 'ended well')
+  const honestRows = worked.map((one, n) => [one.name, said(one), said(polling[n])])
+  const stuckRows = stuck.map(({ name, isHalted, rule, responses, wasted }) => [
+    name,
+    isHalted ? `${responses} responses` : 'never',
+    isHalted ? `\`${rule}\`` : '',
+    wasted,
+  ])
+  return [
+    table(
+      [
+        `honest: ${count(worked, ({ isHalted }) => isHalted)} of ${worked.length} halted`,
+        'without annotations',
+        'with `polling`',
+      ],
+      honestRows,
+    ),
+    table(
+      [
+        `stuck: ${count(stuck, ({ isHalted }) => isHalted)} of ${stuck.length} stopped, ${meanWaste(stuck)} calls wasted on average`,
+        'stopped after',
+        'by',
+        'wasted calls',
+      ],
+      stuckRows,
+    ),
+  ].join('\n\n')
+}
+
+/** The limits that the scripts break. */
+function listScriptFaults() {
+  const { stopped, open, worked } = judgeScripts(judges['the default policy'])
   const early = count(stopped, ({ halt, wasted }) => halt !== null && wasted <= 10)
   return [
-    ...[...stopped, ...slow].filter(({ halt }) => halt === null).map(({ name }) => `never stopped: ${name}`),
+    ...stopped.filter(({ halt }) => halt === null).map(({ name }) => `never stopped: ${name}`),
     ...open
       .filter(({ halt }) => halt !== null)
-      .map(({ name }) => `halted, though it looks like honest work: ${name}`),
+      .map(({ name }) => `halted, though it looks like work: ${name}`),
     ...stopped
       .filter(({ wasted }) => wasted > 30)
       .map(({ name, wasted }) => `${wasted} wasted calls: ${name}`),
-    ...(early < 23 ? [`only ${early} loops are stopped within ten wasted calls`] : []),
+    ...(early < 22 ? [`only ${early} loops are stopped within ten wasted calls`] : []),
     ...worked
       .filter(({ halt }) => halt !== null)
       .map(({ name, rule }) => `honest, but halted (${rule}): ${name}`),
@@ -163,11 +209,26 @@ function faults() {
   ]
 }
 
-function judgeCorpus(sessions) {
+/** The limits that the behaviours break. */
+function listBehaviourFaults({ honest: worked, polling, stuck }) {
+  const halted = worked.filter(({ isHalted }) => isHalted)
+  const stopped = count(stuck, ({ isHalted }) => isHalted)
+  return [
+    ...(halted.length > 5 ? [`${halted.length} honest behaviours are halted`] : []),
+    ...polling
+      .filter(({ isHalted, blocked }) => isHalted || blocked)
+      .map(({ name, rule }) => `honest, with polling tools, but halted or refused a call (${rule}): ${name}`),
+    ...(stopped < 10 ? [`only ${stopped} stuck behaviours are stopped`] : []),
+    ...(meanWaste(stuck) > 250 ? [`${meanWaste(stuck)} calls are wasted on average`] : []),
+  ]
+}
+
+/** @param names the detectors to compare */
+function judgeCorpus(sessions, names = Object.keys(judges)) {
   const sources = {}
   const halted = []
   const totals = Object.fromEntries(
-    Object.keys(judges).map((name) => [name, { ended: 0, halted: 0, failed: 0, stopped: 0 }]),
+    names.map((name) => [name, { ended: 0, halted: 0, failed: 0, stopped: 0 }]),
   )
   for (const session of sessions) {
     const { id, source, success, steps, tools } = session
@@ -183,8 +244,8 @@ function judgeCorpus(sessions) {
       saved: 0,
     })
     const calls = steps.reduce((sum, step) => sum + step.calls.length, 0)
-    for (const [name, judge] of Object.entries(judges)) {
-      const said = judge(steps, tools)
+    for (const name of names) {
+      const said = judges[name](steps, tools)
       const isHalted = said.halt !== null
       const total = totals[name]
       if (success === true) {
@@ -265,36 +326,40 @@ function totalsTable(totals) {
 }
 
 const docs = new URL('../../docs/guardrails-measured.md', import.meta.url)
-function main([first]) {
+
+async function main([first]) {
+  const isCheck = first === '--check'
+  const played = await playBehaviours()
   const scripts = `${scriptsTable()}\n\n${loopsTable()}\n\n${honestTable()}`
+  const tables = behavioursTable(played)
   const text = readFileSync(docs, 'utf8')
-  const wrong = faults()
-  if (first === '--check') {
-    if (written(text, 'scripts', scripts) !== text)
-      wrong.push('docs/guardrails-measured.md is not current: npm run bench:guards')
-    for (const fault of wrong) console.error(fault)
-    console.log(
-      wrong.length === 0 ? 'The guards do what they must on every script.' : `${wrong.length} faults.`,
-    )
-    process.exit(wrong.length === 0 ? 0 : 1)
-  }
-  console.log(`${scripts}\n`)
-  for (const fault of wrong) console.log(`FAULT: ${fault}`)
-  const folder = first
+  let next = written(written(text, 'scripts', scripts), 'behaviours', tables)
+  const wrong = [...listScriptFaults(), ...listBehaviourFaults(played)]
+  if (isCheck && next !== text) wrong.push('docs/guardrails-measured.md is not current: npm run bench:guards')
+  const isOther = first !== undefined && !isCheck
+  const folder = isOther
     ? pathToFileURL(`${first}/`)
-    : new URL('../../../../shared/trajectories/', import.meta.url)
-  const { sources, totals, halted } = judgeCorpus(sessionsOf(folder))
-  let next = written(text, 'scripts', scripts)
-  if (Object.keys(sources).length === 0) {
-    console.log('No recorded sessions here: the scripts alone.')
+    : new URL('../../../shared/trajectories/', import.meta.url)
+  const { sources, totals, halted } = judgeCorpus(
+    sessionsOf(folder),
+    isCheck ? ['the default policy'] : undefined,
+  )
+  wrong.push(...halted.map((one) => `ended well, but halted: ${one}`))
+  if (!isCheck) console.log(`${scripts}\n\n${tables}\n`)
+  if (Object.keys(sources).length === 0) console.log('No recorded sessions here: skipped.')
+  else if (isCheck) {
+    const { ended } = totals['the default policy']
+    console.log(`Of ${ended} sessions that ended well ${halted.length} are halted.`)
   } else {
     const corpus = `${sourcesTable(sources)}\n\n${totalsTable(totals)}`
     console.log(corpus)
-    for (const one of halted) console.log(`ended well, but halted: ${one}`)
-    if (first === undefined) next = written(next, 'corpus', corpus)
+    if (!isOther) next = written(next, 'corpus', corpus)
   }
-  if (next !== text) writeFileSync(docs, next)
-  process.exitCode = wrong.length === 0 ? 0 : 1
+  for (const fault of wrong) console.error(fault)
+  console.log(wrong.length === 0 ? 'The guards keep every limit.' : `${wrong.length} faults.`)
+  if (!isCheck && next !== text) writeFileSync(docs, next)
+  // Clocks of agents that never end would keep the process.
+  process.exit(wrong.length === 0 ? 0 : 1)
 }
 
-main(process.argv.slice(2))
+await main(process.argv.slice(2))

@@ -41,7 +41,6 @@ export const loops = [
   loop('the same call, denied by policy', () => [
     ok('write', { path: '/etc' }, 'Not allowed.', { status: 'denied' }),
   ]),
-  loop('a counter in the arguments, the same long result', (n) => [ok('look', { page: n }, page('nothing'))]),
   loop('the same call with more and more blanks', (n) => [
     ok('grep', { pattern: `todo${' '.repeat(n)}` }, 'No matches.'),
   ]),
@@ -70,11 +69,6 @@ export const loops = [
     () => ok('edit', { old: 'b', new: 'a' }, 'Edited.'),
     () => failed('test', {}, '1 failed'),
   ]),
-  loop(
-    'a dummy call beside the same call',
-    (n) => [ok('look', { at: 'a' }, 'nothing'), ok('note', { text: `Note ${n}` }, `kept ${n}`)],
-    2,
-  ),
   loop('the same call, which fails', () => [failed('run', { cmd: 'make' }, 'No rule to make target.')]),
   loop(
     'the same call, which fails and succeeds in turn',
@@ -94,20 +88,6 @@ export const loops = [
   loop('a temporary error for ever', () => [
     failed('fetch', { url: 'a' }, 'Timed out.', { errorKind: 'transient' }),
   ]),
-  loop('four times the same, then something new', (n) => [
-    n % 5 === 4
-      ? ok('look', { at: `place ${n}` }, `found ${n}`, { news: true })
-      : ok('look', { at: 'a' }, 'nothing'),
-  ]),
-  loop(
-    'the same again and again, in no order',
-    (n) => [
-      [0, 0, 1, 0, 1, 1, 0, 2][n % 8] === 0
-        ? ok('look', { at: 'a' }, 'a')
-        : ok('grep', { pattern: `b${n % 8 > 6 ? n : ''}` }, 'No matches.'),
-    ],
-    2,
-  ),
   loop(
     'an empty action between others',
     (n) => [
@@ -117,6 +97,9 @@ export const loops = [
     ],
     8,
   ),
+  loop('the same failure, with a reference in its error', (n) => [
+    failed('work', { on: 'it' }, `Internal error, reference ${reference(n)}.`),
+  ]),
   loop('fifty identical calls in one response', () =>
     Array.from({ length: 50 }, () => ok('mail', { to: 'a', text: 'Hi.' }, 'sent')),
   ),
@@ -136,13 +119,33 @@ const name = (n) =>
 const word = (n) => [...n.toString(7).padStart(5, '0')].map((digit) => letters[digit]).join('')
 const filler = (n) => shuffled(names, n).slice(0, 6).join(' ')
 
-/** Loops that differ a little each time: 400 responses of each are judged. */
-export const slowLoops = [
+/** No rule halts these: they have news now and then, or look like honest work. 400 responses of each are judged. */
+export const undecided = [
+  loop('a counter in the arguments, the same long result', (n) => [ok('look', { page: n }, page('nothing'))]),
+  loop(
+    'a dummy call beside the same call',
+    (n) => [ok('look', { at: 'a' }, 'nothing'), ok('note', { text: `Note ${n}` }, `kept ${n}`)],
+    2,
+  ),
+  loop('four times the same, then something new', (n) => [
+    n % 5 === 4
+      ? ok('look', { at: `place ${n}` }, `found ${n}`, { news: true })
+      : ok('look', { at: 'a' }, 'nothing'),
+  ]),
+  loop(
+    'the same again and again, in no order',
+    (n) => [
+      [0, 0, 1, 0, 1, 1, 0, 2][n % 8] === 0
+        ? ok('look', { at: 'a' }, 'a')
+        : ok('grep', { pattern: `b${n % 8 > 6 ? n : ''}` }, 'No matches.'),
+    ],
+    2,
+  ),
   loop('the same list, in another order each time', (n) => [
     ok('look', { at: 'desk' }, shuffled(names, n).join('\n')),
   ]),
   loop('a list in the arguments, in another order each time', (n) => [
-    ok('search', { tags: shuffled(names.slice(0, 7), n) }, 'No matches.'),
+    ok('search', { tags: shuffled(names, n) }, 'No matches.'),
   ]),
   loop('a new reference in each result', (n) => [
     ok('search', { for: 'a seat' }, `No seats. Your reference: ${reference(n)}`),
@@ -175,13 +178,6 @@ export const slowLoops = [
     (n) => [ok('run', { cmd: `cat ${n % 120}.ts` }, `${filler(n % 120)} ${n % 120}`)],
     120,
   ),
-  loop('the same failure, with a reference in its error', (n) => [
-    failed('work', { on: 'it' }, `Internal error, reference ${reference(n)}.`),
-  ]),
-]
-
-/** What cannot be told from honest work: nudged at most. An attempt looks like a row. */
-export const undecided = [
   loop('a counter in the arguments, the same short result', (n) => [ok('look', { page: n }, '[]')]),
   loop('a counter in the arguments, the same short result of a tool that is not annotated', (n) => [
     ok('work', { attempt: n }, 'ok'),

@@ -1,4 +1,3 @@
-/** What is read of a call beside its answer. */
 interface AnsweredCall {
   name: string
   readOnly: boolean
@@ -7,53 +6,86 @@ interface AnsweredCall {
 }
 
 /**
- * What the words of a result say about its call:
- * - `under_way`: it succeeded, and what it asked about goes on: a build that is running, a sleep
- * - `failing`: it succeeded, and reports a failure: `1 failed, 12 passed`
+ * The meaning of a result for its call:
+ * - `under_way`: it succeeded, and the work that it asked about goes on: a build that is running, a sleep
+ * - `transient`: it failed, or reports a failure, that may pass by itself: `429 Too Many Requests`
  * - `absent`: it failed, and the error is the answer: there is no such page, no such name
- * - `absent_named`: the same, but the error names a word of the arguments, which may be what is wrong with all of them
+ * - `absent_named`: the same, but the error names a word of the arguments, which may be wrong in all of them
  */
-export type AnswerMeaning = 'under_way' | 'failing' | 'absent' | 'absent_named' | null
+export type AnswerMeaning = 'under_way' | 'transient' | 'absent' | 'absent_named' | null
 
-/** Beyond this an output is more than an answer. */
+/** A longer output is more than an answer. */
 const longest = 300
 
-/** Reads at most 300 characters of a result. Other words, and other languages, say nothing: `null`. */
+/** Reads at most 300 characters of a result. Other words and other languages mean nothing: `null`. */
 export function readAnswer(
   call: AnsweredCall,
-  result: { ok: boolean; errorKind: string | null; content: string },
+  { ok, errorKind, content }: { ok: boolean; errorKind: string | null; content: string },
 ): AnswerMeaning {
-  const { ok, errorKind, content } = result
   if (ok) return content.length <= longest ? readSuccess(call, content) : null
   return errorKind === 'failed' ? readFailure(call, content.slice(0, longest)) : null
 }
 
-function readSuccess({ name, readOnly }: Omit<AnsweredCall, 'shown'>, content: string): AnswerMeaning {
+function readSuccess({ name, readOnly }: AnsweredCall, content: string): AnswerMeaning {
+  if (reportsTransient.test(content)) return 'transient'
   if (sleeps.test(name)) return 'under_way'
-  if (underWay.test(content) && (readOnly || !acts.test(name))) return 'under_way'
-  return failed.test(content) ? 'failing' : null
+  return underWay.test(content) && (readOnly || !acts.test(name)) ? 'under_way' : null
 }
 
-const sleeps = /^(?:sleep|wait|delay)(?![a-z])/i
+const sleeps = /^(?:sleep|wait|await|delay|poll|heartbeat)(?![a-z])/i
 
 const underWay = new RegExp(
   [
-    String.raw`\b(?:pending|queued|running|in[ _-]?progress|processing|building|compiling|deploying|provisioning|installing)\b`,
-    String.raw`\b(?:uploading|downloading|starting|waiting|ongoing|under ?way|eta)\b`,
+    // An underscore separates words: CREATE_IN_PROGRESS.
+    String.raw`(?<![a-z\d])(?:pending|queued|scheduled|running|in[ _-]?progress|processing|building|compiling|deploying` +
+      String.raw`|provisioning|creating|initiali[sz]ing|preparing|pulling|installing|uploading|downloading|starting|booting` +
+      String.raw`|terminating|waiting|awaiting|ongoing|under[ _]?way|eta)(?![a-z\d])`,
     String.raw`\bnot (?:yet )?(?:ready|done|finished|completed?)\b`,
+    String.raw`\b(?:nothing|none|no (?:reply|replies|answer|response|messages?|news)) yet\b`,
+    String.raw`\bno (?:new|unread) (?:e?mails?|messages?|replies|events?|entries|updates?|notifications?)\b`,
+    String.raw`["'](?:is_?)?(?:ready|done|finished|completed?)["']\s?:\s?false\b`,
     String.raw`\b\d+ ?(?:s|sec|seconds?|m|min|minutes?|h|hours?) (?:remaining|left|to go)\b`,
   ].join('|'),
   'i',
 )
 
-/** Tools that do something each time: that it is still being done is no reason to ask for it again. */
+/** Tools that act in each call. That the action goes on is no reason to repeat it. */
 const acts = new RegExp(
   '(?:^|[_.-])(?:send|mail|pay|book|create|post|submit|delete|remove|update|write|insert|order|buy|transfer|start|' +
-    'trigger|launch|deploy|publish|retry|cancel|approve|add|set|put|upload|charge|refund|restart|rebuild)(?![a-z])',
+    'trigger|launch|deploy|publish|retry|cancel|approve|add|set|put|upload|charge|refund|restart|rebuild|schedule)(?![a-z])',
   'i',
 )
 
-const failed = /\b(?:fail(?:s|ed|ing|ures?)?|errors?|broken)\b/i
+/** Codes of errors that may pass by themselves. */
+export const transientCodes = (
+  'ETIMEDOUT ESOCKETTIMEDOUT ECONNRESET ECONNREFUSED ECONNABORTED EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH EHOSTDOWN ' +
+  'ENETUNREACH ENETDOWN ERR_NETWORK ERR_STREAM_PREMATURE_CLOSE UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT ' +
+  'UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET'
+).split(' ')
+
+const transientText = [
+  String.raw`\b(?:tim(?:ed|es)[ -]?out|timeout ?error|timeout (?:exceeded|expired|reached)|deadline[ _]exceeded|rate[ _-]?limit(?:s|ed|ing|[ _]exceeded)?|unreachable|dns)\b`,
+  // Not a timeout that is a name, a value or an option.
+  String.raw`(?<![\w'"\x60.$-]|\b(?:invalid|unknown|unsupported|bad|illegal|missing|unexpected|negative|set|option|parameter|argument) )` +
+    String.raw`time-?outs?(?![\w'"\x60(.-]|\s?=|[ :]+(?:must|should|is|was not|cannot|needs|values?|param|option|argument|property|field)\b)`,
+  String.raw`\bconnection (?:(?:is|was|has been) )?(?:reset|refused|closed|aborted)\b|\bsocket hang up\b`,
+  String.raw`\b(?:too many requests|service unavailable|bad gateway|retry[ -]?(?:after|in|later)|try again (?:later|in)|took too long)\b`,
+  String.raw`\b(?:(?:did|does) not respond|no response) (?:in time|within|after)\b`,
+  String.raw`\b(?:temporarily unavailable|temporary failure|failed to lookup address|name resolution)\b`,
+  String.raw`(?:\b(?:https?(?:/[\d.]+)?|status(?:[ _]?code)?|error|code)["']?[ :=(]{1,3}["']?)(?:408|425|429)\b`,
+  String.raw`\b429[ :,-]{1,3}(?:too many|slow|rate|quota)|(?:^|: )(?:408|425|429)\W{0,3}$`,
+  String.raw`\b(?:${transientCodes.join('|')})\b`,
+].join('|')
+
+/** Words of failures that may pass by themselves. */
+export const transientWords = new RegExp(String.raw`${transientText}|(?<![\w.,$-])50[234](?!\w|[.,]\d)`, 'i')
+
+/** A result that starts with such words, or with the status, reports a failure. Other results may quote them. */
+const reportsTransient = new RegExp(
+  String.raw`^(?:\W{0,8}(?:errors?|failed|failure|request|with|https?|status(?:[ _]?code)?|code|type|message|detail|reason)\b){0,6}` +
+    String.raw`\W{0,8}(?:${transientText}|(?:408|425|429|50[234])(?=\W*$|["':,.]|[ -]{1,3}(?:too|request|bad|service|gateway|slow|rate)))`,
+  'i',
+)
 
 /** A status of HTTP, not a line or an amount: `404 Not Found`, `HTTP 410`, `https://a.example/b: 404`. */
 const statuses = new RegExp(
@@ -75,20 +107,21 @@ const absent = new RegExp(
   'i',
 )
 
-/** What is absent here is what the tool itself needs. */
+/** Absent is a part that the tool itself needs. */
 const needs = /\b(?:command|module|package|library|executable|interpreter|import)\b/i
 
-/** `python: not found`, as a shell says it. */
+/** `python: not found`, as shells write it. */
 const shell =
   /(?:^|[\s:])(?!(?:error|failed|failure|result|status|lookup)\b)[a-z][\w./+-]*: (?:command )?not found\b/i
 
-function readFailure({ shown }: Pick<AnsweredCall, 'shown'>, content: string): AnswerMeaning {
+function readFailure({ shown }: AnsweredCall, content: string): AnswerMeaning {
   if (statuses.test(content)) return 'absent'
+  if (transientWords.test(content)) return 'transient'
   if (!absent.test(content) || needs.test(content) || shell.test(content)) return null
-  const said = new Set(listWords(content))
+  const named = new Set(listWords(content))
   // The names of arguments are the same in every call.
   const asked = listWords(shown.replaceAll(/"[^"\\]{1,64}"\s?:/g, ' '))
-  return asked.some((word) => said.has(word)) ? 'absent_named' : 'absent'
+  return asked.some((word) => named.has(word)) ? 'absent_named' : 'absent'
 }
 
 function listWords(text: string): string[] {

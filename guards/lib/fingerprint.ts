@@ -1,6 +1,7 @@
 import { canonicalForms, tidy } from './canonical-json.js'
 import { truncateLine } from './cut.js'
 import { sha256 } from './sha256.js'
+import { isRecord } from './stored.js'
 
 export { sha256 as digest } from './sha256.js'
 
@@ -18,8 +19,6 @@ export interface CallDigests {
   fingerprint: string
   /** Short, and equal also for calls that differ in blanks alone, around a string or at the ends of its lines. */
   key: string
-  /** The same, and equal also for calls whose lists hold the same in another order. */
-  alike: string
 }
 
 export function identifyCall(name: string, argumentsText: string): CallDigests {
@@ -30,23 +29,25 @@ export function identifyCall(name: string, argumentsText: string): CallDigests {
     ? ['json', forms.exact, forms.tidied]
     : ['text', JSON.stringify(argumentsText), JSON.stringify(tidy(argumentsText))]
   const print = sha256(`${start} ${kind} ${exact}`)
-  const key = (exact === tidied ? print : sha256(`${start} ${kind} ${tidied}`)).slice(0, keyLength)
-  const alike = forms && tidied.includes(',') ? sortLists(tidied) : tidied
   return {
     fingerprint: print,
-    key,
-    alike: alike === tidied ? key : sha256(`${start} list ${alike}`).slice(0, keyLength),
+    key: (exact === tidied ? print : sha256(`${start} ${kind} ${tidied}`)).slice(0, keyLength),
   }
 }
 
-/** The pieces of a text in brackets, sorted; the text itself where it has none. */
-function sortLists(json: string): string {
-  return json.includes('[')
-    ? json
-        .split(/[[\],]/)
-        .sort()
-        .join(',')
-    : json
+/** Arguments with each value cut at this many characters. */
+export function cutValues(argumentsText: string, most: number): string {
+  try {
+    const values: unknown = JSON.parse(argumentsText)
+    if (!isRecord(values)) return argumentsText
+    const cut = Object.entries(values).map(([name, value]) => {
+      const text = typeof value === 'string' ? value : JSON.stringify(value)
+      return [name, text.length > most ? text.slice(0, most) : value] as const
+    })
+    return JSON.stringify(Object.fromEntries(cut))
+  } catch {
+    return argumentsText
+  }
 }
 
 /** 40 bits: a turn holds few calls, and their keys are remembered by the dozen. */

@@ -1,23 +1,50 @@
-import { digit, hexLetter, kindByByte, findTemporaryPathEnd, findVolatileEnd } from './volatile.js'
-
-/** The digests of a result, for comparisons. Short, because many are remembered. */
+/** The digests of a result. Short, because many are stored. */
 export interface OutcomeDigests {
-  /**
-   * Without what changes by itself (see volatile.ts): equal for outputs that differ in clocks, durations and ids alone.
-   */
+  /** Equal for outputs that differ only in parts that change by themselves. */
   digest: string
-  /**
-   * Of its words: equal for outputs that have the same words, in any order and each as often as it likes. Words that hold
-   * letters and digits are left out: they are references.
-   */
-  words: string
-  /** Of its numbers, in the same way. */
-  numbers: string
+  /** Equal also for outputs that differ in digits. */
+  shape: string
 }
 
+const unit = String.raw`(?:[nuµμm]?s|sec(?:ond)?s?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|m(?:illi|icro)seconds?)`
+const apart = String.raw`["'\\ ]{0,4}`
+
 /**
- * Digests of what a call brought back. Of a text beyond 16,000 characters both ends count. One pass, linear for any text.
- * No cryptographic hashes: a forged equal digest only makes a guard act too early.
+ * Parts that change by themselves. Days and the first digits of an epoch stay, because another day is an answer. Other
+ * numbers are progress. Each pattern starts with a character, not with a lookbehind, and is bounded, to be fast.
+ */
+const volatile = new RegExp(
+  [
+    // Clock times, but not the column of a line (a.ts:10:15).
+    String.raw`\d(?<=(?:^|[^\w:]|\d-\d\dT)\d)\d?:[0-5]\d(?::[0-5]\d)?(?![\d:]*:\d)(?:[.,]\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?(?!\w)`,
+    String.raw`\d{5}(?<=(?<![\w.])1\d{9})(?:\d{3}){0,3}(?:\.\d{1,19})?(?!\w)`,
+    // Durations such as 1.5s, 2h30m and 12 ms. An amount after a currency sign is a price.
+    String.raw`\d(?<![\w.$€£]\d)[\d.]{0,36}(?:${unit}(?:[\d.]{1,20}${unit}){0,3}| (?!m\b)${unit})(?!\w)`,
+    // UUIDs, and hexadecimal words with both digits and letters.
+    String.raw`[\da-f]{8}(?<!\w[\da-f]{8})(?:(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{4,120}(?<=(?:\d[a-f]|[a-f]\d)[\da-f]{0,126}))(?!\w)`,
+    String.raw`0x(?<!\w0x)[\da-f]{1,64}(?!\w)`,
+    // Ids that are new for each call. Ids of things that people work with are answers.
+    String.raw`((?:request|trace|span|correlation|session|connection|invocation|process)[ _-]?id)${apart}[:=]${apart}[\w.-]{1,128}`,
+    String.raw`(pid)(?<![a-z]pid)["'\\ :=]{1,8}[\w.-]{1,128}`,
+    String.raw`\(node:\d{1,9}(?=\))`,
+    String.raw`/tmp/[\w./+-]{1,512}`,
+    // The line of a command in an error of the shell.
+    String.raw`sh(?<=(?<![\w.])(?:ba|da|z|k|a|c|tc|fi)?sh): ?(?:line )?\d{1,9}(?=:)`,
+  ].join('|'),
+  'gi',
+)
+
+const days = /\d{4}-\d\d?-\d\d?T?/g
+
+/** A letter or a digit, but not of the key of a JSON object. */
+const other = /[a-z\d](?!\w{0,64}"\s?:)|[^\0-\x7f·]/i
+
+/** Characters of which all count. */
+const longest = 16_000
+
+/**
+ * Digests of what a call brought back. Of a longer text both ends count. Linear in time. No cryptographic hashes: a forged
+ * equal digest only makes a guard act too early.
  */
 export function digestOutcome(text: string): OutcomeDigests {
   if (text.length <= longest) return digestText(text)
@@ -25,151 +52,26 @@ export function digestOutcome(text: string): OutcomeDigests {
   const tail = text.slice(-longest / 2)
   // Whole lines, so that a wider clock in one of them does not move the others out.
   const end = head.lastIndexOf('\n')
-  const first = digestText(end > 0 ? head.slice(0, end) : head)
-  const last = digestText(tail.slice(tail.indexOf('\n') + 1))
-  return {
-    digest: digestText(first.digest + last.digest).digest,
-    words: first.words + last.words,
-    numbers: first.numbers + last.numbers,
-  }
-}
-
-/** The digest alone. */
-export function outcomeDigest(text: string): string {
-  return digestOutcome(text).digest
-}
-
-/** Characters of which all count. */
-const longest = 16_000
-
-const encoder = new TextEncoder()
-/** Zeros after a text, so that a lookahead does not read bytes of an earlier text. */
-const beyond = 256
-/** Where texts are read; a character takes three bytes at most. */
-const room = new Uint8Array(longest * 3 + beyond)
-
-/**
- * The words of the text that is read, by the slots that their hashes have: a slot is taken where it has the text's
- * turn.
- */
-const slots = new Uint16Array(1 << 14)
-let turn = 0
-
-function nextTurn(): number {
-  turn = (turn + 1) & 0xffff
-  // Once in 65,535 texts, so that no text finds what one of the same turn has left.
-  if (turn === 0) {
-    slots.fill(0)
-    turn = 1
-  }
-  return turn
+  return digestText(`${end > 0 ? head.slice(0, end) : head}\n…\n${tail.slice(tail.indexOf('\n') + 1)}`)
 }
 
 function digestText(text: string): OutcomeDigests {
-  // Constants of the function, not of the module: read a thousand times a text, wherever a bundler puts the others.
-  const bytes = room
-  const kinds = kindByByte
-  const prime = 16_777_619
-  // Stands for what is left out; no byte equals it.
-  const volatile = 0x1_0001
-  const end = encoder.encodeInto(text, bytes).written
-  bytes.fill(0, end, end + beyond)
-  let low = -0x7ee3623b
-  let high = 0x41c6ce57
-  const current = nextTurn()
-  let words = 0
-  let numbers = 0
-  let others = 0
-  let at = 0
-  while (at < end) {
-    let byte = bytes[at] ?? 0
-    let kind = kinds[byte] ?? 0
-    if (kind === 0) {
-      const after = byte === 0x2f ? findTemporaryPathEnd(bytes, at, end) : at
-      if (after === at) {
-        low = Math.imul(low ^ byte, prime)
-        // Scripts other than Latin have no words here: their characters count in their order.
-        if (byte > 0x7f) others = Math.imul(others ^ byte, prime)
-        at += 1
-      } else {
-        low = Math.imul(low ^ volatile, prime)
-        at = after
-      }
-      continue
-    }
-    const from = at
-    const before = low
-    let all = 0
-    // A word is hashed while its end is looked for. Zeros stand beyond the text, and end the last one.
-    do {
-      all |= kind
-      low = Math.imul(low ^ byte, prime)
-      at += 1
-      byte = bytes[at] ?? 0
-      kind = kinds[byte] ?? 0
-    } while (kind !== 0)
-    // Most words are none: neither a digit, nor a capital, nor `…id`, nor the start of a UUID.
-    if (
-      (all & digit) !== 0 ||
-      (bytes[from] ?? 0) <= 0x5a ||
-      ((bytes[at - 1] ?? 0) | 32) === 0x64 ||
-      (all === hexLetter && at - from === 8)
-    ) {
-      const after = findVolatileEnd(bytes, from, at, end, all)
-      if (after > from) {
-        low = Math.imul(before ^ volatile, prime)
-        at = after
-        // Neither a word nor a number.
-        all = 0
-      }
-    }
-    const isNumber = all === digit
-    if (isNumber || ((all & digit) === 0 && all !== 0 && !isPartOfReference(bytes, from, at))) {
-      const slot = isNumber ? numberSlot(bytes, from, at) : wordSlot(bytes, from, at)
-      if (slots[slot] !== current) {
-        slots[slot] = current
-        const part = Math.imul(slot + 1, 0x9e3779b1)
-        if (isNumber) numbers = (numbers + part) | 0
-        else words = (words + part) | 0
-      }
-    }
+  const rest = text.replace(volatile, '$1$2·')
+  // A result with nothing else is the answer: a time, a duration, a new id.
+  const compared = rest === text || other.test(rest.replace(days, '')) ? rest : text
+  let [low, high, shape] = [-0x7ee3623b, 0x41c6ce57, 0x2b3c4d5e]
+  for (let at = 0; at < compared.length; at += 1) {
+    const code = compared.charCodeAt(at)
+    low = Math.imul(low ^ code, 0x01000193)
     high = Math.imul(high ^ low, 0x85ebca6b)
     high ^= high >>> 13
+    if (code < 0x30 || code > 0x39) shape = Math.imul(shape ^ code, 0x01000193)
   }
   return {
     digest: (toBase36(low ^ (low >>> 15)) + toBase36(high)).slice(0, 9),
-    words: toBase36(Math.imul(words ^ (words >>> 15), 0x85ebca6b) ^ others).slice(-5),
-    numbers: toBase36(Math.imul(numbers ^ (numbers >>> 15), 0x85ebca6b)).slice(-5),
+    shape: toBase36(shape ^ (shape >>> 15)).slice(-5),
   }
 }
-
-/** A word by its length and five of its letters, which costs the same for every word. */
-function wordSlot(bytes: Uint8Array, from: number, to: number): number {
-  const middle = (from + to) >> 1
-  let hash = Math.imul(to - from, 0x9e3779b1)
-  hash = Math.imul(hash ^ (bytes[from] ?? 0), 0x85ebca6b)
-  hash = Math.imul(hash ^ (bytes[from + 1] ?? 0), 0xc2b2ae35)
-  hash = Math.imul(hash ^ (bytes[middle] ?? 0), 0x85ebca6b)
-  hash = Math.imul(hash ^ (bytes[to - 2] ?? 0), 0xc2b2ae35)
-  hash = Math.imul(hash ^ (bytes[to - 1] ?? 0), 0x85ebca6b)
-  return (hash ^ (hash >>> 15)) & (slots.length - 1)
-}
-
-function numberSlot(bytes: Uint8Array, from: number, to: number): number {
-  let hash = 0x2f
-  for (let at = from; at < to; at += 1) hash = Math.imul(hash, 10) + (bytes[at] ?? 0)
-  hash = Math.imul(hash, 0x85ebca6b)
-  return (hash ^ (hash >>> 15)) & (slots.length - 1)
-}
-
-/** Capitals beside a dash, as in `QX-4821`: new each time as the digits are. */
-function isPartOfReference(bytes: Uint8Array, from: number, to: number): boolean {
-  if (bytes[from - 1] !== dash && bytes[to] !== dash) return false
-  return (bytes[from] ?? 0) <= capitalZ && (bytes[to - 1] ?? 0) <= capitalZ
-}
-
-const dash = 0x2d
-const capitalZ = 0x5a
 
 function toBase36(number: number): string {
   return (number >>> 0).toString(36)

@@ -9,6 +9,11 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
+/** A count of which parts may be less than one. */
+export function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+}
+
 export function isTextOrNull(value: unknown): value is string | null {
   return value === null || typeof value === 'string'
 }

@@ -1,8 +1,8 @@
 import { truncateLine } from '../lib/cut.js'
 import { toEvidence } from '../lib/evidence.js'
 import { digest } from '../lib/fingerprint.js'
-import { isPolling } from '../lib/polling.js'
-import { shortenFingerprint } from '../lib/refusals.js'
+import { isPolling } from './polling.js'
+import { shortenFingerprint } from './refusals.js'
 import { isCount, isListOf, isRecord, isText } from '../lib/stored.js'
 import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Fact, type Guard, ok } from '../types.js'
@@ -68,7 +68,7 @@ export const cycle: Guard<CycleState, CycleConfig, 'cycle'> = {
     lastWords: 'flag',
   },
   defaults: { maxPeriod: 4, nudgeAt: 2, haltAt: 3, onHalt: 'error', lastWords: true },
-  insteadOf: ['mixed', 'mostly', 'beside', 'recurring'],
+  insteadOf: ['mixed'],
   initial,
 
   observe(state, fact, config) {

@@ -1,10 +1,10 @@
-import { mostRefusals, addRefusals, shortenFingerprint, wasRefused } from '../lib/refusals.js'
+import { mostRefusals, addRefusals, shortenFingerprint, wasRefused } from './refusals.js'
 import { isCount, isListOf, isNamedCalls, isRecord, isText } from '../lib/stored.js'
 import { onHalt, onRepeat, type OnHalt, type OnRepeat } from '../lib/settings.js'
 import { type CallFact, type Guard, ok, type ResultFact } from '../types.js'
 import { nameCalls, type NamedCalls, formatTimes } from '../lib/words.js'
 import { toEvidence } from '../lib/evidence.js'
-import { isPolling } from '../lib/polling.js'
+import { isPolling } from './polling.js'
 
 /**
  * Failures in a row, by kind, counted once a batch. Each number is the failure that halts; a nudge comes one before.
@@ -239,7 +239,7 @@ export const failing: Guard<FailingState, FailingConfig, 'repeated_failure' | 'p
     onHalt: 'error',
     lastWords: true,
   },
-  insteadOf: ['failing', 'failingTool', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
+  insteadOf: ['failing', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
   initial: { ...noFailures, refused: [], due: null },
 
   observe(state, fact, config) {

@@ -1,6 +1,6 @@
 import { toEvidence } from '../lib/evidence.js'
-import { isPolling } from '../lib/polling.js'
-import { mostRefusals, addRefusals, wasRefused } from '../lib/refusals.js'
+import { isPolling } from './polling.js'
+import { mostRefusals, addRefusals, wasRefused } from './refusals.js'
 import { isCount, isListOf, isNamedCalls, isRecord, isText, isTextOrNull } from '../lib/stored.js'
 import { type OnHalt, onHalt, type OnRepeat, onRepeat } from '../lib/settings.js'
 import { type Fact, type Guard, ok, type Verdict } from '../types.js'
@@ -18,6 +18,8 @@ export interface RepeatedCallConfig {
    * `all` counts the batches of which every call succeeds.
    */
   counts: 'unchanged' | 'all'
+  /** How many characters of each argument are compared; null: all. Absent in logs of earlier versions. Default null. */
+  valueChars?: number | null
   /** What becomes of the repeated call. */
   onRepeat: OnRepeat
   /** What a halt does. */
@@ -62,12 +64,20 @@ export const repeatedCall: Guard<RepeatedCallState, RepeatedCallConfig, 'repeate
     settings: {
       haltAt: ['next', 'reached'],
       counts: ['unchanged', 'all'],
+      valueChars: { from: 1, isNever: true },
       onRepeat,
       onHalt,
       lastWords: 'flag',
     },
-    defaults: { haltAt: 'next', counts: 'unchanged', onRepeat: 'halt', onHalt: 'error', lastWords: true },
-    insteadOf: ['stale', 'duplicates'],
+    defaults: {
+      haltAt: 'next',
+      counts: 'unchanged',
+      valueChars: null,
+      onRepeat: 'halt',
+      onHalt: 'error',
+      lastWords: true,
+    },
+    insteadOf: ['stale'],
     initial,
 
     observe(state, fact, config) {

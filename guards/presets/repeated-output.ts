@@ -1,6 +1,6 @@
 import { toEvidence } from '../lib/evidence.js'
 import { fingerprintBatch } from '../lib/fingerprint.js'
-import { isPolling } from '../lib/polling.js'
+import { isPolling } from './polling.js'
 import { isCount, isNamedCalls, isRecord, isTextOrNull } from '../lib/stored.js'
 import { type OnHalt, onHalt } from '../lib/settings.js'
 import { type Guard, ok, type ResultFact } from '../types.js'
@@ -41,7 +41,6 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
   reasons: ['repeated_output'],
   settings: { rounds: { from: 2 }, strict: 'flag', onHalt, lastWords: 'flag' },
   defaults: { rounds: 4, strict: false, onHalt: 'error', lastWords: true },
-  insteadOf: ['sameOutput'],
   initial,
 
   observe(state, fact, config) {
@@ -86,9 +85,9 @@ export const repeatedOutput: Guard<RepeatedOutputState, RepeatedOutputConfig, 'r
   },
 }
 
-/** The tools and what they said, each once: three searches that find nothing are no other news than one. */
+/** Each output once, whatever the tools: three searches that find nothing are the same news as one. */
 function fingerprintOutput(results: readonly ResultFact[]): string {
-  return fingerprintBatch([...new Set(results.map((result) => `${result.digest} ${result.name}`))])
+  return fingerprintBatch([...new Set(results.map((result) => result.digest))])
 }
 
 function isDue(value: unknown): value is RepeatedOutputState['due'] {

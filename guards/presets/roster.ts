@@ -10,11 +10,11 @@ import { repeatedOutput } from './repeated-output.js'
 export const presetGuards = {
   /** Takes the place of all that `progress` says about failures and refusals. */
   failing,
-  /** Takes the place of `progress.stale` and `progress.duplicates`. */
+  /** Takes the place of `progress.stale`. */
   repeatedCall,
-  /** Takes the place of `progress.sameOutput`. */
+  /** Takes no part of `progress`. */
   repeatedOutput,
-  /** Takes the place of `progress.mixed`, `mostly`, `beside` and `recurring`. */
+  /** Takes the place of `progress.mixed`. */
   cycle,
 }
 

@@ -8,10 +8,14 @@ type Tools = Readonly<Record<string, Pick<ToolTraits, 'readOnly' | 'polling'>>>
 type ObservedCall = Pick<BatchCall, 'name' | 'arguments' | 'fact' | 'unchecked'>
 
 /** A call as the guards see it. Evidence shows its arguments, except uncleared ones. */
-export function toCallFact(tools: Tools, { name, arguments: text, unchecked }: ObservedCall): CallFact {
+export function toCallFact(
+  tools: Tools,
+  { name, arguments: text, unchecked }: ObservedCall,
+  config: GuardrailsConfig,
+): CallFact {
   const known = Object.hasOwn(tools, name) ? tools[name] : undefined
   const { polling = false, readOnly = false } = known ?? {}
-  const fact = createCallFact(name, text, { polling, readOnly })
+  const fact = createCallFact(name, text, { polling, readOnly }, config)
   return unchecked ? { ...fact, name: known ? name : withheldName, shown: withheldArguments } : fact
 }
 
@@ -24,7 +28,7 @@ export function toResultFact(
 ): ResultFact {
   const { status, content, durationMs, child } = result
   // A call that a log of an older version has left open lacks what this version compares.
-  const fact = call.fact !== undefined && 'alike' in call.fact ? call.fact : toCallFact(tools, call)
+  const fact = call.fact !== undefined && 'key' in call.fact ? call.fact : toCallFact(tools, call, config)
   const ending = {
     ok: status === 'ok',
     errorKind: toGuardErrorKind(result),

@@ -1,4 +1,3 @@
-import type { ProgressState } from '../../guards/progress.js'
 import type { ProgressConfig, StepsWithBlock } from '../../guards/progress-config.js'
 import { collectFindings } from '../../guards/state.js'
 import type { AgentContext } from '../../machines/agent/context.js'
@@ -35,30 +34,23 @@ export function createGuardViews(context: AgentContext): GuardView[] {
   ]
 }
 
-type Rule = Exclude<keyof ProgressConfig, 'duplicates' | 'waiting' | 'memory' | 'onHalt' | 'lastWords'>
+type Rule = Exclude<keyof ProgressConfig, 'waiting' | 'memory' | 'onHalt' | 'lastWords'>
 
 function createProgressViews(context: AgentContext, findEvidence: (rule: string) => string): GuardView[] {
   const settings = context.config.guardrails.progress
   const state = context.guardrails.progress
-  const most = (counts: readonly number[]): number => Math.max(0, ...counts)
   const counts: Record<Rule, number | null> = {
     stale: state.batch === null ? 0 : state.stale,
     mixed: state.batch === null ? state.stale : 0,
-    mostly: state.recent.split('').reduce((sum, third) => sum + Number(third) / 3, 0),
-    beside: most(state.beside.map(({ times }) => times)),
-    recurring: null,
-    ...getWiderCounts(state),
-    sameOutput: most(state.tools.map(({ outputs }) => outputs)),
     failing: state.failing,
-    failingTool: most(state.tools.map(({ failed }) => failed)),
-    sameError: most(state.tools.map(({ errors }) => errors)),
+    sameError: Math.max(0, ...state.tools.map(({ errors }) => errors)),
     unknownTools: state.unknownTools,
     refused: state.refused,
     policyDenied: null,
     transient: state.transient,
   }
   return Object.entries(counts).map(([rule, count]) => {
-    const steps = getSteps(settings, rule as Rule)
+    const steps = settings?.[rule as Rule] ?? null
     const streak = count === null ? null : Math.round(count * 10) / 10
     return {
       name: `progress.${rule}`,
@@ -68,17 +60,6 @@ function createProgressViews(context: AgentContext, findEvidence: (rule: string)
       isOn: steps !== null,
     }
   })
-}
-
-/** Runs of older versions have neither count. */
-function getWiderCounts({ similar = 0, tour = 0 }: Partial<Pick<ProgressState, 'similar' | 'tour'>>) {
-  return { similar, tour }
-}
-
-function getSteps(settings: ProgressConfig | null, rule: Rule): object | null {
-  if (rule !== 'sameOutput') return settings?.[rule] ?? null
-  // The other steps are for short outputs of tools that change something.
-  return settings?.sameOutput?.long ?? null
 }
 
 /** The next action as the count grows. */

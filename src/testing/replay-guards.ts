@@ -148,7 +148,7 @@ export function replaySteps(
     }
     replay.steps += 1
     if (isOver) continue
-    const facts = calls.map((call) => toCallFact(traits, call))
+    const facts = calls.map((call) => toCallFact(traits, call, guardrails))
     const refusals = observeFact(createCallsFact(facts, guardrails), index, 'before').map((finding) => ({
       guard: finding.guard,
       refuses: createRefusalTest(finding),

@@ -36,7 +36,7 @@ export interface Step extends Ending {
 }
 
 export function call({ name = 'read', args = {}, polling = false, readOnly = true }: Step): CallFact {
-  return createCallFact(name, JSON.stringify(args), { polling, readOnly })
+  return createCallFact(name, JSON.stringify(args), { polling, readOnly }, defaults)
 }
 
 export function result(step: Step, config: GuardrailsConfig = watching): ResultFact {

@@ -13,7 +13,7 @@ import {
 } from '../../guards/state.js'
 import type { Fact, ResultFact } from '../../guards/types.js'
 import { defaultConfig } from '../../src/core/config/resolve-config.js'
-import { call, defaults, fails, isDenied, only, play, repeat, type Step } from './facts.js'
+import { call, defaults, fails, isDenied, only, play, repeat, type Step, result } from './facts.js'
 import { longTest } from '../support/extent.js'
 
 const { progress } = defaultConfig.guardrails
@@ -54,8 +54,7 @@ const resultOf = fc
       ...call(one),
       ...ending,
       outcome: ending.digest,
-      words: ending.digest,
-      numbers: '',
+      shape: ending.digest,
       says: null,
       size: 1,
       child: { state: 'ERROR', code, message: 'sorry' },
@@ -134,8 +133,7 @@ longTest('all state stays under 8 KB after 10,000 facts of the largest kind', ()
         refusedBy: null,
         digest: 'same'.repeat(16),
         outcome: 'same'.repeat(4).slice(2),
-        words: 'same'.repeat(2),
-        numbers: 'same'.repeat(2),
+        shape: 'same1',
         says: null,
         size: 1,
         durationMs: 0,
@@ -195,6 +193,37 @@ describe('restoring', () => {
       state: getInitialGuardrails(),
       note: expect.any(String),
     })
+  })
+
+  test('state of an earlier version loses the counts of rules that are gone', () => {
+    const { state } = play(repeat(2, { name: 'read' }), { ...only(), progress })
+    const named = { tools: 'read', calls: 'read({})', number: 1 }
+    const gone = { keys: null, setting: 'beside', refused: false, wording: 0, count: 5, haltAt: 7, named }
+    const earlier = {
+      similar: 1,
+      likes: ['abc'],
+      landmarks: [[5, 1]],
+      every: 2,
+      tour: 0.5,
+      recent: '030',
+      beside: [{ pair: 'abc', times: 2 }],
+      newsAt: 0,
+      ...state.progress,
+      tools: [
+        { tool: 'run', output: '', outputs: 0, key: 'k', shape: '', failed: 2, error: 'e', errors: 2, at: 1 },
+      ],
+      due: { action: 'block', rule: 'beside', ...gone },
+    }
+    const restored = restoreGuardrails({ ...state, progress: earlier })
+    expect(restored).toEqual({
+      state: { ...state, progress: { ...state.progress, tools: earlier.tools, due: null } },
+    })
+    if ('error' in restored) throw new Error(restored.error)
+    const config = { ...only(), progress }
+    const next = observeAll(restored.state, createResultsFact([result({ name: 'read' })], config, 3), config)
+    expect(collectFindings(next, config).map(({ action, rule }) => `${action} ${rule}`)).toEqual([
+      'nudge stale',
+    ])
   })
 
   test('takes anything, and what it makes of it works', () => {

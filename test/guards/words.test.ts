@@ -1,7 +1,7 @@
 import { formatTools, nameCalls } from '../../guards/lib/words.js'
-import { createCallFact } from '../../guards/facts.js'
+import * as facts from './facts.js'
 
-const call = (name: string) => createCallFact(name, '{}', { polling: false, readOnly: false })
+const call = (name: string) => facts.call({ name })
 
 test('tools are named once each, at most three of them', () => {
   expect(formatTools(['look', 'look', 'read'].map(call))).toBe('look, read')

@@ -81,6 +81,37 @@ describe('the preset', () => {
     expect(await open.run().end(1)).toMatchObject({ state: 'COMPLETED', output: 'All of it.' })
   })
 
+  it.each([
+    ['at the end', 'repeated_call'],
+    ['at the start', undefined],
+  ])('aar compares the first 200 characters of each argument: %s', async (place, reason) => {
+    const long = 'x'.repeat(200)
+    const turns = [1, 2, 3, 4].map((n) =>
+      call('write', { text: place === 'at the end' ? `${long}${n}` : `${n}${long}` }),
+    )
+    const theatre = await stage([...turns, text('Done.')], { ...presets.aar, tools: [tool('write')] })
+    const result = await theatre.run().run.result
+    expect(result.reason).toBe(reason ?? 'end_turn')
+  })
+
+  it('openhuman is paused by equal output of two tools in turn', async () => {
+    const turns = [1, 2, 3, 4].map((n) => call(n % 2 ? 'look' : 'read', { n }))
+    const tools = ['look', 'read'].map((name) => tool(name, () => 'nothing'))
+    const theatre = await stage([...turns, text('Nothing.')], { ...presets.openhuman, tools })
+    expect(await theatre.run().rest()).toMatchObject({ state: 'PAUSED', reason: 'repeated_output', steps: 5 })
+  })
+
+  it('openhumanTask is paused by the twelfth temporary failure, which openhuman has no step for', async () => {
+    const fetch = tool('fetch', ({ n }) => {
+      throw new ToolError('transient', `It is down at ${n}.`)
+    })
+    const turns = Array.from({ length: 12 }, (_, n) => call('fetch', { n }))
+    const task = await stage([...turns, text('It is down.')], { ...presets.openhumanTask, tools: [fetch] })
+    expect(await task.run().rest()).toMatchObject({ state: 'PAUSED', reason: 'repeated_failure', steps: 13 })
+    const chat = await stage(turns.slice(0, 10), { ...presets.openhuman, tools: [fetch] })
+    expect(await chat.run().end(10)).toMatchObject({ state: 'MAX_STEPS', steps: 10 })
+  })
+
   it('openhuman is paused by the same output for different arguments, and goes on when resumed', async () => {
     const turns = [1, 2, 3, 4].map((n) => call('write', { n }))
     const theatre = await stage([...turns, text('Four are written.'), text('Done.')], {

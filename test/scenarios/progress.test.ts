@@ -124,10 +124,7 @@ describe('honest work goes on', () => {
     const thoughts = [1, 2, 3, 4, 5, 6, 7, 8].map((n) =>
       call('think', { thought: `and ${'so '.repeat(n)}on` }),
     )
-    expect(seen(await completes(thoughts, [tool('think', () => '', { readOnly: true })]))).toEqual([
-      'nudge sameOutput',
-    ])
-    expect(seen(await completes(thoughts, [tool('think', () => '')]))).toEqual([])
+    expect(seen(await completes(thoughts, [tool('think', () => '', { readOnly: true })]))).toEqual([])
   })
 
   it('with six different shell commands that fail', async () => {
@@ -150,6 +147,20 @@ describe('honest work goes on', () => {
   it('with polls of a tool that is made for it', async () => {
     const play = await completes(times(40, call('poll')), [tool('poll', () => 'not yet', { polling: true })])
     expect(seen(play)).toEqual([])
+  })
+
+  it.each([
+    [
+      'an error of the tool',
+      (n: number) => Promise.reject(new ToolError('failed', `429: slow down, try ${n}`)),
+    ],
+    ['a text', () => '429 Too Many Requests. Retry after 20 s.'],
+    ['an error of a client', () => Promise.reject(new Error('timeout of 5000ms exceeded'))],
+  ])('with nine temporary failures that only their words tell, and a success: %s', async (_, answer) => {
+    let n = 0
+    const fetch = tool('fetch', () => (++n < 10 ? answer(n) : 'ok'), { readOnly: true })
+    expect(seen(await completes(times(10, call('fetch')), [fetch]))).toEqual(['nudge transient'])
+    expect(fetch.inputs).toHaveLength(10)
   })
 
   it('with seven temporary errors and a success', async () => {
@@ -213,11 +224,28 @@ describe('no progress', () => {
     expect(look.inputs).toHaveLength(11)
   })
 
-  it('is made beside other calls', async () => {
-    const turns = [1, 2, 3, 4, 5, 6, 7].map((n) => calls([['look'], ['note', { n }]]))
-    const look = tool('look', () => 'nothing', { readOnly: true })
-    await pauses(turns, [look, tool('note', ({ n }) => `kept ${n}`)], 'beside')
-    expect(look.inputs).toHaveLength(5)
+  it('is made by one error, whatever the arguments and the line of the shell', async () => {
+    let line = 0
+    const shell = tool('shell', () => {
+      throw new Error(`/bin/bash: line ${++line}: jq: command not found`)
+    })
+    const turns = [1, 2, 3, 4, 5, 6, 7, 8].map((at) => call('shell', { command: `jq .${at}` }))
+    await pauses(turns, [shell], 'sameError')
+  })
+})
+
+describe('a call that comes back between others', () => {
+  it('is nudged, and never refused: its next result may be new', async () => {
+    const turns = Array.from({ length: 20 }, (_, n) => calls([['look'], ['note', { n }]]))
+    let n = 0
+    const look = tool('look', () => (++n < 20 ? 'clean' : 'changed'), { readOnly: true })
+    const { of, result } = await played([...turns, done], {
+      tools: [look, tool('note', ({ n: at }) => `kept ${at}`)],
+    })
+    expect(result.state).toBe('COMPLETED')
+    expect(look.inputs).toHaveLength(20)
+    expect(of('tool_result').map(({ content }) => content)).toContain('changed')
+    expect(of('guardrail')).toMatchObject([{ action: 'nudge', rule: 'stale' }])
   })
 })
 
@@ -229,7 +257,7 @@ describe('fifty identical calls in one response', () => {
     expect(result.state).toBe('COMPLETED')
     expect(mail.inputs).toHaveLength(4)
     expect(of('tool_result').filter(({ status }) => status === 'blocked')).toHaveLength(46)
-    expect(of('guardrail')).toMatchObject([{ action: 'block', rule: 'duplicates' }])
+    expect(of('guardrail')).toMatchObject([{ action: 'block', rule: 'stale' }])
     expect(theatre.wire(1).at(-1)?.content).toMatch(/same call of mail 50 times; the first 4 were executed/)
   })
 

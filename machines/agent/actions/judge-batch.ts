@@ -24,7 +24,7 @@ export const judgeCalls = toAction((context, event, emit) => {
   const { guardrails } = context.config
   if (!isWatching(guardrails)) return capped
   const calls = (capped ?? context).calls.map((call) =>
-    call.unloaded ? call : extendObject(call, { fact: toCallFact(context.tools, call) }),
+    call.unloaded ? call : extendObject(call, { fact: toCallFact(context.tools, call, guardrails) }),
   )
   // What only loads its tool costs no guard.
   const facts = calls.flatMap(({ fact, unloaded }) => (fact && !unloaded ? [fact] : []))

@@ -38,7 +38,7 @@ export const settingsSchema: object = {
     guardrails: {
       properties: {
         ...keys('emptyAnswer maxTokensRecoveries terminalDelegation'),
-        progress: { properties: { stale: rule, sameOutput: rule, onHalt } },
+        progress: { properties: { stale: rule, failing: rule, onHalt } },
         repeatedCall: { properties: { ...keys('haltAt counts'), onHalt } },
         repeatedOutput: { properties: { ...keys('rounds strict'), onHalt } },
         cycle: { properties: { onHalt } },

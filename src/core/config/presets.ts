@@ -45,7 +45,7 @@ export const presets = /* @__PURE__ */ rejectUnknownNames({
       maxRepeatedToolSteps: 3,
       reserveTokens: 512,
       reserveCostFraction: 0.1,
-      repeatedCall: { haltAt: 'next', counts: 'all', onRepeat: 'halt', onHalt: 'error' },
+      repeatedCall: { haltAt: 'next', counts: 'all', valueChars: 200, onRepeat: 'halt', onHalt: 'error' },
     },
   },
 

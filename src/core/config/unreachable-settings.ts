@@ -65,31 +65,21 @@ function endsBefore({ limits }: AgentConfig): string {
 
 type Detector = Steps & Partial<StepsWithBlock>
 
-/** What the progress guard counts. Tours are not among it: how long their rounds are is not known. */
+/** The counts of the progress guard. */
 function listProgressSteps(config: AgentConfig): Threshold[] {
   const { progress } = config.guardrails
   if (progress === null) return []
   const steps = config.limits.maxSteps ?? Infinity
-  const { mostly, sameOutput } = progress
   // The first batch of them brings news.
   const repeated = steps > 1 ? (steps - 1) * getLargestPart(progress) : 0
-  const once = [
-    ...(['beside', 'recurring', 'failing', 'failingTool', 'sameError', 'unknownTools'] as const),
-    ...(['refused', 'policyDenied', 'transient'] as const),
-  ]
-  const outputs = ['long', 'short', 'shortWrites'] as const
+  const once = ['failing', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'] as const
   const because = endsBefore(config)
-  const isWindowShort = mostly !== null && mostly.of < steps
   return [
-    ...(['stale', 'mixed', 'similar'] as const).map((name) => list(name, progress[name], repeated, because)),
-    ...once.map((name) => list(name, progress[name], steps, because)),
-    ...outputs.map((kind) => list(`sameOutput.${kind}`, sameOutput && sameOutput[kind], steps, because)),
-    isWindowShort
-      ? list('mostly', mostly, mostly.of, `guardrails.progress.mostly.of (${mostly.of}) is less`)
-      : list('mostly', mostly, steps - 1, because),
+    ...(['stale', 'mixed'] as const).map((name) => list(name, progress[name], repeated)),
+    ...once.map((name) => list(name, progress[name], steps)),
   ].flat()
 
-  function list(name: string, detector: Detector | null, most: number, why: string): Threshold[] {
+  function list(name: string, detector: Detector | null, most: number): Threshold[] {
     if (!detector) return []
     const path = `guardrails.progress.${name}`
     const { nudgeAt, blockAt = null, haltAt } = detector
@@ -102,28 +92,27 @@ function listProgressSteps(config: AgentConfig): Threshold[] {
         path: `${path}.${key}`,
         value,
         isBeyond: isHalted || (value !== null && value > most && value < never),
-        because: isHalted ? halts : why,
+        because: isHalted ? halts : because,
       }
     })
   }
 }
 
 /** How much one batch counts at most: a refused call twice, and identical calls as often as they were executed. */
-function getLargestPart({ duplicates }: ProgressConfig): number {
-  return duplicates === null ? 2 : Math.max(2, duplicates.blockAt - 1)
+function getLargestPart({ stale }: ProgressConfig): number {
+  return Math.max(2, stale?.blockAt ?? 0)
 }
 
 /** What is no count of steps: tokens, money, time and characters. */
 function listAmounts(config: AgentConfig): Threshold[] {
   const { limits, guardrails, retry, toolCalls, streamIdleMs, contentIdleMs } = config
   const { timeoutMs, tokenBudget, outputTokens, costLimit, onNearBudget } = limits
-  const { reserveTokens, reserveCostFraction, progress } = guardrails
+  const { reserveTokens, reserveCostFraction } = guardrails
   const isLate = (ms: number): boolean => timeoutMs > 0 && ms >= timeoutMs
   const deadline = `limits.timeoutMs (${timeoutMs}) ends the run before`
   const isSilentBefore = contentIdleMs > 0 && streamIdleMs > contentIdleMs
   const concludes = onNearBudget === 'conclude'
   const hasReserve = (tokenBudget > 0 && reserveTokens > 0) || (costLimit > 0 && reserveCostFraction > 0)
-  const longChars = progress?.sameOutput?.longChars ?? 0
   return [
     {
       path: 'toolCalls.timeoutMs',
@@ -173,12 +162,6 @@ function listAmounts(config: AgentConfig): Threshold[] {
       value: retry.baseDelayMs,
       isBeyond: retry.baseDelayMs > retry.maxDelayMs,
       because: `retry.maxDelayMs (${retry.maxDelayMs}) is less, and every wait is that long`,
-    },
-    {
-      path: 'guardrails.progress.sameOutput.longChars',
-      value: longChars,
-      isBeyond: longChars > toolCalls.maxResultChars,
-      because: `toolCalls.maxResultChars (${toolCalls.maxResultChars}) cuts every result before`,
     },
   ]
 }

@@ -175,7 +175,7 @@ async function editCall(
   // Where the run rests for an answer to it, it rests on.
   const needs = isResting ? { needs: call.needs } : { needs: 'approval' as const, ...prepared }
   const next: BatchCall = { ...fresh, ...needs, id, arguments: seen }
-  if (call.fact) next.fact = toCallFact(context.tools, { ...next })
+  if (call.fact) next.fact = toCallFact(context.tools, { ...next }, context.config.guardrails)
   const { held } = context
   const { reasoning_details: _details, provider_items: _items, ...reasoning } = held?.reasoning ?? {}
   const change = {

@@ -1,32 +1,14 @@
+import { transientCodes, transientWords } from '../../../guards/lib/answers.js'
 import type { ToolErrorKind } from '../../../machines/agent/batch-calls.js'
 import { listCauses, describeError } from '../base/describe-error.js'
 import { readProperty } from '../base/to-json.js'
 import { toolErrorKinds } from './tool-error.js'
-
-const codes = (
-  'ETIMEDOUT ESOCKETTIMEDOUT ECONNRESET ECONNREFUSED ECONNABORTED EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH EHOSTDOWN ' +
-  'ENETUNREACH ENETDOWN ERR_NETWORK ERR_STREAM_PREMATURE_CLOSE UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT ' +
-  'UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET'
-).split(' ')
 
 /**
  * AbortError among them: a call whose own signal aborts is closed without asking, so this is a time limit that the tool
  * set itself.
  */
 const names = ['TimeoutError', 'AbortError', 'APIConnectionError', 'APIConnectionTimeoutError']
-
-const words = new RegExp(
-  [
-    String.raw`\b(?:timed[ -]out|(?:deadline|timeout) exceeded|rate[ -]limit(?:s|ed|ing)?|unreachable|dns)\b`,
-    String.raw`\bconnection (?:(?:is|was|has been) )?(?:reset|refused|closed|aborted)\b`,
-    String.raw`\b(?:too many requests|service unavailable|bad gateway|gateway time-?out|request time-?out)\b`,
-    String.raw`\b(?:temporarily unavailable|temporary failure|failed to lookup address|name resolution)\b`,
-    String.raw`\bhttp(?:/[\d.]+)?[ :]{1,2}(?:408|425|429)\b|\bstatus(?: code)?[ :]{1,2}(?:408|425|429)\b`,
-    String.raw`(?<![\w.,$-])50[234](?!\w|[.,]\d)`,
-    String.raw`\b(?:${codes.join('|')})\b`,
-  ].join('|'),
-  'i',
-)
 
 /**
  * Whether a tool's failure may pass by itself, and what to say of it. A ToolError says so itself. Anything else is
@@ -45,7 +27,7 @@ export function classifyToolError(error: unknown): { kind: ToolErrorKind; messag
   const kind =
     readNamedKind(error) ??
     classifyCauses(listCauses(error)) ??
-    (words.test(message) ? 'transient' : 'failed')
+    (transientWords.test(message) ? 'transient' : 'failed')
   return { kind, message }
 }
 
@@ -66,7 +48,8 @@ function readNamedKind(error: unknown): ToolErrorKind | undefined {
 function classifyCauses(causes: readonly unknown[]): ToolErrorKind | undefined {
   for (const cause of causes) {
     const [code, name] = [readProperty(cause, 'code'), readProperty(cause, 'name')]
-    if (codes.some((known) => known === code) || names.some((known) => known === name)) return 'transient'
+    if (transientCodes.some((known) => known === code) || names.some((known) => known === name))
+      return 'transient'
     const status = findStatus(cause)
     if (status === undefined) continue
     if ([408, 425, 429, 502, 503, 504].includes(status)) return 'transient'

@@ -227,14 +227,14 @@ describe('resolveConfig', () => {
   })
 
   test.each([
-    [{ repeatedCall: {} }, ['stale', 'duplicates']],
-    [{ maxRepeatedToolSteps: 5 }, ['stale', 'duplicates']],
-    [{ maxRepeatedToolSteps: null }, ['stale', 'duplicates']],
-    [{ repeatedOutput: null }, ['sameOutput']],
-    [{ cycle: { haltAt: 4 } }, ['mixed', 'mostly', 'beside', 'recurring']],
+    [{ repeatedCall: {} }, ['stale']],
+    [{ maxRepeatedToolSteps: 5 }, ['stale']],
+    [{ maxRepeatedToolSteps: null }, ['stale']],
+    [{ repeatedOutput: null }, []],
+    [{ cycle: { haltAt: 4 } }, ['mixed']],
     [
       { failing: { any: 9 } },
-      ['failing', 'failingTool', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
+      ['failing', 'sameError', 'unknownTools', 'refused', 'policyDenied', 'transient'],
     ],
   ] as [AgentConfigInput['guardrails'], string[]][])(
     'naming %j takes its part from progress',
@@ -252,7 +252,6 @@ describe('resolveConfig', () => {
     expect(repeatedCall).toEqual(enabledGuards.repeatedCall)
     expect(progress).toMatchObject({
       stale: { nudgeAt: 2, haltAt: 30 },
-      duplicates: null,
       mixed: { haltAt: 20 },
     })
   })
@@ -267,7 +266,7 @@ describe('resolveConfig', () => {
   test.each([
     ['progress.stale', { stale: { nudgeAt: 21 } }, 'nudgeAt (21)', 20],
     ['progress.mixed', { mixed: { blockAt: 30 } }, 'blockAt (30)', 20],
-    ['progress.sameOutput.long', { sameOutput: { long: { haltAt: 4 } } }, 'nudgeAt (5)', 4],
+    ['progress.sameError', { sameError: { haltAt: 4 } }, 'nudgeAt (5)', 4],
   ])('guardrails.%s: what comes after the halt is refused', (path, progress, key, haltAt) => {
     const { message, subject } = refused({ guardrails: { progress } })
     expect(message).toContain(

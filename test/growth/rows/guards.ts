@@ -17,7 +17,7 @@ import { transcript } from '../scripted.js'
 const config = { ...enabledGuards, maxRepeatedToolSteps: 3, progress: defaultConfig.guardrails.progress }
 
 const result = (at: number, content: string, ok: boolean) => {
-  const call = createCallFact('look', JSON.stringify({ at }), { polling: false, readOnly: true })
+  const call = createCallFact('look', JSON.stringify({ at }), { polling: false, readOnly: true }, config)
   const ending = {
     ok,
     errorKind: ok ? null : 'failed',

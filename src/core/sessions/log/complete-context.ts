@@ -17,14 +17,11 @@ const defaultsForMissing = {
   guardrails: { ...defaultConfig.guardrails, progress: null },
 } satisfies AgentInput['config']
 
-/** The detectors that a progress policy of an earlier version did not have stay off, so that its log stays what it was. */
-const progressDefaultsForMissing = { ...progressDefaults, similar: null, tour: null }
-
 function completeConfig(stored: AgentInput['config']): AgentInput['config'] {
   const config = fillDefaults<AgentInput['config']>(defaultsForMissing, stored)
   const { progress } = config.guardrails
   if (!isRecord(progress)) return config
-  const whole = fillDefaults<ProgressConfig>(progressDefaultsForMissing, progress as ProgressConfig)
+  const whole = fillDefaults<ProgressConfig>(progressDefaults, progress as ProgressConfig)
   return whole === progress ? config : { ...config, guardrails: { ...config.guardrails, progress: whole } }
 }
 

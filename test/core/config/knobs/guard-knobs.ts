@@ -114,6 +114,16 @@ export const guardKnobs: readonly Knob[] = [
     sees: [true, true, false, false],
   },
   {
+    key: 'guardrails.repeatedCall.valueChars',
+    scene: {
+      ...repeats,
+      turns: turnsOf(...['aaab', 'aaac', 'aaad', 'aaae'].map((at) => ['read', { at }] as const)),
+    },
+    values: [2, 3, 4, null],
+    look: halts,
+    sees: [true, true, false, false],
+  },
+  {
     key: 'guardrails.repeatedCall.haltAt',
     scene: repeats,
     values: ['next', 'reached'],

@@ -47,23 +47,7 @@ const never = { nudgeAt: null, haltAt: null }
 const countsToThree: Record<string, Pick<Scene, 'turns' | 'tools'>> = {
   stale: { turns: turns(4, () => ({})), tools: same },
   mixed: { turns: turns(5, (n) => ({ n: n % 2 })), tools: echo },
-  mostly: { turns: turns(4, () => ({})), tools: same },
-  beside: {
-    turns: range(3).map((n) => ({ calls: [['read'], ['look', { n }]] })),
-    tools: () => [...same(), createTool('look', (input) => JSON.stringify(input), { readOnly: true })],
-  },
-  recurring: { turns: turns(3, () => ({})), tools: same },
-  similar: { turns: turns(4, () => ({})), tools: same },
   failing: { turns: turns(3, (n) => ({ n })), tools: fails('failed', (n) => letters[n] ?? '') },
-  failingTool: {
-    turns: range(3).map((n) => ({
-      calls: [
-        ['read', { n }],
-        ['look', { n }],
-      ],
-    })),
-    tools: fails('failed', (n) => letters[n] ?? ''),
-  },
   sameError: { turns: turns(3, (n) => ({ n })), tools: fails('failed') },
   unknownTools: { turns: turns(3, (n) => ({ n }), 'nothing'), tools: same },
   refused: { turns: turns(3, (n) => ({ n })), tools: fails('policy_denied') },
@@ -119,17 +103,6 @@ const halting = (values: object = {}): Scene => ({
   ...(countsToThree['stale'] as Scene),
   config: watching({ ...stale({ haltAt: 3 }), ...values }),
 })
-const outputOf = (size: number, traits: object) => reads(() => 'x'.repeat(size), traits)
-const output = (values: object): object => ({
-  sameOutput: { longChars: 500, long: never, short: never, shortWrites: never, varied: 1, ...values },
-})
-const sameOutputs: Record<'long' | 'short' | 'shortWrites', Scene> = {
-  long: { turns: turns(3, (n) => ({ n })), tools: outputOf(600, { readOnly: true }) },
-  short: { turns: turns(3, (n) => ({ n })), tools: outputOf(20, { readOnly: true }) },
-  shortWrites: { turns: turns(3, (n) => ({ n })), tools: outputOf(20, { readOnly: false }) },
-}
-/** Of long outputs only arguments that differ in numbers alone count toward a halt, which shows from the third call on. */
-const countedLate = (scene: Scene): Scene => ({ ...scene, turns: turns(4, (n) => ({ n })) })
 const waiting = { ms: 100, chars: 300, weight: 0.1, underWay: 0.1 }
 /** Three calls of 100 ms each. */
 const slow = (values: object = {}, answer = 'the same'): Scene => ({
@@ -141,9 +114,9 @@ const slow = (values: object = {}, answer = 'the same'): Scene => ({
 })
 
 const detectorKnobs = Object.entries(countsToThree).flatMap(([name, scene]): Knob[] => {
-  const hasBlock = ['stale', 'mixed', 'beside', 'recurring'].includes(name)
+  const hasBlock = ['stale', 'mixed'].includes(name)
   const steps = (values: object): object => ({
-    [name]: { ...never, ...(hasBlock && { blockAt: null }), ...(name === 'mostly' && { of: 20 }), ...values },
+    [name]: { ...never, ...(hasBlock && { blockAt: null }), ...values },
   })
   const off: Knob = {
     key: `guardrails.progress.${name}`,
@@ -157,88 +130,6 @@ const detectorKnobs = Object.entries(countsToThree).flatMap(([name, scene]): Kno
 
 export const progressKnobs: readonly Knob[] = [
   ...detectorKnobs,
-  ...(['long', 'short', 'shortWrites'] as const).flatMap((kind) =>
-    stepKnobs(
-      `sameOutput.${kind}`,
-      sameOutputs[kind],
-      (values) => output({ [kind]: { ...never, ...values } }),
-      false,
-    ).map((knob) => (knob.key.endsWith('long.haltAt') ? { ...knob, scene: countedLate(knob.scene) } : knob)),
-  ),
-  {
-    key: 'guardrails.progress.sameOutput',
-    scene: { ...sameOutputs.short, config: watching({}) },
-    values: [{ short: { nudgeAt: 3, haltAt: null } }, null],
-    look: nudges,
-    sees: [true, false],
-  },
-  {
-    key: 'guardrails.progress.sameOutput.longChars',
-    scene: {
-      turns: turns(3, (n) => ({ n })),
-      tools: outputOf(100, { readOnly: true }),
-      config: watching(output({ long: { nudgeAt: 2, haltAt: null } })),
-    },
-    values: [99, 100, 101],
-    look: nudges,
-    sees: [true, true, false],
-  },
-  {
-    key: 'guardrails.progress.sameOutput.varied',
-    scene: {
-      turns: turns(7, (n) => ({ name: letters[n] })),
-      tools: outputOf(20, { readOnly: false }),
-      config: watching(output({ shortWrites: { nudgeAt: 4, haltAt: null } })),
-    },
-    values: [0.49, 0.5, 0.51],
-    look: nudges,
-    sees: [false, true, true],
-  },
-  ...stepKnobs(
-    'tour',
-    { turns: turns(24, (n) => ({ at: `place ${n % 6}` })), tools: echo },
-    (values) => ({ memory: 4, tour: { ...never, ...values } }),
-    false,
-  ),
-  {
-    key: 'guardrails.progress.tour',
-    scene: {
-      turns: turns(24, (n) => ({ at: `place ${n % 6}` })),
-      tools: echo,
-      config: watching({ memory: 4 }),
-    },
-    values: [{ nudgeAt: 1, haltAt: 2 }, null],
-    look: nudges,
-    sees: [true, false],
-  },
-  {
-    key: 'guardrails.progress.mostly.of',
-    scene: {
-      ...(countsToThree['mostly'] as Scene),
-      config: watching({ mostly: { nudgeAt: null, haltAt: 3 } }),
-    },
-    values: [2, 3, 4],
-    look: halts,
-    sees: [false, true, true],
-  },
-  {
-    key: 'guardrails.progress.duplicates',
-    scene: { turns: [{ calls: [['read'], ['read'], ['read']] }], tools: same, config: watching({}) },
-    values: [{ blockAt: 3 }, null],
-    look: blocks,
-    sees: [true, false],
-  },
-  {
-    key: 'guardrails.progress.duplicates.blockAt',
-    scene: {
-      turns: [{ calls: [['read'], ['read'], ['read']] }],
-      tools: same,
-      config: watching({ duplicates: {} }),
-    },
-    values: [2, 3, 4],
-    look: blocks,
-    sees: [true, true, false],
-  },
   {
     key: 'guardrails.progress.waiting',
     scene: slow(),

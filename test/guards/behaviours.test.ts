@@ -1,0 +1,36 @@
+import { SimulatedClock } from 'xstate'
+import { createAgent, defineTool } from '../../src/index.js'
+
+interface Played {
+  isHalted: boolean
+  rule: string | null
+  blocked: boolean
+}
+type Behaviour = { name: string }
+type Play = (library: object, behaviour: Behaviour, marksPolling?: boolean) => Promise<Played>
+
+const file = new URL('../../bench/guards/behaviours.mjs', import.meta.url).href
+const { behaviours, playBehaviour } = (await import(file)) as {
+  behaviours: { honest: Behaviour[] }
+  playBehaviour: Play
+}
+const library = { createAgent, defineTool, SimulatedClock }
+
+/** Their results report no wait: only an annotation tells them from a loop. */
+const needAnnotation = [
+  'a log that gets a line each 12 looks',
+  'two sensors in turn',
+  'a ticker with the market closed',
+]
+
+describe.each(behaviours.honest)('an honest agent on the live loop: $name', (behaviour) => {
+  test('with polling tools is neither halted nor refused', async () => {
+    const { isHalted, blocked, rule } = await playBehaviour(library, behaviour, true)
+    expect({ isHalted, blocked, rule }).toEqual({ isHalted: false, blocked: false, rule: null })
+  })
+
+  test('without annotations is halted only where nothing reports the wait', async () => {
+    const { isHalted } = await playBehaviour(library, behaviour)
+    expect(isHalted).toBe(needAnnotation.includes(behaviour.name))
+  })
+})
