@@ -67,7 +67,7 @@ export interface WaitingConfig {
   weight: number
   /**
    * The weight of a call whose result reports that work goes on (`running`, `queued`, `in progress`, `eta 4 min`), or whose
-   * tool is named `sleep`, `wait` or `poll`. Default 1/10. A tool whose name is an action (`send_mail`) does not wait.
+   * tool is named `sleep` or `wait`. Default 1/10. A tool whose name is an action (`send_mail`) does not wait.
    */
   underWay: number
 }

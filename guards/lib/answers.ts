@@ -32,7 +32,7 @@ function readSuccess({ name, readOnly }: AnsweredCall, content: string): AnswerM
   return underWay.test(content) && (readOnly || !acts.test(name)) ? 'under_way' : null
 }
 
-const sleeps = /^(?:sleep|wait|await|delay|poll|heartbeat)(?![a-z])/i
+const sleeps = /^(?:sleep|wait|await|delay)(?![a-z])/i
 
 const underWay = new RegExp(
   [

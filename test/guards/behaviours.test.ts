@@ -21,6 +21,7 @@ const needAnnotation = [
   'a log that gets a line each 12 looks',
   'two sensors in turn',
   'a ticker with the market closed',
+  'the heartbeat of a supervisor',
 ]
 
 describe.each(behaviours.honest)('an honest agent on the live loop: $name', (behaviour) => {
