@@ -59,10 +59,9 @@ export function readTerms(options: object): BudgetTerms {
       'usd',
     )
   }
-  const isCalendar = per === 'hour' || per === 'day' || per === 'month'
   demand(
     'per',
-    isAbsent(per) || isCalendar || isWholeFrom(per, 1000, mostPerMs),
+    isAbsent(per) || isCalendar(per) || isWholeFrom(per, 1000, mostPerMs),
     per,
     "'hour', 'day', 'month', or whole milliseconds from 1000 to a year",
   )
@@ -72,7 +71,7 @@ export function readTerms(options: object): BudgetTerms {
     timezone,
     'the name of a time zone, such as Europe/Zurich',
   )
-  if (!isAbsent(timezone) && !isCalendar) {
+  if (!isAbsent(timezone) && !isCalendar(per)) {
     throw new ConfigError(
       'invalid_config',
       `timezone needs per: 'hour', 'day' or 'month'; ${isAbsent(per) ? 'without per the budget has one window' : 'milliseconds have none'}. Leave timezone out, or give such a per.`,
@@ -134,7 +133,12 @@ export function parseTerms(text: string): BudgetTerms | null {
       per = null,
       timezone = 'UTC',
     } = JSON.parse(text) as Partial<BudgetTerms>
-    return { usd, tokens, per, timezone }
+    const isValid =
+      (usd === null || isNumber(usd, 0, mostUsd)) &&
+      (tokens === null || isWhole(tokens)) &&
+      (per === null || isCalendar(per) || isNumber(per, 1000, mostPerMs)) &&
+      isTimezone(timezone)
+    return isValid ? { usd, tokens, per, timezone } : null
   } catch {
     return null
   }
@@ -159,6 +163,10 @@ function demand(key: string, isValid: boolean, value: unknown, phrase: string): 
   if (isValid) return
   const found = typeof value === 'string' ? `'${value.slice(0, 100)}'` : String(value)
   throw new ConfigError('invalid_config', `createBudget({ ${key} }) must be ${phrase} (is ${found}).`, key)
+}
+
+function isCalendar(per: unknown): per is 'hour' | 'day' | 'month' {
+  return per === 'hour' || per === 'day' || per === 'month'
 }
 
 function isAbsent(value: unknown): value is undefined {

@@ -222,7 +222,7 @@ function toUnits(call: 'reserve' | 'settle', amount: { usd: number; tokens: numb
 }
 
 /** @throws {StoreError} `corrupt_log` for a row of a store that is damaged */
-function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }: StoredBudget): void {
+export function checkStored(id: string, { spent, reserved, live, windowAt, now, terms }: StoredBudget): void {
   const numbers = {
     'spent.nanoUsd': spent?.nanoUsd,
     'spent.tokens': spent?.tokens,

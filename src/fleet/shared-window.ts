@@ -193,7 +193,7 @@ export class SharedWindow implements Window {
       this.#isThere = found !== null
       if (found === null) continue
       const nowUs = readElapsed(clock) * 1000 + this.#offsetUs
-      const paidUs = found.at > nowUs + mostAheadUs ? nowUs : found.at
+      const paidUs = found.at <= nowUs + mostAheadUs ? found.at : nowUs
       const to = Math.ceil(next(paidUs, nowUs))
       if (to === found.at || (await timers.move({ id, from: found.at, to }))) return
       await wait(clock, getPlatform().random() * 5)
@@ -215,6 +215,8 @@ export class SharedWindow implements Window {
     const before = readElapsed(clock)
     if (before - this.#measuredAt < trustedMs) return
     const { now } = await timers.listDue({ limit: 1 })
+    if (!Number.isFinite(now))
+      throw new StoreError('store_unavailable', `The store of the limiter returned ${String(now)} as its time.`)
     const after = readElapsed(clock)
     this.#offsetUs = now * 1000 - ((before + after) / 2) * 1000
     this.#measuredAt = after

@@ -4,28 +4,42 @@ import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { describeTerms, parseTerms } from './budget-terms.js'
 import { findWindow } from './budget-window.js'
-import { toStatus } from './create-budget.js'
+import { checkStored, toStatus } from './create-budget.js'
 
 /** A budget of a store, and its limits in words. */
 export interface BudgetRow extends BudgetStatus {
   terms: string
 }
 
-/**
- * The budgets that a store keeps, as they stand now, by id.
- *
- * @throws {StoreError} `store_unavailable` for a store that keeps none; `corrupt_log` for limits that cannot be read
- */
-export async function listStoredBudgets(
-  store: Pick<SessionStore, 'openBudgets'>,
-  now: number,
-): Promise<BudgetRow[]> {
-  if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store keeps no budgets.')
-  return (await (await store.openBudgets()).list()).map((one) => toRow(one, now))
+/** The budgets of a store, by id. Damaged rows are left out and reported. */
+export interface StoredBudgets {
+  rows: BudgetRow[]
+  /** `corrupt_log`, one for each damaged row. */
+  damaged: StoreError[]
 }
 
-function toRow(stored: StoredBudget, now: number): BudgetRow {
-  const { budget, terms: text } = stored
+/**
+ * The budgets that a store keeps, as they stand now.
+ *
+ * @throws {StoreError} `store_unavailable` for a store that keeps none
+ */
+export async function listStoredBudgets(store: Pick<SessionStore, 'openBudgets'>): Promise<StoredBudgets> {
+  if (!store.openBudgets) throw new StoreError('store_unavailable', 'This store keeps no budgets.')
+  const found: StoredBudgets = { rows: [], damaged: [] }
+  for (const stored of await (await store.openBudgets()).list()) {
+    try {
+      found.rows.push(toRow(stored))
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      found.damaged.push(error)
+    }
+  }
+  return found
+}
+
+function toRow(stored: StoredBudget): BudgetRow {
+  const { budget, terms: text, now } = stored
+  checkStored(budget, stored)
   const terms = parseTerms(text)
   if (terms === null) {
     throw new StoreError(

@@ -1,4 +1,3 @@
-import { systemClock } from '../core/base/clock.js'
 import { limitTime } from '../core/base/time-limit.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
 import { listStoredBudgets } from '../fleet/stored-budgets.js'
@@ -36,7 +35,7 @@ export class BudgetViews {
 
   async #refresh(): Promise<void> {
     try {
-      const rows = await listStoredBudgets(this.#store, systemClock.now())
+      const { rows } = await listStoredBudgets(this.#store)
       this.#known = rows.flatMap(({ id, limits, spent, reserved, resetsAt }) =>
         (['usd', 'tokens'] as const).flatMap((unit): BudgetView[] => {
           const limit = limits[unit]

@@ -58,3 +58,15 @@ test('budgets says where there are none, and refuses an argument', async () => {
     err: expect.stringContaining("no argument: 'acme'"),
   })
 })
+
+test('a damaged budget is reported, and the others are shown', async () => {
+  const place = await twoBudgets()
+  await place.withStore(async (store) => {
+    const budgets = await store.openBudgets?.()
+    await budgets?.replaceTerms('app', '{"tokens":"many","timezone":"Nowhere"}')
+  })
+  const { code, out, err } = await place.run(['budgets'])
+  expect(code).toBe(1)
+  expect(err).toContain("statewright: The limits of the budget 'app' cannot be read")
+  expect(out).toContain('tenant-acme')
+})

@@ -1,4 +1,5 @@
 import { type BudgetRow, listStoredBudgets } from '../../fleet/stored-budgets.js'
+import { stripControls } from '../../core/format/format-words.js'
 import { badUsageError } from '../cli-error.js'
 import type { Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
@@ -23,12 +24,15 @@ export const budgetsCommand: Command = {
     const { positionals, has, text } = parseOptions(args, options)
     if (positionals.length > 0)
       throw badUsageError(`This command takes no argument: '${positionals.join(' ')}'.`)
+    let isDamaged = false
     await withSessionStore(text('store'), io, async (store) => {
-      const rows = await listStoredBudgets(store, Date.now())
+      const { rows, damaged } = await listStoredBudgets(store)
+      for (const { message } of damaged) io.stderr.write(`statewright: ${stripControls(message)}\n`)
+      isDamaged = damaged.length > 0
       if (has('json')) for (const row of rows) io.stdout.write(formatJsonLine(row))
       else io.stdout.write(formatRows(rows))
     })
-    return exitCodes.completed
+    return isDamaged ? exitCodes.error : exitCodes.completed
   },
 }
 
