@@ -8,6 +8,7 @@ import {
   optional,
   taggedUnion,
   predicate,
+  type Shape,
 } from '../config/kind.js'
 import { anyText, choice, flag, number, nonEmptyText } from '../config/value-kinds.js'
 
@@ -24,15 +25,33 @@ const stampFields = {
   data: optional(map(anything, 'an object')),
 }
 
-const partKind = fields(
+const open = <const Of extends Shape>(shape: Of) => fields(shape, 'an object', 'open')
+const typed = <const Of extends Shape>(shape: Of) => open({ type: anyText(), ...shape })
+
+const partKind = taggedUnion(
+  'type',
   {
-    type: predicate<'text' | 'image_url' | 'input_audio' | 'file'>(
-      (type) => ['text', 'image_url', 'input_audio', 'file'].includes(String(type)),
-      'a known kind of part',
-    ),
+    text: typed({ text: anyText() }),
+    image_url: typed({ image_url: open({ url: anyText() }) }),
+    input_audio: typed({ input_audio: open({ data: anyText(), format: anyText() }) }),
+    file: typed({
+      file: open({
+        file_data: optional(anyText()),
+        file_id: optional(anyText()),
+        filename: optional(anyText()),
+      }),
+    }),
   },
-  'an object',
-  'open',
+  'a known kind of part',
+)
+
+const annotationKind = taggedUnion(
+  'type',
+  {
+    url_citation: typed({ url_citation: open({ url: anyText(), title: optional(anyText()) }) }),
+    file_citation: typed({ file_citation: open({ filename: anyText(), title: optional(anyText()) }) }),
+  },
+  'a known kind of source',
 )
 
 const callKind = fields(
@@ -40,14 +59,16 @@ const callKind = fields(
     id: nonEmptyText(),
     type: choice('function'),
     function: fields({ name: anyText(), arguments: anyText() }, 'an object with name and arguments', 'open'),
+    hosted: optional(open({ from: anyText(), server: anyText() })),
   },
   'a call',
   'open',
 )
 
+const mediaFields = { media: optional(list(partKind, 'a list')) }
 const roleKind = anyText()
 
-const messageKind = taggedUnion(
+export const messageKind = taggedUnion(
   'role',
   {
     system: fields({ ...stampFields, role: roleKind, content: anyText() }, 'an object', 'open'),
@@ -68,12 +89,17 @@ const messageKind = taggedUnion(
         tool_calls: optional(list(callKind, 'a list')),
         refusal: optional(anyText()),
         reasoning: optional(anyText()),
+        reasoning_details: optional(list(anything, 'a list')),
+        annotations: optional(list(annotationKind, 'a list')),
+        provider_items: optional(open({ from: anyText(), items: list(anything, 'a list') })),
+        by: optional(anyText()),
+        ...mediaFields,
       },
       'an object',
       'open',
     ),
     tool: fields(
-      { ...stampFields, role: roleKind, tool_call_id: nonEmptyText(), content: anyText() },
+      { ...stampFields, role: roleKind, tool_call_id: nonEmptyText(), content: anyText(), ...mediaFields },
       'an object',
       'open',
     ),

@@ -9,7 +9,7 @@ import { defaultConfig } from '../../config/defaults.js'
 import { anything, fields, type Kind, list, nullable, optional, predicate } from '../../config/kind.js'
 import { anyText, choice, flag, number } from '../../config/value-kinds.js'
 import { ConfigError } from '../../base/errors.js'
-import { storedEnds, storedFit, storedTerms, storedUsage } from '../stored-session.js'
+import { messageKind, storedEnds, storedFit, storedTerms, storedUsage } from '../stored-session.js'
 import { createSessionState } from '../session-state.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 
@@ -56,45 +56,12 @@ function kindLike(sample: unknown, { canBeOff = true } = {}): Kind {
 const finiteNumber = () => number(-Infinity, Infinity, 'a number')
 const textList = () => list(anyText(), 'a list')
 
-/** A look at what everybody relies on: there may be thousands. */
 function isMessage(value: unknown): boolean {
-  if (!isRecord(value)) return false
-  const {
-    role,
-    id,
-    createdAt,
-    content,
-    tool_call_id: answered,
-    tool_calls: asked,
-    refusal,
-    reasoning,
-    data,
-  } = value
-  const isStamped =
-    typeof id === 'string' && typeof createdAt === 'number' && (data === undefined || isRecord(data))
-  if (!isStamped) return false
-  switch (role) {
-    case 'user':
-      return typeof content === 'string' || (Array.isArray(content) && content.every(isPart))
-    case 'assistant':
-      return (
-        (content === null || typeof content === 'string') &&
-        (asked === undefined || (Array.isArray(asked) && asked.every(isToolCall))) &&
-        [refusal, reasoning].every((words) => words === undefined || typeof words === 'string')
-      )
-    case 'tool':
-      return typeof content === 'string' && typeof answered === 'string'
-    default:
-      return role === 'system' && typeof content === 'string'
-  }
-}
-
-const isPart = (part: unknown): boolean => isRecord(part) && typeof part['type'] === 'string'
-
-function isToolCall(value: unknown): boolean {
-  if (!isRecord(value) || typeof value['id'] !== 'string' || !isRecord(value['function'])) return false
-  const { name, arguments: text } = value['function']
-  return typeof name === 'string' && typeof text === 'string'
+  let isSound = true
+  messageKind.read(value, [], () => {
+    isSound = false
+  })
+  return isSound
 }
 
 const isTraitsByName = (value: unknown): boolean => isRecord(value) && Object.values(value).every(isRecord)
