@@ -3,6 +3,7 @@ import type { Message } from '../../machines/agent/messages.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import { sha256 } from '../../guards/lib/sha256.js'
 import type { BranchPoint } from '../core/sessions/branch-tree.js'
+import { hasSameWords } from '../core/sessions/user-input.js'
 import type { SessionBranches } from '../core/sessions/replay-session.js'
 import { findTurnIndex, isTurnOpening } from '../core/sessions/find-turn.js'
 import type { ChatAgent } from './chat-agent.js'
@@ -17,7 +18,7 @@ import { type ChatInternals, type ChatSessions, isWorking } from './chat-session
 import { toTurn } from './chat-turn.js'
 import type { StoredContext } from './follow-remote.js'
 import type { ContinuedRuns } from './continued-runs.js'
-import { type IncomingMessage, isText, toInputMessage, toText } from './incoming-message.js'
+import { type IncomingMessage, isText, toInputMessage } from './incoming-message.js'
 import { type Caller, hasEnded, type LiveRuns } from './live-runs.js'
 import { maxAttempts, waitForNextAttempt } from './next-attempt.js'
 import { createFinishedSubscription, type Subscription, subscribeFromStart } from './subscription.js'
@@ -208,5 +209,5 @@ function isUnchanged(edit: IncomingMessage, message: Message | undefined): boole
   if (message?.role !== 'user' || message.data?.['withheld'] === true) return false
   const { content } = message
   const isPlain = typeof content === 'string' || content.every(({ type }) => type === 'text')
-  return isPlain && isText(edit) && toText(edit) === toText(message)
+  return isPlain && isText(edit) && hasSameWords(edit.content, message)
 }

@@ -2,14 +2,6 @@ import type { PendingCall } from '../../machines/agent/run-result.js'
 import { StatewrightError, UsageError } from '../core/base/errors.js'
 
 /** The reasons why a message is refused. */
-export function messageChangedError(clientId: string): UsageError {
-  return new UsageError(
-    'message_changed',
-    'This message was sent before with another text. Sent messages do not change: send the new text as a new message.',
-    clientId,
-  )
-}
-
 export function alreadySentError(clientId?: string): UsageError {
   return new UsageError(
     'already_said',

@@ -28,7 +28,15 @@ import {
   runInProgressError,
   answersPendingError,
 } from './chat-errors.js'
-import { type Caller, findContext, findTurn, hasEnded, type LiveRun, LiveRuns } from './live-runs.js'
+import {
+  type AnyRun,
+  type Caller,
+  findContext,
+  findTurn,
+  hasEnded,
+  type LiveRun,
+  LiveRuns,
+} from './live-runs.js'
 import {
   findClientId,
   findPastTurn,
@@ -278,10 +286,13 @@ export class ChatService {
         return this.#continued.resumeWith(sessionId, caller, message, (run) => {
           run.reply([toInputMessage(message)])
         })
-      case 'PAUSED':
-        return this.#continued.resumeWith(sessionId, caller, message, (run) => {
-          run.steer(toText(message))
-        })
+      case 'PAUSED': {
+        const steer = (run: AnyRun): unknown => run.steer(toText(message))
+        // The inbox keeps the id of the message, so that a copy of it is recognised after the run has ended.
+        const isTold = clientId !== undefined && isText(message) && (await this.#sessions.canTell(sessionId))
+        if (isTold) await this.#messages.tell(sessionId, 'now', message, caller)
+        return this.#continued.resumeWith(sessionId, caller, message, isTold ? ignore : steer)
+      }
       default:
         if (context && (await this.#branched.isOnOtherBranch(context, clientId)))
           throw alreadySentError(clientId)
@@ -339,15 +350,17 @@ export class ChatService {
   async #findEarlierAnswer(
     sessionId: string,
     context: AgentContext,
-    { clientId, content, whenBusy }: SentMessage,
+    { clientId, content }: SentMessage,
     caller: Caller,
   ): Promise<Subscription | null> {
     if (clientId === undefined) return null
     const openingMessages = context.messages.filter(isTurnOpening)
     const earlier = findSentMessage(openingMessages, { clientId, content })
     if (!earlier) {
-      const hasSteered = whenBusy === 'steer' && (await this.#sessions.hasKey(sessionId, clientId))
-      return hasSteered ? this.#subscribeToTurn(sessionId, context, caller) : null
+      const last = openingMessages.at(-1)
+      const steered = await this.#sessions.findSteeredTurn(sessionId, clientId, last && findClientId(last))
+      if (steered === 'past') throw alreadySentError(clientId)
+      return steered === 'current' ? this.#subscribeToTurn(sessionId, context, caller) : null
     }
     if (earlier !== openingMessages.at(-1)) {
       throw alreadySentError(clientId)
@@ -430,3 +443,5 @@ function isAnswerOf(live: LiveRun, messageId: string): boolean {
   const context = findContext(live.run)
   return context !== undefined && isOpenedBy(context, messageId)
 }
+
+const ignore = (): void => undefined

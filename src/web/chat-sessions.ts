@@ -108,9 +108,16 @@ export class ChatSessions {
     return this.#internals.store.inbox !== undefined
   }
 
-  /** Whether a run at work has read a message with this id. */
-  async hasKey(sessionId: string, key: string): Promise<boolean> {
-    return (await this.readFolded(sessionId))?.keys.includes(key) === true
+  /** Which turn a run at work has read a message with this id in. `last`: the id of the message that began the current turn. */
+  async findSteeredTurn(
+    sessionId: string,
+    key: string,
+    last: string | undefined,
+  ): Promise<'current' | 'past' | null> {
+    const keys = (await this.readFolded(sessionId))?.keys ?? []
+    const at = keys.lastIndexOf(key)
+    if (at < 0) return null
+    return last !== undefined && keys.lastIndexOf(last) > at ? 'past' : 'current'
   }
 
   /** Whether shields screen what users say. */

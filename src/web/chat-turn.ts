@@ -3,8 +3,9 @@ import type { MediaPart, Message, ToolMessage, UserMessage } from '../../machine
 import type { AgentState, PendingCall, Reason, RunFailure, TurnEnd } from '../../machines/agent/run-result.js'
 import { listAnswerableCalls } from '../../machines/agent/to-result.js'
 import type { ResultStatus } from '../../machines/agent/batch-calls.js'
-import { messageChangedError } from './chat-errors.js'
-import { type IncomingMessage, toText } from './incoming-message.js'
+import { messageChangedError } from '../core/sessions/session-errors.js'
+import { hasSameWords } from '../core/sessions/user-input.js'
+import type { IncomingMessage } from './incoming-message.js'
 import { maskMessages } from '../../machines/agent/uncleared-input.js'
 import { findClientId, isTurnOpening, listTurnEnds, toAnswerId } from '../core/sessions/find-turn.js'
 
@@ -103,8 +104,7 @@ export function findSentMessage(
   { clientId, content }: { clientId: string; content: IncomingMessage['content'] },
 ): UserMessage | undefined {
   const earlier = messages.filter(isTurnOpening).find((message) => findClientId(message) === clientId)
-  if (earlier && earlier.data?.['withheld'] !== true && toText({ content }) !== toText(earlier))
-    throw messageChangedError(clientId)
+  if (earlier && !hasSameWords(content, earlier)) throw messageChangedError(clientId)
   return earlier
 }
 

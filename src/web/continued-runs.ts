@@ -49,7 +49,7 @@ export class ContinuedRuns {
     apply: (run: AnyRun) => void,
   ): Promise<Subscription> {
     const run = await this.#sessions.resumeWhenReleased(sessionId, caller)
-    const turn = run.state === 'PAUSED' ? findTurn(run) : null
+    const turn = run.state === 'WAITING_FOR_INPUT' ? null : findTurn(run)
     apply(run)
     const live = this.#liveRuns.follow(run, turn, caller, clientId)
     this.#liveRuns.removeAtRest(live)

@@ -3,13 +3,14 @@ import { createId } from '../core/base/create-id.js'
 import { isQueueStopped } from '../core/sessions/inbox/queued-message.js'
 import { unclearedInput } from '../../machines/agent/screening.js'
 import type { UserMessage } from '../../machines/agent/messages.js'
+import { messageChangedError } from '../core/sessions/session-errors.js'
+import { hasSameWords } from '../core/sessions/user-input.js'
 import type { ChatAgent } from './chat-agent.js'
 import { type ChatInternals, type ChatSessions, isWorking } from './chat-sessions.js'
 import { findPastTurn, findClientId, isTurnOpening, toTurn } from './chat-turn.js'
-import { messageChangedError } from './chat-errors.js'
 import type { ContinuedRuns } from './continued-runs.js'
 import type { StoredContext } from './follow-remote.js'
-import { type IncomingMessage, toInputMessage, toText } from './incoming-message.js'
+import { type IncomingMessage, toInputMessage } from './incoming-message.js'
 import { type Caller, hasEnded, type LiveRun, type LiveRuns } from './live-runs.js'
 import type { SessionQueue } from './session-queue.js'
 import { createFinishedSubscription, type Subscription, subscribeFromStart } from './subscription.js'
@@ -153,8 +154,8 @@ export class MessageQueue {
     const input = [toInputMessage({ content, clientId: messageId })]
     const waiting = await this.#parts.sessions.readQueue(sessionId)
     const queued = waiting.find((one) => one.messageId === messageId)
-    if (queued && toText(queued.said[0] ?? { content: '' }) !== toText({ content }))
-      throw messageChangedError(messageId)
+    const [earlier] = queued?.said ?? []
+    if (earlier && !hasSameWords(content, earlier)) throw messageChangedError(messageId)
     if (!queued) this.#rememberSender(sessionId, messageId, caller)
     try {
       await this.#parts.agent.tell(sessionId, { type: 'message', when, input, messageId })

@@ -114,19 +114,18 @@ describe('runSession', () => {
       subject: 'answers',
       message: expect.stringContaining('fingerprint'),
     })
-    const bound = (rest: SessionResult) => ({
+    const bound = ({ pending: [asked] = [] }: SessionResult) => ({
       session,
-      answers: [{ ...approve, fingerprint: rest.pending?.[0]?.fingerprint ?? '' }],
+      answers: [{ ...approve, callId: asked?.callId ?? '', fingerprint: asked?.fingerprint ?? '' }],
     })
     const second = await runSession(play.agent, bound(first))
     expect(paid).toEqual([5])
     expect(await runSession(play.agent, bound(first))).toEqual(second)
-    // The same call once more: what tells it from the one before is where it was asked.
     const third = await runSession(play.agent, bound(second))
     expect(await runSession(play.agent, bound(second))).toEqual(third)
     expect(await runSession(play.agent, { session, answers: [approve], at: second.head })).toEqual(third)
     expect(paid).toEqual([5, 99_999])
-    expect(await runSession(play.agent, { session, answers: [approve], at: third.head })).toMatchObject({
+    expect(await runSession(play.agent, { ...bound(third), at: third.head })).toMatchObject({
       state: 'COMPLETED',
     })
     expect(paid).toEqual([5, 99_999, 99_999])

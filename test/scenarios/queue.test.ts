@@ -99,7 +99,7 @@ describe.each(sampledKinds(kinds))('a queue in a store that answers %s', (_, ope
       2,
     ])
     const said = (await agent.replay('s')).messages.filter(({ role }) => role === 'user')
-    expect(said.at(-1)?.data).toEqual({ clientId: 'page-3' })
+    expect(said.at(-1)?.data).toMatchObject({ clientId: 'page-3' })
   })
 
   it('leaves what is queued to the next call when it is stopped', async () => {
@@ -444,8 +444,11 @@ it('says every message once and in order, whatever comes between', async () => {
       for (const each of steps) {
         const { run } = await agent.replay('s')
         if (each === 'tell') await next(`m${told.push(`m${told.length}`) - 1}`, `m${told.length - 1}`)
-        else if (each === 'repeat' && told.length > 0) await next('again', told.at(-1))
-        else if (each === 'drive') await answering(runSession(agent, { session: 's' }))
+        else if (each === 'repeat' && told.length > 0) {
+          const last = told.at(-1) as string
+          await next(last, last)
+          await expect(next('again', last)).rejects.toMatchObject({ code: 'message_changed' })
+        } else if (each === 'drive') await answering(runSession(agent, { session: 's' }))
         else if (each === 'stop') await agent.tell('s', { type: 'cancel' }).catch(() => undefined)
         else if (each === 'ask' && run) await answering(agent.run('asked', { session: 's' }).result)
       }

@@ -485,9 +485,15 @@ it.each(stores)(
     const further = await chunksOf(await paused.handler(said('c1', 'u2', 'Go on.')))
     expect(further.find(({ type }) => type === 'start')).toEqual(first.find(({ type }) => type === 'start'))
     expect(further).toContainEqual(expect.objectContaining({ delta: 'Done.' }))
-    // Steering keeps no id: by itself, the log does not know it again.
     const twice = await chunksOf(await paused.handler(said('c1', 'u2', 'Go on.')))
-    expect(twice).toContainEqual(expect.objectContaining({ delta: 'Again.' }))
+    expect(twice).toContainEqual(expect.objectContaining({ delta: 'Done.' }))
+    expect(paused.theatre.requests).toHaveLength(2)
+    // Another turn follows: the copy does not get the answer of that one.
+    await chunksOf(await paused.handler(said('c1', 'u3', 'And?')))
+    expect((await refusal(await paused.handler(said('c1', 'u2', 'Go on.')))).slice(0, 2)).toEqual([
+      409,
+      'already_said',
+    ])
   },
 )
 

@@ -1,3 +1,4 @@
+import type { UserMessage } from '../../../machines/agent/messages.js'
 import { createId } from '../base/create-id.js'
 import { UsageError } from '../base/errors.js'
 import { notifyHolder } from '../sessions/inbox/inbox-holders.js'
@@ -12,15 +13,15 @@ import {
 } from '../sessions/inbox/queued-message.js'
 import type { Receipt } from '../sessions/inbox/session-message.js'
 import { foldRecords } from '../sessions/fold-session.js'
-import { refuseSubAgentSession } from '../sessions/session-errors.js'
+import { messageChangedError, refuseSubAgentSession } from '../sessions/session-errors.js'
 import type { SessionStore } from '../sessions/store/store.js'
 import { unknownSessionError } from '../sessions/store/store-refusals.js'
-import { toMessages, type UserInput } from '../sessions/user-input.js'
+import { hasSameWords, toMessages, type UserInput } from '../sessions/user-input.js'
 
 /**
  * Leaves a user message in the inbox of a session, for the turn that begins with it. A message that was queued or said
  * before is not queued again.
- * @throws {UsageError} `queue_full`, `invalid_input`, `interactive_run`, `sub_agent_session`
+ * @throws {UsageError} `queue_full`, `invalid_input`, `interactive_run`, `sub_agent_session`, `message_changed`
  */
 export async function queueMessage(
   store: SessionStore,
@@ -42,6 +43,11 @@ export async function queueMessage(
   const known = sortQueue(found, { queued, messages, keys }).waiting.find((one) =>
     listMessageIds(one).includes(messageId),
   )
+  const earlier =
+    known?.messageId === messageId
+      ? known.said[0]
+      : messages.find((one): one is UserMessage => isSaid([one], messageId))
+  if (said[0] && earlier && !hasSameWords(said[0].content, earlier)) throw messageChangedError(messageId)
   if (known) return { message: known.message, status: listed.holder === null ? 'waiting' : 'sent' }
   if (isSaid(messages, messageId)) return { message: queued, status: 'applied' }
   // It was told with `when: 'now'`.

@@ -113,3 +113,12 @@ export function refuseStoredSession(sessionId: string): never {
     'session',
   )
 }
+
+/** The id of a message came again with other words. */
+export function messageChangedError(clientId: string): UsageError {
+  return new UsageError(
+    'message_changed',
+    'This message was sent before with another text. Sent messages do not change: send the new text as a new message.',
+    clientId,
+  )
+}

@@ -1,5 +1,6 @@
+import { sha256 } from '../../../guards/lib/sha256.js'
 import type { NewMessage } from '../../../machines/agent/context.js'
-import type { ContentPart } from '../../../machines/agent/messages.js'
+import type { ContentPart, UserMessage } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
 import { type InputPart, toContentPart } from '../models/media.js'
 
@@ -53,10 +54,35 @@ export function toMessage(message: unknown, at: string): NewMessage {
     )
   }
   const said = readUserContent(content, `${at}.content`)
-  return {
-    content: typeof said === 'string' ? checkNotBlank(said, `${at}.content`) : copyAsJson(said, at),
-    ...(clientId !== undefined && { data: { clientId: readClientId(clientId, `${at}.clientId`) } }),
-  }
+  const read = typeof said === 'string' ? checkNotBlank(said, `${at}.content`) : copyAsJson(said, at)
+  if (clientId === undefined) return { content: read }
+  return { content: read, data: toClientData(readClientId(clientId, `${at}.clientId`), read) }
+}
+
+/** The client's id of a message, and a digest of its words as received: shields may change them. */
+export function toClientData(
+  clientId: string,
+  content: NewMessage['content'],
+): { clientId: string; digest: string } {
+  // Short, so that redacted words are hard to guess from the log.
+  return { clientId, digest: sha256(JSON.stringify([clientId, toText(content)])).slice(0, 8) }
+}
+
+/** Whether a stored message was received with these words. Logs of earlier versions have no digest. */
+export function hasSameWords(
+  content: UserInputMessage['content'],
+  { content: stored, data }: Pick<UserMessage, 'content' | 'data'>,
+): boolean {
+  const received = readUserContent(content, 'content')
+  const { clientId, digest, withheld } = data ?? {}
+  if (typeof clientId !== 'string' || typeof digest !== 'string')
+    return withheld === true || toText(received) === toText(stored)
+  return toClientData(clientId, received).digest === digest
+}
+
+function toText(content: NewMessage['content']): string {
+  if (typeof content === 'string') return content
+  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
 function readClientId(id: unknown, at: string): string {

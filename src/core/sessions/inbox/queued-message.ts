@@ -5,7 +5,7 @@ import type { ControlEvent } from '../../../../machines/agent/machine-events.js'
 import type { Message } from '../../../../machines/agent/messages.js'
 import { UsageError } from '../../base/errors.js'
 import type { InboxMessage } from '../store/inbox.js'
-import { toMessage } from '../user-input.js'
+import { toClientData, toMessage } from '../user-input.js'
 
 /**
  * A user message that waits in a session's inbox for the turn that says it. One that is for the run at work (`when: 'now'`)
@@ -89,7 +89,7 @@ export function listMessageIds({ messageId, said }: QueuedMessage): unknown[] {
 /** What a user says under this id: pages and `agent.tell` recognise the message by it. */
 export function withMessageId([first, ...more]: readonly NewMessage[], messageId: string): NewMessage[] {
   if (first === undefined) return []
-  const data: JsonObject = { ...first.data, clientId: messageId }
+  const data: JsonObject = { ...first.data, ...toClientData(messageId, first.content) }
   return [{ ...first, data }, ...more]
 }
 
