@@ -5,6 +5,7 @@ import { memoryStore } from '../core/sessions/store/memory-store.js'
 import { findFolder, openStore } from '../stores/open-store.js'
 import { StoreError } from '../core/sessions/store/store-error.js'
 import type { SessionStore } from '../core/sessions/store/store.js'
+import { scrubSecrets } from '../core/shields/scrub-secrets.js'
 import { stripControls } from '../core/format/format-words.js'
 import { badUsageError } from './cli-error.js'
 import type { CliIO } from './command.js'
@@ -89,6 +90,12 @@ function nameStoreOption(url: string | undefined): string {
 function resolvePlace(url: string | undefined, { env, cwd }: CliIO): string | undefined {
   const given = url ?? (env.STATEWRIGHT_STORE?.trim() || undefined)
   return given?.replace(/^file:(?!\/\/)(.+)$/is, (_all, folder: string) => `file:${resolve(cwd, folder)}`)
+}
+
+/** The store of a command in words, for messages. The password of an address is left out. */
+export async function describeStore(url: string | undefined, io: CliIO): Promise<string> {
+  const place = resolvePlace(url, io) ?? `file:${(await io.dataFolder()) ?? ''}`
+  return `the store ${stripControls(scrubSecrets(place))}`
 }
 
 async function getDataFolder(io: CliIO): Promise<string> {

@@ -1,6 +1,7 @@
 import { expectArgument, listRule, objectRule } from '../core/base/expect-argument.js'
 import { PathError } from './errors.js'
 import type { MachinePath, PathStep } from './machine-path.js'
+import { formatAssertion, formatRunnerImports, type TestRunner } from './test-runner.js'
 
 /** How the test file is written. */
 export interface JestTestsOptions {
@@ -12,10 +13,12 @@ export interface JestTestsOptions {
   harness?: string
   /** The first line, as a comment. Say how the file is made. */
   header?: string
+  /** The test runner, whose functions are imported. Default: the globals `describe`, `test` and `expect`. */
+  runner?: TestRunner
 }
 
 /**
- * Writes a jest test file: one test a path, each event as literal JSON and the state that it must lead to. The same
+ * Writes a test file: one test a path, each event as literal JSON and the state that it must lead to. The same
  * paths give the same text, so a stale file is one that differs.
  *
  * ```ts
@@ -30,7 +33,7 @@ export interface JestTestsOptions {
 export function generateJestTests(paths: readonly MachinePath[], options: JestTestsOptions): string {
   expectArgument('generateJestTests(paths)', paths, listRule('a list of paths: generatePaths(…).paths'))
   expectArgument('generateJestTests(paths, options)', options, objectRule([], 'an object of options'))
-  const { title = 'every transition', harness = 'createHarness()' } = options
+  const { title = 'every transition', harness = 'createHarness()', runner } = options
   const { header = 'Generated from the statechart. Do not edit; generate it again.' } = options
   const inputs = new Map<string, string>()
   for (const path of paths) {
@@ -40,11 +43,12 @@ export function generateJestTests(paths: readonly MachinePath[], options: JestTe
   const many = new Set(paths.map((path) => path.input)).size > 1
   return [
     `// ${toOneLine(header)}`,
+    ...formatRunnerImports(runner),
     ...options.imports,
     '',
     ...formatInputs(inputs),
     `describe(${quoteText(title)}, () => {`,
-    paths.map((path, i) => formatTest(path, i + 1, many, harness)).join('\n\n'),
+    paths.map((path, i) => formatTest(path, i + 1, { many, harness, runner })).join('\n\n'),
     '})',
     '',
   ].join('\n')
@@ -60,14 +64,18 @@ function formatInputs(inputs: ReadonlyMap<string, string>): string[] {
   ]
 }
 
-function formatTest(path: MachinePath, number: number, many: boolean, harness: string): string {
+function formatTest(
+  path: MachinePath,
+  number: number,
+  { many, harness, runner }: { many: boolean; harness: string; runner: TestRunner | undefined },
+): string {
   const name = `${number}. ${many ? `with ${path.input}: ` : ''}${path.name}`
   return [
     `  test(${quoteText(toOneLine(name))}, async () => {`,
     '    const steps = [',
     ...path.steps.flatMap((step) => formatStep(step, path)),
     '    ]',
-    `    expect(await replay({ steps }, ${harness})).toEqual({ ok: true, steps: ${path.steps.length} })`,
+    `    ${formatAssertion(runner, `await replay({ steps }, ${harness})`, `{ ok: true, steps: ${path.steps.length} }`)}`,
     '  })',
   ].join('\n')
 }

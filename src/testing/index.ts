@@ -11,6 +11,7 @@ export { serializeAgentState } from './agent/agent-state-key.js'
 export { generatePaths, type GeneratedPaths, type GeneratePathsOptions } from './cover-paths.js'
 export type { Coverage } from './coverage.js'
 export { generateJestTests, type JestTestsOptions } from './emit-jest.js'
+export type { TestRunner } from './test-runner.js'
 export { PathError, type PathErrorCode } from './errors.js'
 export {
   checkInvariants,

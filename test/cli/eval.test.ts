@@ -168,10 +168,20 @@ describe('eval', () => {
     await withProgram(there, [pay, { text: 'Paid.' }, { text: 'Nothing.' }], {}, async (agent) => {
       await agent.run('Pay 1.', { session: 'ann', tags: { plan: 'pro' } }).result
       await agent.run('Anything else?', { session: 'bob' }).result
+      await agent.fork('ann')
     })
     const read = () => withStore((store) => store.list().map(({ id, head }) => [id, head]))
     const before = await read()
-    const given = ['eval', '--agent', 'agent.mjs', '--from-store=file:kept', '--out', 'report.json']
+    const given = [
+      'eval',
+      '--agent',
+      'agent.mjs',
+      '--from-store',
+      '--store',
+      'file:kept',
+      '--out',
+      'report.json',
+    ]
     const { cli } = await import('./support.js')
     const { code, out, err } = await cli([...given, '--tag', 'plan=pro'], { cwd })
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -183,7 +193,10 @@ describe('eval', () => {
     expect(both).toMatch(/1 case, /)
     expect(await read()).toEqual(before)
     const none = await cli([...given, '--tag', 'plan=none'], { cwd })
-    expect(none).toMatchObject({ code: 2, err: expect.stringMatching(/no such session/) as string })
+    expect(none).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/the store file:\S*kept has no such session/) as string,
+    })
     expect(await run(['sessions', 'list', '--json'])).toMatchObject({ code: 0 })
   })
 

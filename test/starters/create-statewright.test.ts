@@ -50,6 +50,11 @@ test('the page of the chat is that of the example', () => {
     )
 })
 
+test('a project does not have the name of a package that it installs', () => {
+  create('statewright', '--template', 'agent')
+  expect(readJson(join(folder, 'statewright/package.json'))['name']).toBe('statewright-app')
+})
+
 test('a folder that has a repository and nothing else counts as empty', () => {
   mkdirSync(join(folder, '.git'))
   expect(create('.', '--template', 'agent').stdout).toContain('files are in this folder')
@@ -59,6 +64,8 @@ test.each([
   [['taken', '--template', 'agent'], "'taken' is not empty: it has mine.txt."],
   [['a-file', '--template', 'agent'], "'a-file' is a file."],
   [['', '--template', 'agent'], 'FOLDER is empty.'],
+  [['node_modules', '--template', 'agent'], 'npm reserves the name node_modules.'],
+  [['node_modules/new', '--template', 'agent'], 'npm reserves the name node_modules.'],
   [['new', '--template', 'agents'], "--template: there is no 'agents'. Choose one of agent, chat, service."],
   [['new', 'more', '--template', 'agent'], "Give one FOLDER: 'more' is too much."],
   [['new', '--template', 'agent', '--package', ' '], '--package is empty.'],

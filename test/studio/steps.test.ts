@@ -6,6 +6,7 @@ import {
   listRunSteps,
   mergeSteps,
   shareTime,
+  toPercents,
   type RunStep,
 } from '../../src/studio/client/run-steps.js'
 import type { Bar, RecordRow, SessionView } from '../../src/studio/protocol.js'
@@ -56,6 +57,27 @@ describe('the steps of a run', () => {
     const { total, model, tools, waits } = shareTime(view)
     expect(Math.min(model, tools, waits)).toBeGreaterThanOrEqual(0)
     expect(Math.max(model, tools, waits)).toBeLessThanOrEqual(total)
+  })
+
+  it('share the time of the session: each moment counts once, and the shares add up to 100 %', () => {
+    const time = fc.nat({ max: 1000 })
+    const bar = fc.record({
+      lane: fc.constantFrom('model', 'tools', 'children', 'waits', 'shields'),
+      from: time,
+      to: fc.option(time),
+    })
+    const rows = fc.tuple(time, time).map((times) => times.toSorted((a, b) => a - b).map((at) => ({ at })))
+    fc.assert(
+      fc.property(fc.array(bar, { maxLength: 12 }), rows, (bars, at) => {
+        const shares = shareTime({ rows: at, bars } as unknown as Parameters<typeof shareTime>[0])
+        const { total, ...parts } = shares
+        const sum = (values: number[]): number => values.reduce((all, one) => all + one, 0)
+        expect(sum(Object.values(parts))).toBe(total)
+        const percents = Object.values(toPercents(shares))
+        expect(Math.min(...percents)).toBeGreaterThanOrEqual(0)
+        expect(sum(percents)).toBe(total > 0 ? 100 : 0)
+      }),
+    )
   })
 
   it('are shown where their last result came, else where the model answered, and under way where they are', () => {

@@ -170,3 +170,13 @@ test('the table counts, lists each transition, and says what is missing', () => 
 test('the coverage is plain JSON', () => {
   expect(JSON.parse(JSON.stringify(coverage))).toEqual(coverage)
 })
+
+it.each([
+  ['jest', "import { describe, expect, test } from '@jest/globals'", 'expect(await replay'],
+  ['vitest', "import { describe, expect, test } from 'vitest'", 'expect(await replay'],
+  ['node', "import { describe, test } from 'node:test'", 'assert.deepEqual(await replay'],
+] as const)('imports the functions of %s', (runner, line, assertion) => {
+  const text = generateJestTests(paths, { ...options, runner })
+  expect(text.split('\n')).toContain(line)
+  expect(text).toContain(assertion)
+})

@@ -20,6 +20,11 @@ const harmless = new Set(['.git', '.DS_Store', 'Thumbs.db'])
 /** Why no project can begin in the folder, as a sentence; null when one can. */
 export function findFolderFault(folder) {
   if (folder.trim() === '') return 'FOLDER is empty. Give a name, such as my-agent, or . for this folder.'
+  const reserved = resolve(folder)
+    .split(/[\\/]/)
+    .find((part) => /^(node_modules|favicon\.ico)$/i.test(part))
+  if (reserved !== undefined)
+    return `'${folder}' cannot be a project: npm reserves the name ${reserved}. Give another folder.`
   if (!existsSync(folder)) return null
   if (!statSync(folder).isDirectory()) return `'${folder}' is a file. Give a new or an empty folder.`
   const [first, ...more] = readdirSync(folder).filter((name) => !harmless.has(name))
@@ -43,7 +48,10 @@ export function createProject({ folder, template, packageSpec }) {
   renameSync(join(folder, '_gitignore'), join(folder, '.gitignore'))
   const path = join(folder, 'package.json')
   const project = JSON.parse(readFileSync(path, 'utf8'))
-  project.name = toPackageName(basename(resolve(folder)))
+  const name = toPackageName(basename(resolve(folder)))
+  // npm does not install a package into a project with the same name.
+  const isTaken = Object.hasOwn({ ...project.dependencies, ...project.devDependencies }, name)
+  project.name = isTaken ? `${name}-app` : name
   project.dependencies.statewright = packageSpec
   writeFileSync(path, `${JSON.stringify(project, null, 2)}\n`)
   return readdirSync(origin, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())

@@ -2,6 +2,7 @@ import type { PresetName } from '../../../machines/agent/config.js'
 import { findPreset, presets } from '../../core/config/presets.js'
 import { type ModelApi, modelApis } from '../../core/config/model-section.js'
 import { isHttpUrl } from '../../core/models/openai/openai-options.js'
+import { type TestRunner, testRunners } from '../../testing/test-runner.js'
 import { badUsageError } from '../cli-error.js'
 import { drainSeconds } from '../drain.js'
 import { type GivenOptions, type OptionSpecs, parseWholeNumber } from '../parse-options.js'
@@ -162,4 +163,16 @@ export function checkURL(url: string, origin: string): string {
     `${origin} must be an http(s) URL, such as http://localhost:11434/v1 (is '${url}').`,
     origin,
   )
+}
+
+export const runnerOption = {
+  value: 'NAME',
+  about: 'the test runner: jest (the default), vitest or node',
+} satisfies OptionSpecs[string]
+
+/** @throws {CliError} `bad_usage` */
+export function parseRunner(name = 'jest'): TestRunner {
+  const runner = testRunners.find((known) => known === name)
+  if (runner) return runner
+  throw badUsageError(`--runner must be ${testRunners.join(', ')} (is '${name}').`, '--runner')
 }

@@ -16,7 +16,7 @@ import { type EvalOptions, evalOptionSpecs, readEvalOptions } from '../eval/eval
 import { type ExitCode, exitCodes } from '../exit-codes.js'
 import { loadAgent } from '../load-agent.js'
 import { describeReadError, loadFile } from '../load-file.js'
-import { type OpenedStore, openStoreForRun, openStoreToShow } from '../open-session-store.js'
+import { describeStore, type OpenedStore, openStoreForRun, openStoreToShow } from '../open-session-store.js'
 import { wantsColor } from '../render/paint.js'
 import { formatCarriedOptions } from './common-options.js'
 
@@ -30,7 +30,7 @@ export const evalCommand: Command = {
       'from 0 to 1, true or false, or { score, why }. judge() of statewright/testing makes one that asks a model.',
     'With --from-store, the messages of the users of stored sessions are given to the agent. A call that a session has recorded\n' +
       'with the same arguments gets the recorded result; another call runs only if its tool is readOnly, and else the case ends\n' +
-      "'diverged' there. The store is only read. The sessions of the replay are kept where --store says, or nowhere.",
+      "'diverged' there. The store is only read, and the sessions of the replay are not kept.",
     'Ctrl-C reports what is scored. With --id, the same command goes on: sessions that have ended do not run again.',
     'Exit codes: 0 no threshold crossed, 1 a threshold is crossed, or a run is an error, 2 bad usage or configuration,\n' +
       '130 stopped by Ctrl-C.',
@@ -54,9 +54,9 @@ export const evalCommand: Command = {
   },
 }
 
-/** Where the sessions of the evaluation are kept. Those of a replay are not, unless a store is named. */
+/** The store that keeps the sessions of the evaluation. Those of a replay are not kept. */
 async function openStore({ store, source }: EvalOptions, io: CliIO): Promise<OpenedStore> {
-  return source && store === undefined ? { store: memoryStore(), isKept: false } : openStoreForRun(store, io)
+  return source ? { store: memoryStore(), isKept: false } : openStoreForRun(store, io)
 }
 
 /** One call of the command. */
@@ -99,13 +99,13 @@ class EvalCommand {
   }
 
   async #readCases(): Promise<EvaluationCase[]> {
-    const { cases, source } = this.#options
+    const { cases, source, store: url } = this.#options
     const io = this.#io
     if (cases !== undefined) {
       const { parseCases } = await import('../../testing/evaluate/evaluation-case.js')
       return parseCases(await loadFile(cases, io.cwd, 'CASES'), cases)
     }
-    const { url, last, prefix, tags } = source ?? { url: undefined, last: 1, prefix: undefined, tags: {} }
+    const { last, prefix, tags } = source ?? { last: 1, prefix: undefined, tags: {} }
     const { readSessionCases } = await import('../../testing/evaluate/session-cases.js')
     const { store } = await openStoreToShow(url, io)
     try {
@@ -116,7 +116,8 @@ class EvalCommand {
       })
       if (found.length === 0)
         throw badUsageError(
-          '--from-store: the store has no such session in which a user said anything.',
+          `--from-store: ${await describeStore(url, io)} has no such session in which a user said anything. Forks and sessions of ` +
+            'evaluations are not replayed. Name another store with --store.',
           '--from-store',
         )
       return found

@@ -2,12 +2,14 @@ import { relative, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import type { MachinePath } from '../../testing/machine-path.js'
 import type { ExploreProgress } from '../../testing/explore-options.js'
+import type { TestRunner } from '../../testing/test-runner.js'
 import { badUsageError } from '../cli-error.js'
 import type { CliIO, Command } from '../command.js'
 import { exitCodes } from '../exit-codes.js'
 import { createAgentSpace, loadMachineSpace, type MachineSpace } from '../machine-space.js'
 import { expectOneModule } from '../load-module.js'
 import { type OptionSpecs, parseOptions } from '../parse-options.js'
+import { parseRunner, runnerOption } from './common-options.js'
 import { writeGenerated } from '../write-generated.js'
 
 const options = {
@@ -15,7 +17,8 @@ const options = {
     value: 'WHAT',
     about: 'transitions (default), or pairs: every two transitions that can follow each other',
   },
-  emit: { value: 'DIR', about: 'write the paths as a jest file into this folder' },
+  emit: { value: 'DIR', about: 'write the paths as a test file into this folder' },
+  runner: runnerOption,
   json: { about: 'print the coverage as one line of JSON instead of a table' },
   limit: { value: 'N', about: 'stop at this number of distinct states (default: 20000)' },
   help: { short: 'h', about: 'show this help' },
@@ -38,10 +41,11 @@ export const pathsCommand: Command = {
       '  statewright paths ./checkout.machine.mjs --emit test/paths',
   ],
   execute: async (args, io) => {
-    const { values, positionals } = parseOptions(args, options)
+    const { text, values, positionals } = parseOptions(args, options)
     const module = expectOneModule(positionals)
     const coverage = parseCoverageKind(values.get('coverage'))
     const limit = parseLimit(values.get('limit'))
+    const runner = parseRunner(text('runner'))
     const space = module === undefined ? await createAgentSpace() : await loadMachineSpace(module, io.cwd)
     if (space.note !== undefined) io.stderr.write(`statewright: ${space.note}\n`)
     const { generatePaths, formatCoverage } = await import('../../testing/index.js')
@@ -58,7 +62,7 @@ export const pathsCommand: Command = {
       values.has('json') ? `${JSON.stringify(found.coverage)}\n` : formatCoverage(found.coverage),
     )
     const folder = values.get('emit')
-    if (typeof folder === 'string') await emitTests(found.paths, space, folder, io)
+    if (typeof folder === 'string') await emitTests(found.paths, { space, runner }, folder, io)
     return isComplete ? exitCodes.completed : exitCodes.error
   },
 }
@@ -81,7 +85,7 @@ function parseLimit(value: string | true | undefined): number | undefined {
 
 async function emitTests(
   paths: readonly MachinePath[],
-  space: MachineSpace,
+  { space, runner }: { space: MachineSpace; runner: TestRunner },
   dir: string,
   io: CliIO,
 ): Promise<void> {
@@ -91,6 +95,7 @@ async function emitTests(
   const text = generateJestTests(paths, {
     title: `every transition of ${space.machine.id}`,
     header: generatedNote,
+    runner,
     imports: [`import { createMachineHarness, replay } from 'statewright/testing'`, space.importFor(folder)],
     harness: 'createMachineHarness(machine)',
   })

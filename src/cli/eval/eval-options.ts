@@ -25,11 +25,7 @@ export const evalOptionSpecs = {
   },
   'pass-at': { value: 'N', about: 'the score from which a case passes (default: 0.5)' },
   seed: { value: 'N', about: 'of the bootstrap (default: 1)' },
-  'from-store': {
-    value: 'URL',
-    optional: true,
-    about: 'replay the sessions of this store in place of cases (default: the store of the other commands)',
-  },
+  'from-store': { about: 'replay the sessions of the store in place of cases' },
   last: { value: 'N', about: 'with --from-store: how many sessions, the last written first (default: 100)' },
   tag: { value: 'NAME=VALUE', about: 'with --from-store: only sessions with this tag; may be repeated' },
   prefix: { value: 'TEXT', about: 'with --from-store: only sessions whose ids begin with it and a colon' },
@@ -41,7 +37,7 @@ export const evalOptionSpecs = {
 export interface EvalOptions {
   /** Undefined: sessions of `source` are replayed. */
   cases: string | undefined
-  source: { url: string | undefined; last: number; prefix: string | undefined; tags: SessionTags } | undefined
+  source: { last: number; prefix: string | undefined; tags: SessionTags } | undefined
   agent: string
   score: string | undefined
   against: string | undefined
@@ -87,7 +83,6 @@ export function readEvalOptions(args: readonly string[]): EvalOptions {
     cases,
     source: isReplay
       ? {
-          url: text('from-store'),
           last: parseWholeNumber('--last', text('last'), 1) ?? 100,
           prefix: text('prefix'),
           tags: Object.fromEntries(all('tag').map(parseTag)),

@@ -139,22 +139,44 @@ export function measureUnion(bars: readonly Bar[], lanes: readonly Bar['lane'][]
   return covered
 }
 
-/** What a session's time went into. `other` is the loop itself, shields and memory, and times without a process. */
+/**
+ * The parts of a session's time: each moment counts once, so they add up to `total`. `other` is the loop itself, shields and
+ * memory, and times without a process.
+ */
 export interface TimeShares {
   total: number
   model: number
   tools: number
   waits: number
+  other: number
 }
 
 export function shareTime({ rows, bars }: Pick<SessionView, 'rows' | 'bars'>): TimeShares {
   const [first, last] = [rows[0]?.at ?? 0, rows.at(-1)?.at ?? 0]
-  return {
-    total: Math.max(0, last - first),
-    model: measureUnion(bars, ['model'], last),
-    tools: measureUnion(bars, ['tools', 'children'], last),
-    waits: measureUnion(bars, ['waits'], last),
-  }
+  const clipped = bars.flatMap((bar) => {
+    const [from, to] = [Math.max(first, bar.from), Math.min(last, bar.to ?? last)]
+    return from < to ? [{ ...bar, from, to }] : []
+  })
+  const total = Math.max(0, last - first)
+  const model = measureUnion(clipped, ['model'], last)
+  const work = measureUnion(clipped, ['model', 'tools', 'children'], last)
+  const known = measureUnion(clipped, ['model', 'tools', 'children', 'waits'], last)
+  return { total, model, tools: work - model, waits: known - work, other: total - known }
+}
+
+/** The parts of a session's time in whole per cent. They add up to 100, unless there is no time. */
+export function toPercents({
+  total,
+  ...parts
+}: TimeShares): Record<Exclude<keyof TimeShares, 'total'>, number> {
+  const shares = Object.entries(parts).map(([name, ms]) => {
+    const exact = total > 0 ? (ms / total) * 100 : 0
+    return { name, whole: Math.floor(exact), rest: exact - Math.floor(exact) }
+  })
+  const missing = total > 0 ? 100 - shares.reduce((sum, { whole }) => sum + whole, 0) : 0
+  const raised = new Set(shares.toSorted((a, b) => b.rest - a.rest).slice(0, missing))
+  const entries = shares.map((share) => [share.name, share.whole + (raised.has(share) ? 1 : 0)])
+  return Object.fromEntries(entries) as ReturnType<typeof toPercents>
 }
 
 /** A line of the list: one step, or several alike. */

@@ -4,7 +4,7 @@ import type { RecordRow, SessionView, VerdictView } from '../protocol.js'
 import { formatCount, formatDuration, formatMoney, formatShort, getTone } from './format.js'
 import { Icon, type IconName } from './icons.js'
 import { showOnSmallScreen } from './run-hooks.js'
-import { isFailed, shareTime, type RunStep, type TimeShares } from './run-steps.js'
+import { isFailed, shareTime, toPercents, type RunStep, type TimeShares } from './run-steps.js'
 
 interface VerdictProps {
   view: SessionView
@@ -213,18 +213,17 @@ function listChips(
   ]
 }
 
-function Times({ shares: { total, model, tools, waits } }: { shares: TimeShares }) {
-  const toPercent = (ms: number): number => (total > 0 ? Math.round((ms / total) * 100) : 0)
-  const parts = Object.entries({ model, tools, waits })
+function Times({ shares }: { shares: TimeShares }) {
+  const parts = shares.total > 0 ? Object.entries(toPercents(shares)) : []
   return (
     <>
-      <strong>{formatDuration(total)}</strong>{' '}
+      <strong>{formatDuration(shares.total)}</strong>{' '}
       <span class="shares" aria-hidden="true">
-        {parts.map(([name, ms]) => (
-          <i key={name} class={`share-${name}`} style={{ width: `${toPercent(ms)}%` }} />
+        {parts.map(([name, percent]) => (
+          <i key={name} class={`share-${name}`} style={{ width: `${percent}%` }} />
         ))}
       </span>
-      {parts.map(([name, ms]) => `${name} ${toPercent(ms)} %`).join(' · ')}
+      {parts.map(([name, percent]) => `${name} ${percent} %`).join(' · ')}
     </>
   )
 }

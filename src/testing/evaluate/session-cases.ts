@@ -1,6 +1,7 @@
 import type { Message, ToolCall } from '../../../machines/agent/messages.js'
 import { expectArgument, objectRule, optionsRule } from '../../core/base/expect-argument.js'
 import { replayEvents } from '../../core/run/watch-session.js'
+import { openRecord } from '../../core/sessions/log/log-record.js'
 import { replaySession } from '../../core/sessions/replay-session.js'
 import type { SessionTags } from '../../core/sessions/store/session-tags.js'
 import type { ListedSession, SessionStore } from '../../core/sessions/store/store.js'
@@ -26,7 +27,7 @@ const pageSize = 100
 
 /**
  * Sessions of a store as cases: what the user said is said to another agent, and calls get the results that they had.
- * `expected` is the last answer. Sessions of evaluations, and those in which no user said anything that shields let
+ * `expected` is the last answer. Forks, sessions of evaluations, and sessions in which no user said anything that shields let
  * through, are left out.
  *
  * @example
@@ -68,6 +69,9 @@ async function readSessionCase(
   id: string,
   tags: SessionTags | undefined,
 ): Promise<EvaluationCase<string> | null> {
+  const [opening] = await store.read(id, { to: 1 })
+  const entry = opening && openRecord(opening, 0, id)
+  if (entry?.type === 'opened' && entry.forkedFrom) return null
   const { messages, run } = await replaySession(store, id)
   const turns = listTurns(messages)
   const [first] = turns

@@ -1,6 +1,7 @@
 import { expectArgument, listRule, objectRule } from '../../core/base/expect-argument.js'
 import { formatLiteral, quoteText, toOneLine } from '../emit-jest.js'
 import type { PathStep } from '../machine-path.js'
+import { formatAssertion, formatRunnerImports, type TestRunner } from '../test-runner.js'
 import type { PropertyStory } from './story.js'
 
 /** How the test file of stories is written. */
@@ -17,10 +18,12 @@ export interface StoryTestsOptions {
   options?: string
   /** The first line, as a comment. */
   header?: string
+  /** The test runner, whose functions are imported. Default: the globals `describe`, `test` and `expect`. */
+  runner?: TestRunner
 }
 
 /**
- * Writes a jest test file: one test a counterexample of `checkProperties`. A test fails as long as the machine can go on as
+ * Writes a test file: one test a counterexample of `checkProperties`. A test fails as long as the machine can go on as
  * its story tells, and passes when that is mended.
  *
  * ```ts
@@ -42,6 +45,7 @@ export function generateStoryTests(stories: readonly PropertyStory[], options: S
   const { title = 'stories that broke a property', machine = 'machine', properties = 'properties' } = options
   const { header = 'Generated from counterexamples of checkProperties.', options: space = 'options' } =
     options
+  const { runner } = options
   const tests = stories.map((story, i) => {
     const call = `checkStory(${machine}, ${properties}[${quoteText(story.property)}], story, ${space})`
     return [
@@ -52,12 +56,13 @@ export function generateStoryTests(stories: readonly PropertyStory[], options: S
       ...formatEvents('steps', story.path.steps.slice(1), story),
       ...(story.loop ? formatEvents('loop', story.loop, story) : []),
       '    }',
-      `    expect(${call}).toEqual({ holds: true, message: null })`,
+      `    ${formatAssertion(runner, call, '{ holds: true, message: null }')}`,
       '  })',
     ].join('\n')
   })
   return [
     `// ${toOneLine(header)}`,
+    ...formatRunnerImports(runner),
     ...options.imports,
     '',
     `describe(${quoteText(title)}, () => {`,

@@ -11,6 +11,8 @@ import {
   recordSession,
   type Recording,
 } from '../../../testing/index.js'
+import { formatRunnerImport, type TestRunner } from '../../../testing/test-runner.js'
+import { parseRunner } from '../common-options.js'
 import { takeRecording } from '../../../testing/play/record-session.js'
 import { badUsageError, CliError } from '../../cli-error.js'
 import type { CliIO } from '../../command.js'
@@ -89,15 +91,10 @@ const rehearsalModel: ModelProvider = {
   request: () => Promise.reject(new Error('No model is asked here.')),
 }
 
-/** Test runners. */
-const runners = ['jest', 'vitest', 'node'] as const
-
-type Runner = (typeof runners)[number]
-
 /** The parts of a session test. Paths are relative to the test. */
 interface TestFile {
   session: string
-  runner: Runner
+  runner: TestRunner
   fixture: string
   /** The module with the agent, and whether it exports a function that makes one; null: made from the recording. */
   agent: { module: string; isFunction: boolean } | null
@@ -115,7 +112,7 @@ function formatTestFile(file: TestFile): string {
     '// A session that plays as it was recorded: no model is asked, and no key is needed.',
     `// It was written by 'statewright sessions export ${session} --as test', and is yours to change.`,
     "import { readFileSync } from 'node:fs'",
-    ...(runner === 'jest' ? [] : [`import { test } from '${runner === 'node' ? 'node:test' : 'vitest'}'`]),
+    formatRunnerImport(runner, 'test'),
     ...(agent?.isFunction ? ["import { memoryStore } from 'statewright'"] : []),
     `import { replaySession${agent ? '' : ', createRecordedAgent'} } from 'statewright/testing'`,
     ...(agent
@@ -185,7 +182,7 @@ export async function exportTest(
 
   const { recording, agent } = await takeSessionRecording(store, session, request, io)
   const { notCompared } = await checkPlayable(agent, recording)
-  const at = (file: string) => importPath(dirname(path), resolve(io.cwd, file))
+  const at = (file: string) => toModulePath(importPath(dirname(path), resolve(io.cwd, file)), path)
   await writeTestFile(fixture, `${JSON.stringify(recording, null, 1)}\n`, io)
   // The user may have changed the test.
   const keeps = update && isThere && !force
@@ -256,13 +253,7 @@ async function checkPlayable(agent: Pick<Agent, 'config'>, recording: Recording)
   }
 }
 
-function parseRunner(given = 'jest'): Runner {
-  const runner = runners.find((name) => name === given)
-  if (runner) return runner
-  throw badUsageError(`--runner must be ${runners.join(', ')} (is '${given}').`, '--runner')
-}
-
-function formatTestCommand(runner: Runner, path: string): string {
+function formatTestCommand(runner: TestRunner, path: string): string {
   const file = quoteShellWord(path)
   switch (runner) {
     case 'jest':
@@ -281,6 +272,11 @@ async function exportsFunction(module: string, io: CliIO): Promise<boolean> {
     (why) => new CliError('bad_agent', `--agent: ${why}`),
   )
   return typeof exported === 'function'
+}
+
+/** The compiler takes no import of `.ts` from a TypeScript file without an option for it. */
+function toModulePath(module: string, test: string): string {
+  return /\.[cm]?tsx?$/.test(test) ? module.replace(/\.([cm]?)tsx?$/, '.$1js') : module
 }
 
 function importPath(from: string, to: string): string {

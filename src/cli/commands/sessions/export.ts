@@ -17,6 +17,7 @@ import { formatTimestamp } from '../../render/format-time.js'
 import { collectToolNames } from '../../render/format-transcript.js'
 import type { ShareOptions } from '../../../studio/export-session.js'
 import type { TestExport } from './export-test.js'
+import { runnerOption } from '../common-options.js'
 import { parseSessionId, sessionOptionSpecs } from './session-options.js'
 
 const options = {
@@ -33,7 +34,7 @@ const options = {
   },
   out: { short: 'o', value: 'FILE', about: 'write to a file instead of stdout' },
   force: { short: 'f', about: 'replace an existing file' },
-  runner: { value: 'NAME', about: 'the test runner: jest (the default), vitest or node' },
+  runner: runnerOption,
   update: { about: 'take a new recording for an existing test' },
   agent: { value: 'MODULE', about: 'the agent to test: a default export, as for the studio' },
   tools: {
