@@ -213,6 +213,12 @@ export const agentMachine = setup({
                     actions: ['noteFailure', 'keepPartial'],
                   },
                   {
+                    guard: 'maySendWithout',
+                    target: 'requesting',
+                    reenter: true,
+                    actions: 'leaveOutRefused',
+                  },
+                  {
                     guard: 'pausesRetry',
                     target: '#agent.PAUSED',
                     actions: ['noteFailure', 'scheduleRetry'],
@@ -243,10 +249,18 @@ export const agentMachine = setup({
                   { guard: 'needsOutputScreening', target: 'screeningOutput', actions: 'recordResponse' },
                   { target: '#agent.RUNNING.judging.stopping', actions: 'recordResponse' },
                 ],
-                onError: {
-                  target: '#agent.RUNNING.judging.stopping',
-                  actions: ['warnOfConclusion', 'keepPartial'],
-                },
+                onError: [
+                  {
+                    guard: 'maySendWithout',
+                    target: 'concluding',
+                    reenter: true,
+                    actions: 'leaveOutRefused',
+                  },
+                  {
+                    target: '#agent.RUNNING.judging.stopping',
+                    actions: ['warnOfConclusion', 'keepPartial'],
+                  },
+                ],
               },
             },
 

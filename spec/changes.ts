@@ -43,11 +43,20 @@ export const changes: Record<string, Change> = {
       const unloaded = !hosted && run.setup.tools[name]?.deferred === true && !run.loaded.includes(name)
       return { ...fresh, id, name, needs: output.calls[i].needs, unchecked, unloaded, kept: false }
     })
-    return { steps: run.steps + 1, attempt: 1, rateLimits: 0, response: classify(output.response), calls }
+    return {
+      steps: run.steps + 1,
+      attempt: 1,
+      rateLimits: 0,
+      resends: 0,
+      response: classify(output.response),
+      calls,
+    }
   },
   countAttempt: ({ attempt, rateLimits }, { event: { error } }) => {
     return { attempt: attempt + 1, rateLimits: rateLimits + (error.kind === 'rate_limit' ? 1 : 0) }
   },
+  /** Without the refused content, it is another request. */
+  countResend: ({ attempt, resends }) => ({ attempt: attempt + 1, resends: resends + 1 }),
   load: ({ loaded }, { event }) => ({ loaded: [...new Set([...loaded, ...event.names])] }),
   start: (run) => change(run, due['runnable'], { started: true }),
   keep: (run, { event: e }) => change(run, (it: Call) => it.id === e.callId && 'handle' in e, { kept: true }),

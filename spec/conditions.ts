@@ -34,11 +34,12 @@ export const conditions: Record<string, (run: Run, moment: Moment, of: string) =
   isNearBudget: (run, { ask }) => limits(run).onNearBudget === 'conclude' && ask('isNearBudget', run),
   waitsForBudget: (_run, { event: { error } }) => error?.code === 'shared_budget' && error.wakeAt > 0,
   isRefusedByBudget: (_run, { event: { error } }) => /^(token|shared)_budget$/.test(error?.code),
-  mayRetry: ({ setup, attempt, rateLimits }, { event: { error } }) => {
+  canLeaveOut: (run, { event: { error }, ask }) => Boolean(error?.refusal) && ask('isNewRefusal', run),
+  mayRetry: ({ setup, attempt, rateLimits, resends }, { event: { error } }) => {
     const { maxAttempts, rateLimitAttempts, maxRetryAfterMs } = setup.config.retry
     if (error?.retryAfterMs > maxRetryAfterMs) return false
     if (error?.kind === 'rate_limit') return rateLimits + 1 < rateLimitAttempts
-    return /^(transient|incomplete)$/.test(error?.kind) && attempt - rateLimits < maxAttempts
+    return /^(transient|incomplete)$/.test(error?.kind) && attempt - rateLimits - resends < maxAttempts
   },
   isCut: ({ response }) => response === 'truncated' || response === 'truncatedCalls',
   mayRecover: ({ setup, recoveries }) => recoveries < setup.config.guardrails.maxTokensRecoveries,

@@ -16,7 +16,7 @@ export interface Call extends Record<'started' | 'done' | 'unchecked' | 'unscree
   perhaps: boolean
   kept: boolean
 }
-const counts = { steps: 0, attempt: 1, rateLimits: 0 }
+const counts = { steps: 0, attempt: 1, rateLimits: 0, resends: 0 }
 const repairs = { recoveries: 0, reprompts: 0, emptyRetries: 0, outputRepairs: 0 }
 const none = null as string | null | undefined
 const marks = { pausing: false, recalled: false, lastBatchFailed: false as Verdict, plan: null as Json }

@@ -31,11 +31,13 @@ requesting          | done model        | isSound                       | answer
 requesting          | error model       | waitsForBudget                | PAUSED          | because
 requesting, retrieving | error model, error retrieval | isRefusedByBudget | BUDGET_EXCEEDED | because
 requesting          | error model       | hasCost & !isOverflow & isSpent | BUDGET_EXCEEDED | because
+requesting          | error model       | canLeaveOut                   | requesting      | countResend
 requesting          | error model       | mayRetry & isPausing          | PAUSED          | countAttempt, because paused
 requesting          | error model       | mayRetry                      | backingOff      | countAttempt
 requesting          | error model       |                               | ERROR           | because
 concluding          | done conclusion   | isSound & hasText & has outputShields | screeningOutput | takeAnswer
 concluding          | done conclusion   | isSound                       | answered        | takeAnswer
+concluding          | error conclusion  | canLeaveOut                   | concluding      | countResend
 concluding          | error conclusion  |                               | stopping        |
 
 # screening: Shields speak only where they have been asked.

@@ -58,6 +58,7 @@ export type {
   FailureKind,
   ModelFailure,
   ModelOutput,
+  RefusedContent,
   ModelResponse,
 } from '../machines/agent/model-response.js'
 export type { CallScreening, InputScreening, OutputScreening } from '../machines/agent/screening.js'
@@ -65,7 +66,8 @@ export type { ResultStatus, ToolErrorKind, ToolResult, ToolTraits } from '../mac
 export { getCacheHitRate, type TokenUsage, type Usage } from '../machines/agent/usage.js'
 export { resolveConfig } from './core/config/resolve-config.js'
 export { ConfigError, StatewrightError, UsageError } from './core/base/errors.js'
-export type { MediaInput, InputPart, MediaData, MediaKind } from './core/models/media.js'
+export type { MediaInput, InputPart, MediaData } from './core/models/media.js'
+export type { MediaKind, Refusal } from '../machines/agent/refusals.js'
 export { createEventFormatter, type EventFormatterOptions } from './core/format/format-events.js'
 export { openaiChat, type OpenAIChatOptions } from './core/models/openai/openai-chat.js'
 export { withFallbacks } from './core/models/first-of.js'

@@ -31,6 +31,7 @@ export {
 export {
   setFailureReason,
   keepPartial,
+  leaveOutRefused,
   noteFailure,
   scheduleRetry,
   warnOfConclusion,

@@ -26,6 +26,7 @@ import {
   type BatchCall,
 } from './batch-calls.js'
 import { findNextPlan } from './step-plan.js'
+import { countAttempts, isNewRefusal, isRefusedQuestion, readRefusal } from './refusals.js'
 import { type InputScreening, toList } from './screening.js'
 import { addToTotals, findBudgetReason, isNearBudget } from './budget-totals.js'
 import { listUnclearedInput } from './uncleared-input.js'
@@ -171,8 +172,15 @@ export const isSpentBySummary = ({ context, event }: ConditionScope): boolean =>
 
 export const mayRetry = (scope: ConditionScope): boolean => {
   const failure = readModelFailure(scope)
-  const { attempt, rateLimits, config } = scope.context
+  const { rateLimits, config } = scope.context
+  const attempt = countAttempts(scope.context)
   return failure !== null && canRetry({ ...failure, attempt, rateLimits }, config.retry)
+}
+
+/** The provider refuses content that the request can do without. Each refusal counts once, so the attempts end. */
+export const maySendWithout = ({ context, event }: ConditionScope): boolean => {
+  const refusal = readRefusal(event)
+  return refusal !== null && isNewRefusal(context.refused ?? [], refusal) && !isRefusedQuestion(refusal)
 }
 
 /** The run was paused between two attempts: what was to be waited for is not over. */

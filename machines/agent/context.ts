@@ -5,6 +5,7 @@ import type { AgentConfig } from './config.js'
 import type { Fit } from './fit.js'
 import type { Message, RetrievedSnippet, UserMessage } from './messages.js'
 import type { AgentState, Reason, RunFailure, TurnEnd } from './run-result.js'
+import type { Refusal } from './refusals.js'
 import { parseMessageNumber } from './step-id.js'
 import type { BatchCall, ToolTraits } from './batch-calls.js'
 import { type ActiveSkill, findActiveSkills } from './skills.js'
@@ -58,6 +59,8 @@ export interface SessionState {
   terms?: ForkTerms
   /** Ends of earlier runs. Absent: all of them answered in full. */
   ends?: readonly TurnEnd[]
+  /** Content that providers have refused. Absent: none. */
+  refused?: readonly Refusal[]
   /** How many messages the session has numbered, where its branches have messages that the transcript does not hold. */
   numbered?: number
 }
@@ -114,6 +117,7 @@ export interface AgentContext {
   terms?: ForkTerms
   /** See `SessionState`. */
   ends?: readonly TurnEnd[]
+  refused?: readonly Refusal[]
   /** What the user said and the transcript does not hold yet: taken in at the start and after each reply. */
   inbox: NewMessage[]
   /** What memory found for the present user message; null while it has not been asked. Rides on every request. */
@@ -133,6 +137,8 @@ export interface AgentContext {
   attempt: number
   /** Rate limits among them. */
   rateLimits: number
+  /** Refusals of content among them. Absent: none. */
+  resends?: number
   backOffUntil: number
   /** Absolute end of the run's time; null when it has none. */
   deadline: number | null
@@ -199,6 +205,7 @@ export function createContext(input: AgentInput): AgentContext {
     loaded: input.loaded ?? [],
     ...(input.terms && { terms: input.terms }),
     ...(input.ends && { ends: input.ends }),
+    ...(input.refused && { refused: input.refused }),
     inbox: input.input,
     retrieved: null,
     steering: [],
@@ -281,6 +288,8 @@ export function patchContext(context: AgentContext, patch: Partial<AgentContext>
   }
   if (context.terms) copy.terms = context.terms
   if (context.ends) copy.ends = context.ends
+  if (context.refused) copy.refused = context.refused
+  if (context.resends) copy.resends = context.resends
   return Object.assign(copy, patch)
 }
 

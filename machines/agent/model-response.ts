@@ -1,6 +1,7 @@
 import { classifyAnswer, type ResponseKind } from '../../guards/completion.js'
 import type { Json } from './json.js'
 import type { Annotation, MediaPart, ProviderItems, ToolCall } from './messages.js'
+import type { MediaKind, Refusal } from './refusals.js'
 import type { TokenUsage, Usage } from './usage.js'
 
 /**
@@ -88,7 +89,20 @@ export interface ModelFailure {
   partialText: string
   /** Tokens that the failed attempt is known to have cost. */
   usage: TokenUsage | null
+  /** The content that the provider refuses: the request may go out again without it. Absent: the failure is another one. */
+  refused?: RefusedContent
 }
+
+/**
+ * Content that a provider refuses.
+ * - `media`: a picture, sound or document; `kinds` where they are known, `never` where the model takes none of them
+ * - `reasoning`: stored thoughts and their signatures; `never` where the provider takes none at all
+ * - `messages`: text that was flagged
+ */
+export type RefusedContent =
+  | { what: 'media'; kinds?: MediaKind[]; never?: true }
+  | { what: 'reasoning'; never?: true }
+  | { what: 'messages' }
 
 /** The required fields of a failure; the others default to unknown. */
 export type FailureDetails = Pick<ModelFailure, 'kind' | 'code' | 'message'> & Partial<ModelFailure>
@@ -122,7 +136,7 @@ export type CallNeeds = 'nobody' | 'approval' | 'client' | 'child'
 /**
  * What the request actor rejects with. `jitter` of `toJitter` is drawn by the actor: the machine knows no randomness.
  */
-export interface ModelActorError extends Omit<ModelFailure, 'usage'> {
+export interface ModelActorError extends Omit<ModelFailure, 'usage' | 'refused'> {
   jitter: number
   /** What the failed attempt is known to have cost. */
   usage: Usage | null
@@ -130,6 +144,8 @@ export interface ModelActorError extends Omit<ModelFailure, 'usage'> {
   budget?: string
   /** When the run goes on that waits for that budget, in milliseconds since the epoch. Absent: it does not wait. */
   wakeAt?: number
+  /** The content that the provider refuses, and that the request can do without. */
+  refusal?: Refusal
 }
 
 /** What a response is to the loop. */

@@ -1,6 +1,7 @@
 import type { ModelFailure } from '../../machines/agent/model-response.js'
 import { systemClock } from '../core/base/clock.js'
 import { readProperty } from '../core/base/to-json.js'
+import { findRefusedContent } from '../core/models/refused-content.js'
 import { toBodyFailure, getFatalAdvice, toModelFailure } from '../core/models/to-model-failure.js'
 import { ModelError } from '../core/models/provider.js'
 import { parseJsonOr } from '../core/base/parse-json.js'
@@ -33,7 +34,7 @@ function toFailure(error: unknown, modelId: string): ModelFailure {
     case 'AI_NoSuchModelError':
       return fatalFailure('model_not_found', `${message}. Check the name of the model.`)
     case 'AI_UnsupportedFunctionalityError':
-      return fatalFailure('unsupported_content', `${modelId} cannot take this request: ${message}`)
+      return unsupportedContent(`${modelId} cannot take this request: ${message}`)
     case 'AI_InvalidPromptError':
     case 'AI_InvalidArgumentError':
       return fatalFailure('invalid_request', `The package of ${modelId} refused the request: ${message}`)
@@ -102,6 +103,13 @@ function malformedFailure(message: string): ModelFailure {
 
 function fatalFailure(code: string, message: string): ModelFailure {
   return createFailure('fatal', code, message)
+}
+
+/** The package, or what is built on it, refuses a part before anything is sent. */
+export function unsupportedContent(message: string): ModelFailure {
+  const code = 'unsupported_content'
+  const refused = findRefusedContent(null, { code, type: '', param: '', message })
+  return { ...fatalFailure(code, message), ...(refused && { refused }) }
 }
 
 function createFailure(kind: ModelFailure['kind'], code: string, message: string): ModelFailure {

@@ -1,6 +1,7 @@
 import type { MediaPart } from '../../machines/agent/messages.js'
 import { toBase64 } from '../core/models/media.js'
 import { ModelError } from '../core/models/provider.js'
+import { unsupportedContent } from './ai-sdk-failure.js'
 import type { SpecificationVersion } from './ai-sdk-model.js'
 import type { FileData, PromptPart } from './spec.js'
 import { decodePercent } from '../core/base/decode-percent.js'
@@ -140,5 +141,5 @@ function encodeText(text: string): string {
 }
 
 function unsupportedContentError(message: string): ModelError {
-  return new ModelError({ kind: 'fatal', code: 'unsupported_content', message })
+  return new ModelError(unsupportedContent(message))
 }

@@ -1,7 +1,8 @@
 import { isRecord } from '../../guards/lib/stored.js'
 import type { JsonObject } from '../../machines/agent/json.js'
 import { ConfigError } from '../core/base/errors.js'
-import { isMediaList, type MediaKind } from '../core/models/media.js'
+import type { MediaKind } from '../../machines/agent/refusals.js'
+import { isMediaList } from '../core/models/media.js'
 import { isLimiter, limiterPhrase, type RequestLimiter } from '../core/models/request-limiter.js'
 import type { StructuredOutputSupport } from '../core/models/provider.js'
 

@@ -11,6 +11,7 @@ import { asText } from '../core/models/as-json.js'
 import { emptyText, isBlank, toObjectText, toValidName } from '../core/models/openai/wire-messages.js'
 import type { ModelRequest } from '../core/models/provider.js'
 import { insertMediaMessages } from '../core/models/result-media.js'
+import { readTextFile } from '../core/models/text-file.js'
 import { toWellFormed } from '../core/models/well-formed.js'
 import { markTurns, type CacheMark } from './cache-marks.js'
 import { type Echo, findEcho, fingerprintCall, readOptions } from './provider-echo.js'
@@ -108,8 +109,9 @@ function createUserTurn(content: PromptPart[]): Turn {
 function toUserParts(content: string | ContentPart[], target: PromptTarget): PromptPart[] {
   const parts: ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const said = parts.flatMap((part): PromptPart[] => {
-    if (part.type !== 'text') return [toFilePart(part, target)]
-    return isBlank(part.text) ? [] : [{ type: 'text', text: toWellFormed(part.text) }]
+    const text = part.type === 'text' ? part.text : readTextFile(part)
+    if (text === null) return [toFilePart(part as MediaPart, target)]
+    return isBlank(text) ? [] : [{ type: 'text', text: toWellFormed(text) }]
   })
   return said.length === 0 ? [{ type: 'text', text: emptyText }] : said
 }

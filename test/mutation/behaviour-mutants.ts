@@ -3,6 +3,7 @@ import { toAction } from '../../machines/agent/update-action.js'
 import * as conditions from '../../machines/agent/conditions.js'
 import type { AgentContext } from '../../machines/agent/context.js'
 import type { AgentMachineEvent } from '../../machines/agent/machine-events.js'
+import { isNewRefusal, isRefusedQuestion, readRefusal } from '../../machines/agent/refusals.js'
 import { findBudgetWait } from '../../machines/agent/actions/sleep.js'
 import { isNearBudget } from '../../machines/agent/budget-totals.js'
 import { addUsage } from '../../machines/agent/usage.js'
@@ -26,6 +27,19 @@ const guards: Record<
     mayRetry: ({ context }) => context.attempt < context.config.retry.maxAttempts,
   },
   'never retries': { mayRetry: () => false },
+  'ends at content that is refused': { maySendWithout: () => false },
+  'sends a request again for a refusal that it knows': {
+    maySendWithout: ({ event }) => {
+      const refusal = readRefusal(event)
+      return refusal !== null && !isRefusedQuestion(refusal)
+    },
+  },
+  'answers without the question': {
+    maySendWithout: ({ context, event }) => {
+      const refusal = readRefusal(event)
+      return refusal !== null && isNewRefusal(context.refused ?? [], refusal)
+    },
+  },
   'counts rate limits with the other failures': {
     mayRetry: ({ context, event }) =>
       kindOf(event) !== 'fatal' && context.attempt < context.config.retry.maxAttempts,

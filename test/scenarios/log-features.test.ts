@@ -6,6 +6,7 @@ import {
   defineTool,
   handoff,
   memoryStore,
+  ModelError,
   type ModelProvider,
   runSession,
   sleepUntil,
@@ -121,6 +122,17 @@ const scenes: Record<LogFeature, (store: SyncSessionStore) => Promise<unknown>> 
     await agent.run('Go.', { session: 's' }).result
     await agent.tell('s', { type: 'message', when: 'next', input: 'And then?' })
     return runSession(agent, { session: 's' })
+  },
+  refusals: (store) => {
+    const model: ModelProvider = {
+      ...asking(),
+      request: (request, options) => {
+        if (!JSON.stringify(request.messages).includes('image_url')) return asking().request(request, options)
+        const refused = { what: 'media' as const }
+        throw new ModelError({ kind: 'fatal', code: 'bad_picture', message: 'No.', refused })
+      },
+    }
+    return agentOf({ store, model }).run([{ type: 'image', image: 'iVBORw0KGgo=' }], { session: 's' }).result
   },
   skills: (store) => {
     const all = skills({ dirs: [folderOf({ 'review/SKILL.md': skillFile('review') })] })

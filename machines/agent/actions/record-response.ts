@@ -69,6 +69,7 @@ export const recordResponse = toAction((context, event, emit) => {
     // Optional keys come last: engines create objects with constant leading keys faster.
     ...spendUsage(context, response.usage, emit),
     ...(held ? { held } : joinPieces(context, isPiece, response.text || response.refusal || '')),
+    ...(context.resends && { resends: 0 }),
     // The answer is complete.
     ...(!held && !isPiece && { spoken: null }),
   }

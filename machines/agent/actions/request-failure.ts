@@ -5,10 +5,12 @@ import type { AssistantMessage } from '../messages.js'
 import type { Reason } from '../run-result.js'
 import type { ModelActorError } from '../model-response.js'
 import { formatMessageId, getStepId } from '../step-id.js'
+import type { AgentContext } from '../context.js'
+import { addRefusal, countAttempts, isNewRefusal, readRefusal } from '../refusals.js'
 import { findBudgetWait } from './sleep.js'
 import { spendUsage } from './spend-usage.js'
 
-/** Counts the cost of a failed attempt, and keeps its error. */
+/** Counts the cost of a failed attempt, keeps its error, and remembers the content that the provider refuses. */
 export const noteFailure = toAction((context, event, emit) => {
   const failure = readActorError(event)
   return {
@@ -19,9 +21,43 @@ export const noteFailure = toAction((context, event, emit) => {
         findBudgetWait(event) !== null || (failure.kind !== 'fatal' && failure.kind !== 'context_overflow'),
       ...(failure.budget !== undefined && { budget: failure.budget }),
     },
+    ...rememberRefusal(context, event),
     ...spendUsage(context, failure.usage, emit),
   }
 })
+
+/** Announces that the request goes out again without the content that the provider refuses. */
+export const leaveOutRefused = toAction((context, event, emit) => {
+  const { message, usage } = readActorError(event)
+  const refusal = readRefusal(event)
+  const what = refusal === null ? 'some content' : refusedNames[refusal.what]
+  emit({
+    type: 'warning',
+    code: 'content_refused',
+    message: `The provider refuses ${what}: ${message} The request is sent again without this content, and so are the later ones of the session.`,
+  })
+  return {
+    attempt: context.attempt + 1,
+    resends: (context.resends ?? 0) + 1,
+    ...rememberRefusal(context, event),
+    ...spendUsage(context, usage, emit),
+  }
+})
+
+const refusedNames = {
+  messages: 'the content of messages',
+  media: 'pictures, sounds or documents',
+  reasoning: 'stored reasoning',
+}
+
+function rememberRefusal(
+  { refused = [] }: AgentContext,
+  event: AgentMachineEvent,
+): Partial<Pick<AgentContext, 'refused'>> {
+  const refusal = readRefusal(event)
+  if (refusal === null || !isNewRefusal(refused, refusal)) return {}
+  return { refused: addRefusal(refused, refusal) }
+}
 
 /** The reason of a run that ends with a failure that it cannot recover from. */
 export const setFailureReason = toAction((_context, event) => ({ reason: toFailureReason(event) }))
@@ -41,9 +77,10 @@ function toFailureReason(event: AgentMachineEvent): Reason {
 /** Schedules and emits the next attempt. */
 export const scheduleRetry = toAction((context, event, emit) => {
   const failure = readActorError(event)
-  const { attempt: failed, rateLimits, config } = context
-  const delayMs = getRetryDelayMs({ ...failure, attempt: failed, rateLimits }, config.retry, failure.jitter)
-  const attempt = failed + 1
+  const { rateLimits, config } = context
+  const failed = { ...failure, attempt: countAttempts(context), rateLimits }
+  const delayMs = getRetryDelayMs(failed, config.retry, failure.jitter)
+  const attempt = context.attempt + 1
   const { code, message } = failure
   emit({ type: 'retry', stepId: getStepId(context), attempt, delayMs, code, message })
   return {

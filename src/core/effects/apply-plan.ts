@@ -87,9 +87,12 @@ function narrowSpecs(
 const narrowed = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>()
 
 /** What the request has in place of the transcript; null: the transcript. */
-export function findPlannedMessages(context: AgentContext): readonly Message[] | null {
+export function findPlannedMessages(
+  context: AgentContext,
+  transcript: readonly Message[] = context.messages,
+): readonly Message[] | null {
   const messages = findNextPlan(context)?.messages
   if (messages === undefined) return null
-  const known = new Map(context.messages.map((message) => [message.id, message]))
+  const known = new Map(transcript.map((message) => [message.id, message]))
   return messages.flatMap((one) => (typeof one === 'string' ? (known.get(one) ?? []) : [one]))
 }

@@ -3,7 +3,13 @@ import { truncate } from '../../../guards/lib/cut.js'
 import { toEvidence, scrubEvidence } from '../../../guards/lib/evidence.js'
 import { toJitter } from '../../../guards/retry.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
-import type { ModelActorError, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
+import type {
+  ModelActorError,
+  ModelFailure,
+  ModelResponse,
+  RefusedContent,
+} from '../../../machines/agent/model-response.js'
+import type { Refusal } from '../../../machines/agent/refusals.js'
 import { getStepId } from '../../../machines/agent/step-id.js'
 import { toBudgetLimits, getBudgetTotals } from '../../../machines/agent/budget-totals.js'
 import type { Usage } from '../../../machines/agent/usage.js'
@@ -18,7 +24,8 @@ import type { TelemetryRequestInfo } from '../telemetry/telemetry.js'
 import { normalizeFailure, normalizeResponse, findTotalOnly } from '../models/normalize-response.js'
 import { toModelFailure } from '../models/to-model-failure.js'
 import type { ModelProvider, ModelRequest, ModelRequestOptions } from '../models/provider.js'
-import { refuseUnsupportedMedia, replaceUnknownMedia } from '../models/result-media.js'
+import { leaveOutContent, toRefusal } from '../models/leave-out.js'
+import { refuseUnsupportedMedia, toAcceptedMessages } from '../models/result-media.js'
 import { estimateRequestTokens } from '../prices/estimate-tokens.js'
 import { type AskedModel, Bill } from './bill.js'
 import { createCallNamer } from './call-ids.js'
@@ -80,7 +87,7 @@ export async function askModel<Output>(
   const { config } = context
   // Before anything is timed: a slow store is no silence of the provider.
   await runtime.waitUntilDurable()
-  const request = withAcceptedMessages(given, parts.model)
+  const request = withAcceptedMessages(given, parts.model, context)
   const hold = hasSharedBudgets(parts, runtime)
     ? await openHold({ parts, runtime, sessionId: context.sessionId, request, abort })
     : null
@@ -91,6 +98,7 @@ export async function askModel<Output>(
   // A provider that does not stop keeps nothing of the budget.
   const stopFollowing = hold && abort.follow(() => void hold.settleStopped(bill.getUsageSoFar()))
   const { telemetry } = runtime
+  let asked: NamedModel = parts.model
   /** The telemetry of the request to the model that is asked. */
   let sent: TelemetryRequestInfo | null = null
   // While the answer is awaited, which takes longer. It is priced at once when it is stopped midway.
@@ -109,7 +117,7 @@ export async function askModel<Output>(
     if (ready) await ready
     abort.throwIfAborted()
     for (const warning of parts.tools.leftOut ?? []) warnOnce(runtime, 'tool_left_out', warning)
-    const asked: Omit<ModelRequestOptions, 'signal'> = {
+    const callbacks: Omit<ModelRequestOptions, 'signal'> = {
       onSent: loadPrices,
       onActivity: (kind) => {
         loadPrices()
@@ -131,6 +139,7 @@ export async function askModel<Output>(
       ...(onHosted && { onHostedCall: onHosted }),
       onFallback: (next, after) => {
         const failure = after && normalizeFailure(after)
+        asked = next
         const spent = bill.switchModel(next, failure)
         void prices.load(next.provider, next.model)
         if (sent !== null && telemetry) {
@@ -145,7 +154,7 @@ export async function askModel<Output>(
         return hold?.switchModel(next, failure, spent)
       },
     }
-    const options: ModelRequestOptions = attachSignal(asked, idle.abort)
+    const options: ModelRequestOptions = attachSignal(callbacks, idle.abort)
     if (telemetry !== undefined) {
       sent = toRequestInfo(parts.model, request, purpose, context, runtime.clock.now())
       options.around = (work) => (sent === null ? work() : telemetry.around(sent, work))
@@ -168,8 +177,19 @@ export async function askModel<Output>(
     const usage = await bill.getFailureUsage(failure)
     if (hold) await hold.settleFailure(failure, usage, reason)
     const message = await screenFailureMessage(failure, reason, { parts, runtime, context, abort })
-    const told = { ...failure, message, partialText: getKnownText(failure.partialText) }
-    const plain: ModelActorError = { ...told, usage, jitter: toJitter(getPlatform().random()) }
+    const { refused, ...rest } = failure
+    const refusal =
+      refused && purpose !== 'summary' && getKnownText(failure.partialText) === ''
+        ? findRefusal(refused, request, asked, context)
+        : null
+    const plain: ModelActorError = {
+      ...rest,
+      message,
+      partialText: getKnownText(failure.partialText),
+      usage,
+      jitter: toJitter(getPlatform().random()),
+      ...(refusal && { refusal }),
+    }
     // The thrown error still has the words that a shield has removed.
     throw message === failure.message ? rememberThrown(plain, reason) : plain
   } finally {
@@ -193,10 +213,30 @@ async function openHold(scope: HoldScope): Promise<BudgetHold> {
   }
 }
 
-/** A provider with fallback models does this for each of them. */
-function withAcceptedMessages(request: ModelRequest, model: ModelProvider): ModelRequest {
-  const messages = model.fallbacks ? request.messages : replaceUnknownMedia(request.messages, model)
+/** A provider with fallback models leaves out what each of them refuses. */
+function withAcceptedMessages(
+  request: ModelRequest,
+  model: ModelProvider,
+  { refused }: AgentContext,
+): ModelRequest {
+  if (model.fallbacks) return refused ? { ...request, refused } : request
+  const messages = toAcceptedMessages(request.messages, refused, model)
   return messages === request.messages ? request : { ...request, messages }
+}
+
+function findRefusal(
+  content: RefusedContent,
+  { messages }: ModelRequest,
+  model: NamedModel,
+  { messages: transcript, numbered, refused = [] }: AgentContext,
+): Refusal | null {
+  return toRefusal(content, {
+    messages: leaveOutContent(messages, refused, model),
+    transcript,
+    numbered,
+    model,
+    refused,
+  })
 }
 
 /** What providers have warned a run of: most say it with every request. */

@@ -3,6 +3,7 @@ import { findPlannedMessages } from './apply-plan.js'
 import { attachSkills } from '../context/attach-skills.js'
 import { fitMessages } from '../context/fit-messages.js'
 import type { AgentParts } from '../live/agent-parts.js'
+import { leaveOutMessages } from '../models/leave-out.js'
 import { formatSnippets } from '../memory/retrieved-text.js'
 import type { ModelRequest, ToolSpec } from '../models/provider.js'
 import { demandOutput, canTakeFormat } from '../structured/demand-output.js'
@@ -14,8 +15,9 @@ export function buildRequest(parts: AgentParts, context: AgentContext, conclude:
   const forbids = conclude && context.fit === null && canForbidCalls(parts)
   const toolChoice = conclude ? (forbids ? 'none' : undefined) : parts.toolChoice
   const { search } = parts.tools
-  const planned = conclude ? null : findPlannedMessages(context)
-  const messages = planned ?? fitMessages(context.messages, attachSkills(context, context.fit))
+  const transcript = leaveOutMessages(context.messages, context.refused)
+  const planned = conclude ? null : findPlannedMessages(context, transcript)
+  const messages = planned ?? fitMessages(transcript, attachSkills(context, context.fit))
   const request: ModelRequest = {
     instructions:
       search && parts.tools.deferred.length > 0 ? addToolIndex(parts, search) : parts.instructions,

@@ -6,6 +6,8 @@ import { asList, asObject, asText } from './as-json.js'
 export interface ErrorBody {
   code: string
   type: string
+  /** The path of the field that the error is about. */
+  param: string
   message: string
   /** The status that the body itself names: inside a 200 stream there is no other. */
   status: number | null
@@ -25,13 +27,21 @@ export function readErrorBody(body: unknown): ErrorBody {
   return {
     code: readWord(error.code),
     type: readWord(error.type === 'error' ? undefined : error.type) || readWord(error.status),
+    param: asText(error.param),
     message: readMessage(error) || asText(outer.error),
     status: readStatus(error.code) ?? readStatus(error.status) ?? readStatus(error.status_code),
     retryAfterMs: readRetryInfoMs(error.details),
   }
 }
 
-const emptyErrorBody: ErrorBody = { code: '', type: '', message: '', status: null, retryAfterMs: null }
+const emptyErrorBody: ErrorBody = {
+  code: '',
+  type: '',
+  param: '',
+  message: '',
+  status: null,
+  retryAfterMs: null,
+}
 
 /** Whether a field `error` says anything: some servers have an empty one in every answer. */
 export function hasError(error: unknown): boolean {

@@ -1,5 +1,5 @@
 import type { Message } from '../../../machines/agent/messages.js'
-import type { ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
+import type { ModelFailure } from '../../../machines/agent/model-response.js'
 import { onAbort } from '../base/abort.js'
 import { ConfigError } from '../base/errors.js'
 import { type MarkedModel, stripForeignEcho } from './foreign-echo.js'
@@ -8,10 +8,10 @@ import {
   ModelError,
   type ModelProvider,
   type ModelRequest,
-  type ModelRequestOptions,
   type StructuredOutputSupport,
 } from './provider.js'
-import { refuseUnsupportedMedia, replaceUnknownMedia } from './result-media.js'
+import { listMedia } from './leave-out.js'
+import { refuseUnsupportedMedia, toAcceptedMessages } from './result-media.js'
 
 /** One of the models, and what its answers are marked with. */
 interface Candidate extends MarkedModel {
@@ -81,9 +81,10 @@ export function withFallbacks(models: readonly ModelProvider[]): ModelProvider {
             if (ready) await ready
           }
           try {
+            const own = toOwnRequest(candidate, request, order.slice(turn + 1))
             const answer = options.around
-              ? await options.around(() => requestCandidate(candidate, request, options))
-              : await requestCandidate(candidate, request, options)
+              ? await options.around(() => candidate.model.request(own, options))
+              : await candidate.model.request(own, options)
             return { ...answer, by: candidate.name }
           } catch (error) {
             failure = toModelFailure(error)
@@ -155,17 +156,32 @@ function getIdentity({
   return { provider, model, ...(endpoint && { endpoint }) }
 }
 
-function requestCandidate(
+/**
+ * The request as this model takes it.
+ * @throws ModelError `unsupported_content` where a picture would be left out that a later model takes
+ */
+function toOwnRequest(
   candidate: Candidate,
   request: ModelRequest,
-  options: ModelRequestOptions,
-): Promise<ModelResponse> {
-  const messages = replaceUnknownMedia(request.messages, candidate.model)
+  later: readonly Candidate[],
+): ModelRequest {
+  const { refused } = request
+  const accepted = ({ model }: Candidate) => toAcceptedMessages(request.messages, refused, model)
+  const messages = accepted(candidate)
   refuseUnsupportedMedia(messages, candidate.model)
-  return candidate.model.request(
-    { ...request, messages: messages.map((message) => stripForeignEcho(candidate, message)) },
-    options,
-  )
+  const count = countMedia(messages)
+  if (refused && later.some((other) => countMedia(accepted(other)) > count)) {
+    throw new ModelError({
+      kind: 'fatal',
+      code: 'unsupported_content',
+      message: `${candidate.model.model} has refused a picture, sound or document of this session.`,
+    })
+  }
+  return { ...request, messages: messages.map((message) => stripForeignEcho(candidate, message)) }
+}
+
+function countMedia(messages: readonly Message[]): number {
+  return messages.reduce((count, message) => count + listMedia(message).length, 0)
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { ContentPart, MediaPart } from '../../../machines/agent/messages.js'
+import type { MediaKind } from '../../../machines/agent/refusals.js'
 import { UsageError } from '../base/errors.js'
 
 /**
@@ -155,9 +156,6 @@ const base64Digits = new TextEncoder().encode(
   'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
 )
 const base64Padding = 0x3d
-
-/** A kind of what a model may take besides text. */
-export type MediaKind = 'image' | 'audio' | 'file'
 
 /** Whether an option is a list of such kinds. */
 export function isMediaList(media: unknown): boolean {

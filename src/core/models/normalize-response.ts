@@ -1,4 +1,5 @@
 import type { Json } from '../../../machines/agent/json.js'
+import type { MediaKind } from '../../../machines/agent/refusals.js'
 import type { MediaPart, ToolCall } from '../../../machines/agent/messages.js'
 import type { FailureKind, ModelFailure, ModelResponse } from '../../../machines/agent/model-response.js'
 import type { TokenUsage } from '../../../machines/agent/usage.js'
@@ -7,7 +8,7 @@ import { createId } from '../base/create-id.js'
 import { stripControls } from '../base/strip-controls.js'
 import { readCitations } from './citations.js'
 import { listDistinctCalls, type SentCall } from './distinct-calls.js'
-import { toContentPart } from './media.js'
+import { isMediaList, toContentPart } from './media.js'
 import { toPlainJson, readHostedBy, readProviderItems } from './plain-json.js'
 
 /**
@@ -156,12 +157,23 @@ export function normalizeFailure(failure: ModelFailure): ModelFailure {
     retryAfterMs: readWaitMs(given.retryAfterMs),
     partialText: toText(given.partialText),
     usage: normalizeUsage(given.usage),
+    ...normalizeRefused(given.refused),
   }
 }
 
 /** Of HTTP. */
 function toStatus(value: unknown): number | null {
   return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 999 ? Number(value) : null
+}
+
+function normalizeRefused(given: unknown): Pick<ModelFailure, 'refused'> {
+  const { what, kinds, never } = (given ?? {}) as Partial<Record<'what' | 'kinds' | 'never', unknown>>
+  const isNever = never === true ? { never: true as const } : {}
+  if (what === 'messages') return { refused: { what } }
+  if (what === 'reasoning') return { refused: { what, ...isNever } }
+  if (what !== 'media') return {}
+  const named = isMediaList(kinds) ? (kinds as MediaKind[] | undefined) : undefined
+  return { refused: { what, ...(named && { kinds: named }), ...isNever } }
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   type ModelResponse,
 } from '../../../machines/agent/model-response.js'
 
-import type { MediaKind } from './media.js'
+import type { MediaKind, Refusal } from '../../../machines/agent/refusals.js'
 
 /** A tool as the model sees it. */
 export interface ToolSpec {
@@ -74,6 +74,8 @@ export interface ModelRequest {
   extraBody: JsonObject
   /** Whether the answer is to come in pieces. */
   stream: boolean
+  /** Content that models have refused in this session: `withFallbacks` leaves it out for each of its models. Absent: none. */
+  refused?: readonly Refusal[]
 }
 
 /** A call of a tool that the provider itself runs. */

@@ -1,6 +1,9 @@
 import type { ContentPart, Message, ToolMessage, UserMessage } from '../../../machines/agent/messages.js'
-import { getMediaKind, type MediaKind, describeMedia } from './media.js'
+import type { MediaKind, Refusal } from '../../../machines/agent/refusals.js'
+import { describeParts, leaveOutContent, listMedia } from './leave-out.js'
+import { getMediaKind, describeMedia } from './media.js'
 import { ModelError, type ModelProvider } from './provider.js'
+import { readTextFile } from './text-file.js'
 
 /** What was made for the last result of a batch: the same message each time, as those of the transcript are. */
 const followerByResult = new WeakMap<ToolMessage, UserMessage>()
@@ -44,11 +47,49 @@ function getMediaMessage(last: ToolMessage, batch: readonly ToolMessage[]): User
   return made
 }
 
+/** The messages as they are sent to this model: without the content that it does not take. */
+export function toAcceptedMessages(
+  messages: readonly Message[],
+  refused: readonly Refusal[] | undefined,
+  model: Pick<ModelProvider, 'media' | 'provider' | 'model'>,
+): readonly Message[] {
+  return describeEarlierMedia(leaveOutContent(replaceUnknownMedia(messages, model), refused, model), model)
+}
+
+/** Earlier turns with other models, and turns that ended with `unsupported_content`, must not refuse the present one. */
+function describeEarlierMedia(
+  messages: readonly Message[],
+  { media }: Pick<ModelProvider, 'media'>,
+): readonly Message[] {
+  if (media === undefined) return messages
+  const turn = messages.findLastIndex(({ role, internal }) => role === 'user' && !internal)
+  if (!messages.slice(0, turn).some((message) => isRefusedMedia(message, media))) return messages
+  return messages.map((message, at) =>
+    at < turn && isRefusedMedia(message, media) ? toDescribed(message, media) : message,
+  )
+}
+
+function isRefusedMedia(message: Message, media: readonly MediaKind[]): boolean {
+  return listMediaKinds(message).some((kind) => !media.includes(kind))
+}
+
+const described = new WeakMap<Message, Map<string, Message>>()
+
+/** The same message for the same model: providers know messages by identity. */
+function toDescribed(message: Message, media: readonly MediaKind[]): Message {
+  const made = described.get(message) ?? new Map<string, Message>()
+  described.set(message, made)
+  const key = media.join()
+  const known = made.get(key) ?? describeParts(message, (part) => !media.includes(getMediaKind(part)))
+  made.set(key, known)
+  return known
+}
+
 /** What was made of results for models that do not take all that is in them. */
 const replacedResults = new WeakMap<ToolMessage, Map<number, ToolMessage>>()
 
 /** The messages with the media of results that may be words where the model is not known to take them. */
-export function replaceUnknownMedia(
+function replaceUnknownMedia(
   messages: readonly Message[],
   model: Pick<ModelProvider, 'media' | 'model'>,
 ): readonly Message[] {
@@ -94,9 +135,8 @@ export function refuseUnsupportedMedia(
 const mediaNames: Readonly<Record<MediaKind, string>> = { image: 'a picture', audio: 'sound', file: 'a file' }
 
 function listMediaKinds(message: Message): MediaKind[] {
-  if (message.role === 'tool') return (message.media ?? []).map(getMediaKind)
-  if (message.role !== 'user' || typeof message.content === 'string') return []
-  return message.content.flatMap((part) => (part.type === 'text' ? [] : [getMediaKind(part)]))
+  if (message.role === 'assistant') return []
+  return listMedia(message).flatMap((part) => (readTextFile(part) === null ? [getMediaKind(part)] : []))
 }
 
 /** Families of models, wherever they are served, and what all of each take. */

@@ -13,6 +13,7 @@ import { systemClock } from '../base/clock.js'
 import { normalizeFailure, toSingleLine } from './normalize-response.js'
 import { type ErrorBody, isMarkup, readErrorBody, readWord } from './error-body.js'
 import { ModelError } from './provider.js'
+import { findRefusedContent } from './refused-content.js'
 import { asObject } from './as-json.js'
 
 /**
@@ -59,6 +60,7 @@ export function toBodyFailure(body: unknown): ModelFailure {
       classifyWords(error),
       error.code || error.type || 'provider_error',
       formatSentence('The provider broke off its answer', error.message),
+      error,
     ),
     retryAfterMs: error.retryAfterMs,
   }
@@ -71,7 +73,8 @@ function toHttpFailure(
   now: number,
   advise: (status: number) => string,
 ): ModelFailure {
-  const kind = classifyStatus(status, error)
+  const unsupported = status >= 500 ? findRefusedContent(status, error) : null
+  const kind = unsupported ? 'fatal' : classifyStatus(status, error)
   const advice = kind === 'fatal' ? advise(status) : kind === 'context_overflow' ? overflowAdvice : ''
   const target = status >= 300 && status <= 399 ? getHeader(headers, 'location') : ''
   const redirect = target === '' ? '' : `it redirects to ${target}`
@@ -81,6 +84,8 @@ function toHttpFailure(
       kind,
       error.code || error.type || `http_${status}`,
       formatSentence(`Status ${status}`, said, advice),
+      error,
+      status,
     ),
     status,
     retryAfterMs:
@@ -156,6 +161,7 @@ function readBody(error: unknown): ErrorBody {
     ...body,
     code: body.code || readWord(readProperty(error, 'code')),
     type: body.type || readWord(readProperty(error, 'type')),
+    param: body.param || readWord(readProperty(error, 'param')),
     message: body.message || (isMarkup(text) ? 'it answered with a web page' : text),
   }
 }
@@ -225,8 +231,15 @@ function classifyCode(words: ErrorBody): FailureKind {
   return kind === 'transient' ? 'fatal' : kind
 }
 
-function createFailure(kind: FailureKind, code: string, message: string): ModelFailure {
-  return createModelFailure({ kind, code, message })
+function createFailure(
+  kind: FailureKind,
+  code: string,
+  message: string,
+  error?: ErrorBody,
+  status: number | null = null,
+): ModelFailure {
+  const refused = kind === 'fatal' && error ? findRefusedContent(status, error) : null
+  return createModelFailure({ kind, code, message, ...(refused && { refused }) })
 }
 
 /** `What: why. Advice`, cut and without secrets. */

@@ -3,6 +3,7 @@ import { restoreGuardrails } from '../../../guards/state.js'
 import type { ForkTerms } from '../../../machines/agent/context.js'
 import type { TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Message } from '../../../machines/agent/messages.js'
+import type { Refusal } from '../../../machines/agent/refusals.js'
 import { addUsage, noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { checkInput } from '../config/check-input.js'
 import type { KindValue } from '../config/kind.js'
@@ -31,6 +32,7 @@ export function parseSession(stored: unknown): Session {
     ...(metadata?.loaded && { loaded: metadata.loaded }),
     ...(metadata?.terms && { terms: metadata.terms as ForkTerms }),
     ...(metadata?.ends && { ends: metadata.ends as TurnEnd[] }),
+    ...(metadata?.refused && { refused: metadata.refused as Refusal[] }),
   }
   return session
 }

@@ -113,6 +113,7 @@ function joinContexts(branch: AgentContext, left: AgentContext): AgentContext {
     guardrails: left.guardrails,
     warnedOfBudget: left.warnedOfBudget,
     loaded: left.loaded,
+    ...(left.refused && { refused: left.refused }),
   }
 }
 

@@ -16,7 +16,7 @@ export function createSessionState(): SessionState {
 
 /** What a run has made of its session. */
 export function toSessionState(context: AgentContext): SessionState {
-  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms } = context
+  const { messages, usage, guardrails, warnedOfBudget, fit, loaded, terms, refused } = context
   const ends = listTurnEnds(context).filter((end) => !isRestState(end.state))
   return {
     messages,
@@ -27,6 +27,7 @@ export function toSessionState(context: AgentContext): SessionState {
     ...(loaded.length > 0 && { loaded }),
     ...(terms && { terms }),
     ...(ends.length > 0 && { ends }),
+    ...(refused && { refused }),
   }
 }
 

@@ -4,6 +4,7 @@ import type { AgentContext, ForkTerms, SessionState } from '../../../machines/ag
 import type { TurnEnd } from '../../../machines/agent/run-result.js'
 import type { Fit } from '../../../machines/agent/fit.js'
 import type { Message } from '../../../machines/agent/messages.js'
+import type { Refusal } from '../../../machines/agent/refusals.js'
 import { maskMessages } from '../../../machines/agent/uncleared-input.js'
 import { noUsage, type Usage } from '../../../machines/agent/usage.js'
 import { UsageError } from '../base/errors.js'
@@ -24,6 +25,8 @@ export interface SessionMetadata {
   terms?: ForkTerms
   /** Ends of earlier runs that did not answer in full. Absent: none. */
   ends?: readonly TurnEnd[]
+  /** Content that providers have refused. Absent: none. */
+  refused?: readonly Refusal[]
 }
 
 /** A session as it is stored: plain JSON, for `restoreSession`. */

@@ -150,6 +150,37 @@ export const storedEnds = list(
   'a list',
 )
 
+/** Content that providers have refused. */
+export const storedRefusals = list(
+  taggedUnion(
+    'what',
+    {
+      messages: fields(
+        { what: anyText(), ids: list(anyText(), 'a list'), question: nullable(anyText()) },
+        'an object',
+        'open',
+      ),
+      media: fields(
+        {
+          what: anyText(),
+          model: anyText(),
+          kinds: optional(list(choice('image', 'audio', 'file'), 'a list')),
+          parts: optional(list(anyText(), 'a list')),
+        },
+        'an object',
+        'open',
+      ),
+      reasoning: fields(
+        { what: anyText(), model: anyText(), upTo: nullable(nonNegative()) },
+        'an object',
+        'open',
+      ),
+    },
+    "a refusal whose what is 'messages', 'media' or 'reasoning'",
+  ),
+  'a list of refusals',
+)
+
 export const storedSession = fields(
   {
     version: optional(nonNegative()),
@@ -166,6 +197,7 @@ export const storedSession = fields(
           loaded: optional(list(anyText(), 'a list')),
           terms: optional(storedTerms),
           ends: optional(storedEnds),
+          refused: optional(storedRefusals),
         },
         'an object',
         'open',

@@ -12,6 +12,7 @@ import {
   deferringModel,
   delegatingModel,
   listModelEvents,
+  listRefusingEvents,
   modelActorEvents,
   plannedConclusion,
   plannedModel,
@@ -140,6 +141,16 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
         ...listHandoffEvents(context),
       }),
       ...(canAnswer(value) && listAnswerEvents(context)),
+    }
+  }
+  if (isRefusing(context)) {
+    return {
+      cancel,
+      ...(!context.pausing && { pause }),
+      'resumed in time': resumed,
+      ...(asked && listRefusingEvents(context, isConcluding(value) ? 'conclusion' : 'model')),
+      ...(isExecuting(value) && listToolEvents(context, ['ok'])),
+      ...((state === 'PAUSED' || context.pausing) && { resume }),
     }
   }
   if (context.features.prepareStep) {
@@ -326,6 +337,11 @@ function isSkilled({ tools }: AgentContext): boolean {
   return tools['load_skill']?.skill === true
 }
 
+/** Refused content is explored alone, too. */
+function isRefusing({ tools }: AgentContext): boolean {
+  return tools['browse'] !== undefined
+}
+
 /** Handoffs are explored alone, too: by an agent that has one, and by those that were handed over. */
 function canHandOff({ tools, speaker, calls }: AgentContext): boolean {
   return (
@@ -353,6 +369,10 @@ function canAnswer(value: unknown): boolean {
 function isModelAsked(value: unknown): boolean {
   const state = (value as { RUNNING?: { asking?: string } }).RUNNING?.asking
   return state === 'requesting' || state === 'concluding'
+}
+
+function isConcluding(value: unknown): boolean {
+  return (value as { RUNNING?: { asking?: string } }).RUNNING?.asking === 'concluding'
 }
 
 function isExecuting(value: unknown): boolean {

@@ -172,6 +172,10 @@ export const agentInputs: Readonly<Record<string, AgentInput>> = {
     { ...noRetries, limits: { maxSteps: 1 } },
     { prepareStep: true, inputShields: true, fitting: true },
   ),
+  'with content that the provider refuses': {
+    ...createInput({ ...noRetries, limits: { maxSteps: 2, onLimit: 'conclude' } }),
+    tools: { ...tools, browse: createTraits(true) },
+  },
   interactive: createInput({ ...noRetries, limits: { maxSteps: 1 }, interactive: true }),
   'asked to conclude': createInput({ ...noRetries, limits: { maxSteps: 1, onLimit: 'conclude' } }),
   'spent before it starts': {

@@ -47,6 +47,7 @@ export function serializeAgentState(snapshot: SnapshotFrom<typeof agentMachine>)
     [context.steering.length > 0, context.inbox.length > 0, context.verdict?.guard, context.verdict?.onHalt],
     context.plan && [context.plan.step - steps, context.plan.tools],
     context.speaker,
+    context.refused && [context.refused, context.resends],
     context.skills.map(({ name, allowedTools }) => [name, allowedTools]),
     context.calls.map((call) => [
       (watching ||

@@ -1,5 +1,6 @@
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { ModelActorError, ModelOutput } from '../../../machines/agent/model-response.js'
+import { toRefusal } from '../../core/models/leave-out.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import { stampEvent, type Events, late, nextWindow } from './stamp-event.js'
 import {
@@ -53,6 +54,20 @@ export const plannedConclusion: Events = {
 
 export const twoCalls: Events = {
   'model: two calls': stampEvent(createDoneActorEvent('model', modelOutcomes['two calls'])),
+}
+
+/** The provider answers, or flags messages. */
+export function listRefusingEvents(context: AgentContext, actor: 'model' | 'conclusion'): Events {
+  const { messages, numbered, refused = [] } = context
+  const model = { provider: 'localhost', model: 'm' }
+  const request = { messages, transcript: messages, numbered, model, refused }
+  const refusal = toRefusal({ what: 'messages' }, request)
+  const flagged = { ...createFailure('fatal', 'content_filter'), ...(refusal && { refusal }) }
+  return {
+    [`${actor}: text`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.text)),
+    [`${actor}: call`]: stampEvent(createDoneActorEvent(actor, modelOutcomes.call)),
+    [`${actor}: content flagged`]: stampEvent(createErrorActorEvent(actor, flagged)),
+  }
 }
 
 export const modelActorEvents = {

@@ -13,6 +13,7 @@ export function readRun({ value, context }: Json, details?: Details): Run {
     place,
     stop: context.verdict?.onHalt ?? (isEnd(place) ? null : (caps[context.reason] ?? null)),
     recalled: context.retrieved !== null,
+    resends: context.resends ?? 0,
     // Logs of earlier versions know of none.
     plan: context.plan ?? null,
     steering: context.steering.length,

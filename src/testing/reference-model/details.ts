@@ -37,6 +37,8 @@ export interface Counts extends Sleep {
   speaker: string | null
   /** By calls of the last answer: the agent that speaks once they have succeeded and all are over. */
   handoffs: Record<string, { to: string; tools: Json }>
+  /** Content that providers have refused. */
+  refused: Json[]
   /** The run begins a branch, and does not say with which of the skills. */
   isBranch: boolean
 }
@@ -64,6 +66,8 @@ export const details: Details = {
     },
     isLate: ({ details: { timeLeft, deadline } }, { now }) =>
       timeLeft === null && deadline !== null && now >= deadline,
+    isNewRefusal: (run, { event: { error } }) =>
+      !isOfQuestion(error.refusal) && !isKnownRefusal(countsOf(run), error.refusal),
     mustWait: (run, { now }) => now < countsOf(run).backOffUntil,
     isWaitOver: (run, { now }) => now >= countsOf(run).backOffUntil,
     isOverCalls: (run) => countsOf(run).callCounts?.isOver === true,
@@ -110,6 +114,7 @@ export const details: Details = {
       skills,
       speaker: input.speaker ?? null,
       handoffs: {},
+      refused: last.refused ?? opened.refused ?? [],
       isBranch: branch !== undefined && skills.history.length > 0,
     } satisfies Counts
   },
@@ -143,6 +148,7 @@ export const details: Details = {
     handoffs: Object.fromEntries(
       context.calls.flatMap(({ id, handoff }: Json) => (handoff ? [[id, handoff]] : [])),
     ),
+    refused: context.refused ?? [],
     isBranch: false,
   }),
   sketch: (run) => {
@@ -155,6 +161,7 @@ export const details: Details = {
       ...waits,
       skills,
       speaker: counts.speaker,
+      refused: counts.refused,
       usage: [toTotals(counts.run), toTotals(counts.session)],
     }
   },
@@ -192,7 +199,7 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   const { event, now } = moment
   const before = countsOf(run)
   const { numbered } = before
-  let after = holdClock(run, next, now)
+  let after = noteRefusal(holdClock(run, next, now), event)
   // What the model had said when it was cut off is its last message.
   const text = row.event === '' ? '' : (event.partial?.text ?? event.error?.partialText ?? '')
   if (text !== '' && (isEnd(row.to) || row.to === 'stopping'))
@@ -277,6 +284,20 @@ function count(run: Run, next: Run, moment: Moment, row: Row): Run {
   return after
 }
 
+const isOfQuestion = ({ what, ids, question }: Json): boolean => what === 'messages' && ids.includes(question)
+
+const isKnownRefusal = ({ refused }: Counts, refusal: Json): boolean =>
+  refused.some((one) => JSON.stringify(one) === JSON.stringify(refusal))
+
+/** Refused content is remembered, whatever follows. Messages come back that were left out in vain for a question. */
+function noteRefusal(run: Run, { error }: Json): Run {
+  const refusal: Json = error?.refusal
+  if (!refusal || isKnownRefusal(countsOf(run), refusal)) return run
+  const isInVain = (one: Json): boolean =>
+    isOfQuestion(refusal) && one.what === 'messages' && one.question === refusal.question
+  return withCounts(run, { refused: [...countsOf(run).refused.filter((one) => !isInVain(one)), refusal] })
+}
+
 /** A run whose sub-agents rest sleeps, where they do; the table says that it is paused. */
 function settleSleep(run: Run, next: Run, moment: Moment, row: Row): Run {
   const sleep = moveSleep(countsOf(run), run, next, moment, row)
@@ -333,9 +354,12 @@ function holdClock(run: Run, next: Run, now: number): Run {
   return withCounts(next, { deadline: timeLeft === null ? deadline : now + timeLeft, timeLeft: null })
 }
 
-function getWaitMs({ setup, attempt, rateLimits }: Run, { kind, retryAfterMs, jitter }: Json): number {
+function getWaitMs(
+  { setup, attempt, rateLimits, resends }: Run,
+  { kind, retryAfterMs, jitter }: Json,
+): number {
   const { baseDelayMs, maxDelayMs } = setup.config.retry
-  const before = kind === 'rate_limit' ? rateLimits : attempt - 1 - rateLimits
+  const before = kind === 'rate_limit' ? rateLimits : attempt - 1 - rateLimits - resends
   const delay = Math.min(maxDelayMs, baseDelayMs * 2 ** Math.min(before, 30)) * (jitter ?? 1)
   return Math.round(retryAfterMs ?? delay)
 }

@@ -24,6 +24,7 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       { type: 'file', file: { file_data: 'data:text/plain,a%20b' } },
       { type: 'file', file: { file_data: 'YSxi', filename: 'a.csv' } },
       { type: 'file', file: { file_data: 'DATA:text/plain,100%' } },
+      { type: 'file', file: { file_data: 'AAECAw==', filename: 'a.mp4' } },
     ]
     const data = (base64: string) => (isV4 ? { type: 'data', data: base64 } : base64)
     expect(await sentOf(parts, { provider: 'openai.chat' })).toEqual([
@@ -35,9 +36,10 @@ describe.each(['v2', 'v3', 'v4'] as const)('%s', (version) => {
       },
       { type: 'file', mediaType: 'audio/mpeg', data: data('UklG') },
       { type: 'file', mediaType: 'application/pdf', data: data('JVA='), filename: 'a.pdf' },
-      { type: 'file', mediaType: 'text/plain', data: data('YSBi') },
-      { type: 'file', mediaType: 'text/csv', data: data('YSxi'), filename: 'a.csv' },
-      { type: 'file', mediaType: 'text/plain', data: data(btoa('100%')) },
+      { type: 'text', text: '<file>\na b\n</file>' },
+      { type: 'text', text: '<file name="a.csv">\na,b\n</file>' },
+      { type: 'text', text: '<file>\n100%\n</file>' },
+      { type: 'file', mediaType: 'video/mp4', data: data('AAECAw=='), filename: 'a.mp4' },
     ])
   })
 

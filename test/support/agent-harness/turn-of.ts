@@ -22,6 +22,7 @@ export function turnOfAnswer({ response }: ModelOutput): Turn {
 export function turnOfFailure({ kind, code, partialText, usage }: ModelActorError): Turn {
   if (kind === 'incomplete') return { raw: { body: openEnded(partialText, usage) } }
   const error = { message: 'The request cannot be answered.', code }
+  if (code === 'content_filter') return { status: 400, error }
   if (partialText !== '') return { text: partialText, errorInStream: { after: 1, error } }
   return { status: statuses[kind], ...(kind === 'context_overflow' && { error }) }
 }

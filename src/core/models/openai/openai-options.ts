@@ -1,6 +1,7 @@
 import type { OpenAI } from 'openai'
 import { ConfigError } from '../../base/errors.js'
-import { isMediaList, type MediaKind } from '../media.js'
+import type { MediaKind } from '../../../../machines/agent/refusals.js'
+import { isMediaList } from '../media.js'
 import { isLimiter, limiterPhrase, type RequestLimiter } from '../request-limiter.js'
 import type { RequestDispatcher } from './post-by-dispatcher.js'
 import { type ReasoningForm, reasoningForms } from './echo-reasoning.js'

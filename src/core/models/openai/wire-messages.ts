@@ -1,6 +1,7 @@
 import { sha256 } from '../../../../guards/lib/sha256.js'
 import type { AssistantMessage, ContentPart, Message, ToolCall } from '../../../../machines/agent/messages.js'
 import { maxDepth, isNestedDeeper } from '../plain-json.js'
+import { readTextFile } from '../text-file.js'
 import { isWellFormed, toWellFormed } from '../well-formed.js'
 import { toEchoFields, type ReasoningEcho } from './echo-reasoning.js'
 
@@ -29,7 +30,10 @@ export function toWireMessage(message: Message, style: WireStyle): WireMessage |
       return {
         role: 'tool',
         tool_call_id: style.callId(id),
-        content: media && style.resultParts ? [{ type: 'text', text }, ...toWellFormed(media)] : text,
+        content:
+          media && style.resultParts
+            ? [{ type: 'text', text }, ...toWellFormed(media.map(toReadablePart))]
+            : text,
       }
     }
     case 'user':
@@ -48,8 +52,14 @@ export function isBlank(text: string | null | undefined): boolean {
 
 function toWireContent(content: string | ContentPart[]): string | ContentPart[] {
   if (typeof content === 'string') return isBlank(content) ? emptyText : content
-  const parts = content.filter((part) => part.type !== 'text' || !isBlank(part.text))
+  const parts = content.map(toReadablePart).filter((part) => part.type !== 'text' || !isBlank(part.text))
   return parts.length === 0 ? emptyText : parts
+}
+
+/** A file that is a text goes as words. */
+function toReadablePart(part: ContentPart): ContentPart {
+  const text = part.type === 'text' ? null : readTextFile(part)
+  return text === null ? part : { type: 'text', text }
 }
 
 /** An answer may have ended before its first word, or with thoughts alone: a request with such a message is refused. */

@@ -77,6 +77,7 @@ export function toStartInput(input: AgentInput): StartInput {
     loaded: _l,
     terms: _t,
     ends: _e,
+    refused: _r,
     numbered: _n,
     ...rest
   } = input

@@ -9,7 +9,14 @@ import { defaultConfig } from '../../config/defaults.js'
 import { anything, fields, type Kind, list, nullable, optional, predicate } from '../../config/kind.js'
 import { anyText, choice, flag, number } from '../../config/value-kinds.js'
 import { ConfigError } from '../../base/errors.js'
-import { messageKind, storedEnds, storedFit, storedTerms, storedUsage } from '../stored-session.js'
+import {
+  messageKind,
+  storedEnds,
+  storedFit,
+  storedRefusals,
+  storedTerms,
+  storedUsage,
+} from '../stored-session.js'
 import { createSessionState } from '../session-state.js'
 import { isRecord } from '../../../../guards/lib/stored.js'
 
@@ -119,6 +126,7 @@ const stateKind = fields(
     loaded: optional(textList()),
     terms: optional(storedTerms),
     ends: optional(storedEnds),
+    refused: optional(storedRefusals),
   },
   'an object',
   'open',
@@ -137,6 +145,7 @@ const contextKind = fields(
     loaded: textList(),
     terms: optional(storedTerms),
     ends: optional(storedEnds),
+    refused: optional(storedRefusals),
     skills: list(
       fields(
         { name: anyText(), hash: anyText(), messageId: anyText(), allowedTools: optional(textList()) },

@@ -18,6 +18,7 @@ const features = [
   'hosted_calls',
   'prepared_steps',
   'queue',
+  'refusals',
   'skills',
   'sleep',
 ] as const
@@ -84,7 +85,7 @@ const resultUses: Uses<ToolResult> = {
   truncated: null,
 }
 
-const failureUses: Uses<ModelActorError> = { budget: null, wakeAt: 'sleep' }
+const failureUses: Uses<ModelActorError> = { budget: null, wakeAt: 'sleep', refusal: 'refusals' }
 
 const screeningUses: Uses<CallScreening> = { name: null, withoutMedia: null, asInput: 'answer_shields' }
 
@@ -105,6 +106,7 @@ const switchUses: Uses<Features> = { stopWhen: 'ending_results', prepareStep: 'p
 const stateUses: Uses<SessionState> = {
   loaded: 'deferred_tools',
   terms: 'fork_terms',
+  refused: 'refusals',
   // The version of the log says so.
   numbered: null,
   ends: null,
@@ -136,12 +138,13 @@ export function listFeatures(entry: RecordContent): readonly LogFeature[] {
         speaker,
         loaded,
         terms,
+        refused,
         wakeAt,
       } = entry.state.context as AgentContext
       return [
         ...listTraitUses(tools),
         ...listUses(switchUses, switches),
-        ...listUses(stateUses, { terms }),
+        ...listUses(stateUses, { terms, refused }),
         ...listIf(loaded?.length > 0, 'deferred_tools'),
         ...listIf(typeof speaker === 'string', 'handoffs'),
         ...listIf(typeof wakeAt === 'number', 'sleep'),

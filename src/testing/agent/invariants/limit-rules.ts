@@ -1,5 +1,6 @@
 import { isChildPaused } from '../../../../machines/agent/sub-agent-questions.js'
 import type { Reason } from '../../../../machines/agent/run-result.js'
+import { isNewRefusal, isRefusedQuestion } from '../../../../machines/agent/refusals.js'
 import { findNextPlan } from '../../../../machines/agent/step-plan.js'
 import { listUnclearedInput } from '../../../../machines/agent/uncleared-input.js'
 import { findBudgetReason, findNearReason, isNearBudget } from '../../../../machines/agent/budget-totals.js'
@@ -115,7 +116,7 @@ export const limitRules: readonly AgentInvariant[] = [
         kind === 'rate_limit'
           ? before.rateLimits + 1 < rateLimitAttempts
           : (kind === 'transient' || kind === 'incomplete') &&
-            before.attempt - before.rateLimits < maxAttempts
+            before.attempt - before.rateLimits - (before.resends ?? 0) < maxAttempts
       // A pause that waits comes before the back-off; resumed, the run tries again.
       const next = before.pausing ? 'PAUSED' : 'RUNNING.asking.backingOff'
       // Nothing was tried: a shared budget is waited for.
@@ -123,6 +124,28 @@ export const limitRules: readonly AgentInvariant[] = [
       return isLeft !== (state === next) && `it led to ${state}`
     },
   ),
+  createRule('content that a provider refuses is left out once, and never the question itself', (change) => {
+    const { event, before, after, state } = change
+    const isOfRequest =
+      event.type === 'xstate.error.actor.model' || event.type === 'xstate.error.actor.conclusion'
+    if (!isOfRequest || before === undefined) return null
+    const { refusal } = event.error
+    const isRepeated = refusal !== undefined && !isNewRefusal(before.refused ?? [], refusal)
+    const isOpen = refusal !== undefined && !isRepeated && !isRefusedQuestion(refusal)
+    const mayResend = isOpen && findBudgetReason(after) === null
+    const place = event.type === 'xstate.error.actor.model' ? 'requesting' : 'concluding'
+    const isSent = state === `RUNNING.asking.${place}` && hasStarted(change, 'requestModel')
+    if (mayResend !== isSent) return `it led to ${state}`
+    if (mayResend && after.attempt !== before.attempt + 1) return 'the attempt is not counted'
+    const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'content_refused')
+    if (warnings.length !== (mayResend ? 1 : 0)) return `${warnings.length} warnings`
+    return (
+      refusal !== undefined &&
+      (after.refused ?? []).every((one) => one !== refusal) &&
+      !isRepeated &&
+      'it is forgotten'
+    )
+  }),
   createRule('a truncated answer is continued as long as recoveries are left', ({ event, before, after }) => {
     const isCut = after.response === 'truncated' || after.response === 'truncatedCalls'
     if (event.type !== 'xstate.done.actor.model' || !before || !isCut || findBudgetReason(after) !== null)
@@ -167,8 +190,8 @@ export const limitRules: readonly AgentInvariant[] = [
   ),
   createRule('attempts, recoveries and re-prompts stay within their limits', ({ after }) => {
     const { retry, guardrails } = after.config
-    const { attempt, rateLimits, recoveries, reprompts, emptyRetries, outputRepairs } = after
-    if (attempt - rateLimits > retry.maxAttempts || rateLimits > retry.rateLimitAttempts - 1)
+    const { attempt, rateLimits, resends = 0, recoveries, reprompts, emptyRetries, outputRepairs } = after
+    if (attempt - rateLimits - resends > retry.maxAttempts || rateLimits > retry.rateLimitAttempts - 1)
       return `attempt ${attempt}, ${rateLimits} of them after a rate limit`
     if (recoveries > guardrails.maxTokensRecoveries) return `${recoveries} recoveries`
     if (outputRepairs > after.config.completion.maxOutputRepairs) return `${outputRepairs} repairs`

@@ -1,0 +1,68 @@
+import type { AgentContext } from './context.js'
+import type { AgentMachineEvent } from './machine-events.js'
+import type { Message } from './messages.js'
+
+/** A kind of content besides text. */
+export type MediaKind = 'image' | 'audio' | 'file'
+
+/** Content that a provider has refused. The later requests of the session leave it out. */
+export type Refusal =
+  /** Messages as a whole. `question`: the user message that waited for its answer then. */
+  | { what: 'messages'; ids: string[]; question: string | null }
+  /** At this model: every part of these kinds, or the parts with these descriptions. */
+  | { what: 'media'; model: string; kinds: MediaKind[] }
+  | { what: 'media'; model: string; parts: string[] }
+  /** Stored thoughts and signatures at this model: up to this message number, or all of them (null). */
+  | { what: 'reasoning'; model: string; upTo: number | null }
+
+/** Attempts of the present step at the same request. A request without the refused content is a different one. */
+export function countAttempts({ attempt, resends = 0 }: Pick<AgentContext, 'attempt' | 'resends'>): number {
+  return attempt - resends
+}
+
+/** The refusal of a failed request, or null for any other event. */
+export function readRefusal(event: AgentMachineEvent): Refusal | null {
+  if (event.type !== 'xstate.error.actor.model' && event.type !== 'xstate.error.actor.conclusion') return null
+  const error = event.error as { refusal?: Refusal } | null | undefined
+  return error?.refusal ?? null
+}
+
+/** Whether the refusal adds content to the content that the session already leaves out. */
+export function isNewRefusal(known: readonly Refusal[], refusal: Refusal): boolean {
+  const text = JSON.stringify(refusal)
+  return known.every((one) => JSON.stringify(one) !== text)
+}
+
+/** Whether the provider refuses the question itself. Without the question there is nothing to answer. */
+export function isRefusedQuestion(refusal: Refusal): boolean {
+  return refusal.what === 'messages' && refusal.question !== null && refusal.ids.includes(refusal.question)
+}
+
+/** The refusals with one more. Messages that were left out in vain for a question go out again. */
+export function addRefusal(known: readonly Refusal[], refusal: Refusal): Refusal[] {
+  const isNeeded = (one: Refusal): boolean =>
+    !isRefusedQuestion(refusal) ||
+    one.what !== 'messages' ||
+    refusal.what !== 'messages' ||
+    one.question !== refusal.question
+  return [...known.filter(isNeeded), refusal]
+}
+
+/** The ids of the messages that requests leave out. */
+export function listRefusedIds(refused: readonly Refusal[]): Set<string> {
+  return new Set(refused.flatMap((one) => (one.what === 'messages' ? one.ids : [])))
+}
+
+/** The user message that the next answer is for, if the model has not answered it yet. */
+export function findOpenQuestion(messages: readonly Message[]): Message | undefined {
+  return listUnanswered(messages).findLast(({ role, internal }) => role === 'user' && !internal)
+}
+
+/** The messages that no accepted request has had in it. */
+export function listUnanswered(messages: readonly Message[]): Message[] {
+  return messages.slice(messages.findLastIndex(isAnswer) + 1)
+}
+
+function isAnswer({ role, data }: Message): boolean {
+  return role === 'assistant' && data?.['partial'] !== true
+}

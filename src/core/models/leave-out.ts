@@ -1,0 +1,217 @@
+import type { AssistantMessage, ContentPart, MediaPart, Message } from '../../../machines/agent/messages.js'
+import type { RefusedContent } from '../../../machines/agent/model-response.js'
+import {
+  findOpenQuestion,
+  listRefusedIds,
+  listUnanswered,
+  type MediaKind,
+  type Refusal,
+} from '../../../machines/agent/refusals.js'
+import { parseMessageNumber } from '../../../machines/agent/step-id.js'
+import { describeMedia, getMediaKind } from './media.js'
+import type { ModelProvider } from './provider.js'
+
+type NamedModel = Pick<ModelProvider, 'provider' | 'model'>
+
+const getName = ({ provider, model }: NamedModel): string => `${provider}/${model}`
+
+/** The messages, each refused one as a line of words. */
+export function leaveOutMessages(
+  messages: readonly Message[],
+  refused: readonly Refusal[] | undefined,
+): readonly Message[] {
+  if (refused === undefined) return messages
+  const ids = listRefusedIds(refused)
+  return ids.size === 0
+    ? messages
+    : messages.map((message) => (ids.has(message.id) ? toPlaceholder(message) : message))
+}
+
+const placeholders = new WeakMap<Message, Message>()
+
+/** Returns the same object for the same message, because providers cache messages by identity. */
+function toPlaceholder(message: Message): Message {
+  const known = placeholders.get(message)
+  if (known !== undefined) return known
+  const placeholder = createPlaceholder(message)
+  placeholders.set(message, placeholder)
+  return placeholder
+}
+
+function createPlaceholder(message: Message): Message {
+  switch (message.role) {
+    case 'assistant':
+      return { ...withoutReasoning(message), content: message.content && leftOut('answer') }
+    case 'tool': {
+      const { media: _media, ...rest } = message
+      return { ...rest, content: leftOut('result') }
+    }
+    default:
+      return { ...message, content: leftOut('message') }
+  }
+}
+
+const leftOut = (what: string): string => `[This ${what} is left out: the provider refused it.]`
+
+/** The messages without the media and the reasoning that this model refuses. */
+export function leaveOutContent(
+  messages: readonly Message[],
+  refused: readonly Refusal[] | undefined,
+  model: NamedModel,
+): readonly Message[] {
+  if (refused === undefined) return messages
+  const name = getName(model)
+  const own = refused.filter((one) => one.what !== 'messages' && one.model === name)
+  if (own.length === 0) return messages
+  const byModel = reduced.get(refused) ?? new Map<string, WeakMap<Message, Message>>()
+  reduced.set(refused, byModel)
+  const known = byModel.get(name) ?? new WeakMap<Message, Message>()
+  byModel.set(name, known)
+  const refuses = createMediaTest(own)
+  const upTo = findReasoningEnd(own)
+  return messages.map((message) => {
+    const same = known.get(message)
+    if (same !== undefined) return same
+    const reducedMessage = reduceMessage(message, refuses, upTo)
+    known.set(message, reducedMessage)
+    return reducedMessage
+  })
+}
+
+const reduced = new WeakMap<readonly Refusal[], Map<string, WeakMap<Message, Message>>>()
+
+type MediaTest = (part: MediaPart) => boolean
+
+function createMediaTest(refused: readonly Refusal[]): MediaTest {
+  const kinds = new Set<MediaKind>()
+  const parts = new Set<string>()
+  for (const one of refused) {
+    if (one.what !== 'media') continue
+    if ('kinds' in one) for (const kind of one.kinds) kinds.add(kind)
+    else for (const part of one.parts) parts.add(part)
+  }
+  return (part) => kinds.has(getMediaKind(part)) || (parts.size > 0 && parts.has(describeMedia(part)))
+}
+
+/** The number of the last message without its reasoning, or -1. */
+function findReasoningEnd(refused: readonly Refusal[]): number {
+  return refused.reduce(
+    (end, one) => (one.what === 'reasoning' ? Math.max(end, one.upTo ?? Infinity) : end),
+    -1,
+  )
+}
+
+function reduceMessage(message: Message, refuses: MediaTest, upTo: number): Message {
+  const plain = describeParts(message, refuses)
+  const number = parseMessageNumber(message.id) ?? 0
+  return plain.role === 'assistant' && number <= upTo ? withoutReasoning(plain) : plain
+}
+
+/** The message with these parts in words. A tool's result has its words already. */
+export function describeParts(message: Message, isDescribed: MediaTest): Message {
+  if (!listMedia(message).some(isDescribed)) return message
+  switch (message.role) {
+    case 'user':
+      return {
+        ...message,
+        content: (message.content as ContentPart[]).map(
+          (part): ContentPart =>
+            part.type !== 'text' && isDescribed(part)
+              ? { type: 'text', text: `${describeMedia(part)} (left out: the model does not take it)` }
+              : part,
+        ),
+      }
+    case 'assistant': {
+      const { media: _media, ...rest } = withoutReasoning(message)
+      return rest
+    }
+    default: {
+      const { media = [], ...rest } = message as Extract<Message, { role: 'tool' }>
+      const left = media.filter((part) => !isDescribed(part))
+      return { ...rest, ...(left.length > 0 && { media: left }) }
+    }
+  }
+}
+
+/** The media that a request sends with the message. */
+export function listMedia(message: Message): MediaPart[] {
+  if (message.role === 'tool') return message.media ?? []
+  if (message.role === 'assistant') return message.provider_items ? (message.media ?? []) : []
+  if (message.role !== 'user' || typeof message.content === 'string') return []
+  return message.content.filter((part): part is MediaPart => part.type !== 'text')
+}
+
+function withoutReasoning(message: AssistantMessage): AssistantMessage {
+  if (!hasReasoning(message)) return message
+  const { reasoning: _thoughts, reasoning_details: _details, provider_items: _items, ...rest } = message
+  const { tool_calls: calls } = message
+  return { ...rest, ...(calls && { tool_calls: calls.map(({ extra_content: _extra, ...call }) => call) }) }
+}
+
+function hasReasoning(message: Message): boolean {
+  if (message.role !== 'assistant') return false
+  const { reasoning, reasoning_details: details, provider_items: items, tool_calls: calls = [] } = message
+  return Boolean(reasoning || details || items || calls.some((call) => call.extra_content !== undefined))
+}
+
+/** A request that was refused. */
+interface RefusedRequest {
+  /** The messages of the request. */
+  messages: readonly Message[]
+  transcript: readonly Message[]
+  /** How many messages the session has numbered. */
+  numbered: number
+  model: NamedModel
+  refused: readonly Refusal[]
+}
+
+/** The content that the next request leaves out, or null if the request has no such content. */
+export function toRefusal(content: RefusedContent, request: RefusedRequest): Refusal | null {
+  if (content.what === 'messages') return toMessageRefusal(request)
+  const model = getName(request.model)
+  if (content.what === 'media') return toMediaRefusal(content, request, model)
+  if (!request.messages.some(hasReasoning)) return null
+  // A second refusal shows that the provider never takes it.
+  const isAgain = request.refused.some((one) => one.what === 'reasoning' && one.model === model)
+  return { what: 'reasoning', model, upTo: content.never || isAgain ? null : request.numbered }
+}
+
+/** Starts with the new parts, because the provider has accepted the older ones. */
+function toMediaRefusal(
+  { kinds, never }: Extract<RefusedContent, { what: 'media' }>,
+  { messages }: RefusedRequest,
+  model: string,
+): Refusal | null {
+  const all = messages.flatMap(listMedia)
+  const isNamed = (part: MediaPart): boolean => kinds === undefined || kinds.includes(getMediaKind(part))
+  const named = all.some(isNamed) ? isNamed : () => true
+  const fresh = listUnanswered(messages).flatMap(listMedia).filter(named)
+  const parts = never || fresh.length === 0 ? all.filter(named) : fresh
+  if (parts.length === 0) return null
+  if (never) return { what: 'media', model, kinds: [...new Set(parts.map(getMediaKind))] }
+  return { what: 'media', model, parts: [...new Set(parts.map(describeMedia))] }
+}
+
+/**
+ * Starts with the new messages, then takes the question itself. If the question before was refused as well, an older message may
+ * be the reason, because the session may have changed its provider.
+ */
+function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | null {
+  const known = listRefusedIds(refused)
+  const question = findOpenQuestion(transcript)
+  const isLeft = ({ id, role, content }: Message): boolean =>
+    role !== 'system' && content !== null && id !== question?.id && !known.has(id)
+  const refuse = (messages: readonly Message[]): Refusal => ({
+    what: 'messages',
+    ids: messages.map(({ id }) => id),
+    question: question?.id ?? null,
+  })
+  const unanswered = listUnanswered(transcript)
+  const fresh = unanswered.filter(isLeft)
+  if (fresh.length > 0) return refuse(fresh)
+  const older = transcript.filter(isLeft)
+  const isQuestionNew = question !== undefined && !known.has(question.id)
+  const wasRefusedBefore = unanswered.some(({ id, role }) => role === 'user' && known.has(id))
+  if (isQuestionNew && !(wasRefusedBefore && older.length > 0)) return refuse([question])
+  return older.length > 0 ? refuse(older) : null
+}
