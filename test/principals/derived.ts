@@ -154,6 +154,10 @@ const reasons: Record<string, string[]> = {
     'createLimiter',
     'statewright budgets',
     'createInspectorOptions',
+    'isRunnable',
+    'createModelFailure',
+    'noUsage',
+    'createInput',
     'startInspector',
   ],
   'it changes a title in lists, and nothing of the session’s work': [
@@ -171,6 +175,7 @@ const reasons: Record<string, string[]> = {
   'it shows what a run or a transcript in hand says': [
     'toAGUIMessages',
     'toAGUI',
+    'toAGUIEnds',
     'toEventStreamResponse',
     'foldTranscript',
     'toUIMessageStream',
@@ -257,8 +262,10 @@ const reasons: Record<string, string[]> = {
     'dbosSessions.drain',
   ],
   'its page is startStudio’s': ['statewright studio'],
-  'it drives sessions with runSession and tellSession, by the grants of pages: test/mcp/server/principals.test.ts':
-    ['mcpServer', 'serveMcpStdio', 'statewright mcp'],
+  'it is mcpServer for one client, who may see and continue every session': [
+    'serveMcpStdio',
+    'statewright mcp',
+  ],
   'it begins sessions of its own, of an evaluation whose id the caller makes, and goes on with those alone': [
     'evaluate',
   ],

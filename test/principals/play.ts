@@ -23,7 +23,8 @@ export async function question(): Promise<Place['question']> {
   const [call] = (await world.processes[0]?.agent.replay(session))?.run?.pending ?? []
   world.end()
   if (!call) throw new Error('Nothing waits.')
-  return { callId: call.callId, fingerprint: call.fingerprint }
+  const { callId, fingerprint, messageId } = call
+  return { callId, fingerprint, ...(messageId !== undefined && { messageId }) }
 }
 
 /** What came of a cell, in words such as `begun` or `refused: stranded`; and what must not come of any. */
@@ -79,7 +80,10 @@ function inWords({ surface, who }: Cell, before: Look, after: Look, { refused, s
   const grew = (key: Exclude<keyof Look, 'state'>): boolean => after[key] > before[key]
   const worked = grew('asked') || grew('paid') || grew('answers')
   const isGone = before.records > 0 && after.records === 0
-  const isOther = grew('sessions') && before.records === after.records && surface.does === 'begin'
+  const isOther =
+    grew('sessions') &&
+    before.records === after.records &&
+    (surface.does === 'begin' || surface.does === 'call again')
   const isSeen = surface.does === 'look' && surface.isSilent !== true && refused === null
   const words = [
     ...(refused === null ? [] : [`refused: ${refused}`]),

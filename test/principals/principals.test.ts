@@ -7,6 +7,7 @@ import { people, type Surface } from './surface.js'
 import { agentSurfaces } from './surfaces/agent.js'
 import { cliSurfaces } from './surfaces/cli.js'
 import { hostSurfaces } from './surfaces/hosts.js'
+import { mcpSurfaces } from './surfaces/mcp.js'
 import { pageSurfaces } from './surfaces/pages.js'
 import { studioSurfaces } from './surfaces/studio.js'
 import { type AgentKind, agentKinds, standings } from './world.js'
@@ -22,7 +23,14 @@ const only = process.env['PRINCIPALS_ONLY']
 jest.setTimeout(isWhole || only !== undefined ? 1_200_000 : 60_000)
 afterAll(removeFolders)
 
-const surfaces = [...agentSurfaces, ...pageSurfaces, ...studioSurfaces, ...hostSurfaces, ...cliSurfaces]
+const surfaces = [
+  ...agentSurfaces,
+  ...pageSurfaces,
+  ...mcpSurfaces,
+  ...studioSurfaces,
+  ...hostSurfaces,
+  ...cliSurfaces,
+]
 
 function agentsOf({ agents = 'any' }: Surface): readonly AgentKind[] {
   if (agents === 'none') return ['unnamed agent']

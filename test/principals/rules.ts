@@ -27,10 +27,21 @@ export const rules: Rule[] = [
   // Whose request it is comes first.
   { who: 'nobody', comes: 'refused: unauthorized', because: 'authorize knows no person by this request' },
   {
+    of: 'mcpServer (a forged state)',
+    comes: 'refused: unknown_task',
+    because: 'the state of a call is a random value that only the sender of the call has received',
+  },
+  {
     who: 'stranger',
-    does: 'begin',
+    does: ['begin', 'call again'],
     comes: 'begun elsewhere',
     because: 'what a person calls a chat is a session of that person',
+  },
+  {
+    who: 'stranger',
+    of: 'mcpServer',
+    comes: 'refused: unknown_task',
+    because: 'a stranger has no such task',
   },
   {
     who: 'stranger',
@@ -53,6 +64,74 @@ export const rules: Rule[] = [
     because: 'a stranger has no such chat',
   },
   { who: 'stranger', comes: 'nothing', because: 'a stranger has no such session' },
+
+  // A call of an MCP client begins a run, or leads to the run that the same call has begun.
+  {
+    of: 'mcpServer',
+    does: ['begin', 'call again'],
+    standing: 'new',
+    comes: 'begun',
+    because: 'nothing is under way',
+  },
+  { of: 'mcpServer', standing: 'new', comes: 'refused: unknown_task', because: 'there is no such session' },
+  {
+    of: 'mcpServer',
+    does: ['begin', 'call again'],
+    agent: 'other agent',
+    comes: 'refused: session_in_use',
+    because: 'the session belongs to another tool',
+  },
+  {
+    of: 'mcpServer',
+    does: 'begin',
+    standing: 'ended',
+    comes: 'begun',
+    because: 'nothing is under way',
+  },
+  {
+    of: 'mcpServer',
+    does: 'begin',
+    comes: 'refused: session_in_use',
+    because: 'a run is under way, and the server keeps no message',
+  },
+  {
+    does: 'call again',
+    agent: ['right agent', 'accepting agent'],
+    standing: 'interrupted',
+    comes: 'gone on',
+    because: 'a call that is sent again makes the run work with the rights of its sender',
+  },
+  {
+    does: 'call again',
+    agent: ['right agent', 'accepting agent'],
+    standing: 'poisoned',
+    comes: 'ERROR',
+    because: 'it has ended five processes',
+  },
+  { does: 'call again', comes: 'nothing', because: 'it leads to the run that it began' },
+  {
+    of: 'mcpServer',
+    does: 'answer',
+    agent: foreign,
+    standing: 'waiting',
+    comes: 'told',
+    because: 'the process that goes on with it hears it',
+  },
+  {
+    of: 'mcpServer',
+    does: 'answer',
+    standing: ['interrupted', 'poisoned', 'ended', ...held],
+    comes: 'nothing',
+    because: 'an answer to what is not asked changes nothing, and starts nothing',
+  },
+  { of: 'mcpServer', does: 'stop', standing: 'ended', comes: 'nothing', because: 'there is nothing to stop' },
+  {
+    of: 'mcpServer',
+    does: 'follow',
+    standing: held,
+    comes: 'nothing',
+    because: 'its holder had it when it was asked for',
+  },
 
   {
     of: 'statewright tell (many)',

@@ -11,6 +11,7 @@ export type Who = (typeof people)[number] | 'operator'
 /** What a surface is used for, on the session of the cell. */
 export type Deed =
   | 'begin'
+  | 'call again'
   | 'branch'
   | 'turn back'
   | 'continue'
@@ -29,7 +30,7 @@ export interface Place {
   process: Process
   who: Who
   /** The call that waits, or would. */
-  question: { callId: string; fingerprint: string }
+  question: { callId: string; fingerprint: string; messageId?: string }
   /** Of a surface that is a command: where it is run. */
   cwd?: string | undefined
 }

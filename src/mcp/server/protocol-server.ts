@@ -90,7 +90,7 @@ async function callTool(
     return { content: [{ type: 'text', text: error.message }], isError: true }
   }
   if (tool.mayBeTask && hasTasks(served, context)) {
-    const standing = await desk.look(id, grant)
+    const standing = await desk.look(id, grant, { continues: true })
     if (standing === null) throw unknownTaskError(sdk, id)
     return { resultType: 'task', ...toWireTask(standing, options) }
   }
@@ -102,7 +102,7 @@ async function callTool(
     stopProgress()
     // A client that names neither a session nor a key cannot come back.
     const isLost = signal.aborted && key === undefined && params.arguments?.['session'] === undefined
-    const standing = isLost ? await desk.look(id, grant) : null
+    const standing = isLost ? await desk.look(id, grant, { continues: false }) : null
     if (standing) await desk.cancel(standing, grant, 'The client has left.')
   }
 }
@@ -153,6 +153,7 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
     context: Context,
     { taskId }: { taskId: string },
     act: (standing: StandingTask) => Promise<Record<string, unknown>>,
+    continues = false,
   ): Promise<Record<string, unknown>> => {
     if (!hasTasks(served, context))
       throw new sdk.MissingRequiredClientCapabilityError(
@@ -160,7 +161,7 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
         `Declare the extension ${tasksExtension} in the client capabilities of the request.`,
       )
     try {
-      const standing = await desk.look(taskId, grant)
+      const standing = await desk.look(taskId, grant, { continues })
       if (standing === null) throw unknownTaskError(sdk, taskId)
       return await act(standing)
     } catch (error) {
@@ -168,7 +169,7 @@ function addTaskMethods(server: ServerSdk.Server, served: ServedConnection): voi
     }
   }
   server.setRequestHandler('tasks/get', { params: taskParams.get }, (params, context) =>
-    withTask(context, params, (standing) => Promise.resolve(toDetailedTask(standing, served, context))),
+    withTask(context, params, (standing) => Promise.resolve(toDetailedTask(standing, served, context)), true),
   )
   server.setRequestHandler('tasks/update', { params: taskParams.update }, (params, context) =>
     withTask(context, params, async (standing) => {

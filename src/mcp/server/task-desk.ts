@@ -88,9 +88,11 @@ export class TaskDesk {
     const named = call.session ?? (key === undefined ? createId() : createKeyedId(agent, key))
     const session = toSessionId(grant, named)
     const folded = await this.#read(session)
+    if (folded !== null) checkOwner(folded, call, named)
     const known = folded && findTurn(folded, call, session)
     if (known !== null) return toTask(named, session, known)
-    if (folded !== null) checkMayBegin(folded, call, named)
+    if (folded?.run?.status === 'active')
+      throw sessionInUseError(named, 'still works on another message: ask for its task, or wait for its end.')
     const turn = (folded?.runs ?? 0) + 1
     const task = toTask(named, session, turn)
     const input = [{ content: message, clientId: formatClientId(createCallName(session, call), turn) }]
@@ -124,8 +126,15 @@ export class TaskDesk {
     )
   }
 
-  /** How a task stands; null where this principal has none of this id. A task that no process runs is driven on. */
-  async look(id: string, grant: AccessGrant): Promise<StandingTask | null> {
+  /**
+   * The state of a task; null where this principal has none of this id. With `continues`, this process continues a task that no process
+   * runs.
+   */
+  async look(
+    id: string,
+    grant: AccessGrant,
+    { continues }: { continues: boolean },
+  ): Promise<StandingTask | null> {
     const found = await this.#find(id, grant)
     if (found === null) return null
     const { task, folded, isLatest, unread } = found
@@ -133,7 +142,7 @@ export class TaskDesk {
     const isIdle = isLatest && listed?.holder === null && !this.#working.has(task.session)
     const mayWork = grant.mayContinue || grant.context === undefined
     const isWaiting = isIdle && canGoOn(folded, unread)
-    if (isWaiting && mayWork) void this.#work(task.session, grant)
+    if (isWaiting && mayWork && continues) void this.#work(task.session, grant)
     const standing = withoutAnswered(await viewTask(folded, task.named, this.#options), unread)
     const { createdAt = 0, updatedAt = 0 } = listed ?? {}
     return {
@@ -153,7 +162,7 @@ export class TaskDesk {
     try {
       /* oxlint-disable no-await-in-loop -- one look after the other */
       for (;;) {
-        const standing = await this.look(id, grant)
+        const standing = await this.look(id, grant, { continues: true })
         if (standing === null || standing.status !== 'working' || standing.isLeft || signal.aborted)
           return standing
         await Promise.race([this.#working.get(standing.session) ?? wait(this.#clock, lookMs), left])
@@ -381,12 +390,10 @@ function isOpenedBy({ run }: FoldedSession, message: string): boolean {
 }
 
 /** @throws {UsageError} `session_in_use` */
-function checkMayBegin({ run, definition, parent }: FoldedSession, { agent }: TaskCall, named: string): void {
+function checkOwner({ definition, parent }: FoldedSession, { agent }: TaskCall, named: string): void {
   if (parent !== undefined) throw sessionInUseError(named, 'belongs to a sub-agent: choose another id.')
   if (definition?.name !== undefined && definition.name !== agent)
     throw sessionInUseError(named, `belongs to the agent '${definition.name}': choose another id.`)
-  if (run?.status === 'active')
-    throw sessionInUseError(named, 'still works on another message: ask for its task, or wait for its end.')
 }
 
 function sessionInUseError(named: string, why: string): UsageError {

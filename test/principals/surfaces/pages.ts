@@ -3,19 +3,11 @@ import { aguiHandler } from '../../../src/agui/index.js'
 import { toInterruptId } from '../../../src/agui/approval-interrupts.js'
 import { chatHandler } from '../../../src/ui/index.js'
 import { passing } from '../../support/passing.js'
-import type { Place, Surface, Told, Who } from '../surface.js'
+import { grants } from '../grants.js'
+import type { Place, Surface, Told } from '../surface.js'
 import { chatId } from '../world.js'
 
 type Handler = (request: Request) => Promise<Response>
-
-/** Whose sessions a request of each may see. The reader has the same, and is not the one who may go on with them. */
-const grants: Record<Who, object | null> = {
-  owner: { prefix: 'ann', context: 'owner', mayContinue: true },
-  reader: { prefix: 'ann', context: 'reader' },
-  stranger: { prefix: 'bob', context: 'stranger' },
-  nobody: null,
-  operator: null,
-}
 
 const origin = 'http://page.test'
 
