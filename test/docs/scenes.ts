@@ -492,6 +492,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
       expect(values.handbook).toMatchObject({ size: 1 })
     },
   },
+  'docs/memory.md › Documents of one user': {
+    turns: [call('search_documents', { query: 'When is the offsite?' }), says('In May.')],
+    expect: ({ said, bodies }) => {
+      expect(said).toContain('In May.')
+      expect(bodies().at(-1)).toContain('The offsite is in May.')
+    },
+  },
   'docs/memory.md › Attachments': {
     own: async ({ folder }) => {
       const { mkdir, writeFile } = await import('node:fs/promises')
@@ -701,6 +708,13 @@ export const scenes: Record<string, Scene | Elsewhere> = {
     shows: ['messages'],
     expect: ({ values }) => {
       expect(values.messages).toHaveLength(6)
+    },
+  },
+  'docs/runs.md › Interactive runs': {
+    turns: [says('Nothing.'), says('Prices.')],
+    expect: ({ said }) => {
+      expect(said).toContain('Nothing.')
+      expect(said).toContain('WAITING_FOR_INPUT message Prices.')
     },
   },
   'docs/scale.md › Run sessions on several machines': {
