@@ -358,8 +358,7 @@ async function main([first]) {
   for (const fault of wrong) console.error(fault)
   console.log(wrong.length === 0 ? 'The guards keep every limit.' : `${wrong.length} faults.`)
   if (!isCheck && next !== text) writeFileSync(docs, next)
-  // Clocks of agents that never end would keep the process.
-  process.exit(wrong.length === 0 ? 0 : 1)
+  process.exitCode = wrong.length === 0 ? 0 : 1
 }
 
 await main(process.argv.slice(2))

@@ -115,8 +115,12 @@ describe('replaySteps', () => {
   it('knows of tools what it is told, and of calls how long they took', () => {
     const polls = times(30, look())
     expect(replaySteps(polls, {}, { look: { polling: true } }).findings).toEqual([])
-    const waits = polls.map(({ calls: [one] }) => ({ calls: one ? [{ ...one, durationMs: 30_000 }] : [] }))
-    expect(replaySteps(waits).findings.map(({ action }) => action)).toEqual(['nudge', 'nudge'])
+    const lasting = (durationMs: number) =>
+      polls.map(({ calls: [one] }) => ({ calls: one ? [{ ...one, durationMs }] : [] }))
+    const actions = (durationMs: number) =>
+      replaySteps(lasting(durationMs)).findings.map(({ action }) => action)
+    expect(actions(3_000)).toEqual(['nudge', 'nudge'])
+    expect(actions(30_000)).toEqual([])
     const prototype = replaySteps([{ calls: [{ name: '__proto__', arguments: '{}', result: '' }] }])
     expect(prototype.calls.executed).toBe(1)
   })
