@@ -19,7 +19,13 @@ export interface Occurrences {
 export async function createOccurrences(recurrence: Recurrence, anchor: number): Promise<Occurrences> {
   if ('everyMs' in recurrence) {
     const { everyMs } = recurrence
-    return { findNext: (after) => anchor + (Math.floor((after - anchor) / everyMs) + 1) * everyMs }
+    return {
+      findNext: (after) => {
+        const next = anchor + (Math.floor((after - anchor) / everyMs) + 1) * everyMs
+        // Beyond the range of exact numbers, a time would follow itself for ever.
+        return next > after && next <= 8.64e15 ? next : null
+      },
+    }
   }
   const cron = await parseCron(recurrence.cron, recurrence.timezone)
   return { findNext: (after) => cron.nextRun(new Date(after))?.getTime() ?? null }

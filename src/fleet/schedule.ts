@@ -171,6 +171,10 @@ export function getTimers({ timers }: SessionStore): SessionTimers {
   )
 }
 
+/** The range of a Date. A number beyond it leads to no next time. */
+const isTime = (value: unknown): boolean =>
+  Number.isSafeInteger(value) && Math.abs(value as number) <= 8.64e15
+
 /** Null for a text that is no schedule of ours. */
 export function parseSchedule(data: string): StoredSchedule | null {
   try {
@@ -179,7 +183,7 @@ export function parseSchedule(data: string): StoredSchedule | null {
       'everyMs' in recurrence
         ? Number.isSafeInteger(recurrence.everyMs) && recurrence.everyMs >= leastMs
         : typeof recurrence.cron === 'string' && typeof recurrence.timezone === 'string'
-    const isOne = typeof agent === 'string' && recurs && catchUps.includes(catchUp) && Number.isFinite(anchor)
+    const isOne = typeof agent === 'string' && recurs && catchUps.includes(catchUp) && isTime(anchor)
     if (!isOne || findTagsFault(tags) !== null) return null
     toMessages(input)
     return { agent, recurrence, input, tags, catchUp, anchor }

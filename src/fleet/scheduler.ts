@@ -8,7 +8,7 @@ import type { RunSessionOptions } from '../core/drive/drive-options.js'
 import type { SessionResult } from '../core/drive/drive-rest.js'
 import { createSessionRunner } from '../core/drive/driver.js'
 import { mayWake } from '../core/drive/wake-sleepers.js'
-import { firingPrefix, parseAlarm } from '../core/sessions/alarm.js'
+import { alarmPrefix, firingPrefix, parseAlarm } from '../core/sessions/alarm.js'
 import {
   addHostValues,
   checkHostFunctions,
@@ -124,6 +124,8 @@ class StoreScheduler implements Scheduler {
   readonly #run: RunFiring
   readonly #drain: () => Promise<void>
   readonly #running = new Map<string, Promise<void>>()
+  /** Timers that were reported as unreadable. */
+  readonly #damaged = new Set<string>()
   #next: unknown
   #state: 'idle' | 'started' | 'stopped' = 'idle'
   #polling: Promise<void> | null = null
@@ -216,7 +218,8 @@ class StoreScheduler implements Scheduler {
   /** Moves a schedule on to its next time, and adds a firing for each time that has come: one step of the store. */
   async #fire({ id, at, data }: StoredTimer, now: number): Promise<boolean> {
     const stored = parseSchedule(data)
-    // Another deployment has the agent, or a newer version the format.
+    if (stored === null) this.#reportDamaged(id, { schedule: id.slice(schedulePrefix.length) })
+    // Another deployment has the agent.
     if (stored === null || !this.#agents.names.includes(stored.agent)) return false
     const { agent, recurrence, input, tags, catchUp, anchor } = stored
     const occurrences = await createOccurrences(recurrence, anchor)
@@ -241,6 +244,7 @@ class StoreScheduler implements Scheduler {
   async #takeFiring(timer: StoredTimer, now: number): Promise<void> {
     const session = timer.id.slice(firingPrefix.length)
     const firing = parseFiring(timer.data)
+    if (firing === null) this.#reportDamaged(timer.id, { session })
     if (firing !== null && this.#agents.names.includes(firing.agent))
       await this.#take(timer, now, { session, turn: 1, ...firing })
   }
@@ -248,6 +252,8 @@ class StoreScheduler implements Scheduler {
   /** A run that sleeps, and whose time has come: `runSession` wakes it. */
   async #takeAlarm(timer: StoredTimer, now: number): Promise<void> {
     const alarm = parseAlarm(timer)
+    if (alarm === null && timer.id.startsWith(alarmPrefix))
+      this.#reportDamaged(timer.id, { session: timer.id.slice(alarmPrefix.length) })
     // Another deployment has the agent, or its version.
     if (alarm !== null && mayWake(this.#agents, alarm))
       await this.#take(timer, now, { session: alarm.session })
@@ -306,6 +312,14 @@ class StoreScheduler implements Scheduler {
     } catch (error) {
       this.#report(error, toPlace(options))
     }
+  }
+
+  /** Once: the timer stays, for a process that can read it, and is met with each look. */
+  #reportDamaged(id: string, at: { schedule?: string; session?: string }): void {
+    if (this.#damaged.has(id)) return
+    this.#damaged.add(id)
+    const message = `The timer '${id}' cannot be read: it is damaged, or a newer Statewright wrote it. It is skipped.`
+    this.#report(new StoreError('corrupt_log', message, id), at)
   }
 
   #report(error: unknown, at: { schedule?: string; session?: string }): void {

@@ -216,7 +216,10 @@ export class SharedWindow implements Window {
     if (before - this.#measuredAt < trustedMs) return
     const { now } = await timers.listDue({ limit: 1 })
     if (!Number.isFinite(now))
-      throw new StoreError('store_unavailable', `The store of the limiter returned ${String(now)} as its time.`)
+      throw new StoreError(
+        'store_unavailable',
+        `The store of the limiter returned ${String(now)} as its time.`,
+      )
     const after = readElapsed(clock)
     this.#offsetUs = now * 1000 - ((before + after) / 2) * 1000
     this.#measuredAt = after

@@ -1,7 +1,7 @@
 import type { Appended, Lease, LogRecord, SessionStore, SessionSummary } from './store/store.js'
 import { removeTimer, type StoredTimer } from './store/timers.js'
 
-const alarmPrefix = 'wake:'
+export const alarmPrefix = 'wake:'
 /** The timer of a session that a schedule starts. */
 export const firingPrefix = 'firing:'
 

@@ -17,7 +17,7 @@ export function parseSummary(text: unknown): SessionSummary | null {
 
 function isSummary(value: unknown): value is SessionSummary {
   if (typeof value !== 'object' || value === null) return false
-  const { name, agent, tags, parent, title, state, reason, runs, messages, totalTokens, cost } =
+  const { name, agent, tags, parent, title, state, reason, wakeAt, runs, messages, totalTokens, cost } =
     value as Record<string, unknown>
   return (
     [name, agent, parent].every((word) => word === undefined || typeof word === 'string') &&
@@ -25,6 +25,7 @@ function isSummary(value: unknown): value is SessionSummary {
     typeof title === 'string' &&
     [state, reason].every((word) => word === null || typeof word === 'string') &&
     [runs, messages, totalTokens].every(Number.isFinite) &&
+    (wakeAt === undefined || Number.isFinite(wakeAt)) &&
     (cost === null || Number.isFinite(cost))
   )
 }
