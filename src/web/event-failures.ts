@@ -53,7 +53,7 @@ export class EventFailures {
   }
 }
 
-/** Whether a call failed. A call that was rejected, not executed, or that only loaded its tool has not failed. */
+/** Whether a call failed. The outcome of an interrupted call is unknown, and a call that was not executed has not failed. */
 export function isFailedStatus(status: ResultStatus): boolean {
-  return !['ok', 'rejected', 'not_executed', 'not_loaded'].includes(status)
+  return !['ok', 'rejected', 'not_executed', 'not_loaded', 'interrupted'].includes(status)
 }

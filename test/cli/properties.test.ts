@@ -52,7 +52,7 @@ describe('statewright properties', () => {
     const { code, out, err } = await cli(['properties', 'request.mjs', 'granted.mjs'], { cwd })
     expect({ code, err }).toEqual({ code: 1, err: '' })
     expect(out).toBe(`✓ there is a way: holds in all of 3 states
-✗ a request is granted in the end: q never holds, although each event of \`fair\` that stays possible happens
+✗ a request is granted in the end: 'granted' never holds, although each event of \`fair\` that stays possible happens
 Starting with input 1:
   start → asking
 and then again and again:
@@ -140,7 +140,7 @@ and then again and again:
         toEqual: () => messages.push(message),
       }),
     )
-    expect(messages).toEqual([expect.stringContaining('q never holds')])
+    expect(messages).toEqual([expect.stringContaining("'granted' never holds")])
     for (const path of ['../request.mjs', '../granted.mjs']) expect(text).toContain(`from "${path}"`)
   })
 

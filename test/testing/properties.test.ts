@@ -55,7 +55,7 @@ describe('always and never', () => {
 describe('leadsTo', () => {
   test('without fairness, a run may rest for ever', () => {
     expect(checkDetour(leadsTo('a', 'broken')).message).toBe(
-      'it: q never holds: without `fair`, no event has to happen\n' +
+      "it: 'broken' never holds: without `fair`, no event has to happen\n" +
         'Starting with input 1:\n  start → a\nand rests there for ever.',
     )
   })
@@ -67,7 +67,7 @@ describe('leadsTo', () => {
 
   test('what is possible again and again need not happen: a lasso shows it', () => {
     expect(checkDetour(leadsTo('a', 'broken', { fair: true })).message).toBe(
-      'it: q never holds, although each event of `fair` that stays possible happens\n' +
+      "it: 'broken' never holds, although each event of `fair` that stays possible happens\n" +
         'Starting with input 1:\n  start → a\nand then again and again:\n  SHORT → d\n  HOME  → a',
     )
   })
@@ -352,7 +352,7 @@ describe('stories as tests', () => {
   test('fail while the machine can go on as the story tells', () => {
     expect(run(machineOf('a'))).toMatchObject({
       '1. no way home': { holds: false },
-      "2. it's over in the end": { holds: false, message: expect.stringContaining('q never holds') },
+      "2. it's over in the end": { holds: false, message: expect.stringContaining('isFinal never holds') },
     })
   })
 
@@ -371,7 +371,7 @@ describe('stories as tests', () => {
 import { machine } from './m.js'
 
 describe('x', () => {
-  // q never holds, although each event of \`fair\` that stays possible happens
+  // isFinal never holds, although each event of \`fair\` that stays possible happens
   test('1. it\\'s over in the end', () => {
     const story = {
       steps: [],

@@ -17,7 +17,7 @@ import { sortByNearness } from '../base/nearest-name.js'
 import type { ParsedArguments } from './fit-arguments.js'
 import { parseArguments } from './parse-arguments.js'
 import { getDecisionTimeout } from './prepare-calls.js'
-import { toJson } from '../base/to-json.js'
+import { toJson, readProperty } from '../base/to-json.js'
 import type { SkillChange } from '../../../machines/agent/skills.js'
 import { SkillOutcome } from './skill-tools.js'
 import { Sleep } from './sleep-until.js'
@@ -232,7 +232,9 @@ export class RunningCall {
 
   #endWithError(tool: Tool, error: unknown): void {
     if (this.#isOver) return
-    const { kind, message } = classifyToolError(error)
+    const { kind, message: words } = classifyToolError(error)
+    const lacksContext = this.#options.context === undefined && readsContext(tool, error)
+    const message = lacksContext ? `${words}. ${contextHint}` : words
     const status = kind === 'policy_denied' ? 'denied' : 'error'
     const said = findPublicMessage(error)
     const toPages =
@@ -285,6 +287,15 @@ export class RunningCall {
   #clearTimer(): void {
     if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer)
   }
+}
+
+const contextHint = 'The tool reads `context`, and this run has none: pass it, run(input, { context }).'
+
+/** Whether a tool failed because it read something of the `context` that its run does not have. */
+function readsContext({ execute }: Tool, error: unknown): boolean {
+  const message = readProperty(error, 'name') === 'TypeError' && readProperty(error, 'message')
+  if (typeof message !== 'string' || !/\bundefined\b/.test(message)) return false
+  return Function.prototype.toString.call(execute).includes('context')
 }
 
 /** All that is done here of a call that the provider carries out. The guards tell one from another by what is read. */

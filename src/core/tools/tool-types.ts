@@ -60,9 +60,9 @@ export type WithContext<Options, Context> = unknown extends Context
 /** Whether a run may go without a `context`. */
 export type IsContextFree<Context> = undefined extends Context ? true : false
 
-/** The options of a run: with `context` where tools want one, and left out at will where none does. */
+/** The options of a run: with `context` where tools want one, which the compiler's message names, and optional where none does. */
 export type OptionsFor<Options, Context> = unknown extends Context
   ? [options?: Options]
   : undefined extends Context
     ? [options?: Options & { context?: Context }]
-    : [options: Options & { context: Context }]
+    : [optionsWithContext: Options & { context: Context }]

@@ -1,5 +1,13 @@
 import { expectTrue } from '../check-assertions.js'
-import { type AgentCheckSpec, callOf, describeEnd, describeRun, toolOf, turns } from './agent-check.js'
+import {
+  type AgentCheckSpec,
+  callOf,
+  describeEnd,
+  describeRun,
+  NotAsked,
+  toolOf,
+  turns,
+} from './agent-check.js'
 import { type AgentProcess, type AgentScene, type Behavior, hang, nextTask, textsOf } from './agent-scene.js'
 import type { RunResult } from '../../../machines/agent/run-result.js'
 import type { Script } from './scripted-model.js'
@@ -93,10 +101,15 @@ export const cancelChecks: readonly AgentCheckSpec[] = [
   inCall('swallowed', 'A call that answers in spite of the abort', () => 'The text.'),
   cancel('in-retry', 'While a retry waits', false, async (scene, controller) => {
     const process = scene.open(turns(), { model: [{ at: 1, fault: 'overloaded' }] })
+    if (process.agent.config.retry.maxAttempts <= 1) throw new NotAsked('the agent does not try again')
     const run = process.start(scene.input, { signal: controller.signal })
-    await process.untilFault()
-    await nextTask()
-    controller.abort()
+    // At once: some agents wait for a millisecond, or not at all.
+    run.events$.subscribe({
+      next: ({ type }) => {
+        if (type === 'retry') controller.abort()
+      },
+      error: () => undefined,
+    })
     const result = await run.result
     expectTrue(scene.requests.length === 1, `${scene.requests.length} requests (${describeEnd(result)})`)
     return result

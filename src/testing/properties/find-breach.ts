@@ -141,7 +141,7 @@ function findEndlessWait(graph: MomentGraph, judge: Judge, { begins, isOver, may
         ? ': no event of `fair` is possible there'
         : ', although each event of `fair` that stays possible happens'
   const breach = {
-    reason: `q never holds${why}`,
+    reason: `${judge.goal} never holds${why}`,
     start: findStart(place),
     moves: listMoves(place),
     loop: round,

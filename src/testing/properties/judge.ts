@@ -8,6 +8,8 @@ import type { Moment, MomentCondition, Property } from './property.js'
 export interface Judge {
   name: string
   property: Property
+  /** The user's name for what has to come: a state, or a function. */
+  goal: string
   /** A condition that the property does not have is false. */
   ask: (condition: 'p' | 'q' | 'from', moment: Moment) => boolean
   /** The rank of `decreases`. */
@@ -42,6 +44,7 @@ export function createJudge(machine: AnyStateMachine, name: string, property: Pr
   return {
     name,
     property,
+    goal: 'q' in property ? nameCondition(property.q) : '',
     ask: (condition, moment) => {
       const answer = call(conditions[condition], moment)
       if (typeof answer === 'boolean') return answer
@@ -93,4 +96,10 @@ export function createFairTest(property: Property): ((type: string) => boolean) 
 /** `xstate.done.actor.*` is every type that begins so. */
 export function matchesType(pattern: string, type: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
+}
+
+function nameCondition(condition: MomentCondition): string {
+  if (typeof condition === 'string') return `'${condition}'`
+  // An object's key is the name of a function that is written there.
+  return ['', 'q'].includes(condition.name) ? 'the condition' : condition.name
 }

@@ -211,7 +211,7 @@ function judgeWait(
   }
   const last = walk.moments.at(-1)
   if (!last || !isEndless || !isWaiting || !isRound(space, walk)) return null
-  return isFairRound(observed, space, judge, walk) ? tell('q never holds', last) : null
+  return isFairRound(observed, space, judge, walk) ? tell(`${judge.goal} never holds`, last) : null
 }
 
 /** Whether the loop comes back to the state in which it begins, each time. */

@@ -37,6 +37,18 @@ test('A tool is told which call, run and session it serves, and gets the app’s
   expect((seen[0] as { context: unknown }).context).toBe(context)
 })
 
+test('A tool that reads a context which its run does not have fails with a message that says so', async () => {
+  const reading = defineTool({
+    ...anything,
+    execute: (_, { context }) => (context as { db: { rows: string[] } }).db.rows,
+  })
+  const { content } = await runOne({}, reading)
+  expect(content).toMatch(/^The tool 'act' failed: .*The tool reads `context`, and this run has none/)
+  expect((await runOne({}, reading, { context: {} })).content).not.toContain('this run has none')
+  const other = defineTool({ ...anything, execute: () => (undefined as unknown as { a: string }).a })
+  expect((await runOne({}, other)).content).not.toContain('this run has none')
+})
+
 test('An unknown tool is answered with the names of the others, the nearest first', async () => {
   const { done, results } = start(
     [call('raed_file')],

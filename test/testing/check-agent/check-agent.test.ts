@@ -56,6 +56,16 @@ const between =
       },
     })
 
+test.each([{ baseDelayMs: 1, maxDelayMs: 2 }, { baseDelayMs: 0, maxDelayMs: 0 }, { maxAttempts: 1 }])(
+  'an agent whose retries are short is not accused of them: %j',
+  async (retry) => {
+    const { broken, checks } = await checkAgent(withConfig({ retry }), { only: ['cancel/in-retry'] })
+    expect(broken).toEqual([])
+    const outcome = 'maxAttempts' in retry ? 'skipped' : 'kept'
+    expect(checks.find(({ name }) => name === 'cancel/in-retry')?.outcome).toBe(outcome)
+  },
+)
+
 const isUser = ({ role }: Message) => role === 'user'
 const forgetful = between({
   request: (one) => ({ ...one, messages: one.messages.slice(one.messages.findLastIndex(isUser)) }),
