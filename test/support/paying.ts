@@ -36,14 +36,14 @@ export function paying({
   ids?: (request: number) => string
 } = {}) {
   const store = memoryStore()
-  let payments = 0
+  const payments: { sessionId: string; callId: string }[] = []
   let requests = 0
   const pay = defineTool({
     name: 'pay',
     description: 'Pays.',
     input: { type: 'object' },
     needsApproval: true,
-    execute: () => `payment ${++payments}`,
+    execute: (_input, { sessionId, callId }) => `payment ${payments.push({ sessionId, callId })}`,
   })
   const model: ModelProvider = {
     provider: 'scripted',
@@ -71,9 +71,7 @@ export function paying({
     store,
     /** Whether no process holds the session. */
     isFree: () => store.get('c')?.holder == null,
-    get payments() {
-      return payments
-    },
+    payments,
     get requests() {
       return requests
     },
