@@ -10,6 +10,7 @@ import type {
   ToolCall,
 } from '../../../machines/agent/messages.js'
 import { UsageError } from '../base/errors.js'
+import { readTime } from '../base/wake-time.js'
 import { toContentPart } from '../models/media.js'
 import { nameCall } from '../models/name-call.js'
 import { toPlainJson, readHostedBy, readProviderItems } from '../models/plain-json.js'
@@ -160,11 +161,11 @@ function readMessage(given: unknown, index: number): ParsedMessage {
     ...(internal === true && { internal: true as const }),
     ...(isRecord(data) && { data: data as JsonObject }),
   }
-  const isTime = typeof createdAt === 'number' && createdAt >= 0
+  const time = readTime(createdAt)
   return {
     draft: { ...readRole(message, at), ...notes },
     at: index,
-    createdAt: isTime ? createdAt : undefined,
+    createdAt: time !== null && time >= 0 ? time : undefined,
   }
 }
 
