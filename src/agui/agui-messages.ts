@@ -127,8 +127,10 @@ export function toAGUIEnds(
   messages: readonly Message[],
   getMessageId: (message: Message) => string = getUserMessageId,
 ): AGUIEnd[] {
+  if (ends.length === 0) return []
+  const byId = new Map(messages.map((message) => [message.id, message]))
   return ends.flatMap(({ messageId, state, reason, error }) => {
-    const opening = messages.find(({ id }) => id === messageId)
+    const opening = byId.get(messageId)
     if (isRestState(state) || opening === undefined) return []
     const { code = reason, message = getSentence(reason) } = error ?? {}
     return [{ messageId: getMessageId(opening), state, reason, code, message }]

@@ -8,9 +8,11 @@ import {
   openaiResponses,
   restoreSession,
   toolContent,
+  type Message,
+  type TurnEnd,
 } from '../../../src/index.js'
 import { chatTransport } from '../../../src/ui/client/index.js'
-import { toAGUI, toAGUIMessages } from '../../../src/agui/index.js'
+import { toAGUI, toAGUIEnds, toAGUIMessages } from '../../../src/agui/index.js'
 import {
   toEventStreamResponse,
   foldTranscript,
@@ -280,6 +282,23 @@ export const messageRows: readonly Row[] = [
     atMost: 8_000,
     prepare: transcript,
     run: toAGUIMessages,
+  }),
+  row({
+    name: 'toAGUIEnds',
+    covers: ['statewright/agui toAGUIEnds'],
+    from: 2_000,
+    atMost: 32_000,
+    prepare: (size) => {
+      const messages = Array.from(
+        { length: size },
+        (_, i): Message => ({ role: 'user', id: `m${i + 1}`, createdAt: 0, content: 'Go.' }),
+      )
+      const ends = messages.map(
+        ({ id }): TurnEnd => ({ messageId: id, state: 'CANCELLED', reason: 'cancelled' }),
+      )
+      return { messages, ends }
+    },
+    run: ({ messages, ends }) => toAGUIEnds(ends, messages),
   }),
   row({
     name: 'foldTranscript over steps',
