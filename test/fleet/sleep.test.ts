@@ -1,8 +1,10 @@
+import fc from 'fast-check'
 import { createAgent, defineAgents, memoryStore, runSession, sleepUntil } from '../../src/index.js'
 import { createScheduler } from '../../src/fleet/index.js'
 import { checkSessionLog } from '../../src/testing/index.js'
 import type { ModelProvider } from '../../src/core/models/provider.js'
 import { createOneCallModel } from '../support/manual-model.js'
+import { sampled } from '../support/extent.js'
 import { tool } from '../support/tools.js'
 import { type Host, Hosts } from './host-clocks.js'
 
@@ -201,4 +203,61 @@ test('a session that is deleted takes its alarm and its firing along, and an ala
   expect(stateOf('ben').state).toBe('COMPLETED')
   expect(timersOf(shared)).toEqual([])
   expect([errors, asked.length]).toEqual([[], 4])
+})
+
+/** What may be done to sleeping sessions; a number picks the session or fork that it is done to. */
+const deed = fc.oneof(
+  fc.record({ type: fc.constantFrom('fork', 'askFirst', 'resume', 'delete'), at: fc.nat(5) }),
+  fc.record({ type: fc.constant('pass'), at: fc.nat(90) }),
+)
+
+test('random forks, resumes and deletions: a fork works only once it was resumed, and a deleted session leaves no timer', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(deed, { minLength: 3, maxLength: 12 }), async (deeds) => {
+      const { hosts, shared, open, stateOf } = setUp()
+      const { agent, scheduler, errors } = open('one')
+      const sessions = ['s']
+      const resumed = new Set(['s'])
+      const deleted = new Set<string>()
+      const until = async (work: Promise<unknown>) => {
+        let isOver = false
+        const end = () => {
+          isOver = true
+        }
+        void work.then(end, end)
+        await hosts.settleUntil(() => isOver)
+      }
+      void agent.run('Go.', { session: 's' }).result
+      await hosts.settleUntil(() => stateOf('s').state === 'PAUSED')
+      scheduler.start()
+      for (const { type, at } of deeds) {
+        const id = sessions[at % sessions.length] ?? 's'
+        const fork = async () => {
+          sessions.push(await agent.fork(id, undefined, type === 'askFirst' ? { askFirst: true } : undefined))
+        }
+        /* oxlint-disable no-await-in-loop -- one after the other */
+        if (type === 'pass') await hosts.pass(at * minute)
+        else if (type === 'delete') {
+          deleted.add(id)
+          await until(agent.deleteSession(id))
+        } else if (type === 'resume') {
+          if (stateOf(id).state === 'PAUSED') resumed.add(id)
+          await until(agent.tell(id, { type: 'resume' }))
+        } else if (!deleted.has(id)) await until(fork())
+        /* oxlint-enable no-await-in-loop */
+      }
+      await hosts.pass(3 * hour)
+      for (const id of sessions) {
+        const expected = deleted.has(id) ? undefined : resumed.has(id) ? 'COMPLETED' : 'PAUSED'
+        // A fork of a session that has ended keeps the conversation, and has nothing to resume.
+        if (expected !== 'PAUSED' || stateOf(id).state === 'PAUSED')
+          expect([id, stateOf(id).state]).toEqual([id, expected])
+        else expect(shared.read(id)).toHaveLength(2)
+      }
+      expect(timersOf(shared)).toEqual([])
+      expect(errors).toEqual([])
+      await until(scheduler.stop())
+    }),
+    { numRuns: sampled(30) },
+  )
 })
