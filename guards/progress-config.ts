@@ -1,8 +1,8 @@
 import { type OnHalt, onHalt, type Setting, type Settings } from './lib/settings.js'
 
-/** The counts at which a rule nudges the model and halts the run. Null: never. */
+/** Counts that lead to a nudge and to a halt. Null means never. */
 export interface Steps {
-  /** The model reads what was seen and what to try, once. */
+  /** The model reads one hint. */
   nudgeAt: number | null
   /** The run stops. */
   haltAt: number | null
@@ -15,8 +15,8 @@ export interface StepsWithBlock extends Steps {
 }
 
 /**
- * Progress is news: a call not made before in this turn, or a result not seen before from it. Each rule watches for one
- * way of making none; `null` switches it off. A turn begins with a user message. Counts are of batches in a row (the calls
+ * Progress is news, which is a call not made before in this turn, or a result not seen before from it. Each rule watches for
+ * one way of making none; `null` switches it off. A turn starts with a user message. Counts are of batches in a row (the calls
  * of one response). A call that waits counts for less, and a `polling` one not at all.
  *
  * The numbers were chosen on recorded sessions; docs/guardrails-measured.md has the figures.
@@ -34,26 +34,26 @@ export interface ProgressConfig {
   mixed: StepsWithBlock | null
   /**
    * Every call fails. Default: 7, 11; sessions that ended well had up to 8. After the nudge, another call with another
-   * error counts for a sixth: the first rows of an import may all be bad.
+   * error counts for a sixth, because the first rows of an import may all be bad.
    */
   failing: Steps | null
-  /** One tool, one error, other arguments: the error is not about them. Default: 5, 8; up to 6 ended well. */
+  /** One tool, one error, other arguments. Default: 5, 8; up to 6 ended well. */
   sameError: Steps | null
   /** Calls of tools that do not exist. Default: 2, 6. */
   unknownTools: Steps | null
-  /** People, shields, policies or other guards refused every call. Default: 3, 8: each refusal costs a person time. */
+  /** People, shields, policies or other guards refused every call. Default: 3, 8, because each refusal costs a person time. */
   refused: Steps | null
-  /** The same call, denied by its tool's policy: it will be denied again. Default: 1, 2. Ends in `ERROR`. */
+  /** The same call, denied by its tool's policy. Default: 1, 2. Ends in `ERROR`. */
   policyDenied: Steps | null
   /** Temporary failures, without a success between. Default: 6, 10. They are never refused, because retries are right. */
   transient: Steps | null
   /** Which calls count as waiting. */
   waiting: WaitingConfig | null
-  /** How many pairs of call and result of a turn are remembered: at most 64, because guard state is small. */
+  /** How many pairs of call and result of a turn are remembered, at most 64, because guard state is small. */
   memory: number
-  /** `pause` (default): nothing is lost, and `resume()` goes on. Policy denials end in ERROR either way. */
+  /** After a `pause` (default), `resume()` continues the run. Policy denials end in ERROR either way. */
   onHalt: OnHalt
-  /** Before a pause: one last request without tools, so that there is an answer. Default true. */
+  /** Whether the model gets one last request without tools before a pause, so that there is an answer. Default true. */
   lastWords: boolean
 }
 
@@ -66,7 +66,7 @@ export interface WaitingConfig {
   /** The weight of such a call. Default 1/3. */
   weight: number
   /**
-   * The weight of a call whose result reports that work goes on (`running`, `queued`, `in progress`, `eta 4 min`), or whose
+   * The weight of a call whose result reports work in progress (`running`, `queued`, `in progress`, `eta 4 min`), or whose
    * tool is named `sleep` or `wait`. Default 1/10. A tool whose name is an action (`send_mail`) does not wait.
    */
   underWay: number

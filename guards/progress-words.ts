@@ -18,9 +18,9 @@ export interface ProgressDue {
 interface Words {
   /** After `You have`, or `The model has`. Without a full stop. */
   done: (tools: string, count: number, refused: boolean) => string
-  /** What to try; two wordings, so that no nudge has the words of the one before. */
+  /** Two wordings, so that no nudge has the words of the one before. */
   advice: readonly [string, string]
-  /** What people can do besides allowing more. */
+  /** A remedy for people, other than a higher limit. */
   remedy: string
 }
 

@@ -19,7 +19,7 @@ import {
 } from './staleness.js'
 import { isCount, isNamedCalls, isRecord, isTextOrNull } from './lib/stored.js'
 import { countStreaks, isStreaks, noStreaks, type Streaks } from './streaks.js'
-import { decideAction, type ProgressRule, type Tally } from './tally.js'
+import { decideAction, progressRules, type Tally } from './tally.js'
 import { type CallFact, type Fact, type Guard, ok, type ResultFact } from './types.js'
 import { nameCalls } from './lib/words.js'
 
@@ -31,7 +31,7 @@ export interface ProgressState extends Staleness, Streaks {
 }
 
 /**
- * Progress is news: a call not made before in this turn, or a result not seen before from it. Parts of results that change by
+ * Progress is news, which is a call not made before in this turn, or a result not seen before from it. Parts of results that change by
  * themselves are not compared. `ProgressConfig` has the rules.
  */
 export const progress: Guard<ProgressState, ProgressConfig, 'no_progress' | 'policy_denied'> = {
@@ -138,19 +138,7 @@ function readTransient(result: ResultFact): ResultFact {
   return result.says === 'transient' ? { ...result, ok: false, errorKind: 'transient' } : result
 }
 
-/** Halts come before nudges. Among equals, the rule that knows most about the cause comes first. */
-const order: readonly ProgressRule[] = [
-  'policyDenied',
-  'unknownTools',
-  'transient',
-  'refused',
-  'sameError',
-  'stale',
-  'mixed',
-  'failing',
-  'recurring',
-]
-
+/** Halts come before nudges. */
 function findDue(tallies: readonly Tally[], said: string | null): ProgressDue | null {
   let best: { tally: Tally; action: 'nudge' | 'halt' } | null = null
   for (const tally of tallies) {
@@ -159,7 +147,7 @@ function findDue(tallies: readonly Tally[], said: string | null): ProgressDue | 
     const isFirst =
       best === null ||
       (action === best.action
-        ? order.indexOf(tally.rule) < order.indexOf(best.tally.rule)
+        ? progressRules.indexOf(tally.rule) < progressRules.indexOf(best.tally.rule)
         : action === 'halt')
     if (isFirst) best = { tally, action }
   }
@@ -188,7 +176,7 @@ function isDue(value: unknown): value is ProgressDue | null {
   if (!isRecord(value) || !actions.includes(value['action'])) return false
   const { rule, count, haltAt, named: calls, refused, wording } = value
   return (
-    (order as readonly unknown[]).includes(rule) &&
+    (progressRules as readonly unknown[]).includes(rule) &&
     isCount(count) &&
     (haltAt === null || isCount(haltAt)) &&
     isNamedCalls(calls) &&

@@ -18,7 +18,7 @@ export interface Staleness {
 }
 
 /**
- * A call and its outcome, as they are remembered; a tuple, because many are stored.
+ * A remembered call and its outcome; a tuple, because many are stored.
  * - `pair`: the call's key, the shape of its outcome, and the outcome
  * - `times`: how often the call came with an outcome of this shape; parts count for calls that wait or check a change
  * - `at`: index in the transcript of the last message that made the call
@@ -30,7 +30,7 @@ export const noStaleness: Staleness = { pairs: [], stale: 0, batch: null, waits:
 /** How many pairs are remembered at most: guard state is small. */
 const mostPairs = 64
 
-/** The weight of a repetition after a change: it may check the change. */
+/** The weight of a repetition after a change, because it may check the change. */
 const afterChange = 1 / 3
 
 interface SeenResult {
@@ -77,7 +77,7 @@ export function countStaleness(
   const weights = seen.map(({ result }) => weighAskedResult(result, config))
   const waits = Math.max(copies, ...weights) < 1
   const parts = seen.map((one, index) => (weights[index] ?? 1) * (isCheck(one, changedAt) ? afterChange : 1))
-  // The nudge about work that goes on comes at once. Then the calls wait: they delay the halt, and are never refused.
+  // The nudge about work in progress comes at once. Then the calls wait, which delays the halt, and are never refused.
   const isFirst = waits && before.stale < (config.stale?.nudgeAt ?? 0)
   const isNudged = isFirst && calls.some(({ says }) => says === 'under_way')
   const stale = addPart(before.stale, isNudged ? 1 : Math.max(copies, ...parts))
@@ -88,12 +88,12 @@ export function countStaleness(
   return [{ pairs, stale, batch, waits, changedAt }, tallies]
 }
 
-/** A batch of polls alone is time that passes: the calls before it may well be made again. */
+/** After a batch of polls, time has passed, so that earlier calls may be made again. */
 export function resetAfterWait(state: Staleness): Pick<Staleness, 'stale' | 'batch' | 'waits'> {
   return state.stale === 0 ? state : { stale: 0, batch: null, waits: false }
 }
 
-/** The rule by which a batch is refused before it runs: it is known to bring no news. */
+/** The rule that refuses a batch before it runs, because it will bring no news. */
 export function findStaleBatch(
   { pairs, stale, batch, waits }: Staleness,
   calls: readonly CallFact[],
@@ -106,7 +106,7 @@ export function findStaleBatch(
   return calls.every(({ key }) => pairs.some(([pair]) => pair.startsWith(key))) ? 'mixed' : null
 }
 
-/** Requests leave out the messages from `head` up to `from`: the calls of these may be made again. */
+/** Requests leave out the messages from `head` up to `from`, so that their calls may be made again. */
 export function forgetPairs(pairs: Pair[], head: number, from: number): Pair[] {
   const left = pairs.filter(([, , at]) => at < head || at >= from)
   return left.length === pairs.length ? pairs : left
@@ -130,7 +130,7 @@ function isPair(value: unknown): value is Pair {
 
 const shapeLength = 5
 
-/** The reason of a refusal is not compared: it may have other words each time. */
+/** The reason of a refusal is not compared, because its words may differ each time. */
 function formatPair({ key, ok, refused, errorKind, shape, outcome }: ResultFact): string {
   if (refused) return `${key}!`
   if (errorKind === 'policy_denied') return `${key}~`
@@ -147,7 +147,7 @@ function findPairOfCall(pairs: readonly Pair[], { key }: CallFact): Pair {
 }
 
 /**
- * The results of one batch, keyed as they are remembered. Identical calls with the same result count once. Calls that were
+ * The results of one batch, by their pairs. Identical calls with the same result count once. Calls that were
  * refused as identical ones are left out; then `copies` is the number of identical calls that ran.
  */
 function groupIdentical(
@@ -186,7 +186,7 @@ function isCheck({ result, similar }: SeenResult, changedAt: number): boolean {
 function countTimes(one: SeenResult, changedAt: number, config: ProgressConfig): number {
   const { result, similar, isOwn } = one
   if (similar === null) return 1
-  // The guard's own refusals say nothing about the call.
+  // The guard's own refusals are not results of the call.
   if (isOwn) return similar[1]
   const part = Math.min(1, weighAskedResult(result, config))
   return addPart(similar[1], isCheck(one, changedAt) ? part * afterChange : part)

@@ -33,7 +33,7 @@ export const noStreaks: Streaks = { failing: 0, unknownTools: 0, refused: 0, tra
 const mostTools = 10
 
 /**
- * The weight of another call that fails with another error, after the nudge: the first rows of an import may all be bad.
+ * The weight of another call that fails with another error, after the nudge. The first rows of an import may all be bad.
  */
 const otherFailure = 1 / 6
 

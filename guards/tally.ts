@@ -1,17 +1,23 @@
 import type { ProgressConfig, Steps } from './progress-config.js'
 import type { ResultFact } from './types.js'
 
-/** A key of `guardrails.progress`, or `recurring`, which counts toward the nudge of `stale`. */
-export type ProgressRule =
-  | 'stale'
-  | 'mixed'
-  | 'recurring'
-  | 'failing'
-  | 'sameError'
-  | 'unknownTools'
-  | 'refused'
-  | 'policyDenied'
-  | 'transient'
+/**
+ * Keys of `guardrails.progress`, and `recurring`, which counts toward the nudge of `stale`. Of several findings, the first in
+ * this order is used, because its rule knows most about the cause.
+ */
+export const progressRules = [
+  'policyDenied',
+  'unknownTools',
+  'transient',
+  'refused',
+  'sameError',
+  'stale',
+  'mixed',
+  'failing',
+  'recurring',
+] as const
+
+export type ProgressRule = (typeof progressRules)[number]
 
 /** The change of one count by a batch. */
 export interface Tally {
@@ -23,7 +29,7 @@ export interface Tally {
   calls: readonly ResultFact[]
 }
 
-/** The action of a tally: a halt from its count on, a nudge when its count is reached. */
+/** A halt from its count on, a nudge when its count is reached. */
 export function decideAction({ before, after, steps }: Tally): 'nudge' | 'halt' | null {
   if (steps === null || after <= before) return null
   if (hasReached(after, steps.haltAt)) return 'halt'
@@ -45,7 +51,7 @@ const precision = 0.001
 /** A wait of this many times `waiting.ms` costs time, not tokens. */
 const longWait = 10
 
-/** How much a result counts: less when its call waited for something, or asked about work that goes on. */
+/** How much a result counts: less when its call waited for something, or asked about work in progress. */
 export function weighResult(result: ResultFact, { waiting }: ProgressConfig): number {
   if (waiting === null || !result.ok) return 1
   const { durationMs, size } = result

@@ -1,6 +1,6 @@
-// Behaviours on the live agent: a policy in place of the model asks for calls, and reads their results as a model does. An
-// honest one ends by itself. A stuck one never ends. Each is a generator: it yields the calls of one response, and gets
-// their results. A test plays them on the sources, so nothing is imported here.
+// Behaviours on the live agent. A policy in place of the model asks for calls, and reads their results as a model does. An
+// honest one ends by itself. A stuck one never ends. Each policy is a generator that yields the calls of one response, and gets
+// their results. A test plays them on the sources, so that this file imports nothing.
 
 /** Responses after which a behaviour that nothing stops is given up. */
 const longest = 500
@@ -201,7 +201,7 @@ work('fifty names, none of which is found', () => {
   return { tools: { search }, policy }
 })
 
-/** Goes on for ever: `step(n)` are the calls of the nth response. */
+/** Never ends. `step(n)` returns the calls of the nth response. */
 const always = (step) =>
   function* () {
     for (let n = 0; ; n++) yield step(n)

@@ -7,10 +7,10 @@ interface AnsweredCall {
 
 /**
  * The meaning of a result for its call:
- * - `under_way`: it succeeded, and the work that it asked about goes on: a build that is running, a sleep
- * - `transient`: it failed, or reports a failure, that may pass by itself: `429 Too Many Requests`
- * - `absent`: it failed, and the error is the answer: there is no such page, no such name
- * - `absent_named`: the same, but the error names a word of the arguments, which may be wrong in all of them
+ * - `under_way`: success, and the work is in progress (a build that runs, a sleep)
+ * - `transient`: a failure, or the report of one, that may pass by itself (`429 Too Many Requests`)
+ * - `absent`: a failure whose error is the answer (a page or a name does not exist)
+ * - `absent_named`: `absent`, but the error names a word of the arguments, which may be wrong in all of them
  */
 export type AnswerMeaning = 'under_way' | 'transient' | 'absent' | 'absent_named' | null
 
@@ -49,7 +49,7 @@ const underWay = new RegExp(
   'i',
 )
 
-/** Tools that act in each call. That the action goes on is no reason to repeat it. */
+/** Tools that act in each call. An action in progress should not be repeated. */
 const acts = new RegExp(
   '(?:^|[_.-])(?:send|mail|pay|book|create|post|submit|delete|remove|update|write|insert|order|buy|transfer|start|' +
     'trigger|launch|deploy|publish|retry|cancel|approve|add|set|put|upload|charge|refund|restart|rebuild|schedule)(?![a-z])',

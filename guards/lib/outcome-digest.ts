@@ -39,12 +39,12 @@ const days = /\d{4}-\d\d?-\d\d?T?/g
 /** A letter or a digit, but not of the key of a JSON object. */
 const other = /[a-z\d](?!\w{0,64}"\s?:)|[^\0-\x7f·]/i
 
-/** Characters of which all count. */
+/** Longer texts are compared by their ends. */
 const longest = 16_000
 
 /**
- * Digests of what a call brought back. Of a longer text both ends count. Linear in time. No cryptographic hashes: a forged
- * equal digest only makes a guard act too early.
+ * Digests of a result. Only the two ends of a long text count. Linear in time. The hashes are not cryptographic, because a
+ * forged equal digest only makes a guard act too early.
  */
 export function digestOutcome(text: string): OutcomeDigests {
   if (text.length <= longest) return digestText(text)
@@ -57,7 +57,7 @@ export function digestOutcome(text: string): OutcomeDigests {
 
 function digestText(text: string): OutcomeDigests {
   const rest = text.replace(volatile, '$1$2·')
-  // A result with nothing else is the answer: a time, a duration, a new id.
+  // A result with nothing else (a time, a duration, a new id) is the answer.
   const compared = rest === text || other.test(rest.replace(days, '')) ? rest : text
   let [low, high, shape] = [-0x7ee3623b, 0x41c6ce57, 0x2b3c4d5e]
   for (let at = 0; at < compared.length; at += 1) {

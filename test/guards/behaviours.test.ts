@@ -16,7 +16,7 @@ const { behaviours, playBehaviour } = (await import(file)) as {
 }
 const library = { createAgent, defineTool, SimulatedClock }
 
-/** Their results report no wait: only an annotation tells them from a loop. */
+/** Their results do not report a wait. Without an annotation they look like a loop. */
 const needAnnotation = [
   'a log that gets a line each 12 looks',
   'two sensors in turn',
