@@ -78,7 +78,6 @@ const reasons: Record<string, readonly string[]> = {
     'agent tell',
     'run steer',
     'run reply',
-    'inbox remove',
   ],
   'It is what the rows of sessions restore and read.': ['statewright Session'],
   'It asks another model, which reads the text.': [

@@ -2,6 +2,8 @@ import { otel } from '../../../src/otel/index.js'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import { CallStream } from '../../../src/core/effects/call-stream.js'
 import type { AnswerStream } from '../../../src/core/live/answer-stream.js'
+import { toAGUI } from '../../../src/agui/index.js'
+import { toUIMessageStreamResponse } from '../../../src/ui/index.js'
 import { createScheduler, listSchedules, runAll, tellAll } from '../../../src/fleet/index.js'
 import { defineAgents, memoryStore, secretsShield } from '../../../src/index.js'
 import type { JsonObject } from '../../../machines/agent/json.js'
@@ -132,6 +134,40 @@ export const runRows: readonly Row[] = [
       run: (text) => agentOf(longCall(text), { store: memoryStore(), shields: looking }).run('Look.').result,
     }),
   ),
+  row({
+    name: 'a run that reads many messages of its inbox',
+    covers: ['inbox remove'],
+    from: 25,
+    atMost: 800,
+    prepare: async (n) => {
+      const store = memoryStore()
+      const agent = agentOf(streaming('Yes.'), { store, interactive: true })
+      await agent.run('Hello.', { session: 's' }).result
+      for (let i = 0; i < n; i += 1) store.inbox.put('s', JSON.stringify({ type: 'STEER', text: `${i}` }))
+      return store
+    },
+    run: async (store) => {
+      const agent = agentOf(streaming('Yes.'), { store, interactive: true })
+      const fork = await agent.fork('s')
+      for (const { text } of store.inbox.read('s')) store.inbox.put(fork, text)
+      const run = await agent.resume(fork)
+      await run.result
+      run.cancel()
+      await run.result
+      await agent.deleteSession(fork)
+    },
+  }),
+  row({
+    name: 'a long id and name of a call on pages',
+    covers: [],
+    from: 1_000,
+    atMost: 64_000,
+    prepare: (n) => `c${'a/'.repeat(n)}`,
+    run: async (text) => {
+      for await (const _ of toAGUI(agentOf(longCall(text), {}).run('Look.'))) continue
+      await toUIMessageStreamResponse(agentOf(longCall(text), {}).run('Look.')).text()
+    },
+  }),
   row({
     name: 'a batch of many calls that shields look at',
     covers: [],
