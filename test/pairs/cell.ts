@@ -29,6 +29,8 @@ export interface Cell {
   isForked: boolean
   /** Who leads it: its handle, or `runSession`; and after how many moments its process is about to end. */
   driven: { stops: readonly Pick<Moment, 'at' | 'count'>[] } | null
+  /** An MCP client begins it, sends its call again at each rest, and answers forms. */
+  isCalled: boolean
   /** Milliseconds by which the clocks of its processes are ahead, one after the other; none: all have the same. */
   skews: readonly number[]
   hasHistory: boolean
@@ -89,6 +91,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
     isAnsweredElsewhere: both.some(({ told }) => told === 'answers'),
     isForked: both.some(({ fate }) => fate === 'is forked'),
     driven: drivenBy(both, seed),
+    isCalled: both.some(({ fate }) => fate === 'is called over MCP'),
     skews: both.flatMap(({ skews = [] }) => skews),
     hasHistory: both.some(({ history }) => history === true),
   }
@@ -97,7 +100,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
 /** By chance of its own, so that the same cell without `runSession` is the same run. */
 function drivenBy(both: readonly Feature[], seed: number): Cell['driven'] {
   const draw = chance(seed ^ 0x5eed)
-  if (both.some(({ fate }) => fate === 'is driven')) return { stops: [] }
+  if (both.some(({ fate }) => fate === 'is driven' || fate === 'is called over MCP')) return { stops: [] }
   if (!both.some(({ fate }) => fate === 'is driven, and stopped')) return null
   return {
     stops: Array.from({ length: 3 }, () => ({

@@ -15,6 +15,7 @@ import type { DeedName, Manner } from '../chaos/deeds.js'
 import { timed } from '../chaos/play.js'
 import { chance, type World } from '../chaos/world.js'
 import type { Cell } from './cell.js'
+import { Caller } from './called.js'
 import { dueIn, type Standing, tellFrom } from './elsewhere.js'
 
 /** Rests after which the run is cancelled, and jumps in time that each way to one may need. */
@@ -46,6 +47,7 @@ export class Driving {
   readonly #cell: Cell
   readonly #drives: Drives
   readonly #draw: () => number
+  readonly #caller: Caller | undefined
   /** Ends the process that drives now. */
   #stop: () => void = () => undefined
   #telling: Promise<void>[] = []
@@ -58,6 +60,7 @@ export class Driving {
     this.#cell = cell
     this.#drives = drives
     this.#draw = chance(cell.plan.seed ^ 0xd21e)
+    this.#caller = cell.isCalled ? new Caller(drives.input as string, drives.broken) : undefined
   }
 
   /** Told of everything that its machine does. */
@@ -122,7 +125,10 @@ export class Driving {
       ...more,
     }
     let driving: Promise<SessionResult>
-    if (this.#draw() < 0.5) {
+    if (this.#caller) {
+      this.#stop = () => undefined
+      driving = this.#caller.call(agent, options)
+    } else if (this.#draw() < 0.5) {
       const stop = new AbortController()
       this.#stop = () => stop.abort()
       // Either way the agent has its name: only an agent of that name goes on with the run.

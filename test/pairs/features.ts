@@ -35,7 +35,7 @@ export interface Feature {
   /** How people answer. */
   manner?: Manner
   /** What happens to the session besides. */
-  fate?: 'goes on elsewhere' | 'is forked' | 'is driven' | 'is driven, and stopped'
+  fate?: 'goes on elsewhere' | 'is forked' | 'is driven' | 'is driven, and stopped' | 'is called over MCP'
   /** Milliseconds by which the clocks of the processes that drive it are ahead, one process after the other. */
   skews?: readonly number[]
   /** What is said to the session by an agent that has no handle of the run; `answers`: all that the run waits for. */
@@ -374,6 +374,20 @@ export const features = {
   'a fork': { fate: 'is forked' },
   // `runSession` takes no interactive runs.
   driven: { fate: 'is driven', calls: ['pay'], never: ['the next message', 'going on elsewhere'] },
+  'a call of an MCP client': {
+    fate: 'is called over MCP',
+    calls: ['pay', 'pick'],
+    never: [
+      'the next message',
+      'a message for the next turn',
+      'a history of the app',
+      'an abort',
+      'going on elsewhere',
+      'driven',
+      'driven and stopped',
+      'clocks that differ',
+    ],
+  },
   'driven and stopped': {
     fate: 'is driven, and stopped',
     calls: ['pay'],
