@@ -226,6 +226,10 @@ export const features = {
   'a truncated call': { answers: ['a truncated call'] },
   'a retry': { shows: ({ type }) => type === 'retry', answers: ['status 500', 'cut in the body'] },
   'a rate limit': { shows: ({ type }) => type === 'retry', answers: ['status 429 with seconds'] },
+  'content that the provider refuses': {
+    shows: (event) => event.type === 'warning' && event.code === 'content_refused',
+    answers: ['calls one tool', 'flagged content'],
+  },
   'an empty answer': { answers: ['an empty answer'] },
   'calls of one id': { answers: ['calls with one id again', 'calls with one id again'] },
   'calls without ids': { answers: ['no ids'] },

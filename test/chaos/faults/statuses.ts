@@ -23,6 +23,7 @@ export const statuses = {
     limited({ 'retry-after': world.pick(['soon', '-5', '1e999', '99999999999', 'NaN', '']) }),
   'no quota': () => json(failure('You exceeded your current quota.', { code: 'insufficient_quota' }), 429),
   'status 400': () => json(failure('The request is invalid.', { code: 'invalid_request' }), 400),
+  'flagged content': () => json(failure('The content was flagged.', { code: 'content_filter' }), 400),
   'status 400 with junk': raw(['{"error": ['], undefined, 400),
   'status 400 with a list': () =>
     json([{ error: { code: 400, message: 'Bad.', status: 'INVALID_ARGUMENT' } }], 400),
