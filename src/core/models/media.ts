@@ -56,7 +56,7 @@ export function toContentPart(given: unknown, at: string): ContentPart {
 function toImagePart(part: Fields, at: string): ContentPart {
   const { mediaType } = part
   const data = readData(part['image'], `${at}.image`)
-  const type = typeof mediaType === 'string' ? mediaType : (detectImageType(data) ?? 'image/png')
+  const type = typeof mediaType === 'string' ? mediaType : 'image/png'
   return { type: 'image_url', image_url: { url: toAddress(data, type) } }
 }
 
@@ -122,8 +122,11 @@ function isAddress(text: string): boolean {
   return /^(data:[^,]*,|https?:\/\/)/i.test(text)
 }
 
+/** Providers refuse a picture whose bytes are of another type than its label, so the bytes decide. */
 function toAddress(data: string, mediaType: string): string {
-  return isAddress(data) ? data : `data:${mediaType};base64,${data}`
+  if (isAddress(data)) return data
+  const type = mediaType.startsWith('image/') ? (detectImageType(data) ?? mediaType) : mediaType
+  return `data:${type};base64,${data}`
 }
 
 /** By the first bytes, in base64. */

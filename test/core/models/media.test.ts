@@ -35,3 +35,13 @@ it.each(['AAAA', 'AA==', 'AAA', large, `${large.slice(2)}==`, 'A'.repeat(65_536)
     expect(describeMedia(part)).toBe(describeMedia({ ...part }))
   },
 )
+
+it.each([
+  ['image/png', '/9j/4AAQSkZJRg==', 'image/jpeg'],
+  ['image/jpeg', 'iVBORw0KGgo=', 'image/png'],
+  ['image/png', 'PGh0bWw+', 'image/png'],
+  ['application/pdf', 'iVBORw0KGgo=', 'application/pdf'],
+])('a picture labelled %s with the bytes %s is sent as %s', (mediaType, data, sent) => {
+  const part = toContentPart({ type: 'file', data, mediaType }, 'part')
+  expect(JSON.stringify(part)).toContain(`data:${sent};base64,`)
+})
