@@ -16,8 +16,8 @@ import type { ModelRequest, ModelRequestOptions, ToolSpec } from './provider.js'
  *   (microsoft/azure-devops-mcp#139), few formats (google-gemini/gemini-cli#5450), no references, nothing beside `anyOf`, and
  *   names that begin with a letter or `_` (google-gemini/gemini-cli#2966).
  *
- * What a family refuses is written into the description instead, so that the model still reads it. The tool checks
- * arguments against its own schema.
+ * Refused keywords move into the description, so the model still reads them. The tool checks arguments against the original
+ * schema.
  */
 export type SchemaFamily = 'openai' | 'anthropic' | 'gemini'
 
@@ -33,7 +33,8 @@ interface FittedTools {
   readonly warnings: readonly string[]
 }
 
-const fittedTools: Record<SchemaFamily, WeakMap<readonly ToolSpec[], FittedTools>> = {
+/** Null for lists that fit already, which are most. */
+const fittedTools: Record<SchemaFamily, WeakMap<readonly ToolSpec[], FittedTools | null>> = {
   openai: new WeakMap(),
   anthropic: new WeakMap(),
   gemini: new WeakMap(),
@@ -56,22 +57,23 @@ export function fitTools(
   if (given.length === 0) return request
   let fitted = fittedTools[family].get(given)
   if (fitted === undefined) fittedTools[family].set(given, (fitted = fitAll(given, family)))
+  if (fitted === null) return request
   const { tools, warnings } = fitted
   for (const warning of warnings) onWarning?.('tool_left_out', warning)
-  return tools === given ? request : { ...request, tools }
+  return { ...request, tools }
 }
 
-function fitAll(given: readonly ToolSpec[], family: SchemaFamily): FittedTools {
+function fitAll(given: readonly ToolSpec[], family: SchemaFamily): FittedTools | null {
   const tools: ToolSpec[] = []
   const warnings: string[] = []
   for (const spec of given) {
-    let fitted = fittedSpecs[family].get(spec)
-    if (fitted === undefined) fittedSpecs[family].set(spec, (fitted = fitSpec(spec, family)))
+    const fitted = fittedSpecs[family].get(spec) ?? fitSpec(spec, family)
+    if (fitted !== spec) fittedSpecs[family].set(spec, fitted)
     if (typeof fitted === 'string') warnings.push(`The tool '${spec.name}' is left out: ${fitted}.`)
     else tools.push(fitted)
   }
   const isSame = tools.length === given.length && tools.every((tool, index) => tool === given[index])
-  return { tools: isSame ? given : tools, warnings }
+  return isSame ? null : { tools, warnings }
 }
 
 function fitSpec(spec: ToolSpec, family: SchemaFamily): ToolSpec | string {
@@ -122,7 +124,7 @@ export function fitSchema(schema: JsonObject, family: SchemaFamily): JsonObject 
   return fitted
 }
 
-/** Characters of a keyword in a description. Of an object that is longer, its keys are there. */
+/** Maximum characters of a keyword in a description. A longer object is listed by its keys. */
 const maxNote = 2_000
 
 /** The schema with keywords that cannot be sent in its description. */
@@ -173,7 +175,7 @@ const readMembers = ({ properties, required }: JsonObject): Members => ({
   required: new Set(asList(required).filter((name) => typeof name === 'string')),
 })
 
-/** What an object of this schema may have, and what it must have. */
+/** The properties that an object of this schema may have, and the required ones. */
 function gather(schema: Json, scope: Scope): Members {
   scope.parts.count()
   if (!isObject(schema)) return readMembers({})
@@ -236,7 +238,7 @@ export function findRefFault(schema: JsonObject): string | undefined {
   return undefined
 }
 
-/** What a JSON pointer inside the schema leads to. */
+/** Resolves a JSON pointer inside the schema. */
 function findRef(root: JsonObject, ref: string): Json | undefined {
   if (ref === '#') return root
   if (!ref.startsWith('#/')) return undefined
@@ -251,7 +253,7 @@ function findRef(root: JsonObject, ref: string): Json | undefined {
 
 const isAnthropicKey = (key: string): boolean => /^[a-zA-Z0-9_.-]{1,64}$/.test(key)
 
-/** Keywords that hold schemas by name. Those whose names are not properties come first. */
+/** Keywords that map names to schemas. */
 const mapKeywords = new Set(['$defs', 'definitions', 'patternProperties', 'dependentSchemas', 'properties'])
 
 /** Keywords that hold a value and no schema. */
@@ -310,7 +312,7 @@ function fitKeyword(key: string, value: Json): Json {
   return Array.isArray(value) ? value.map(fitValue) : fitValue(value)
 }
 
-/** Whether a keyword is as it was: its parts are the same objects. */
+/** Whether the keyword still has the same parts, by identity. */
 function isEqualEntry(before: Json, after: Json): boolean {
   if (before === after) return true
   if (typeof before !== 'object' || before === null || typeof after !== 'object' || after === null)
@@ -339,7 +341,7 @@ const describedKeywords = (
   'maxContains dependentRequired dependentSchemas prefixItems additionalProperties'
 ).split(' ')
 
-/** Any JSON, as far as one type for each schema can say it. */
+/** Types of a schema that allows any JSON. */
 const geminiTypes = ['string', 'number', 'boolean', 'object', 'array']
 
 /** Gemini's part of OpenAPI. References are written out; one that leads back to itself ends as an object. */

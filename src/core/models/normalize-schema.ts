@@ -3,13 +3,13 @@ import { isObject } from './as-json.js'
 
 /**
  * The schema in the form of draft 2020-12, with every keyword in a shape that the draft allows. OpenAI and Anthropic check
- * tools against this draft, and refuse all tools of a request for one keyword in another shape:
+ * tools against this draft, and refuse the whole request for one malformed keyword.
  *
  * - `True is not of type 'number'` (Dokploy/mcp#74): the booleans of draft 4 become the limits themselves.
  * - `'int' is not valid under any of the given schemas` (Kuadrant/mcp-gateway#662): names of other languages become JSON types.
  * - `array schema missing items` (typesense/typesense#3059): an array of anything gets `items: {}`.
  * - `'…' is not a 'regex'`: a pattern that the providers' regular expressions do not know is left out.
- * - `null` for what is not set, as serializers of Go, Java and C# write it, and `[]` for `{}`, as PHP does: left out.
+ * - `null` for unset keywords (Go, Java, C#) and `[]` for `{}` (PHP) are left out.
  * - `nullable` of OpenAPI 3.0 becomes the type `null`.
  *
  * The result accepts every object that the schema accepts. A schema that is valid already stays equal.
@@ -108,7 +108,7 @@ function toReaders(reader: Reader, names: string): Record<string, Reader> {
   return Object.fromEntries(names.split(' ').map((name) => [name, reader]))
 }
 
-/** `isOld`: up to draft 7, nothing beside a reference counts. */
+/** `isOld`: drafts up to 7 ignore the siblings of `$ref`. */
 function normalize(given: JsonObject, isOld: boolean): JsonObject {
   const schema = isOld && typeof given.$ref === 'string' ? pickAnnotations(given) : toNewKeywords(given)
   const result: JsonObject = {}

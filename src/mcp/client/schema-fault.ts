@@ -11,8 +11,8 @@ const maxSchema = 64 * 1024
 const maxDepth = 100
 
 /**
- * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets one. `null` for what is
- * not set (Go, Java) and `[]` for no properties (PHP) are left out.
+ * The input schema of a listed tool. Arguments are always an object, so a schema without a type gets one. `null` for an unset
+ * keyword (Go, Java) and `[]` for no properties (PHP) are left out.
  */
 export function readInputSchema(listed: Json | undefined): Json | undefined {
   if (!isRecord(listed)) return listed
@@ -30,7 +30,7 @@ export function readInputSchema(listed: Json | undefined): Json | undefined {
 
 /**
  * Why no model can get a tool with this input schema; undefined when it can. Completes a sentence that begins with the schema.
- * `fitTools` brings the others into the form that a provider takes.
+ * All other schemas are adapted by `fitTools`.
  */
 export function findSchemaFault(schema: unknown): string | undefined {
   if (!isRecord(schema) || schema.type !== 'object') return 'is not of type "object"'

@@ -10,7 +10,7 @@ export function isThought({ type }: JsonObject): boolean {
 
 export const readThought = ({ text, thinking }: JsonObject): string => asText(text) || asText(thinking)
 
-/** A message without its thoughts, and the thoughts: parts of their own, and what is between tags such as `<think>`. */
+/** Splits a message into words and thoughts. Thoughts are reasoning parts, or text inside tags such as `<think>`. */
 export function splitMessage(message: JsonObject): { message: JsonObject; thoughts: string[] } {
   const parts = asList(message.content).map((part) => asObject(part) ?? {})
   if (!parts.some((part) => isThought(part) || mayHaveTag(asText(part.text))))
