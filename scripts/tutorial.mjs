@@ -25,7 +25,7 @@ async function openPage(child, line) {
   const url = await readAddress(child)
   if (url === null) throw new Error(`${line} ended without an address.`)
   const { status } = await fetch(url, { redirect: 'manual' })
-  process.kill(-child.pid, 'SIGINT')
+  process.kill(-Number(child.pid), 'SIGINT')
   if (status >= 400) throw new Error(`${line}: ${url} answers with ${status}.`)
 }
 
@@ -36,7 +36,7 @@ async function runLine(line, folder) {
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), 120_000)
+  const timer = setTimeout(() => process.kill(-Number(child.pid), 'SIGKILL'), 120_000)
   child.stdout.setEncoding('utf8')
   const closed = once(child, 'close')
   try {

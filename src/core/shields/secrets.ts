@@ -149,9 +149,7 @@ const patterns = {
   /** RFC 6750 §2.1. Words have no digits. */
   bearer: [{ pattern: /(?<kept>\bbearer\s{1,4})[\w.~+/-]{16,}=*/gi, accepts: hasDigit }],
   /** RFC 3986 §3.2.1: scheme://user:password@host. A password that evidence has left out already is not one. */
-  url_password: [
-    { pattern: /(?<kept>:\/\/[^\s/?#:@"']{0,256}:)(?!\[redacted\]@)[^\s/?#@"']{1,512}(?=@)/g },
-  ],
+  url_password: [{ pattern: /(?<kept>:\/\/[^\s/?#:@"']{0,256}:)(?!\[redacted\]@)[^\s/?#@"']{1,512}(?=@)/g }],
   /** `api_key = …` and its kin, with a value of at least 8 characters, letters and digits among them. */
   assigned: [
     {
