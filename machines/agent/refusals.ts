@@ -1,5 +1,3 @@
-import type { AgentContext } from './context.js'
-import type { AgentMachineEvent } from './machine-events.js'
 import type { Message } from './messages.js'
 
 /** A kind of content besides text. */
@@ -16,12 +14,12 @@ export type Refusal =
   | { what: 'reasoning'; model: string; upTo: number | null }
 
 /** Attempts of the present step at the same request. A request without the refused content is a different one. */
-export function countAttempts({ attempt, resends = 0 }: Pick<AgentContext, 'attempt' | 'resends'>): number {
+export function countAttempts({ attempt, resends = 0 }: { attempt: number; resends?: number }): number {
   return attempt - resends
 }
 
 /** The refusal of a failed request, or null for any other event. */
-export function readRefusal(event: AgentMachineEvent): Refusal | null {
+export function readRefusal(event: { type: string; error?: unknown }): Refusal | null {
   if (event.type !== 'xstate.error.actor.model' && event.type !== 'xstate.error.actor.conclusion') return null
   const error = event.error as { refusal?: Refusal } | null | undefined
   return error?.refusal ?? null
