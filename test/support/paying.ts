@@ -36,14 +36,15 @@ export function paying({
   ids?: (request: number) => string
 } = {}) {
   const store = memoryStore()
-  const payments: { sessionId: string; callId: string }[] = []
+  const payments: { sessionId: string; callId: string; idempotencyKey: string }[] = []
   let requests = 0
   const pay = defineTool({
     name: 'pay',
     description: 'Pays.',
     input: { type: 'object' },
     needsApproval: true,
-    execute: (_input, { sessionId, callId }) => `payment ${payments.push({ sessionId, callId })}`,
+    execute: (_input, { sessionId, callId, idempotencyKey }) =>
+      `payment ${payments.push({ sessionId, callId, idempotencyKey })}`,
   })
   const model: ModelProvider = {
     provider: 'scripted',

@@ -1,7 +1,8 @@
 import { aguiHandler } from '../../src/agui/index.js'
 import { chatHandler } from '../../src/ui/index.js'
 import { sampled } from '../support/extent.js'
-import { createChance, mutateRequest } from '../support/mutate.js'
+import { RequestMutator } from '../support/mutate-request.js'
+import { chance as createChance } from '../chaos/world.js'
 import { paying, type Shielding, shieldings } from '../support/paying.js'
 
 type Handler = (request: Request) => Promise<Response>
@@ -85,6 +86,7 @@ const people = ['ann', 'ann', 'ann', 'ben', ''] as const
 /** Sends changed requests of two people, and checks after each that every payment has one approval of its person. */
 async function play(protocol: Protocol, shielding: Shielding, seed: number, requests: number): Promise<void> {
   const chance = createChance(seed)
+  const mutator = new RequestMutator(chance)
   const payer = paying({ shielding })
   const handler = protocol.serve(payer.agent)
   const seen: Record<string, Seen> = {
@@ -101,11 +103,17 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
     const known = seen[chance() < 0.1 ? 'ann' : who || 'ann'] as Seen
     const bodies = protocol.requests(known, 'c', n)
     const body = bodies[Math.floor(chance() * bodies.length)] as object
-    const values = Object.values(seen).flatMap(({ asked }) => asked.flatMap((one) => Object.values(one)))
-    const text = chance() < 0.3 ? JSON.stringify(body) : mutateRequest(body, chance, values)
+    const sent = {
+      method: 'POST',
+      url: `http://page.test${protocol.path}`,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    }
+    const { url, body: text, ...rest } = chance() < 0.3 ? sent : mutator.mutate(sent)
+    mutator.learn(sent.body)
     granted[who]?.push(text)
-    const headers = { 'content-type': 'application/json', ...(who !== '' && { 'x-user': who }) }
-    const request = new Request(`http://page.test${protocol.path}`, { method: 'POST', headers, body: text })
+    const headers = { ...rest.headers, ...(who !== '' && { 'x-user': who }) }
+    const request = new Request(url, { method: 'POST', headers, body: text })
     // oxlint-disable-next-line no-await-in-loop -- one request after the other
     const response = await handler(request)
     // oxlint-disable-next-line no-await-in-loop -- as above
@@ -119,7 +127,8 @@ async function play(protocol: Protocol, shielding: Shielding, seed: number, requ
     expect([/\bat \S+ \(|node_modules/.test(answer), place]).toEqual([false, place])
     // oxlint-disable-next-line no-await-in-loop -- as above
     await note(payer, seen, heads)
-    const paid = payer.payments.map(({ sessionId, callId }) => `${sessionId} ${callId}`)
+    // Two branches of a session can have the same call id. The key names the message, too.
+    const paid = payer.payments.map(({ idempotencyKey }) => idempotencyKey)
     expect([new Set(paid).size, place]).toEqual([paid.length, place])
     for (const { sessionId, callId } of payer.payments) {
       const [person = ''] = sessionId.split(':')
