@@ -81,7 +81,11 @@ async function played(
   ]
   const rehearsal = await startRehearsal({ scenario: { turns } })
   const below = await startRehearsal({
-    scenario: { turns: [calls([['child_fail']]), failure(400, 'content_policy', canaries.childRun)] },
+    scenario: {
+      turns: [calls([['child_fail']]), failure(400, 'content_policy', canaries.childRun)],
+      // The child sends its request again without flagged messages.
+      onExhausted: 'repeatLast',
+    },
   })
   const model = (url: string, of: string) => openaiChat({ model: of, baseURL: url, apiKey: 'none' })
   const thrown = new Error(canaries.tool, { cause: new Error('the cause') })
