@@ -185,10 +185,18 @@ longTest(
     expect(of('tool_result').map(({ content }) => content)).toEqual([
       expect.stringContaining('# Research Report: tea'),
     ])
-    expect(of('tool_progress').map(({ progress }) => progress)).toContainEqual({
-      status: 'working',
-      message: 'Generating report...',
-    })
+    const reports = of('tool_progress').map(({ progress }) => progress)
+    expect(reports.at(-1)).toEqual({ status: 'completed', message: 'Generating report...' })
+    // A slow poll can miss a stage.
+    const stages = [
+      'Gathering sources...',
+      'Analyzing content...',
+      'Synthesizing findings...',
+      'Generating report...',
+    ].map((message) => ({ status: 'working', message }))
+    const seen = new Set(reports.slice(0, -1).map((report) => JSON.stringify(report)))
+    expect(reports.slice(0, -1)).toEqual(stages.filter((stage) => seen.has(JSON.stringify(stage))))
+    expect(seen.size).toBeGreaterThan(0)
   },
   30_000,
 )
