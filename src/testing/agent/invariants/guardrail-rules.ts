@@ -132,7 +132,9 @@ export const guardrailRules: readonly AgentInvariant[] = [
     )
   }),
   createRule('a last answer that fails is a warning, not the reason of the end', (change) => {
-    const isFailed = change.event.type === 'xstate.error.actor.conclusion'
+    // The request is sent once more without content that the provider refuses.
+    const isSentAgain = change.state === 'RUNNING.asking.concluding' && hasStarted(change, 'requestModel')
+    const isFailed = change.event.type === 'xstate.error.actor.conclusion' && !isSentAgain
     const warnings = listAnnounced(change, 'warning').filter(({ code }) => code === 'no_conclusion').length
     return warnings !== (isFailed ? 1 : 0) && `${warnings} warnings`
   }),
