@@ -143,15 +143,8 @@ export const rules: Rule[] = [
   {
     of: 'createScheduler (an alarm)',
     standing: 'new',
-    agent: foreign,
     comes: 'nothing',
-    because: 'a run is of the agent that began it: its alarm is left to a process that has it',
-  },
-  {
-    of: 'createScheduler (an alarm)',
-    standing: 'new',
-    comes: 'refused: not_begun',
-    because: 'an alarm begins nothing',
+    because: 'an alarm begins nothing, and the alarm of a deleted session is removed',
   },
   { of: 'createScheduler', standing: 'new', comes: 'begun', because: 'the time of the firing has come' },
   {
