@@ -1,16 +1,16 @@
-// Makes a release of both packages: checks, then cuts the changelog, sets the version, writes the bill of materials, commits and tags.
-// It publishes nothing: the commands for that are its last lines. It works in the folder in which it is started.
+// Makes a release: checks, cuts the changelog, sets the version, writes the bill of materials, commits and tags. It does not
+// publish; its last lines are the commands for that. It works in the current folder.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createSbom } from './sbom.mjs'
 
-const help = `Makes a release of statewright and create-statewright.
+const help = `Makes a release of statewright, create-statewright and agent-loop-conformance.
 
 Usage: npm run release -- VERSION [--dry-run]
 
 VERSION is greater than the one of package.json, as 1.2.3 (docs/versioning.md says which number grows). On main, with nothing uncommitted:
   CHANGELOG.md                     the entries below "Unreleased" become a section of VERSION
-  package.json, package-lock.json  have VERSION, in the root and in packages/create-statewright, and the root's "repository"
+  package.json, package-lock.json  have VERSION, in the root and in packages/*, and the root's "repository"
   statewright-VERSION.cdx.json     lists what an install brings (CycloneDX), and is not committed
 Then it commits, tags vVERSION, and prints the commands that publish.
 
@@ -24,6 +24,7 @@ const versioned = {
   'package-lock.json': 2,
   'packages/create-statewright/package.json': 1,
   'packages/create-statewright/package-lock.json': 2,
+  'packages/agent-loop-conformance/package.json': 1,
 }
 
 const args = process.argv.slice(2)
@@ -56,7 +57,7 @@ const files = {
   'CHANGELOG.md': cutChangelog(),
   ...Object.fromEntries(Object.entries(versioned).map(([file, times]) => [file, setVersion(file, times)])),
 }
-copyRepository('packages/create-statewright')
+for (const name of ['create-statewright', 'agent-loop-conformance']) copyRepository(`packages/${name}`)
 if (!dryRun) {
   for (const [file, text] of Object.entries(files)) writeFileSync(file, text)
   writeFileSync(sbomFile, `${JSON.stringify(sbom, null, 2)}\n`)
@@ -72,11 +73,8 @@ console.log(`${would}${dryRun ? 'committed and tagged' : 'Committed and tagged'}
 console.log(`Publish, from the workflow of the tag or from a clean checkout of it:
   git push --follow-tags
   npm publish --provenance
-  npm publish --provenance ./packages/create-statewright`)
-if (!manifest.repository)
-  console.log(
-    '\nnpm refuses --provenance until package.json names the repository ("repository"). The next release writes it into both packages.',
-  )
+  npm publish --provenance ./packages/create-statewright
+  npm publish --provenance ./packages/agent-loop-conformance`)
 
 function findFaults() {
   const found = []
@@ -86,6 +84,8 @@ function findFaults() {
   if (dirty !== '') found.push(`There are uncommitted changes: commit or stash them.\n${dirty}`)
   if (!isGreater(version, current)) found.push(`${version} is not greater than ${current} of package.json.`)
   if (git('tag', '--list', tag).trim() !== '') found.push(`There is a tag ${tag} already.`)
+  for (const key of ['repository', 'homepage', 'bugs'])
+    if (!manifest[key]) found.push(`package.json has no "${key}": add it, since npm links to it.`)
   if (!/^[-*] /m.test(readUnreleased())) found.push('CHANGELOG.md has no entries below "## Unreleased".')
   return found
 }
@@ -112,13 +112,12 @@ function cutChangelog() {
   return changelog.replace(/^## Unreleased$/m, `## Unreleased\n\n## ${version} – ${date}`)
 }
 
-/** npm wants the address of the repository in each package. It is written down in the root alone. */
+/** npm reads the repository from each package. Only the root has it in git. */
 function copyRepository(folder) {
-  if (!manifest.repository) return
-  const { repository: given } = manifest
+  const { repository: root } = manifest
   const repository = {
     type: 'git',
-    ...(typeof given === 'string' ? { url: given } : given),
+    ...(typeof root === 'string' ? { url: root } : root),
     directory: folder,
   }
   const own = { ...JSON.parse(files[`${folder}/package.json`]), repository }

@@ -11,7 +11,9 @@ const files = [
   'package-lock.json',
   'packages/create-statewright/package.json',
   'packages/create-statewright/package-lock.json',
+  'packages/agent-loop-conformance/package.json',
 ]
+const repository = 'https://git.example/statewright.git'
 const changelog = '# Changelog\n\n## Unreleased\n\n- Runs sleep.\n\n## 0.1.0\n\n- The loop.\n'
 const folders: string[] = []
 afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })))
@@ -25,11 +27,17 @@ function start(command: string, args: string[], cwd: string) {
 function createRepository() {
   const folder = mkdtempSync(join(tmpdir(), 'statewright-release-'))
   folders.push(folder)
-  mkdirSync(join(folder, 'packages/create-statewright'), { recursive: true })
+  for (const name of ['create-statewright', 'agent-loop-conformance'])
+    mkdirSync(join(folder, 'packages', name), { recursive: true })
   const own = { name: 'statewright', version: '0.1.0' }
+  const places = { repository, homepage: 'https://site.example', bugs: 'https://bugs.example' }
   for (const file of files) {
     const lock = { ...own, lockfileVersion: 3, requires: true, packages: { '': own } }
-    writeFileSync(join(folder, file), `${JSON.stringify(file.endsWith('lock.json') ? lock : own, null, 2)}\n`)
+    const manifest = file === 'package.json' ? { ...own, ...places } : own
+    writeFileSync(
+      join(folder, file),
+      `${JSON.stringify(file.endsWith('lock.json') ? lock : manifest, null, 2)}\n`,
+    )
   }
   writeFileSync(join(folder, 'CHANGELOG.md'), changelog)
   writeFileSync(join(folder, '.gitignore'), '*.cdx.json\n')
@@ -84,19 +92,24 @@ test('a release cuts the changelog, sets the version, commits and tags; a dry ru
   expect(bill).toMatchObject({ bomFormat: 'CycloneDX', components: [] })
 })
 
-longTest('the address of the repository is written in the root alone: a release copies it', () => {
-  const { git, read, write, release } = createRepository()
-  const manifest = JSON.parse(read('package.json')) as object
-  const repository = 'https://git.example/statewright.git'
-  write('package.json', `${JSON.stringify({ ...manifest, repository }, null, 2)}\n`)
-  git('commit', '--quiet', '--all', '-m', 'Say where it is')
-  const { status, stdout } = release('0.2.0')
-  expect([status, stdout]).toEqual([0, expect.not.stringContaining('npm refuses')])
+longTest('the repository is in the root only: a release copies it to the other packages', () => {
+  const { read, release } = createRepository()
+  expect(release('0.2.0').status).toBe(0)
   expect(JSON.parse(read('packages/create-statewright/package.json'))).toEqual({
-    ...manifest,
+    name: 'statewright',
     version: '0.2.0',
     repository: { type: 'git', url: repository, directory: 'packages/create-statewright' },
   })
+})
+
+test('a release needs the places that npm links to', () => {
+  const { git, write, release } = createRepository()
+  write('package.json', '{ "name": "statewright", "version": "0.1.0" }\n')
+  git('commit', '--quiet', '--all', '-m', 'Forget where it is')
+  const { status, stderr } = release('0.2.0')
+  expect(status).toBe(1)
+  for (const key of ['repository', 'homepage', 'bugs'])
+    expect(stderr).toContain(`package.json has no "${key}"`)
 })
 
 test('the starters install the version that they come with', () => {
