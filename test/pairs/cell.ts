@@ -29,8 +29,8 @@ export interface Cell {
   isForked: boolean
   /** Who leads it: its handle, or `runSession`; and after how many moments its process is about to end. */
   driven: { stops: readonly Pick<Moment, 'at' | 'count'>[] } | null
-  /** An MCP client begins it, sends its call again at each rest, and answers forms. */
-  isCalled: boolean
+  /** Who begins it, sends its requests again at each rest, and answers: an MCP client, or a chat page. */
+  caller: 'an MCP client' | 'a page' | null
   /** Milliseconds by which the clocks of its processes are ahead, one after the other; none: all have the same. */
   skews: readonly number[]
   hasHistory: boolean
@@ -58,6 +58,8 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
   if (plans.some(({ hosted }) => hosted)) turns.push('asks about a tool of its own')
   // In one response, or in one after the other.
   turns.push(...(below(3) > 0 ? [{ calls }] : calls.map((call) => ({ calls: [call] }))))
+  // While it waits, the page sends an older approval again.
+  if (both.some(({ fate }) => fate === 'is asked on a page')) turns.push({ calls: ['pay'] })
   const moments = both.flatMap(({ deed }): Moment[] =>
     deed === undefined ? [] : [{ at: below(2) === 0 ? 'event' : 'still', count: 1 + below(12), deed }],
   )
@@ -91,16 +93,21 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
     isAnsweredElsewhere: both.some(({ told }) => told === 'answers'),
     isForked: both.some(({ fate }) => fate === 'is forked'),
     driven: drivenBy(both, seed),
-    isCalled: both.some(({ fate }) => fate === 'is called over MCP'),
+    caller: both.map(({ fate }) => (fate && callers[fate]) ?? null).find((one) => one !== null) ?? null,
     skews: both.flatMap(({ skews = [] }) => skews),
     hasHistory: both.some(({ history }) => history === true),
   }
 }
 
+const callers: Partial<Record<NonNullable<Feature['fate']>, NonNullable<Cell['caller']>>> = {
+  'is called over MCP': 'an MCP client',
+  'is asked on a page': 'a page',
+}
+
 /** By chance of its own, so that the same cell without `runSession` is the same run. */
 function drivenBy(both: readonly Feature[], seed: number): Cell['driven'] {
   const draw = chance(seed ^ 0x5eed)
-  if (both.some(({ fate }) => fate === 'is driven' || fate === 'is called over MCP')) return { stops: [] }
+  if (both.some(({ fate }) => fate === 'is driven' || (fate && callers[fate]))) return { stops: [] }
   if (!both.some(({ fate }) => fate === 'is driven, and stopped')) return null
   return {
     stops: Array.from({ length: 3 }, () => ({

@@ -16,6 +16,7 @@ import { timed } from '../chaos/play.js'
 import { chance, type World } from '../chaos/world.js'
 import type { Cell } from './cell.js'
 import { Caller } from './called.js'
+import { Page } from './paged.js'
 import { dueIn, type Standing, tellFrom } from './elsewhere.js'
 
 /** Rests after which the run is cancelled, and jumps in time that each way to one may need. */
@@ -47,7 +48,7 @@ export class Driving {
   readonly #cell: Cell
   readonly #drives: Drives
   readonly #draw: () => number
-  readonly #caller: Caller | undefined
+  readonly #caller: Caller | Page | undefined
   /** Ends the process that drives now. */
   #stop: () => void = () => undefined
   #telling: Promise<void>[] = []
@@ -60,7 +61,9 @@ export class Driving {
     this.#cell = cell
     this.#drives = drives
     this.#draw = chance(cell.plan.seed ^ 0xd21e)
-    this.#caller = cell.isCalled ? new Caller(drives.input as string, drives.broken) : undefined
+    const message = drives.input as string
+    if (cell.caller === 'an MCP client') this.#caller = new Caller(message, drives.broken)
+    if (cell.caller === 'a page') this.#caller = new Page(cell, message, drives.broken)
   }
 
   /** Told of everything that its machine does. */

@@ -10,6 +10,7 @@ import {
   memoryStore,
   type SessionStore,
 } from '../../src/index.js'
+import { findClientId } from '../../src/core/sessions/find-turn.js'
 import { fileStore } from '../../src/stores/file/index.js'
 import type { DeedName, Manner } from '../chaos/deeds.js'
 import type { FaultName } from '../chaos/faults/index.js'
@@ -35,7 +36,13 @@ export interface Feature {
   /** How people answer. */
   manner?: Manner
   /** What happens to the session besides. */
-  fate?: 'goes on elsewhere' | 'is forked' | 'is driven' | 'is driven, and stopped' | 'is called over MCP'
+  fate?:
+    | 'goes on elsewhere'
+    | 'is forked'
+    | 'is driven'
+    | 'is driven, and stopped'
+    | 'is called over MCP'
+    | 'is asked on a page'
   /** Milliseconds by which the clocks of the processes that drive it are ahead, one process after the other. */
   skews?: readonly number[]
   /** What is said to the session by an agent that has no handle of the run; `answers`: all that the run waits for. */
@@ -388,6 +395,24 @@ export const features = {
       'an abort',
       'going on elsewhere',
       'driven',
+      'driven and stopped',
+      'clocks that differ',
+    ],
+  },
+  'a chat page that retries': {
+    shows: (event) => event.type === 'user_message' && findClientId(event.message) === 'u1',
+    fate: 'is asked on a page',
+    calls: ['pay', 'pick'],
+    // Every request gets all of the many calls again.
+    never: [
+      'many calls',
+      'the next message',
+      'a message for the next turn',
+      'a history of the app',
+      'an abort',
+      'going on elsewhere',
+      'driven',
+      'a call of an MCP client',
       'driven and stopped',
       'clocks that differ',
     ],

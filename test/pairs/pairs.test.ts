@@ -33,8 +33,7 @@ test(
       stopped += played.stopped
       for (const name of pair) if (events.some((event) => isShownBy(name, event))) shown.add(name)
       ends.set(ended, (ends.get(ended) ?? 0) + 1)
-      const alike =
-        cell.driven?.stops.length === 0 && !cell.isCalled ? await unlikeUndriven(cell, played) : []
+      const alike = cell.driven?.stops.length === 0 && !cell.caller ? await unlikeUndriven(cell, played) : []
       const found = [...rules, ...alike, ...unhandled()]
       broken.push(...found.map((rule) => `${pair.join(' × ')} (${place}): ${rule}`))
     }
