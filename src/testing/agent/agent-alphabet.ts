@@ -3,7 +3,9 @@ import { isWatching } from '../../../guards/state.js'
 import type { agentMachine } from '../../../machines/agent.machine.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PartialAnswer } from '../../../machines/agent/machine-events.js'
+import type { ModelOutput } from '../../../machines/agent/model-response.js'
 import { expectArgument } from '../../core/base/expect-argument.js'
+import { nameCall } from '../../core/models/name-call.js'
 import { createDoneActorEvent, createErrorActorEvent } from '../explore-options.js'
 import {
   askingModel,
@@ -56,6 +58,31 @@ const brokenActor = createFailure('fatal', 'internal')
  */
 export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Record<string, AnyEventObject> {
   expectArgument('listAgentEvents(snapshot)', snapshot, agentSnapshot)
+  return renameCalls(listEvents(snapshot), snapshot.context)
+}
+
+/** A response reaches the machine with call ids that no earlier response of the session has. */
+function renameCalls(events: Events, { messages, numbered }: AgentContext): Events {
+  const calls = messages.flatMap((message) =>
+    message.role === 'assistant' ? (message.tool_calls ?? []) : [],
+  )
+  if (calls.length === 0) return events
+  const used = new Set(calls.map(({ id }) => id))
+  const rename = <Call extends { id: string }>(call: Call): Call => ({
+    ...call,
+    id: nameCall(call.id, numbered + 1, used),
+  })
+  return Object.fromEntries(
+    Object.entries(events).map(([name, event]) => {
+      if (!/^xstate\.done\.actor\.(model|conclusion)$/.test(event.type)) return [name, event]
+      const output = event['output'] as ModelOutput
+      const response = { ...output.response, toolCalls: output.response.toolCalls.map(rename) }
+      return [name, { ...event, output: { ...output, response, calls: output.calls.map(rename) } }]
+    }),
+  )
+}
+
+function listEvents(snapshot: SnapshotFrom<typeof agentMachine>): Events {
   const { context, value } = snapshot
   const { config, state, deadline } = context
   const asked = isModelAsked(value)
