@@ -26,7 +26,7 @@ export interface Stage {
   listDue: () => string[]
   /** The options of the next call for a session, besides its id. */
   nextOptions: (session: string) => Partial<RunSessionOptions>
-  onRest: (session: string, rest: SessionResult) => void
+  onRest: (session: string, rest: SessionResult, options: Partial<RunSessionOptions>) => void
 }
 
 /** Codes of errors that no fault explains. */
@@ -214,7 +214,7 @@ export class Host {
         life.name,
         `${session} rests: ${rest.state} ${rest.reason ?? ''}${rest.stopped ? ', stopped' : ''} at ${rest.head}`,
       )
-      onRest(session, rest)
+      onRest(session, rest, options)
       return rest
     } catch (error) {
       if (!life.isAlive) throw error

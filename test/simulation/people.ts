@@ -31,17 +31,31 @@ export class People {
   readonly #asked = new Map<string, Asked>()
   /** Answers that the next call of `runSession` brings. */
   readonly #byDrive = new Map<string, Partial<RunSessionOptions>>()
+  /** Answers that a call of `runSession` has brought, and whose client has seen the result. */
+  readonly #seen = new Set<RunSessionOptions['answers']>()
+  /** The messages of clients that send again, by session and key: whether their client has seen a receipt. */
+  readonly #sent = new Map<string, { session: string; key: string; isSeen: boolean }>()
   #said = 0
 
   constructor(stage: Stage) {
     this.#stage = stage
     for (const saying of stage.plan.sayings)
       if (saying.session <= stage.plan.sessions) stage.world.after(saying.at, null, () => this.#say(saying))
+    for (const [i, { at, session, desk, when }] of (stage.plan.clients?.messages ?? []).entries()) {
+      if (session <= stage.plan.sessions)
+        stage.world.after(at, null, () => void this.#sendMessage(`s${session}`, `key-${i + 1}`, desk, when))
+    }
   }
 
   nextOptions(session: string): Partial<RunSessionOptions> {
     const options = this.#byDrive.get(session) ?? {}
     this.#byDrive.delete(session)
+    const { clients } = this.#stage.plan
+    if (clients && options.answers)
+      this.#stage.world.after(clients.patienceMs, null, () => {
+        if (!this.#seen.has(options.answers) && !this.#byDrive.has(session))
+          this.#byDrive.set(session, options)
+      })
     return options
   }
 
@@ -66,8 +80,62 @@ export class People {
     if (twice && message.type === 'message') world.after(world.between('people', 100, 60_000), null, attempt)
   }
 
+  /** Sends a user message, under one key, until its client sees a receipt. */
+  async #sendMessage(session: string, key: string, desk: number, when: 'next' | 'now'): Promise<void> {
+    const sent = { session, key, isSeen: false }
+    this.#sent.set(`${session} ${key}`, sent)
+    const code = await this.#sendAgain(session, toMessage(when, key), desk)
+    if (code === null) sent.isSeen = true
+    // No run is at work: the next turn is to begin with it.
+    else if (when === 'now') await this.#sendMessage(session, key, desk + 1, 'next')
+    else this.#stage.world.break(`Message ${key} for ${session} is refused: ${code}.`)
+  }
+
+  /** Sends it to one process after the other until there is a reply; null: a receipt. */
+  async #sendAgain(session: string, message: SessionMessage, desk: number): Promise<string | null> {
+    const { world, plan } = this.#stage
+    const { lost = 0, patienceMs = 0 } = plan.clients ?? {}
+    for (let attempt = 0; ; attempt++) {
+      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+      const reply = await new Promise<string | null>((resolve) => {
+        world.after(world.isCalm ? 30_000 : patienceMs, null, () => resolve('no reply'))
+        const sent = this.#send(this.#desk(desk + attempt), session, message)
+        const settle = (code: string | null): void => {
+          if (world.isCalm || world.draw('clients') >= lost) resolve(code)
+          else world.tell('client', `does not see the reply to ${inWords(message)}`)
+        }
+        void sent.then(settle)
+      })
+      if (reply === null || !isForRetry.has(reply)) return reply
+      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+      await new Promise<void>((resolve) => {
+        world.after(world.between('clients', 100, 5000), null, resolve)
+      })
+    }
+  }
+
+  /** Clients that wait for a receipt. */
+  get hasWaiting(): boolean {
+    return [...this.#sent.values()].some(({ isSeen }) => !isSeen)
+  }
+
+  /** A message with a receipt was not said once. Each sentence is a promise that was broken. */
+  findUnsaid(): string[] {
+    return [...this.#sent.values()].flatMap(({ session, key }) => {
+      const times = this.#stage.shared.view(session).said.get(key) ?? 0
+      return times === 1
+        ? []
+        : [`${key} was sent to ${session} until it had a receipt, and said ${times} times.`]
+    })
+  }
+
   /** Tells it in the life that the host has now. True: there is a receipt. */
   async tell(host: Host, session: string, message: SessionMessage): Promise<boolean> {
+    return (await this.#send(host, session, message)) === null
+  }
+
+  /** The code of its error; null: there is a receipt. */
+  async #send(host: Host, session: string, message: SessionMessage): Promise<string | null> {
     const { world, shared } = this.#stage
     const { life, agent } = host
     world.tell(life.name, `is to tell ${session}: ${inWords(message)}`)
@@ -80,18 +148,25 @@ export class People {
       world.tell(life.name, `has told ${session} ${inWords(message)}: message ${number}, ${status}`)
       if (status !== 'applied' && !shared.hasLanded(session, number))
         world.break(`There is a receipt for message ${number} of ${session}, which is in no inbox.`)
-      return true
+      return null
     } catch (error) {
       const code = error instanceof StatewrightError ? error.code : ''
       world.tell(life.name, `cannot tell ${session} ${inWords(message)}: ${code}`)
       if (code === '') world.break(`tell fails with ${error instanceof Error ? error.stack : String(error)}`)
-      return false
+      return code
     }
   }
 
   /** A session rests: who has to answer, looks at it after a while. */
-  onRest(session: string, { state }: SessionResult): void {
+  onRest(
+    session: string,
+    { state, undelivered }: SessionResult,
+    { answers }: Partial<RunSessionOptions>,
+  ): void {
     const { world, plan } = this.#stage
+    const { clients } = plan
+    if (clients && answers && !undelivered && (world.isCalm || world.draw('clients') >= clients.lost))
+      this.#seen.add(answers)
     if (state !== 'WAITING_FOR_INPUT' && state !== 'PAUSED') return
     world.after(
       world.between('people', 300, world.isCalm ? 2000 : plan.manner.slowest),
@@ -157,7 +232,10 @@ export class People {
     }
     asked.isOpen = true
     const settle = async (): Promise<void> => {
-      asked.isTold = await this.tell(desk, session, answer)
+      asked.isTold =
+        plan.clients && !isLoose
+          ? (await this.#sendAgain(session, answer, this.#stage.desks().indexOf(desk))) === null
+          : await this.tell(desk, session, answer)
       asked.isOpen = false
     }
     void settle()
@@ -172,6 +250,9 @@ export class People {
       )
   }
 }
+
+/** Replies after which the same message is sent again. */
+const isForRetry: ReadonlySet<string> = new Set(['no reply', 'store_unavailable', 'unknown_session'])
 
 function toMessage(what: Exclude<Saying['what'], 'sleep'>, id: string): SessionMessage {
   switch (what) {

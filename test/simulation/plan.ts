@@ -75,6 +75,15 @@ export interface Manner {
   slowest: number
 }
 
+/** Clients that send again, under the same key and to another process, until they see a reply. */
+export interface Clients {
+  /** The share of replies that are lost on the way to them. */
+  lost: number
+  /** How long they wait for a reply, in milliseconds. */
+  patienceMs: number
+  messages: { at: number; session: number; desk: number; when: 'next' | 'now' }[]
+}
+
 /** A whole story, before it happens: JSON, from which parts can be taken away. */
 export interface Plan {
   seed: number
@@ -106,6 +115,7 @@ export interface Plan {
   manner: Manner
   faults: Fault[]
   sayings: Saying[]
+  clients?: Clients
 }
 
 /** When faults end, in milliseconds. */
@@ -113,11 +123,32 @@ export const calmAt = 240_000
 
 const minutes = 60_000
 
-/** The story of a seed: some are of runs that sleep. */
+/** The story of a seed: some are of runs that sleep, and some of clients that send again. */
 export function createPlan(seed: number): Plan {
   const plan = createWakefulPlan(seed)
   const next = chance(createHash(seed, 'naps'))
-  return next() < 0.15 ? addNaps(plan, next) : plan
+  return addClients(next() < 0.15 ? addNaps(plan, next) : plan)
+}
+
+/** In some stories clients send again. */
+function addClients(plan: Plan): Plan {
+  const next = chance(createHash(plan.seed, 'clients'))
+  if (next() >= 0.2) return plan
+  const below = (most: number): number => Math.floor(next() * most)
+  const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)] as Item
+  return {
+    ...plan,
+    clients: {
+      lost: pick([0.3, 0.6]),
+      patienceMs: pick([1000, 8000, 30_000]),
+      messages: Array.from({ length: 1 + below(4) }, () => ({
+        at: below(calmAt * 0.5),
+        session: 1 + below(plan.sessions),
+        desk: below(plan.processes + 1),
+        when: pick(['next', 'now'] as const),
+      })),
+    },
+  }
 }
 
 /** Clocks differ by a minute then, and jump by two: the date of a sleep is of the clock of the process that set it. */

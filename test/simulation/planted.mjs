@@ -129,7 +129,7 @@ export const planted = [
   },
   {
     name: 'an approval is applied to another call',
-    seed: 3,
+    seed: 122,
     patches: [
       {
         file: 'src/core/run/awaited-call.ts',
@@ -151,6 +151,17 @@ export const planted = [
         file: 'src/core/sessions/inbox/session-message.ts',
         find: "ControlEvent['type'][] = [\n  'CANCEL',",
         put: "ControlEvent['type'][] = [",
+      },
+    ],
+  },
+  {
+    name: 'a message that is sent again is said again',
+    seed: 95,
+    patches: [
+      {
+        file: 'src/core/sessions/inbox/queued-message.ts',
+        find: 'if (parsed === null || known.has(parsed.messageId)) {',
+        put: 'if (parsed === null) {',
       },
     ],
   },

@@ -111,6 +111,7 @@ export async function play(plan: Plan): Promise<Story> {
       }
       const isQuiet =
         world.isCalm &&
+        !people.hasWaiting &&
         sessions.every(
           (session) => !isDue(session) && !restStates.includes(shared.store.get(session)?.summary?.state),
         )
@@ -124,7 +125,7 @@ export async function play(plan: Plan): Promise<Story> {
         if (violation)
           world.break(`Record ${violation.seq} of ${id}: ${violation.message} (${violation.law})`)
       }
-      for (const problem of findLeftovers(shared)) world.break(problem)
+      for (const problem of [...findLeftovers(shared), ...people.findUnsaid()]) world.break(problem)
     }
   } finally {
     for (const host of hosts) host.life.isAlive = false

@@ -202,7 +202,11 @@ export class SharedStore {
     const view = this.view(session)
     for (const message of messages) {
       const one = this.landed.find((each) => each.session === session && each.message === message)
-      if (one?.text.startsWith('{"type":"MESSAGE"') && !isSaid(view, one.text))
+      if (!one || !isUserMessage(one.text) || isSaid(view, one.text)) continue
+      const isLeftTwice = this.store.inbox
+        .read(session)
+        .some(({ text }) => isUserMessage(text) && findMessageId(text) === findMessageId(one.text))
+      if (!isLeftTwice)
         this.#world.break(`Message ${message} of ${session} is taken out of the inbox before the log has it.`)
     }
   }
@@ -213,8 +217,11 @@ export class SharedStore {
   }
 }
 
+const isUserMessage = (text: string): boolean => text.startsWith('{"type":"MESSAGE"')
+
+const findMessageId = (text: string): string => (JSON.parse(text) as { messageId: string }).messageId
+
 /** Whether a log has a user message of an inbox. */
 export function isSaid(view: LogView, text: string): boolean {
-  const { messageId } = JSON.parse(text) as { messageId: string }
-  return (view.said.get(messageId) ?? 0) > 0
+  return (view.said.get(findMessageId(text)) ?? 0) > 0
 }

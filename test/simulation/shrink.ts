@@ -49,6 +49,19 @@ function listSimpler(plan: Plan): Simpler[] {
   return [
     ...withoutLast('faults'),
     ...withoutLast('sayings'),
+    ({ clients: _clients, ...now }) => now,
+    ...(plan.clients?.messages ?? []).map(
+      (one): Simpler =>
+        (now) => ({
+          ...now,
+          ...(now.clients && {
+            clients: {
+              ...now.clients,
+              messages: now.clients.messages.filter((each) => JSON.stringify(each) !== JSON.stringify(one)),
+            },
+          }),
+        }),
+    ),
     (now) => ({ ...now, sessions: 1 }),
     ...[1, 2, 3].map(
       (processes): Simpler =>
