@@ -41,5 +41,8 @@ export function getBudgetTotals(context: BudgetState): Usage {
 
 /** The totals with a response, or a failed attempt, added to them. */
 export function addToTotals({ usage }: AgentContext, response: Usage): Pick<AgentContext, 'usage'> {
-  return { usage: { run: addUsage(usage.run, response), session: addUsage(usage.session, response) } }
+  const run = addUsage(usage.run, response)
+  // In the first run of a session, both totals are one object.
+  const session = usage.session === usage.run ? run : addUsage(usage.session, response)
+  return { usage: { run, session } }
 }

@@ -8,6 +8,7 @@ interface UsedIds {
   messages: number
 }
 
+const noIds: ReadonlySet<string> = new Set()
 const usedByRun = new WeakMap<AgentRuntime, UsedIds>()
 
 /** Returns the id of a call of the next message: the provider's, unless an earlier message of the session has it. */
@@ -15,13 +16,16 @@ export function createCallNamer(runtime: AgentRuntime, context: AgentContext): (
   return (id) => nameCall(id, context.numbered + 1, collectUsedIds(runtime, context))
 }
 
-/** Each message is read once. */
+/** Each message is read once. A run whose transcript has no calls keeps no set. */
 function collectUsedIds(runtime: AgentRuntime, { messages }: AgentContext): ReadonlySet<string> {
-  const used = usedByRun.get(runtime) ?? { ids: new Set(), messages: 0 }
-  usedByRun.set(runtime, used)
-  for (; used.messages < messages.length; used.messages += 1) {
-    const message = messages[used.messages]
-    if (message?.role === 'assistant') for (const { id } of message.tool_calls ?? []) used.ids.add(id)
+  let used = usedByRun.get(runtime)
+  for (let i = used?.messages ?? 0; i < messages.length; i += 1) {
+    const message = messages[i]
+    if (message?.role !== 'assistant' || !message.tool_calls) continue
+    if (used === undefined) usedByRun.set(runtime, (used = { ids: new Set(), messages: 0 }))
+    for (const { id } of message.tool_calls) used.ids.add(id)
   }
+  if (used === undefined) return noIds
+  used.messages = messages.length
   return used.ids
 }

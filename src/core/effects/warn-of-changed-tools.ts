@@ -8,6 +8,8 @@ interface Told {
   changed: readonly string[]
 }
 
+const nothing: readonly string[] = []
+
 /** What the last request of each run has told its model of. */
 const told = new WeakMap<AgentRuntime, Told>()
 
@@ -21,7 +23,8 @@ export function warnOfChangedTools(
   if (before?.specs === specs) return
   // Each agent of a handoff has tools of its own.
   const changes = before?.speaker === speaker ? findChanges(before.specs, specs) : []
-  const changed = [...(before?.changed ?? []), ...changes.map(({ name }) => name)]
+  const known = before?.changed ?? nothing
+  const changed = changes.length === 0 ? known : [...known, ...changes.map(({ name }) => name)]
   told.set(runtime, { speaker, specs, changed })
   for (const { name, what } of changes) {
     const message = `The tool '${name}' has another ${what} than at the last request of this run. The model reads it as it is now.`
@@ -49,6 +52,6 @@ function findChanges(
 export function takeChangedTools(runtime: AgentRuntime): string[] | null {
   const last = told.get(runtime)
   if (last === undefined || last.changed.length === 0) return null
-  told.set(runtime, { ...last, changed: [] })
+  told.set(runtime, { ...last, changed: nothing })
   return [...last.changed]
 }
