@@ -27,6 +27,8 @@ export interface Cell {
   told: { at: Moment['at']; count: number; message: SessionMessage }[]
   isAnsweredElsewhere: boolean
   isForked: boolean
+  /** While it sleeps. Then the forks are deleted. */
+  isForkedAsleep: boolean
   /** Who leads it: its handle, or `runSession`; and after how many moments its process is about to end. */
   driven: { stops: readonly Pick<Moment, 'at' | 'count'>[] } | null
   /** Who begins it, sends its requests again at each rest, and answers: an MCP client, or a chat page. */
@@ -92,6 +94,7 @@ export function cellOf(pair: readonly [FeatureName, FeatureName], place: Place, 
     ),
     isAnsweredElsewhere: both.some(({ told }) => told === 'answers'),
     isForked: both.some(({ fate }) => fate === 'is forked'),
+    isForkedAsleep: both.some(({ fate }) => fate === 'is forked asleep'),
     driven: drivenBy(both, seed),
     caller: both.map(({ fate }) => (fate && callers[fate]) ?? null).find((one) => one !== null) ?? null,
     skews: both.flatMap(({ skews = [] }) => skews),

@@ -32,6 +32,8 @@ export interface Drives {
   /** As in a process of its own. */
   process: () => Agent
   broken: string[]
+  /** Called at each rest that is no end. */
+  atRest: () => Promise<void>
   /** Called when it is cancelled. */
   cancelled: () => void
 }
@@ -95,6 +97,7 @@ export class Driving {
           broken.push('a drive changes what has ended')
         return run as RunResult
       }
+      await this.#drives.atRest()
       if (rests++ === mostRests) options = this.#says([{ type: 'cancel' }], rest)
       else if (this.#cell.isAnsweredElsewhere) await this.#answerElsewhere(snapshot as Standing)
       else options = this.#says(dueIn(snapshot as Standing, this.#cell.plan.manner, world), rest)

@@ -43,6 +43,7 @@ export interface Feature {
     | 'is driven, and stopped'
     | 'is called over MCP'
     | 'is asked on a page'
+    | 'is forked asleep'
   /** Milliseconds by which the clocks of the processes that drive it are ahead, one process after the other. */
   skews?: readonly number[]
   /** What is said to the session by an agent that has no handle of the run; `answers`: all that the run waits for. */
@@ -383,6 +384,14 @@ export const features = {
   // An interactive run keeps its session while it waits.
   'going on elsewhere': { fate: 'goes on elsewhere', calls: ['pay'], never: ['the next message'] },
   'a fork': { fate: 'is forked' },
+  'a fork that sleeps and is deleted': {
+    shows: (event) => event.type === 'state_changed' && event.wakeAt !== undefined,
+    answers: ['calls one tool'],
+    tool: 'lets the run sleep',
+    fate: 'is forked asleep',
+    // `runSession` takes no interactive runs.
+    never: ['the next message'],
+  },
   // `runSession` takes no interactive runs.
   driven: { fate: 'is driven', calls: ['pay'], never: ['the next message', 'going on elsewhere'] },
   'a call of an MCP client': {

@@ -44,6 +44,7 @@ import {
 import { Recorded, unmeasured } from '../support/spans.js'
 import type { Cell, Turn } from './cell.js'
 import { Driving, inShort } from './driven.js'
+import { forkAsleep } from './asleep.js'
 import { answerFrom, tellFrom } from './elsewhere.js'
 
 /** What became of a cell. */
@@ -118,14 +119,20 @@ export async function playCell(cell: Cell, host: Host): Promise<Outcome> {
   try {
     const input = cell.hasHistory ? history : 'Go on.'
     const cancelled = (): void => void (seen.cancelled = seen.events.length)
-    driving = cell.driven && new Driving(cell, { world, input, process: elsewhere, broken, cancelled })
+    const atRest = async (): Promise<void> => {
+      if (!cell.isForkedAsleep) return
+      broken.push(...(await forkAsleep(agent, world, store)))
+      broken.push(...(await stillReserved(parts.options.budgets)))
+    }
+    driving =
+      cell.driven && new Driving(cell, { world, input, process: elsewhere, broken, atRest, cancelled })
     let result: RunResult
     if (driving) result = await driving.toEnd()
     else {
       run = agent.run(input, { session: 'chaos', signal: abort.signal })
       const hands: Hands = { world, agent, run, abort }
       const follow = (next: Run): void => void (run = hands.run = next)
-      result = await lead(hands, cell, seen, broken, follow, elsewhere)
+      result = await lead(hands, cell, seen, broken, follow, elsewhere, atRest)
       broken.push(...(await sameAsLog(agent, hands, store)))
     }
     said = inShort(result)
@@ -229,6 +236,7 @@ async function lead(
   broken: string[],
   follow: (run: Run) => void,
   elsewhere: () => Agent,
+  atRest: () => Promise<void>,
 ): Promise<RunResult> {
   const { world } = hands
   const perform = (at: 'event' | 'still', now: number): boolean => {
@@ -292,6 +300,7 @@ async function lead(
       moved = world.moves
       continue
     }
+    await atRest()
     if (rests++ === mostRests) {
       seen.cancelled = seen.events.length
       hands.run.cancel('Enough.')
