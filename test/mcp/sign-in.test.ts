@@ -45,7 +45,7 @@ describe('a server that asks for a sign-in', () => {
   })
 
   afterEach(async () => {
-    await rm(folder, { recursive: true })
+    await rm(folder, { recursive: true, maxRetries: 5 })
   })
 
   it('is used after the user has signed in, once', async () => {
@@ -319,7 +319,7 @@ describe('fileTokenStore', () => {
   })
 
   afterEach(async () => {
-    await rm(folder, { recursive: true })
+    await rm(folder, { recursive: true, maxRetries: 5 })
   })
 
   it('loses nothing that is written at one time, and gives no names of objects', async () => {

@@ -36,7 +36,6 @@ const homes: Record<string, string> = {
   'src/testing/store/check-store.ts': 'a store by a clock of its own is checked',
   // People in front of a terminal or a page.
   'src/cli/commands/batch.ts': 'a terminal',
-  'src/cli/commands/budgets.ts': 'a terminal',
   'src/cli/commands/sessions/list.ts': 'a terminal',
   'src/cli/commands/sessions/show.ts': 'a terminal',
   'src/cli/conversation.ts': 'a terminal',

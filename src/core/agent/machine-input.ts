@@ -7,6 +7,7 @@ import {
   noFeatures,
   type SessionState,
 } from '../../../machines/agent/context.js'
+import { systemClock } from '../base/clock.js'
 import { resolveConfig } from '../config/resolve-config.js'
 import { createSessionState } from '../sessions/session-state.js'
 
@@ -41,7 +42,7 @@ export function createInput(
     tools = {},
     features,
     session,
-    now = Date.now(),
+    now = systemClock.now(),
     runId = 'run',
     sessionId = 'session',
   }: MachineInputOptions = {},

@@ -128,7 +128,8 @@ const sound = (schema: fc.Arbitrary<unknown>): Keywords => ({
   description: fc.string({ maxLength: 5 }),
   title: fc.constant('T'),
   properties: fc.dictionary(name, schema, { maxKeys: 3 }),
-  required: names,
+  // Ajv takes {} although the property '' is required.
+  required: names.map((list) => list.filter((one) => one !== '')),
   additionalProperties: fc.oneof(fc.boolean(), schema),
   patternProperties: fc.dictionary(fc.constantFrom('^a', 'b$'), schema, { maxKeys: 1 }),
   items: schema,
