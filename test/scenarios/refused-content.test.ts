@@ -153,6 +153,14 @@ describe('flagged content', () => {
     expect(result.messages[2]?.content).toBe('All about poison.')
   })
 
+  it('the message of the user stays in every request, also after a tool call', async () => {
+    const turns = [call('read'), flagged]
+    const opened = await stage(turns, { tools: [tool('read', () => 'Nothing bad.')] }, 'repeatLast')
+    const { state, reason } = await opened.run('Read the page.').end(3)
+    expect([state, reason]).toEqual(['ERROR', 'provider_error'])
+    for (const request of opened.requests) expect(sent(request)).toContain('Read the page.')
+  })
+
   it('an old message is found where two questions in a row were refused, and comes back where it was innocent', async () => {
     const opened = await stage([refuses(/poison|bomb/, flagged)], { store: memoryStore() }, 'repeatLast')
     await opened.run('I like herons.', { session: 's' }).end(1)

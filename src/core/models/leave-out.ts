@@ -194,17 +194,19 @@ function toMediaRefusal(
 
 /**
  * Starts with the new messages, then takes the question itself. If the question before was refused as well, an older message may
- * be the reason, because the session may have changed its provider.
+ * be the reason, because the session may have changed its provider. The last message of the user is never left out together with
+ * others: it goes last and ends the run, because an answer without it would be false.
  */
 function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | null {
   const known = listRefusedIds(refused)
   const question = findOpenQuestion(transcript)
+  const task = transcript.findLast(({ role, internal }) => role === 'user' && !internal)
   const isLeft = ({ id, role, content }: Message): boolean =>
-    role !== 'system' && content !== null && id !== question?.id && !known.has(id)
-  const refuse = (messages: readonly Message[]): Refusal => ({
+    role !== 'system' && content !== null && id !== task?.id && !known.has(id)
+  const refuse = (messages: readonly Message[], asked = question): Refusal => ({
     what: 'messages',
     ids: messages.map(({ id }) => id),
-    question: question?.id ?? null,
+    question: asked?.id ?? null,
   })
   const unanswered = listUnanswered(transcript)
   const fresh = unanswered.filter(isLeft)
@@ -213,5 +215,6 @@ function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | nu
   const isQuestionNew = question !== undefined && !known.has(question.id)
   const wasRefusedBefore = unanswered.some(({ id, role }) => role === 'user' && known.has(id))
   if (isQuestionNew && !(wasRefusedBefore && older.length > 0)) return refuse([question])
-  return older.length > 0 ? refuse(older) : null
+  if (older.length > 0) return refuse(older)
+  return task && !known.has(task.id) ? refuse([task], task) : null
 }
