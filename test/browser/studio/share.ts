@@ -34,7 +34,7 @@ export function describeShare(): void {
       }
       const link = await copy(/^Copy the link/)
       expect(link).toMatch(/#\/session\/paid\/3$/)
-      expect(await copy(/^Copy the command/)).toContain("sessions export 'paid' --as test")
+      expect(await copy(/^Copy the command/)).toContain('sessions export paid --as test')
       await page.keyboard.press('Escape')
       await page.waitForSelector('dialog.share', { state: 'detached' })
       // A link leads to its record where the session is shown already, too.
