@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { jest } from '@jest/globals'
-import type { Page } from 'playwright-core'
+import type { Page, Request } from 'playwright-core'
 import { launchChromium } from './chromium.js'
 
 jest.setTimeout(60_000)
@@ -106,7 +106,8 @@ describe.each(Object.entries(stores))('chat-react on %s', (_, start) => {
       expect(await own.filter({ hasText: 'And back.' }).count()).toBe(1)
       // It waits while the first answer waits for the person, also after a reload.
       await page.getByRole('button', { name: '12C' }).waitFor()
-      await page.reload()
+      // The page asks the server for nothing while it waits.
+      await page.reload({ waitUntil: 'networkidle' })
       await queued.waitFor()
       await page.getByRole('button', { name: '12C' }).click()
       await page.getByRole('button', { name: 'Approve' }).click()
@@ -144,3 +145,27 @@ describe.each(Object.entries(stores))('chat-react on %s', (_, start) => {
     }
   })
 })
+
+;(isInstalled ? it : it.skip)(
+  'a call of the page is carried out after a reload, with a message queued behind it',
+  async () => {
+    const { page, close } = await serve()
+    try {
+      const isResult = (request: Request) => request.postData()?.includes('local_time') === true
+      await page.route('**/api/chat', (route) =>
+        isResult(route.request()) ? route.abort() : route.continue(),
+      )
+      const failed = page.waitForEvent('requestfailed', isResult)
+      await say(page, 'To Lisbon.')
+      await page.getByRole('button', { name: 'Stop' }).waitFor()
+      await say(page, 'And back.')
+      await page.locator('article[data-queued]').waitFor()
+      await failed
+      await page.unrouteAll()
+      await page.reload()
+      await page.getByRole('button', { name: '12C' }).waitFor()
+    } finally {
+      await close()
+    }
+  },
+)

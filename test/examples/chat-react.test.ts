@@ -11,7 +11,7 @@ test('the page and the server of chat-react are short, and bring nothing into a 
     'agent.mjs',
     'server.mjs',
   ].map((file) => read(`examples/chat-react/${file}`))
-  expect(own.join('').split('\n').length - 1).toBeLessThanOrEqual(810)
+  expect(own.join('').split('\n').length - 1).toBeLessThanOrEqual(820)
   const { dependencies, devDependencies, scripts } = JSON.parse(read('package.json')) as Record<
     string,
     object

@@ -479,6 +479,29 @@ describe('a client tool', () => {
     expect(page.chat.errors).toEqual([])
   })
 
+  it('of a message that is sent while the chat is resumed is asked for once, and the run goes on', async () => {
+    const { handler, model, asked } = openServer({ tools: [clientTool('pick')] })
+    const gate = latch()
+    const later: Handler = async (request) => {
+      if (request.method === 'GET') await gate.opened
+      return handler(request)
+    }
+    const page = openPage(later, {}, { sendAutomaticallyWhen })
+    const resumed = page.chat.resumeStream()
+    const said = page.chat.sendMessage({ text: 'Pick.' })
+    await asked()
+    gate.open()
+    await settled()
+    expect(page.chat.status).toBe('submitted')
+    model.pending?.answer({ toolCalls: [call('c1', 'pick')] })
+    await until(() => page.calls.length > 0)
+    void page.chat.addToolOutput({ tool: 'pick', toolCallId: 'c1', output: 2 })
+    await asked(2)
+    model.pending?.answer({ text: 'Two it is.' })
+    await Promise.all([said, resumed])
+    expect([page.calls.length, page.chat.text, page.chat.status]).toEqual([1, 'Two it is.', 'ready'])
+  })
+
   it('that has its result is not asked for again, though the answer is streamed again', async () => {
     const { handler, model, asked } = openServer({ tools: [clientTool('pick')] })
     const before = openPage(handler, {}, { sendAutomaticallyWhen })

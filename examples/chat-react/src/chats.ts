@@ -46,6 +46,8 @@ export interface OpenChat {
   queue: Queue
   /** Aborted when a newer read of the chat begins, or a message joins the queue: what was read before is out of date. */
   read: AbortController
+  /** The calls that were put to this page: a stream that is resumed puts them to it once more. */
+  asked: Set<string>
 }
 
 const opened = new Map<string, Promise<OpenChat>>()
@@ -65,6 +67,7 @@ async function createChat(id: string): Promise<OpenChat> {
       lastAssistantMessageIsCompleteWithApprovalResponses(given) ||
       lastAssistantMessageIsCompleteWithToolCalls(given),
     onToolCall: ({ toolCall: { toolName, toolCallId } }) => {
+      open.asked.add(toolCallId)
       if (toolName !== 'local_time') return
       const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
       // Not awaited: it is sent when the step has been read.
@@ -79,8 +82,9 @@ async function createChat(id: string): Promise<OpenChat> {
       if (!isAbort && (!isError || hasEnded(chat.messages.at(-1)))) void refresh(open)
     },
   })
-  const open: OpenChat = { chat, queue: new Queue(), read: new AbortController() }
+  const open: OpenChat = { chat, queue: new Queue(), read: new AbortController(), asked: new Set() }
   await readChat(open)
+  void follow(open)
   return open
 }
 
@@ -100,12 +104,17 @@ async function readChat(open: OpenChat, branch?: number): Promise<boolean> {
 }
 
 /** Follows the answer to the last message. When there is none, waits for the turn of the next message. */
-export async function follow(open: OpenChat): Promise<void> {
-  const { chat, queue } = open
+async function follow(open: OpenChat): Promise<void> {
+  const { chat, queue, asked } = open
   if (isAtWork(chat)) return
   const last = chat.messages.at(-1)
+  const waiting = listWaiting(last)
+  if (last?.role === 'user' || waiting.some((id) => !asked.has(id))) {
+    for (const id of waiting) asked.add(id)
+    return chat.resumeStream()
+  }
   const [next] = queue.messages
-  if (last?.role === 'user' || next === undefined || asks(last)) return chat.resumeStream()
+  if (waiting.length > 0 || next === undefined) return
   const { signal } = open.read
   const hasBegun = await transport.waitForTurn(chat.id, next.id, { signal }).catch(() => false)
   if (hasBegun && !signal.aborted) await refresh(open)
@@ -157,6 +166,14 @@ export const asks = (message?: ChatMessage): boolean =>
       ('toolCallId' in part && part.state === 'approval-requested') ||
       (part.type === 'tool-pick_seat' && part.state === 'input-available'),
   ) === true
+
+/** The calls that wait for the person or for the page. */
+const listWaiting = (message?: ChatMessage): string[] =>
+  (message?.parts ?? []).flatMap((part) =>
+    'toolCallId' in part && /^(approval-requested|input-available)$/.test(part.state)
+      ? [part.toolCallId]
+      : [],
+  )
 
 export interface ListedChat {
   id: string

@@ -12,7 +12,6 @@ import {
 import {
   asks,
   type ChatMessage,
-  follow,
   hasEnded,
   isLost,
   openChat,
@@ -42,7 +41,6 @@ export function Conversation({ id, onChange }: { id: string; onChange: () => voi
   const isBusy = isCut || status === 'submitted' || status === 'streaming'
   const isAsking = !isBusy && asks(messages.at(-1))
 
-  useEffect(() => void follow(open), [open])
   // The connection broke in the middle of an answer: the transport waits until the server is back.
   useEffect(() => void (isCut && resumeStream()), [isCut, resumeStream])
   useEffect(onChange, [status])

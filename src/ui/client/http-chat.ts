@@ -45,6 +45,8 @@ export interface ReconnectOptions {
 
 /** An answer that has not ended, as this page knows it. */
 interface OpenAnswer {
+  /** Called when it has ended. */
+  onClose?: () => void
   /** Sends its message again: the server answers it once. Absent for what must not be sent twice. */
   source?: RequestSource | undefined
   /** The connection broke in the middle of it. */
@@ -106,9 +108,15 @@ export class HttpChat {
     this.#open(chatId, answer, signal)
     try {
       const response = await this.#reopen(options, answer)
+      const messages = response ? [] : await this.readMessages(chatId, { signal })
+      if (this.#answers.get(chatId) !== answer) {
+        void response?.body?.cancel()
+        await this.#waitForEnd(chatId, signal)
+        return null
+      }
       if (response) return toStream(this.#readAnswer(chatId, answer, { response, signal, isReplay: true }))
-      const last = (await this.readMessages(chatId, { signal })).findLast(({ metadata }) => !metadata?.queued)
       this.#close(chatId, answer)
+      const last = messages.findLast(({ metadata }) => !metadata?.queued)
       const isNews = last?.role === 'assistant' && (answer.isCut || hasWaitingCall(last))
       return isNews ? toStream(replayCalls(toChunks(last), answer.asked)) : null
     } catch (error) {
@@ -219,7 +227,18 @@ export class HttpChat {
     })
   }
 
+  /** `useChat` takes a chat for ready when a reconnect finds nothing: where a message was sent meanwhile, its answer ends first. */
+  #waitForEnd(chatId: string, signal: AbortSignal | undefined): Promise<void> {
+    const newer = this.#answers.get(chatId)
+    return new Promise((resolve) => {
+      if (!newer || signal?.aborted) return resolve()
+      newer.onClose = resolve
+      signal?.addEventListener('abort', () => resolve())
+    })
+  }
+
   #close(chatId: string, answer: OpenAnswer): void {
+    answer.onClose?.()
     if (this.#answers.get(chatId) === answer) this.#answers.delete(chatId)
   }
 
