@@ -150,7 +150,10 @@ function formatError(error: unknown): string {
   const message = error instanceof Error ? error.message || error.name : String(error)
   const replaced = commandReplacements.reduce(
     (text, [pattern, toCommand]) =>
-      text.replaceAll(pattern, (_, id: string, seq: string) => toCommand(quoteShellWord(id), seq)),
+      // A pattern without groups gets the offset in place of an id.
+      text.replaceAll(pattern, (_, id: string | number, seq: string) =>
+        toCommand(quoteShellWord(String(id)), seq),
+      ),
     message,
   )
   const isBusy = error instanceof StoreError && error.code === 'session_busy'

@@ -1,13 +1,12 @@
 /** The chart, its conditions and its types, for actors of your own. `xstate` is the only package that it needs. */
 export { agentMachine } from '../../machines/agent.machine.js'
 export * as conditions from '../../machines/agent/conditions.js'
-export {
-  type BatchCall,
-  isRunnable,
-  type ResultStatus,
-  type ToolErrorKind,
-  type ToolResult,
-  type ToolTraits,
+export type {
+  BatchCall,
+  ResultStatus,
+  ToolErrorKind,
+  ToolResult,
+  ToolTraits,
 } from '../../machines/agent/batch-calls.js'
 export type { EmittedEvent } from '../../machines/agent/announcements.js'
 export type { AgentConfig, AgentConfigInput } from '../../machines/agent/config.js'
@@ -29,12 +28,11 @@ export type {
   ModelOutput,
   ModelResponse,
 } from '../../machines/agent/model-response.js'
-export { createModelFailure } from '../../machines/agent/model-response.js'
 export type { AgentState, Reason, RunResult } from '../../machines/agent/run-result.js'
 export type { CallScreening, InputScreening, OutputScreening } from '../../machines/agent/screening.js'
 export type { StepPlan } from '../../machines/agent/step-plan.js'
-export { noUsage, type TokenUsage, type Usage } from '../../machines/agent/usage.js'
+export type { TokenUsage, Usage } from '../../machines/agent/usage.js'
 export { createInput, type MachineInputOptions } from '../core/agent/machine-input.js'
 export { ConfigError } from '../core/base/errors.js'
 export { resolveConfig } from '../core/config/resolve-config.js'
-export { outputOf, pendingCalls, usageOf } from '../core/run/read-snapshot.js'
+export { outputOf, pendingCalls, runnableCalls, usageOf } from '../core/run/read-snapshot.js'

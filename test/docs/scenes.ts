@@ -56,6 +56,9 @@ export interface Elsewhere {
 
 /** Complaints of the compiler that JavaScript does not share. */
 export const loose: Record<string, string[]> = {
+  'docs/bring-your-own-loop.md › Bring your own loop': ['TS2339', 'TS2375'],
+  'docs/bring-your-own-loop.md › Watch it in Stately': ['TS2552'],
+  'docs/bring-your-own-loop.md › Test its paths': ['TS2379'],
   'docs/check-an-agent.md › In your tests': ['TS2307'],
   'docs/guards-of-your-own.md › Guards of your own': ['TS2339'],
   'docs/guards-of-your-own.md › Guards of your own (2)': ['TS18046'],

@@ -167,9 +167,13 @@ describe('a store whose promise never settles', () => {
   it('ends the run when it is asked to append, and a cancelled one, too', async () => {
     for (const isCancelled of [false, true]) {
       // oxlint-disable no-await-in-loop
-      const { clock, run } = await hung({ append: never }, { storeTimeoutMs: 5_000 })
-      await run.started
-      await tick()
+      const asked = latch()
+      const append = () => {
+        asked.open()
+        return never()
+      }
+      const { clock, run } = await hung({ append }, { storeTimeoutMs: 5_000 })
+      await asked.opened
       if (isCancelled) run.cancel()
       clock.increment(5_000)
       expect(await run.result).toMatchObject({

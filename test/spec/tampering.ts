@@ -128,9 +128,15 @@ export const tamperings: readonly Tampering[] = [
   inSnapshots(replace('a wait for a shared budget is left out', isWaitForBudget, () => [])),
   edit('a failure is of another kind', isRequestFailure, (entry) => {
     const error = eventOf(entry)['error'] as Fields | undefined
-    const { kind, code, usage } = error ?? {}
-    // Whatever its kind, a request that a budget refuses is told by its code.
-    if (!error || usage || /^(token|shared)_budget$/.test(String(code)) || kind === 'context_overflow')
+    const { kind, code, usage, refusal } = error ?? {}
+    // The code decides for a request that a budget refuses, and the refusal for one whose content is refused.
+    if (
+      !error ||
+      usage ||
+      refusal ||
+      /^(token|shared)_budget$/.test(String(code)) ||
+      kind === 'context_overflow'
+    )
       return false
     error['kind'] = 'context_overflow'
     return true

@@ -174,6 +174,7 @@ describe('what a page shows', () => {
           status: 'ok',
           child: { items: [{ type: 'user' }, { name: 'look', result: 'seen' }, { text: 'Found.' }] },
         },
+        { type: 'end', state: 'ERROR', reason: 'provider_error' },
       ],
     })
   })

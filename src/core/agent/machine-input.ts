@@ -7,6 +7,7 @@ import {
   noFeatures,
   type SessionState,
 } from '../../../machines/agent/context.js'
+import { expectArgument, optionsRule } from '../base/expect-argument.js'
 import { systemClock } from '../base/clock.js'
 import { resolveConfig } from '../config/resolve-config.js'
 import { createSessionState } from '../sessions/session-state.js'
@@ -37,7 +38,14 @@ export interface MachineInputOptions {
  */
 export function createInput(
   input: string | readonly NewMessage[],
-  {
+  options: MachineInputOptions = {},
+): AgentInput {
+  expectArgument('createInput(input)', input, {
+    is: (value) => typeof value === 'string' || Array.isArray(value),
+    phrase: 'a text or a list of user messages',
+  })
+  expectArgument('createInput(input, options)', options, optionsRule)
+  const {
     config,
     tools = {},
     features,
@@ -45,8 +53,7 @@ export function createInput(
     now = systemClock.now(),
     runId = 'run',
     sessionId = 'session',
-  }: MachineInputOptions = {},
-): AgentInput {
+  } = options
   const traits = Object.entries(tools).map(([name, own]): [string, ToolTraits] => [
     name,
     { readOnly: false, idempotent: own.readOnly ?? false, polling: false, ...own },

@@ -1,3 +1,4 @@
+import { type BatchCall, isRunnable } from '../../../machines/agent/batch-calls.js'
 import type { AgentContext } from '../../../machines/agent/context.js'
 import type { PendingCall, RunInProgress, RunResult } from '../../../machines/agent/run-result.js'
 import { listAnswerableCalls, toCurrentResult } from '../../../machines/agent/to-result.js'
@@ -19,6 +20,19 @@ export type AnyAgentSnapshot = object
  */
 export function pendingCalls(snapshot: AnyAgentSnapshot): PendingCall[] {
   return listAnswerableCalls(readContext(snapshot))
+}
+
+/**
+ * The calls of the current batch that a `runTools` actor of your own runs: without a result, without a question to a person or
+ * to the client, and checked by the shields.
+ *
+ * @example
+ * const actor = createActor(agent.machine, { input: 'Go.' }).start()
+ * const names = runnableCalls(actor.getSnapshot()).map(({ name }) => name)
+ * @throws {UsageError} `invalid_snapshot`
+ */
+export function runnableCalls(snapshot: AnyAgentSnapshot): BatchCall[] {
+  return readContext(snapshot).calls.filter(isRunnable)
 }
 
 /**
