@@ -60,7 +60,7 @@ export function openChat(id: string): Promise<OpenChat> {
 }
 
 async function createChat(id: string): Promise<OpenChat> {
-  const chat: PageChat = new Chat({
+  const chat: PageChat = new Chat<ChatMessage>({
     id,
     transport,
     sendAutomaticallyWhen: (given) =>
