@@ -61,16 +61,20 @@ export function listAgentEvents(snapshot: SnapshotFrom<typeof agentMachine>): Re
   return renameCalls(listEvents(snapshot), snapshot.context)
 }
 
-/** A response reaches the machine with call ids that no earlier response of the session has. */
-function renameCalls(events: Events, { messages, numbered }: AgentContext): Events {
-  const calls = messages.flatMap((message) =>
-    message.role === 'assistant' ? (message.tool_calls ?? []) : [],
+/**
+ * A response reaches the machine with call ids that no earlier response of the session has. The step is part of the id, because
+ * states that differ only in their earlier ids are one state of the explored graph.
+ */
+function renameCalls(events: Events, { messages, numbered, steps }: AgentContext): Events {
+  const used = new Set(
+    messages.flatMap((message) =>
+      message.role === 'assistant' ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+    ),
   )
-  if (calls.length === 0) return events
-  const used = new Set(calls.map(({ id }) => id))
+  if (steps === 0 && used.size === 0) return events
   const rename = <Call extends { id: string }>(call: Call): Call => ({
     ...call,
-    id: nameCall(call.id, numbered + 1, used),
+    id: nameCall(steps === 0 ? call.id : `${call.id}${steps + 1}`, numbered + 1, used),
   })
   return Object.fromEntries(
     Object.entries(events).map(([name, event]) => {
