@@ -195,7 +195,7 @@ function toMediaRefusal(
 /**
  * Starts with the new messages, then takes the question itself. If the question before was refused as well, an older message may
  * be the reason, because the session may have changed its provider. The last message of the user is never left out together with
- * others: it goes last and ends the run, because an answer without it would be false.
+ * others, because an answer without it would be false.
  */
 function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | null {
   const known = listRefusedIds(refused)
@@ -203,10 +203,10 @@ function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | nu
   const task = transcript.findLast(({ role, internal }) => role === 'user' && !internal)
   const isLeft = ({ id, role, content }: Message): boolean =>
     role !== 'system' && content !== null && id !== task?.id && !known.has(id)
-  const refuse = (messages: readonly Message[], asked = question): Refusal => ({
+  const refuse = (messages: readonly Message[]): Refusal => ({
     what: 'messages',
     ids: messages.map(({ id }) => id),
-    question: asked?.id ?? null,
+    question: question?.id ?? null,
   })
   const unanswered = listUnanswered(transcript)
   const fresh = unanswered.filter(isLeft)
@@ -215,6 +215,5 @@ function toMessageRefusal({ transcript, refused }: RefusedRequest): Refusal | nu
   const isQuestionNew = question !== undefined && !known.has(question.id)
   const wasRefusedBefore = unanswered.some(({ id, role }) => role === 'user' && known.has(id))
   if (isQuestionNew && !(wasRefusedBefore && older.length > 0)) return refuse([question])
-  if (older.length > 0) return refuse(older)
-  return task && !known.has(task.id) ? refuse([task], task) : null
+  return older.length > 0 ? refuse(older) : null
 }
