@@ -91,14 +91,15 @@ export class People {
     else this.#stage.world.break(`Message ${key} for ${session} is refused: ${code}.`)
   }
 
-  /** Sends it to one process after the other until there is a reply; null: a receipt. */
+  /** Sends it to one process after the other, each time after a longer pause, until there is a reply. Null: a receipt. */
   async #sendAgain(session: string, message: SessionMessage, desk: number): Promise<string | null> {
     const { world, plan } = this.#stage
     const { lost = 0, patienceMs = 0 } = plan.clients ?? {}
     for (let attempt = 0; ; attempt++) {
+      const backoff = 2 ** Math.min(attempt, 5)
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       const reply = await new Promise<string | null>((resolve) => {
-        world.after(world.isCalm ? 30_000 : patienceMs, null, () => resolve('no reply'))
+        world.after(world.isCalm ? 30_000 : patienceMs * backoff, null, () => resolve('no reply'))
         const sent = this.#send(this.#desk(desk + attempt), session, message)
         const settle = (code: string | null): void => {
           if (world.isCalm || world.draw('clients') >= lost) resolve(code)
@@ -109,7 +110,7 @@ export class People {
       if (reply === null || !isForRetry.has(reply)) return reply
       // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       await new Promise<void>((resolve) => {
-        world.after(world.between('clients', 100, 5000), null, resolve)
+        world.after(world.between('clients', 100, 5000) * backoff, null, resolve)
       })
     }
   }

@@ -9,16 +9,7 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react'
-import {
-  asks,
-  type ChatMessage,
-  hasEnded,
-  isLost,
-  openChat,
-  queueMessage,
-  refresh,
-  transport,
-} from './chats'
+import { asks, type ChatMessage, hasEnded, isLost, openChat, queueMessage, refresh, transport } from './chats'
 import { Message, textOf } from './message'
 
 const examples = ['To Lisbon, tomorrow morning', 'Two seats to Porto on Friday']

@@ -14,6 +14,9 @@ import type { ChartTables } from '../../../src/core/interpreter/chart-tables.js'
 import { toLightLogic } from '../../../src/core/interpreter/light-actor.js'
 import { createTableTransition } from '../../../src/core/interpreter/table-transition.js'
 
+/** More steps than any event of the product's chart takes: a mutated chart may loop for ever. */
+const mostMicrosteps = 1000
+
 /** What one interpreter makes of one event. */
 interface Outcome {
   snapshot: AnyMachineSnapshot | undefined
@@ -144,6 +147,7 @@ class Stage {
         const { type, event, snapshot, _transitions: transitions } = inspected
         this.#seen.push(type, event, snapshot, transitions)
         this.#transitions.push(...transitions)
+        if (this.#transitions.length > mostMicrosteps) throw new Error('An endless loop.')
       } else this.#seen.push(inspected.type, toName(inspected.actorRef))
     })
     this.#self = self
